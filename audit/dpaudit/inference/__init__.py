@@ -1,0 +1,1 @@
+"""Numbers in, numbers out, one theorem a module.  Knows claims only as objects with `beta` and `delta`."""

@@ -1,0 +1,172 @@
+"""What a violation of a claim might look like: pairs of laws of the log-likelihood ratio.
+
+An alternative only decides where the test puts its money, never whether the test is valid, so
+these may be approximate.  There are four shapes, each from the boundary of the claim outwards:
+
+- the claim's own least-private pair (P, Q), tilted apart: dP' ~ e^{-t l} dP, dQ' ~ e^{t l} dQ.  It maps a
+  Gaussian pair to a Gaussian pair, randomised response to randomised response;
+- Gaussian and Laplace noise and randomised response;
+- a rare event that one dataset produces and the other hardly ever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.inference.grid import EDGES
+
+_PROBE = np.concatenate([-np.geomspace(1e-3, 30, 80)[::-1], [0.0], np.geomspace(1e-3, 30, 80)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """Laws of the bin of l = log q/p, were the mechanism as this alternative says."""
+
+    p: Array  # (BINS,), probabilities under d0
+    q: Array  # (BINS,), under d1
+    weight: float  # > 0; share of the initial wealth, all together 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """A one-parameter family of noise, least private at large parameters."""
+
+    tails: Callable[[float, Array], tuple[Array, Array]]  # parameter, t -> P(l > t), Q(l > t)
+
+    def delta(self, parameter: float, epsilon: Array) -> Array:
+        above0, above1 = self.tails(parameter, epsilon)
+        return above1 - np.exp(epsilon) * above0
+
+
+def _gaussian(mu: float, t: Array) -> tuple[Array, Array]:
+    return ndtr(-t / mu - mu / 2), ndtr(-t / mu + mu / 2)
+
+
+def _laplace(epsilon: float, t: Array) -> tuple[Array, Array]:
+    x = np.clip((t + epsilon) / 2, 0, epsilon)  # l = 2x - epsilon between the two centres, at scale 1
+    inside, below = (t >= -epsilon) & (t < epsilon), t < -epsilon
+    return (
+        np.where(inside, np.exp(-x) / 2, below),
+        np.where(inside, 1 - np.exp(x - epsilon) / 2, below),
+    )
+
+
+def _response(epsilon: float, t: Array) -> tuple[Array, Array]:
+    lie = 1 / (1 + math.exp(epsilon))
+    inside, below = (t >= -epsilon) & (t < epsilon), t < -epsilon
+    return np.where(inside, lie, below), np.where(inside, 1 - lie, below)
+
+
+_SHAPES = (_Shape(_gaussian), _Shape(_laplace), _Shape(_response))
+_OWN_SCALES = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
+_OTHER_SCALES = (1.1, 1.25, 1.6, 2.5)
+_RARE = (0.3, 0.05, 0.01, 0.002)
+_OWN, _OTHER, _EVENTS = 0.6, 0.3, 0.1  # shares of the initial wealth
+
+
+def alternatives(claim: TradeoffFunction) -> list[Alternative]:
+    """Candidate violations of `claim`, weights summing to one.  Depends on nothing but the claim."""
+    own = [_scaled(shape, start, _OWN_SCALES) for shape in _SHAPES if (start := _own_scale(shape, claim)) is not None]
+    laws = own[:1] or [list(_tilted(claim))]
+    others = [
+        _scaled(shape, _start(shape, claim), _OTHER_SCALES) for shape in _SHAPES if _own_scale(shape, claim) is None
+    ]
+    events = list(_rare_events(claim))
+    shares = [(_OWN, laws[0]), (_OTHER, [pair for family in others for pair in family]), (_EVENTS, events)]
+    total = sum(share for share, family in shares if family)
+    return [
+        Alternative(p=p, q=q, weight=share / total / len(family)) for share, family in shares for p, q in family
+    ]
+
+
+def scaled(claim: TradeoffFunction, factor: float) -> tuple[Array, Array]:
+    """The claim's own least-private pair made `factor` times less private (1: the pair itself)."""
+    return next(_tilted(claim, (factor,)))
+
+
+def _masses(above0: Array, above1: Array) -> tuple[Array, Array]:
+    def bins(above: Array) -> Array:
+        masses: Array = np.maximum(-np.diff(np.concatenate([[1.0], above, [0.0]])), 0.0)
+        return masses / masses.sum()
+
+    return bins(above0), bins(above1)
+
+
+def _scaled(shape: _Shape, start: float, scales: tuple[float, ...]) -> list[tuple[Array, Array]]:
+    return [_masses(*shape.tails(start * s, EDGES)) for s in scales]
+
+
+def _own_scale(shape: _Shape, claim: TradeoffFunction) -> float | None:
+    """The parameter at which the shape IS the claim, if there is one."""
+    matched = _matched(shape, claim)
+    if matched <= 0.02 or not np.allclose(shape.delta(matched, _PROBE), claim.delta(_PROBE), atol=1e-7):
+        return None
+    return matched
+
+
+def _matched(shape: _Shape, claim: TradeoffFunction) -> float:
+    """The parameter at which the shape is as far apart in total variation as the claim allows."""
+    zero, target = np.zeros(1), float(claim.delta(0.0))
+    return _largest(lambda parameter: float(shape.delta(parameter, zero)[0]) <= target)
+
+
+def _start(shape: _Shape, claim: TradeoffFunction) -> float:
+    """Where violations of this shape begin, or where they begin to be of any size."""
+    allowed = claim.delta(_PROBE) + 1e-9
+    boundary = _largest(lambda parameter: bool(np.all(shape.delta(parameter, _PROBE) <= allowed)))
+    return max(boundary, _matched(shape, claim) / 2, 0.02)
+
+
+def _largest(holds: Callable[[float], bool]) -> float:
+    low, high = 0.0, 40.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[tuple[Array, Array]]:
+    """The pair whose curve is the claim's (a polygon through it), tilted apart by each scale."""
+    alpha = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, 400), 1 - np.geomspace(0.5, 1e-12, 400), [1.0]])
+    alpha = np.unique(np.concatenate([alpha, claim.beta(alpha)]))
+    beta = claim.beta(alpha)
+    p, q = np.diff(alpha), np.maximum(-np.diff(beta), 0.0)
+    with np.errstate(divide="ignore"):
+        ratio = np.clip(np.log(q / p), -30.0, 30.0)
+    p, q = np.append(p, beta[-1]), np.append(q, 1 - beta[0])  # what only one dataset ever shows ...
+    ratio = np.append(ratio, 30.0)  # ... at the largest ratio (p is 0 there: beta(1) = 0)
+    for scale in scales:
+        tilt = (scale - 1) / 2
+        p_tilted, q_tilted = p * np.exp(-tilt * ratio), q * np.exp(tilt * ratio)
+        p_tilted, q_tilted = p_tilted / p_tilted.sum(), q_tilted / q_tilted.sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = np.nan_to_num(np.log(q_tilted / p_tilted), nan=0.0, posinf=60.0, neginf=-60.0)
+        bins = np.searchsorted(EDGES, moved)
+        yield (
+            np.bincount(bins, p_tilted, minlength=len(EDGES) + 1),
+            np.bincount(bins, q_tilted, minlength=len(EDGES) + 1),
+        )
+
+
+def _rare_events(claim: TradeoffFunction) -> Iterator[tuple[Array, Array]]:
+    """An event of probability m on one side and far less than the claim allows on the other."""
+    reach = claim.epsilon(0.01)
+    level = min(max(1.0, 1.5 * reach if math.isfinite(reach) else 5.0), 25.0)
+    top, rest, bottom = (int(np.searchsorted(EDGES, x)) for x in (level + 1e-9, 0.0, -level))
+    for mass in _RARE:
+        if float(claim.delta(level)) >= mass * (1 - math.exp(-level)):
+            continue  # the claim allows this
+        common, rare = np.zeros(len(EDGES) + 1), np.zeros(len(EDGES) + 1)
+        common[top], common[rest] = mass, 1 - mass
+        rare[top], rare[rest] = mass * math.exp(-2 * level), 1 - mass * math.exp(-2 * level)
+        yield rare, common
+        mirror0, mirror1 = np.zeros(len(EDGES) + 1), np.zeros(len(EDGES) + 1)
+        mirror0[bottom], mirror0[rest] = common[top], common[rest]
+        mirror1[bottom], mirror1[rest] = rare[top], rare[rest]
+        yield mirror0, mirror1

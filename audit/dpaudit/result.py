@@ -1,0 +1,283 @@
+"""What an audit found, with the evidence, and how it is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import ApproxDP, Array, TradeoffFunction, parse_claim
+from dpaudit.inference.betting import lower_bound, strategy
+
+FORMAT = "dpaudit-result/1"
+
+
+class Verdict(enum.Enum):
+    """What was shown.  There is no verdict that a mechanism is private: no audit can show that."""
+
+    VIOLATION = "violation"
+    NO_VIOLATION = "no violation found"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Mistakes of a rejection region on outputs it was not learned from."""
+
+    false_positives: int  # outputs of d0 in the region, out of n0
+    n0: int
+    false_negatives: int  # outputs of d1 outside it, out of n1
+    n1: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Curve:
+    """The attack's trade-off curve at its thresholds, from certain rejection to none; arrays of one length."""
+
+    alpha: Array  # observed type I error
+    beta: Array  # observed type II error; an estimate, decides nothing
+    beta_upper: Array  # with the audit's confidence, T(P, Q)(alpha) <= beta_upper at all alpha at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """The rejection region that shows the violation, or came closest to showing one."""
+
+    pair: str
+    attack: str
+    region: str  # in words, as the attack last knew it
+    alpha: float  # observed type I error
+    beta: float  # observed type II error
+    claimed_beta: float  # least type II error at this alpha under the claim
+    counts: Counts
+
+    def describe(self) -> str:
+        """The region in a sentence, e.g. for an error message."""
+        return (
+            f"{self.region}: {_percent(self.alpha)} of the outputs of d0, {_percent(1 - self.beta)} of those of d1; "
+            f"the claim allows at most {_percent(1 - self.claimed_beta)} (pair {self.pair}, attack {self.attack})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRow:
+    """One pair and what was spent on it."""
+
+    label: str
+    relation: str
+    d0: str  # as text, shortened
+    d1: str
+    trials: int  # runs on each of its two datasets
+    log_e: float  # evidence gathered on this pair, log of its wealth against the claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackRow:
+    """One attack and how well it told the datasets apart."""
+
+    name: str
+    weight: float  # its final say in the combined score, 0..1, mean over pairs
+    log_loss: float  # mean on outputs it had not seen, nats; ln 2 = 0.693 is blind guessing
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detectable:
+    """How small a violation this audit would have seen with 90 % probability."""
+
+    claim: str  # the least violation, as a claim, e.g. "gaussian(mu=1.08)"; "" if none would have been
+    assumption: str  # about what the mechanism would have looked like
+    smallest_rate: float  # events rarer than this were invisible
+    largest_epsilon: float  # no epsilon above this could have been certified at delta = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """Counts of the estimated log-likelihood ratio on fresh outputs, in the bins of `inference.grid`.
+
+    They alone decide the e-value against any claim, so that a reader can compute it again.
+    """
+
+    counts0: npt.NDArray[np.int64]  # (BINS,), outputs of d0
+    counts1: npt.NDArray[np.int64]  # (BINS,), outputs of d1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class History:
+    """Evidence as it grew."""
+
+    trials: npt.NDArray[np.int64]  # runs per dataset so far
+    log_e: Array  # log of the wealth against the claim at that moment
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AuditResult:
+    """Everything an audit found.  `str(result)` is a summary."""
+
+    name: str
+    verdict: Verdict
+    claim: TradeoffFunction
+    confidence: float
+    method: str
+    p_value: float  # valid at any stopping time
+    e_value: float  # largest wealth seen; may be inf
+    trials_used: int  # runs per dataset, those the attacks learned from included
+    trials_allowed: int
+    mu_lower: float  # certified: the mechanism is not mu-GDP for any mu below this
+    curve: Curve
+    witness: Witness | None
+    detectable: Detectable
+    history: History
+    evidence: Evidence
+    pairs: tuple[PairRow, ...]
+    attacks: tuple[AttackRow, ...]
+    warnings: tuple[str, ...]
+    environment: Mapping[str, Any]  # versions, machine, seed, date, mechanism, config
+    elapsed_s: float
+    _bounds: dict[float, float] = field(default_factory=dict, repr=False)
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim was refuted."""
+        return self.verdict is Verdict.VIOLATION
+
+    def epsilon_lower(self, delta: float = 0.0) -> float:
+        """Certified: with the audit's confidence the mechanism is not (epsilon, `delta`)-DP for any epsilon below this.
+
+        Holds for all `delta` at once, and together with `mu_lower` and the verdict (see `inference.betting`).
+        """
+        if delta not in self._bounds:
+            self._bounds[delta] = lower_bound(
+                lambda epsilon: self._refutes(ApproxDP(epsilon=epsilon, delta=delta))
+            )
+        return self._bounds[delta]
+
+    def _refutes(self, claim: TradeoffFunction) -> bool:
+        log_e = strategy(self.claim).log_e(claim, self.evidence.counts0, self.evidence.counts1)
+        return log_e >= -math.log(1 - self.confidence)
+
+    # --- as a file
+
+    def to_json(self, path: str | Path) -> None:
+        """Write the result as JSON.  Floats keep all their digits; inf and nan are written as strings."""
+        Path(path).write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain JSON values."""
+        values = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "_bounds"}
+        return {"format": FORMAT, **values}
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> AuditResult:
+        """Read a result that `to_json` wrote.  ValueError, naming the file, for anything else."""
+        try:
+            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is not a complete result of dpaudit ({FORMAT}): {error}") from None
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> AuditResult:
+        """The inverse of `to_dict`."""
+        if values.get("format") != FORMAT:
+            raise ValueError(f"format must be {FORMAT}, got {values.get('format')!r}")
+        given = {name: value for name, value in values.items() if name != "format"}
+        witness = given["witness"]
+        return cls(
+            **given
+            | {
+                "verdict": Verdict(given["verdict"]),
+                "claim": parse_claim(given["claim"]),
+                "curve": Curve(**{k: _floats(v) for k, v in given["curve"].items()}),
+                "witness": witness and Witness(**witness | {"counts": Counts(**witness["counts"])}),
+                "detectable": Detectable(**_numbers(given["detectable"])),
+                "history": History(
+                    trials=np.array(given["history"]["trials"], dtype=np.int64), log_e=_floats(given["history"]["log_e"])
+                ),
+                "evidence": Evidence(**{k: np.array(v, dtype=np.int64) for k, v in given["evidence"].items()}),
+                "pairs": tuple(PairRow(**_numbers(row)) for row in given["pairs"]),
+                "attacks": tuple(AttackRow(**_numbers(row)) for row in given["attacks"]),
+                "warnings": tuple(given["warnings"]),
+                **{k: float(given[k]) for k in ("p_value", "e_value", "mu_lower", "confidence", "elapsed_s")},
+            }
+        )
+
+    # --- for people
+
+    def to_pdf(self, path: str | Path) -> None:
+        """Write the report of this audit as PDF."""
+        _reports().write_pdf([self], path)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the trade-off plot on `ax`, or on a new figure; returns the axes."""
+        return _reports().plot_tradeoff(self, ax)
+
+    def __str__(self) -> str:
+        found = {
+            Verdict.VIOLATION: f"VIOLATION of {self.claim} (p <= {self.p_value:.2g}, confidence {self.confidence:.0%})",
+            Verdict.NO_VIOLATION: f"no violation of {self.claim} found (confidence {self.confidence:.0%})",
+            Verdict.INCONCLUSIVE: f"inconclusive about {self.claim}",
+        }[self.verdict]
+        lines = [
+            f"{self.name}: {found}",
+            f"  {self.trials_used:,} runs per dataset in {self.elapsed_s:.1f} s; certified: mu >= {self.mu_lower:.3f}, "
+            f"epsilon >= {self.epsilon_lower(0.0):.3f} at delta = 0",
+        ]
+        if self.witness is not None:
+            lines.append(f"  {self.witness.describe()}")
+        if not self.violated:
+            lines.append(f"  {_seen(self.detectable)}")
+        return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings)])
+
+
+def _seen(detectable: Detectable) -> str:
+    if not detectable.claim:
+        return "no violation of this kind could have been seen with so few runs"
+    return f"would have been seen with 90 % probability: {detectable.claim} ({detectable.assumption})"
+
+
+def _reports() -> Any:
+    """The reports are loaded only when asked for: they read results, and nothing here depends on them."""
+    return importlib.import_module("dpaudit_reports")
+
+
+def _percent(rate: float) -> str:
+    return f"{100 * rate:.3g} %"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case np.ndarray():
+            return [_plain(x) for x in value.tolist()]
+        case enum.Enum():
+            return value.value
+        case TradeoffFunction():
+            return str(value)
+        case bool() | int() | str() | None:
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case Mapping():
+            return {str(k): _plain(v) for k, v in value.items()}
+        case tuple() | list():
+            return [_plain(x) for x in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    raise TypeError(f"{type(value).__name__} has no place in a result file")
+
+
+def _floats(values: Any) -> Array:
+    return np.array([float(x) for x in values], dtype=np.float64)
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Undo the writing of inf and nan as strings."""
+    return {k: float(v) if v in ("inf", "-inf", "nan") else v for k, v in row.items()}
