@@ -27,9 +27,10 @@ class Pair:
             raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
 
     def __str__(self) -> str:
-        return self.label or f"{_brief(self.d0)} | {_brief(self.d1)}"
+        return self.label or f"{brief(self.d0)} | {brief(self.d1)}"
 
 
-def _brief(dataset: Any, most: int = 40) -> str:
+def brief(dataset: Any, most: int = 40) -> str:
+    """A dataset on one line, shortened to `most` characters."""
     text = " ".join(repr(dataset).split())
     return text if len(text) <= most else f"{text[: most - 1]}…"

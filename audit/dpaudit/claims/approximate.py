@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaudit.claims.base import Array, TradeoffFunction
 from dpaudit.claims.pure import PureDP
+from dpaudit.claims.ranges import nonnegative, probability
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -24,25 +25,32 @@ class ApproxDP(TradeoffFunction):
     _delta: float  # probability, [0, 1)
 
     def __init__(self, *, epsilon: float, delta: float) -> None:
-        if not 0 <= epsilon < math.inf:
-            raise ValueError(f"epsilon must be finite and >= 0, got {epsilon}")
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must lie in [0, 1), got {delta}")
-        object.__setattr__(self, "_epsilon", float(epsilon))
-        object.__setattr__(self, "_delta", float(delta))
+        object.__setattr__(self, "_epsilon", nonnegative("epsilon", epsilon))
+        object.__setattr__(self, "_delta", probability("delta", delta))
+        if self._delta == 1:
+            raise ValueError(f"delta must lie in [0, 1), got {delta!r}")
 
     symmetric = True
 
     def _curve(self, alpha: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
-            steep = np.where(alpha > 0, 1 - self._delta - np.exp(self._epsilon) * alpha, 1 - self._delta)
+        with np.errstate(over="ignore", divide="ignore"):
+            steep = 1 - self._delta - np.exp(self._epsilon + np.log(alpha))
         return np.maximum(np.maximum(steep, np.exp(-self._epsilon) * (1 - self._delta - alpha)), 0.0)
 
     def _profile(self, epsilon: Array) -> Array:
-        # The pure curve scaled into the square [0, 1 - delta]^2: delta(t) = delta + (1 - delta) delta_pure(t),
-        # but never above 1 - e^t + ... at alpha = 0 and alpha = 1 - delta, where f ends.
-        return self._delta + (1 - self._delta) * np.asarray(PureDP(self._epsilon).delta(epsilon))
+        # The pure curve scaled into the square [0, 1 - delta]^2, where f reaches both axes.
+        return self._delta + (1 - self._delta) * PureDP(self._epsilon).delta(epsilon)
 
     def mu(self) -> float:
         """With delta > 0 an attack may be right for sure, which no Gaussian curve allows."""
         return PureDP(self._epsilon).mu() if self._delta == 0 else math.inf
+
+    def _largest_loss(self) -> float:
+        return self._epsilon
+
+    def _slopes(self) -> Array:
+        return np.array([self._epsilon])
+
+    def _split(self) -> tuple[TradeoffFunction, float]:
+        """f_{eps,delta} = f_{eps,0} (x) f_{0,delta}; Dong, Roth & Su 2022, section 3."""
+        return PureDP(self._epsilon), self._delta

@@ -8,6 +8,12 @@ Signs, once and for all: type I error `alpha` is the attack saying "d1" on an ou
 error `beta` is saying "d0" on an output of d1; epsilon is in nats, of d1 against d0:
 
     Q(S) <= exp(epsilon) P(S) + delta(epsilon)    for every event S, P = law of M(d0), Q = law of M(d1).
+
+Since both orders are meant, f may always be replaced by max(f, f inverse): see `symmetrized`.
+
+**Which way numbers err.**  Formulas are evaluated in double precision, to some 1e-15.  Wherever something
+is approximated beyond that (a grid, a search, a Fourier transform, finitely many orders), it errs towards
+a LOWER f and a LARGER delta, so that no approximation can refute a true claim.
 """
 
 from __future__ import annotations
@@ -21,14 +27,18 @@ from typing import Any, ClassVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.claims.ranges import probability
+
 Array = npt.NDArray[np.float64]
+Profile = Callable[[Array], Array]
+"""delta(epsilon) of one order of a pair, for epsilon >= 0."""
 
 
 class TradeoffFunction(ABC):
     """A trade-off function f: convex, nonincreasing, f(alpha) <= 1 - alpha on [0, 1].
 
-    Subclasses are frozen dataclasses with a `name`, `_curve`, `_profile` and `symmetric`.  They may be
-    inexact only towards a LOWER f (a larger delta), so that rounding never refutes a true claim.
+    Subclasses are frozen dataclasses with a `name`, `_curve`, `_profile`, `symmetric` and `mu`; hooks further
+    below tell operations about closed forms.  They may be inexact only towards a LOWER f (a larger delta).
     Their fields carry a leading underscore, since `epsilon`, `delta` and `mu` are what every claim
     can be asked for; `parameters` gives them under the names of the constructor.
     """
@@ -36,7 +46,7 @@ class TradeoffFunction(ABC):
     name: ClassVar[str]
     """What the claim is called in configs: `parse_claim("name(field=value)")`."""
 
-    # --- what a subclass provides: float arrays in, float arrays of the same shape out
+    # --- what a subclass provides: float arrays of one dimension in, of the same shape out
 
     @abstractmethod
     def _curve(self, alpha: Array) -> Array: ...
@@ -48,6 +58,53 @@ class TradeoffFunction(ABC):
     @abstractmethod
     def symmetric(self) -> bool:
         """Whether f is its own inverse: the promise reads the same for (d0, d1) and (d1, d0)."""
+
+    @abstractmethod
+    def mu(self) -> float:
+        """Least mu with G_mu <= f everywhere; inf if none.  Dong et al., Def. 3: f is then mu-GDP.
+
+        Of a claim that is computed numerically: an upper bound of it.
+        """
+
+    # --- what a subclass may provide, where it knows better
+
+    def _largest_loss(self) -> float:
+        """Least epsilon at which delta(epsilon) has fallen to delta(inf), nats; inf if it never does."""
+        return math.inf
+
+    def _slopes(self) -> Array:
+        """Log-slopes s >= 0, increasing, whose tangents 1 - delta(s) - e^s alpha describe f well."""
+        floor = float(self.delta(math.inf))
+        height = float(self.delta(0.0)) - floor
+        if height <= 0:
+            return np.zeros(1)
+        pieces, start = [np.zeros(1)], 0.0
+        for level, points in _TANGENTS:
+            end = min(float(self.epsilon(floor + height * level)), self._largest_loss())
+            if start < end < math.inf:
+                pieces.append(np.linspace(start, end, points))
+                start = end
+        return np.unique(np.concatenate(pieces))
+
+    def _orders(self) -> tuple[Profile, Profile]:
+        """delta of (d0, d1) and of (d1, d0), where d1 is the dataset with one record more if there is one."""
+        return self.delta, self.inverse().delta
+
+    def _repeated(self, n: int) -> TradeoffFunction | None:
+        """The claim of n >= 2 such mechanisms, if it is one of the same kind."""
+        return None
+
+    def _composed_with(self, other: TradeoffFunction) -> TradeoffFunction | None:
+        """The claim of both mechanisms, if it is one of the same kind."""
+        return None
+
+    def _grouped(self, k: int) -> TradeoffFunction | None:
+        """The claim for datasets that differ in k >= 2 records, if it is one of the same kind."""
+        return None
+
+    def _split(self) -> tuple[TradeoffFunction, float]:
+        """(g, m) with f = g (x) f_{0,m}: with probability m everything is revealed."""
+        return self, 0.0
 
     # --- what users call
 
@@ -61,9 +118,9 @@ class TradeoffFunction(ABC):
         `alpha`: probability or array of them.  ValueError outside [0, 1].
         """
         values = np.asarray(alpha, dtype=np.float64)
-        if not np.all((values >= 0) & (values <= 1)):
-            raise ValueError(f"alpha must lie in [0, 1], got {_first(values, ~((values >= 0) & (values <= 1)))}")
-        return _like(alpha, np.clip(self._curve(values), 0.0, 1.0 - values))
+        if not np.all(legal := (values >= 0) & (values <= 1)):
+            raise ValueError(f"alpha must lie in [0, 1], got {_first(values, ~legal)}")
+        return _like(alpha, np.clip(self._curve(values.ravel()).reshape(values.shape), 0.0, 1.0 - values))
 
     @overload
     def delta(self, epsilon: float) -> float: ...
@@ -78,43 +135,92 @@ class TradeoffFunction(ABC):
         values = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(values)):
             raise ValueError("epsilon must be a number, got nan")
-        with np.errstate(over="ignore", under="ignore"):
-            trivial = np.where(values < 0, -np.expm1(np.minimum(values, 0.0)), 0.0)  # alpha = 0 ... 1 - alpha
-        return _like(epsilon, np.clip(self._profile(values), trivial, 1.0))
+        trivial = -np.expm1(np.minimum(values, 0.0))  # what alpha = 1 gives: no f can do better than 1 - alpha
+        profile = self._profile(values.ravel()).reshape(values.shape)
+        return _like(epsilon, np.clip(profile, trivial, 1.0))
 
-    def epsilon(self, delta: float) -> float:
+    @overload
+    def epsilon(self, delta: float) -> float: ...
+    @overload
+    def epsilon(self, delta: npt.ArrayLike) -> Array: ...
+    def epsilon(self, delta: npt.ArrayLike) -> Array | float:
         """Least epsilon >= 0 (nats) with `self.delta(epsilon) <= delta`; inf if there is none.
 
-        Found by bisection and rounded up.  `delta` in [0, 1], else ValueError.
+        Found by bisection to one part in 10**14 and rounded up.  `delta` in [0, 1], else ValueError.
         """
-        delta = _probability("delta", delta)
-        if self.delta(0.0) <= delta:
-            return 0.0
-        if self.delta(math.inf) > delta:
-            return math.inf
-        return _least(lambda e: self.delta(e) <= delta, 1.0)
+        values = np.asarray(delta, dtype=np.float64)
+        if not np.all(legal := (values >= 0) & (values <= 1)):
+            raise ValueError(f"delta must lie in [0, 1], got {_first(values, ~legal)}")
+        wanted = np.ravel(values)
+        least = float(self.delta(math.inf))
+        # At the floor itself the profile may merely have underflowed to it: ask for the largest loss instead.
+        found = np.where(wanted < least, math.inf, self._largest_loss())
+        found[wanted >= float(self.delta(0.0))] = 0.0
+        search = (wanted > least) & (found != 0.0)
+        if np.any(search):
+            found[search] = _least(self.delta, wanted[search])
+        return _like(delta, found.reshape(values.shape))
 
-    @abstractmethod
-    def mu(self) -> float:
-        """Least mu with G_mu <= f everywhere; inf if none.  Dong et al., Def. 3: f is then mu-GDP."""
-
-    def symmetrized(self) -> TradeoffFunction:
-        """The promise for both orders of a pair: max(f, f inverse)."""
+    def inverse(self) -> TradeoffFunction:
+        """f inverse: the promise with the roles of d0 and d1, and of the two errors, exchanged."""
         if self.symmetric:
             return self
-        raise NotImplementedError(f"{type(self).__name__} is not symmetric")
+        raise NotImplementedError(f"{type(self).__name__} must say what its inverse is")
+
+    def symmetrized(self) -> TradeoffFunction:
+        """The promise for both orders of a pair, in one curve: max(f, f inverse).
+
+        T(Q, P) is the inverse of T(P, Q).  So a claim, which holds for (d0, d1) and for (d1, d0), says
+        T(P, Q) >= f and T(P, Q) >= f inverse (Dong et al., Prop. 2).  The maximum is convex; its profile is the
+        sup over alpha of 1 - max(f, f inverse)(alpha) - exp(epsilon) alpha.  This is what an audit tests.
+        """
+        if self.symmetric:
+            return self
+        from dpaudit.claims.symmetrised import Symmetrized  # operations know claims, so not at the top
+
+        return Symmetrized(self)
+
+    def repeated(self, n: int) -> TradeoffFunction:
+        """The promise of n such mechanisms on the same data, each free to depend on earlier outputs."""
+        from dpaudit.claims.composition import repeated
+
+        return repeated(self, n)
+
+    def group(self, k: int) -> TradeoffFunction:
+        """The promise for datasets that are k neighbours apart.  See `claims.groups`."""
+        from dpaudit.claims.groups import group
+
+        return group(self, k)
+
+    def subsampled(self, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
+        """The promise when the mechanism sees a random sample of the data.  See `claims.subsampling`."""
+        from dpaudit.claims.subsampling import subsampled
+
+        return subsampled(self, rate, relation=relation)
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The constructor's arguments by name."""
         return {f.name.lstrip("_"): getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
+    @property
+    def label(self) -> str:
+        """`str(self)` for people: the entries of a long table are counted instead of written out."""
+        return self._text(brief=True)
+
     def __str__(self) -> str:
         """The form that `parse_claim` reads."""
-        return f"{self.name}({', '.join(f'{k}={_show(v)}' for k, v in self.parameters.items())})"
+        return self._text(brief=False)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.parameters.items())})"
+
+    def _text(self, *, brief: bool) -> str:
+        return f"{self.name}({', '.join(_argument(k, v, brief=brief) for k, v in self.parameters.items())})"
+
+
+_TANGENTS = ((1e-4, 1201), (1e-13, 301), (1e-290, 201), (0.0, 2))
+"""Up to which delta, relative to delta(0), and how many: the curve, its tail, its far end, the largest loss."""
 
 
 def _like(given: npt.ArrayLike, values: Array) -> Array | float:
@@ -126,25 +232,31 @@ def _first(values: Array, bad: npt.NDArray[np.bool_]) -> float:
     return float(np.atleast_1d(values)[np.atleast_1d(bad)][0])
 
 
-def _probability(name: str, value: float) -> float:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie in [0, 1], got {value}")
-    return float(value)
+def _argument(name: str, value: Any, *, brief: bool) -> str:
+    if isinstance(value, TradeoffFunction):
+        return value._text(brief=brief)
+    if isinstance(value, tuple):
+        if brief and len(value) > 8:
+            return f"{name}=<{len(value)} values>"
+        return f"{name}=({', '.join(map(_show, value))}{',' * (len(value) == 1)})"
+    return f"{name}={_show(value)}"
 
 
 def _show(value: Any) -> str:
     """A number as short as it can be written without changing it."""
-    return format(value, ".17g") if isinstance(value, float) and float(f"{value:g}") != value else f"{value:g}"
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
-def _least(holds: Callable[[float], bool], start: float) -> float:
-    """Least x > 0 at which a monotone condition holds, to one part in 10**14, from above."""
-    high = start
-    while not holds(high):
-        high *= 2
-        if high > 1e300:
-            return math.inf
-    low = 0.0
-    while high - low > 1e-14 * high and low < (middle := low + (high - low) / 2) < high:
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+def _least(profile: Callable[[Array], Array], delta: Array) -> Array:
+    """Least x > 0 with profile(x) <= delta, elementwise, for a nonincreasing profile; from above, inf if none."""
+    high = np.ones_like(delta)
+    while np.any(short := (profile(high) > delta) & (high < 1e300)):
+        high[short] *= 2
+    low = np.zeros_like(delta)
+    for _ in range(1100):
+        middle = low + (high - low) / 2
+        if np.all((high - low <= 1e-14 * high) | (middle <= low) | (middle >= high)):
+            break
+        enough = profile(middle) <= delta
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.where(high < 1e300, high, math.inf)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.ranges import nonnegative
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -24,24 +25,48 @@ class GaussianDP(TradeoffFunction):
     _mu: float  # >= 0, standard deviations between the two laws
 
     def __init__(self, mu: float) -> None:
-        if not 0 <= mu < math.inf:
-            raise ValueError(f"mu must be finite and >= 0, got {mu}")
-        object.__setattr__(self, "_mu", float(mu))
+        object.__setattr__(self, "_mu", nonnegative("mu", mu))
 
     symmetric = True
 
     def _curve(self, alpha: Array) -> Array:
+        if self._mu == 0:
+            return 1 - alpha
         return ndtr(-ndtri(alpha) - self._mu)
 
     def _profile(self, epsilon: Array) -> Array:
+        """Phi(upper) - e^eps Phi(lower), as a product of small numbers: relative precision in the tail.
+
+        With h(z) = log Phi(z): e^h(upper) (1 - e^(eps + h(lower) - h(upper))).  Not exact are only the digits
+        that epsilon itself loses in epsilon / mu.
+        """
         if self._mu == 0:
             return np.zeros_like(epsilon)
-        # Phi(upper) - e^eps Phi(lower), with the difference taken between logarithms: relative precision in the tail
-        finite = np.clip(epsilon, -1e300, 1e300)
-        upper, lower = log_ndtr(-finite / self._mu + self._mu / 2), log_ndtr(-finite / self._mu - self._mu / 2)
-        with np.errstate(invalid="ignore", over="ignore"):
-            inside = -np.expm1(np.minimum(finite + lower - upper, 0.0)) * np.exp(upper)
-        return np.where(np.isfinite(inside), inside, 0.0)
+        with np.errstate(over="ignore"):
+            ratio = epsilon / self._mu
+        # beyond 1e8 standard deviations delta is 0, or below -1e8 the trivial 1 - e^eps of every claim
+        sure = np.abs(ratio) < 1e8 + self._mu
+        inside = np.where(sure, epsilon, 0.0)
+        upper = log_ndtr(-inside / self._mu + self._mu / 2)
+        lower = log_ndtr(-inside / self._mu - self._mu / 2)
+        with np.errstate(under="ignore"):
+            value = -np.expm1(np.minimum(inside + lower - upper, 0.0)) * np.exp(upper)
+        return np.where(sure, value, 0.0)
 
     def mu(self) -> float:
+        """The parameter itself."""
         return self._mu
+
+    def _largest_loss(self) -> float:
+        return 0.0 if self._mu == 0 else math.inf
+
+    def _repeated(self, n: int) -> TradeoffFunction:
+        """G_mu (x) ... (x) G_mu = G_{mu sqrt n}; Dong, Roth & Su 2022, Cor. 2."""
+        return GaussianDP(self._mu * math.sqrt(n))
+
+    def _composed_with(self, other: TradeoffFunction) -> TradeoffFunction | None:
+        return GaussianDP(math.hypot(self._mu, other._mu)) if isinstance(other, GaussianDP) else None
+
+    def _grouped(self, k: int) -> TradeoffFunction:
+        """1 - (1 - G_mu)^{o k} = G_{k mu}; Dong, Roth & Su 2022, section 2.4."""
+        return GaussianDP(self._mu * k)

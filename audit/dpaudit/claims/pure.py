@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import ndtri_exp
 
 from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.ranges import nonnegative
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -17,21 +17,20 @@ class PureDP(TradeoffFunction):
     """epsilon-DP: Q(S) <= exp(epsilon) P(S) for every event.
 
     Curve: max{0, 1 - e^eps alpha, e^-eps (1 - alpha)}; Wasserman & Zhou 2010; Dong, Roth & Su 2022, Eq. (5).
+    Attained by randomised response, and by geometric noise on an integer that changes by one.
     """
 
     name: ClassVar[str] = "pure"
     _epsilon: float  # nats, >= 0
 
     def __init__(self, epsilon: float) -> None:
-        if not 0 <= epsilon < math.inf:
-            raise ValueError(f"epsilon must be finite and >= 0, got {epsilon}")
-        object.__setattr__(self, "_epsilon", float(epsilon))
+        object.__setattr__(self, "_epsilon", nonnegative("epsilon", epsilon))
 
     symmetric = True
 
     def _curve(self, alpha: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
-            steep = np.where(alpha > 0, 1 - np.exp(self._epsilon) * alpha, 1.0)
+        with np.errstate(over="ignore", divide="ignore"):
+            steep = 1 - np.exp(self._epsilon + np.log(alpha))
         return np.maximum(steep, np.exp(-self._epsilon) * (1 - alpha))
 
     def _profile(self, epsilon: Array) -> Array:
@@ -41,5 +40,10 @@ class PureDP(TradeoffFunction):
 
     def mu(self) -> float:
         """The kink of f lies on G_mu: mu = 2 Phi^-1(e^eps / (1 + e^eps))."""
-        log_error = -np.logaddexp(0.0, self._epsilon)  # log of alpha = beta = 1 / (1 + e^eps) at the kink
-        return float(-2 * ndtri_exp(log_error)) if log_error > log_ndtr(-1e150) else math.inf
+        return float(-2 * ndtri_exp(-np.logaddexp(0.0, self._epsilon)))  # alpha = beta = 1 / (1 + e^eps) there
+
+    def _largest_loss(self) -> float:
+        return self._epsilon
+
+    def _slopes(self) -> Array:
+        return np.array([self._epsilon])

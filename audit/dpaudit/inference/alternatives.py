@@ -38,6 +38,7 @@ class _Shape:
     """A one-parameter family of noise, least private at large parameters."""
 
     tails: Callable[[float, Array], tuple[Array, Array]]  # parameter, t -> P(l > t), Q(l > t)
+    bounded: bool | None  # the kind of claim it is the usual noise for: bounded privacy loss or not; None: neither
 
     def delta(self, parameter: float, epsilon: Array) -> Array:
         above0, above1 = self.tails(parameter, epsilon)
@@ -63,26 +64,34 @@ def _response(epsilon: float, t: Array) -> tuple[Array, Array]:
     return np.where(inside, lie, below), np.where(inside, 1 - lie, below)
 
 
-_SHAPES = (_Shape(_gaussian), _Shape(_laplace), _Shape(_response))
-_OWN_SCALES = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0)
-_OTHER_SCALES = (1.1, 1.25, 1.6, 2.5)
+_SHAPES = (_Shape(_gaussian, False), _Shape(_laplace, True), _Shape(_response, None))
+# Excess over the claim doubles from one scale to the next: at most a sixth of the growth is lost in between.
+_OWN_SCALES = (1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2)
+_OTHER_SCALES = (1.1, 1.3, 1.9, 3.0)
+_GROSS = 2.0  # mu or epsilon at which two dozen trials tell the datasets apart
 _RARE = (0.3, 0.05, 0.01, 0.002)
-_OWN, _OTHER, _EVENTS = 0.6, 0.3, 0.1  # shares of the initial wealth
+# Shares of the initial wealth, before they are made to sum to one
+_LIKELY, _UNLIKELY, _EVENTS = 3.0, 0.5, 0.3
 
 
 def alternatives(claim: TradeoffFunction) -> list[Alternative]:
     """Candidate violations of `claim`, weights summing to one.  Depends on nothing but the claim."""
-    own = [_scaled(shape, start, _OWN_SCALES) for shape in _SHAPES if (start := _own_scale(shape, claim)) is not None]
-    laws = own[:1] or [list(_tilted(claim))]
-    others = [
-        _scaled(shape, _start(shape, claim), _OTHER_SCALES) for shape in _SHAPES if _own_scale(shape, claim) is None
-    ]
-    events = list(_rare_events(claim))
-    shares = [(_OWN, laws[0]), (_OTHER, [pair for family in others for pair in family]), (_EVENTS, events)]
-    total = sum(share for share, family in shares if family)
-    return [
-        Alternative(p=p, q=q, weight=share / total / len(family)) for share, family in shares for p, q in family
-    ]
+    bounded = float(claim.delta(_PROBE[-1])) == 0.0
+    families: list[tuple[float, list[tuple[Array, Array]]]] = []
+    own = False
+    for shape in _SHAPES:
+        usual, start = shape.bounded is bounded, _own_scale(shape, claim)
+        if start is not None:
+            own = True
+            families.append((2 * _LIKELY if usual else _LIKELY, _scaled(shape, start, _OWN_SCALES)))
+        else:
+            scales = _OWN_SCALES if usual else _OTHER_SCALES
+            families.append((_LIKELY if usual else _UNLIKELY, _scaled(shape, _start(shape, claim), scales)))
+    if not own and float(claim.delta(0.0)) > 0.001:
+        families.append((_LIKELY, list(_tilted(claim))))
+    families.append((_EVENTS, list(_rare_events(claim))))
+    total = sum(share for share, family in families if family)
+    return [Alternative(p=p, q=q, weight=share / total / len(family)) for share, family in families for p, q in family]
 
 
 def scaled(claim: TradeoffFunction, factor: float) -> tuple[Array, Array]:
@@ -99,7 +108,11 @@ def _masses(above0: Array, above1: Array) -> tuple[Array, Array]:
 
 
 def _scaled(shape: _Shape, start: float, scales: tuple[float, ...]) -> list[tuple[Array, Array]]:
-    return [_masses(*shape.tails(start * s, EDGES)) for s in scales]
+    """The shape at multiples of its starting point, and on to gross violations where that is small."""
+    parameters = [start * scale for scale in scales]
+    while parameters[-1] < _GROSS:
+        parameters.append(2.5 * parameters[-1])
+    return [_masses(*shape.tails(parameter, EDGES)) for parameter in parameters]
 
 
 def _own_scale(shape: _Shape, claim: TradeoffFunction) -> float | None:
@@ -133,25 +146,29 @@ def _largest(holds: Callable[[float], bool]) -> float:
 
 def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[tuple[Array, Array]]:
     """The pair whose curve is the claim's (a polygon through it), tilted apart by each scale."""
-    alpha = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, 400), 1 - np.geomspace(0.5, 1e-12, 400), [1.0]])
+    alpha = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, 2000), 1 - np.geomspace(0.5, 1e-12, 2000), [1.0]])
     alpha = np.unique(np.concatenate([alpha, claim.beta(alpha)]))
     beta = claim.beta(alpha)
     p, q = np.diff(alpha), np.maximum(-np.diff(beta), 0.0)
-    with np.errstate(divide="ignore"):
-        ratio = np.clip(np.log(q / p), -30.0, 30.0)
-    p, q = np.append(p, beta[-1]), np.append(q, 1 - beta[0])  # what only one dataset ever shows ...
-    ratio = np.append(ratio, 30.0)  # ... at the largest ratio (p is 0 there: beta(1) = 0)
+    certain = 1 - float(beta[0])
+    shared = (p > 0) & (q > 0)
+    only0 = float(p[~shared].sum())  # what only d0, or only d1, ever shows is not tilted ...
+    only1 = float(q[~shared].sum()) + certain
+    p, q = p[shared], q[shared]
+    ratio = np.log(q / p)
     for scale in scales:
         tilt = (scale - 1) / 2
         p_tilted, q_tilted = p * np.exp(-tilt * ratio), q * np.exp(tilt * ratio)
-        p_tilted, q_tilted = p_tilted / p_tilted.sum(), q_tilted / q_tilted.sum()
+        rest0, rest1 = (1 - min(scale * only, 1.0) for only in (only0, only1))  # ... but `scale` times as common
+        p_tilted, q_tilted = rest0 * p_tilted / p_tilted.sum(), rest1 * q_tilted / q_tilted.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.nan_to_num(np.log(q_tilted / p_tilted), nan=0.0, posinf=60.0, neginf=-60.0)
         bins = np.searchsorted(EDGES, moved)
-        yield (
-            np.bincount(bins, p_tilted, minlength=len(EDGES) + 1),
-            np.bincount(bins, q_tilted, minlength=len(EDGES) + 1),
-        )
+        masses0 = np.bincount(bins, p_tilted, minlength=len(EDGES) + 1)
+        masses1 = np.bincount(bins, q_tilted, minlength=len(EDGES) + 1)
+        masses0[0] += 1 - rest0
+        masses1[-1] += 1 - rest1
+        yield masses0, masses1
 
 
 def _rare_events(claim: TradeoffFunction) -> Iterator[tuple[Array, Array]]:

@@ -78,6 +78,9 @@ class Bet:
         return cost * (1 + _ROUNDING)
 
 
+_CASH = Bet(1.0, 1.0, np.zeros(0, np.intp), np.zeros(0), np.zeros(0))  # keeps the wealth as it is
+
+
 def best_bet(alternative: Alternative, claim: TradeoffFunction) -> Bet:
     """The bet that grows fastest if `alternative` is true and `claim` is what is tested.
 
@@ -86,7 +89,7 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction) -> Bet:
     """
     edges = _informative_edges(alternative)
     if len(edges) == 0:
-        return Bet(1.0, 1.0, np.zeros(0, np.intp), np.zeros(0), np.zeros(0))
+        return _CASH
     group = np.searchsorted(edges, np.arange(BINS))  # bins that no chosen threshold separates count as one
     p = np.bincount(group, alternative.p, minlength=len(edges) + 1)
     q = np.bincount(group, alternative.q, minlength=len(edges) + 1)
@@ -94,18 +97,23 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction) -> Bet:
     delta_grid, exp_grid = claim.delta(_SLOPES), np.exp(_SLOPES)
     slopes = np.clip(EDGES[edges], _SLOPES[0], _SLOPES[-1])
     weights = np.concatenate([p, q])
+    best, best_growth = _CASH, 0.0
     for _ in range(6):
         price = np.exp(slopes) + claim.delta(slopes)
         pays0 = np.vstack([np.ones(len(p)), np.zeros(len(p)), below * (np.exp(slopes) / price)[:, None]])
         pays1 = np.vstack([np.zeros(len(p)), np.ones(len(p)), ~below * (1 / price)[:, None]])
         share = log_optimal(np.hstack([pays0, pays1]), weights)
+        growth = float(weights @ np.log(2 * share @ np.hstack([pays0, pays1])))
+        if growth > best_growth:
+            best_growth = growth
+            best = Bet(2 * share[0], 2 * share[1], edges, slopes, 2 * share[2:] / price)
         nearest0, nearest1 = p / (2 * share @ pays0), q / (2 * share @ pays1)
         above0, above1 = (np.cumsum(near[::-1])[::-1][1:] for near in (nearest0, nearest1))
         excess = above1[:, None] - exp_grid * above0[:, None] - delta_grid
         if excess.max() < 1e-6:
             break
         slopes = _SLOPES[np.argmax(excess, axis=1)]
-    return Bet(2 * share[0], 2 * share[1], edges, slopes, 2 * share[2:] / price)
+    return best
 
 
 def _informative_edges(alternative: Alternative) -> npt.NDArray[np.intp]:
@@ -141,7 +149,7 @@ class Strategy:
         trials = int(counts0.sum())
         if trials != int(counts1.sum()):
             raise ValueError(f"a trial is one output of each dataset, got {trials} and {int(counts1.sum())}")
-        return float(logsumexp(self.log_weights + self._gains(counts0, counts1) - trials * self._log_prices(claim)))
+        return float(logsumexp(self.log_weights + self._gains(counts0, counts1) - trials * self.log_prices(claim)))
 
     def _gains(self, counts0: npt.NDArray[np.int64], counts1: npt.NDArray[np.int64]) -> Array:
         seen0, seen1 = counts0 > 0, counts1 > 0  # an outcome that did not occur must not turn into 0 * -inf
@@ -151,7 +159,7 @@ class Strategy:
         )
         return gains
 
-    def _log_prices(self, claim: TradeoffFunction) -> Array:
+    def log_prices(self, claim: TradeoffFunction) -> Array:
         return np.array([2 * math.log(bet.budget(claim) / 2) for bet in self.bets])
 
 

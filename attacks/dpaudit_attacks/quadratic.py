@@ -1,0 +1,34 @@
+"""Logistic regression on the numbers and their squares: also sees a change of spread.
+
+Exact for independent Gaussian columns whose means and variances both depend on the dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit.outputs import Scale
+from dpaudit_attacks.logistic import log_odds
+
+
+@dataclass(frozen=True, slots=True)
+class Quadratic:
+    """Log-odds linear in every column and its square."""
+
+    name: ClassVar[str] = "quadratic"
+    calibrated: ClassVar[bool] = True
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        scale = Scale.of(np.concatenate([outputs0, outputs1]))
+
+        def design(outputs: Array) -> Array:
+            rows = scale(outputs)
+            return np.hstack([rows, rows**2])
+
+        return log_odds(design, outputs0, outputs1)

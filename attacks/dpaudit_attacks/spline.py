@@ -1,0 +1,45 @@
+"""Logistic regression on a piecewise linear curve in each number: any smooth shape of noise.
+
+Friedman, Hastie & Tibshirani 2009, The Elements of Statistical Learning, section 5.6, with linear pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit.outputs import Scale
+from dpaudit_attacks.logistic import log_odds
+
+_COLUMNS = 20  # more than this and the curve has too many pieces to be learned from early trials
+
+
+@dataclass(frozen=True, slots=True)
+class Spline:
+    """Additive log-odds, bending at `knots` quantiles of each column."""
+
+    knots: int = 7
+    name: ClassVar[str] = "spline"
+    calibrated: ClassVar[bool] = True
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return outputs0.shape[1] <= _COLUMNS
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        outputs = np.concatenate([outputs0, outputs1])
+        scale = Scale.of(outputs)
+        seen = scale(outputs)
+        bends = [np.unique(column) for column in np.quantile(seen, np.linspace(0, 1, self.knots + 2)[1:-1], axis=0).T]
+        low, high = seen.min(axis=0), seen.max(axis=0)
+
+        def design(outputs: Array) -> Array:
+            rows = np.clip(scale(outputs), low, high)  # nothing was learned beyond the outermost outputs
+            hinges = [np.maximum(rows[:, [j]] - bend, 0.0) for j, bend in enumerate(bends)]
+            return np.hstack([rows, *hinges])
+
+        return log_odds(design, outputs0, outputs1)

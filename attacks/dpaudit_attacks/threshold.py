@@ -1,0 +1,44 @@
+"""One number, cut somewhere between the two medians.
+
+The score rises from the median of d0's outputs to the median of d1's and is flat beyond: exactly the
+log-likelihood ratio of Laplace noise, and a choice of threshold for any other noise that shifts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit_attacks.logistic import log_odds
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Best possible for Laplace noise of any scale on one number (Neyman-Pearson)."""
+
+    name: ClassVar[str] = "threshold"
+    calibrated: ClassVar[bool] = True
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return outputs0.shape[1] == 1
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, 1). The scorer maps (n, 1) to log-likelihood ratios (n,)."""
+        ends = sorted((_median(outputs0), _median(outputs1)))
+        if not np.all(np.isfinite(ends)) or ends[0] == ends[1]:
+            return lambda outputs: np.zeros(len(outputs))
+        middle, half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
+
+        def design(outputs: Array) -> Array:
+            return (np.clip(np.nan_to_num(outputs, nan=middle), *ends) - middle) / half
+
+        return log_odds(design, outputs0, outputs1)
+
+
+def _median(outputs: Array) -> float:
+    known = outputs[~np.isnan(outputs)]
+    return float(np.median(known)) if len(known) else np.nan

@@ -1,0 +1,276 @@
+"""Trade-off functions as the upper envelope of straight lines: what everything numerical is computed with.
+
+A guarantee "(s, gap)-DP in the order (d0, d1)" is a line below f:  f(alpha) >= 1 - gap - e^s alpha.  The same
+guarantee in the order (d1, d0) is one as well:  f(alpha) >= e^-s (1 - gap - alpha).  Any set of them gives a convex
+function <= f.  So leaving lines out, or making a gap larger, is always on the safe side, and so is choosing the
+wrong line at some alpha.
+
+Lines of the first kind with s >= 0 are called steep, those of the second flat.  Keeping them apart
+preserves relative precision at both ends of the curve, where alpha, or beta, is 1e-300.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpaudit.claims.base import Array, TradeoffFunction
+
+NEGLIGIBLE = 1e-280  # a gap that only exists since doubles end at 1e-308
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """Guarantees (slope, gap) in one order, slope >= 0, as the lower convex hull of the points (e^slope, gap)."""
+
+    slope: Array  # nats, strictly increasing
+    gap: Array  # strictly decreasing, in [0, 1]
+
+    @classmethod
+    def hull(cls, slope: Array, gap: Array) -> Half:
+        """The guarantees that are not implied by the others."""
+        order = np.lexsort((gap, slope))
+        slope, gap = slope[order], np.clip(gap[order], 0.0, 1.0)
+        first = np.concatenate([[True], np.diff(slope) > 0])
+        slope, gap = slope[first], gap[first]
+        falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
+        half = cls(slope[falls], gap[falls])
+        while np.any(above := np.diff(half.log_alpha) >= 0):  # above the chord of its neighbours: not on the hull
+            keep = np.concatenate([[True], ~above, [True]])
+            half = cls(half.slope[keep], half.gap[keep])
+        return half
+
+    @cached_property
+    def log_alpha(self) -> Array:
+        """log of alpha where each line meets the next, steeper one; decreasing."""
+        with np.errstate(divide="ignore"):
+            return np.log(-np.diff(self.gap)) - self.slope[1:] - np.log(-np.expm1(-np.diff(self.slope)))
+
+    @cached_property
+    def power(self) -> Array:
+        """1 - beta where each line meets the next, with relative precision."""
+        return self.gap[1:] + np.exp(self.slope[1:] + self.log_alpha)
+
+    def beta(self, alpha: Array) -> Array:
+        """Height of the envelope; negative where the lines have left the square."""
+        with np.errstate(divide="ignore", over="ignore"):
+            log_alpha = np.log(alpha)
+            best = np.searchsorted(-self.log_alpha, -log_alpha)
+            return 1 - self.gap[best] - np.exp(self.slope[best] + log_alpha)
+
+    def delta(self, epsilon: Array) -> Array:
+        """The hull's height at e^epsilon, for epsilon >= the first slope; constant beyond the last."""
+        if len(self.slope) == 1:
+            return np.full_like(epsilon, self.gap[0])
+        right = np.clip(np.searchsorted(self.slope, epsilon), 1, len(self.slope) - 1)
+        near, far = self.slope[right - 1], self.slope[right]
+        place = np.clip(epsilon, near, far)
+        scale = -np.expm1(near - far)
+        toward_far = np.exp(place - far) * -np.expm1(near - place) / scale
+        toward_near = -np.expm1(place - far) / scale
+        return toward_near * self.gap[right - 1] + toward_far * self.gap[right]
+
+    def thinned(self, most: int) -> Half:
+        """At most `most` of the guarantees: dense where mass times spacing is, and everywhere along the slope."""
+        if len(self.slope) <= most:
+            return self
+        mass = np.abs(np.diff(np.concatenate([self.power, self.gap[-1:]])))
+        step = np.diff(self.slope)
+        effort = np.cumsum(np.sqrt(mass * step))
+        place = np.concatenate([[0.0], effort / max(effort[-1], NEGLIGIBLE)]) * (2 * most / 3)
+        place += (self.slope - self.slope[0]) / (self.slope[-1] - self.slope[0]) * (most / 3 - 3)
+        keep = np.unique(np.searchsorted(place, np.arange(math.floor(place[-1]) + 1)))
+        return Half.hull(self.slope[np.append(keep, -1)], self.gap[np.append(keep, -1)])
+
+    def shrunk(self, mass: float) -> Half:
+        """The same guarantees when everything is revealed with probability `mass`: gap -> mass + (1 - mass) gap."""
+        return Half(self.slope, mass + (1 - mass) * self.gap) if mass else self
+
+
+class Lines:
+    """A trade-off function given by its steep lines and, mirrored, its flat ones."""
+
+    def __init__(self, steep: Half, flat: Half) -> None:
+        steep_from, flat_from = 0, 0
+        while True:  # where the halves meet, lines of one may imply the first of the other
+            if steep_from + 1 < len(steep.slope) and _implied(flat, flat_from, steep, steep_from):
+                steep_from += 1
+            elif flat_from + 1 < len(flat.slope) and _implied(steep, steep_from, flat, flat_from):
+                flat_from += 1
+            else:
+                break
+        self.steep = Half(steep.slope[steep_from:], steep.gap[steep_from:])
+        self.flat = Half(flat.slope[flat_from:], flat.gap[flat_from:])
+
+    @classmethod
+    def of(cls, claim: TradeoffFunction) -> Lines:
+        """Tangents of any claim; exact for claims whose curves are polygons."""
+        steep = _tangents(claim)
+        return cls(steep, steep if claim.symmetric else _tangents(claim.inverse()))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both halves hold the same guarantees."""
+        return np.array_equal(self.steep.slope, self.flat.slope) and np.array_equal(self.steep.gap, self.flat.gap)
+
+    def inverse(self) -> Lines:
+        """The roles of alpha and beta exchanged."""
+        return Lines(self.flat, self.steep)
+
+    def beta(self, alpha: Array) -> Array:
+        """The envelope, within [0, 1]."""
+        best = np.searchsorted(np.maximum.accumulate(1 - self.flat.power), alpha)
+        flat = np.exp(-self.flat.slope[best]) * (1 - self.flat.gap[best] - alpha)
+        return np.maximum(np.maximum(self.steep.beta(alpha), flat), 0.0)
+
+    def delta(self, epsilon: Array) -> Array:
+        """sup over alpha of 1 - f(alpha) - e^epsilon alpha: the hull of (e^slope, gap), lines of both kinds."""
+        top, bottom = self.steep.slope[0], -self.flat.slope[0]
+        right = self.steep.delta(np.maximum(epsilon, top))
+        finite = np.minimum(epsilon, bottom)
+        left = -np.expm1(finite) + np.exp(finite) * self.flat.delta(-finite)
+        if bottom == top:
+            return np.where(epsilon >= top, right, left)
+        place = np.clip(epsilon, bottom, top)
+        scale = -np.expm1(bottom - top)
+        toward_top = np.exp(place - top) * -np.expm1(bottom - place) / scale
+        start = -np.expm1(bottom) + np.exp(bottom) * self.flat.gap[0]
+        middle = (-np.expm1(place - top) / scale) * start + toward_top * self.steep.gap[0]
+        return np.where(epsilon >= top, right, np.where(epsilon <= bottom, left, middle))
+
+    def mu(self) -> float:
+        """Least mu with G_mu <= f.  G_mu is convex and f is straight between vertices, so only these matter.
+
+        At a vertex, mu = Phi^-1(1 - alpha) - Phi^-1(beta).  Vertices nearer to the axes than 1e-280 are left out.
+        """
+        if max(self.steep.gap[-1], self.flat.gap[-1]) > NEGLIGIBLE:
+            return math.inf
+        at = [ndtri(half.power) - ndtri(np.exp(half.log_alpha)) for half in (self.steep, self.flat)]
+        alpha, beta = self._crossing()
+        return float(max(0.0, -ndtri(alpha) - ndtri(beta), *(float(m.max()) for m in at if len(m))))
+
+    def vertices(self) -> tuple[Array, Array]:
+        """(alpha, beta) of all corners, from alpha = 0 to alpha = 1."""
+        crossing, other = self._crossing()
+        alpha = [[0.0], np.exp(self.steep.log_alpha[::-1]), [crossing], 1 - self.flat.power, [1.0]]
+        beta = [
+            [1 - self.steep.gap[-1]],
+            1 - self.steep.power[::-1],
+            [other],
+            np.exp(self.flat.log_alpha),
+            [0.0],
+        ]
+        reached = 1 - self.flat.gap[-1]  # f is 0 from here on
+        alpha[-1], beta[-1] = ([reached, 1.0], [0.0, 0.0]) if reached < 1 else ([1.0], [0.0])
+        return np.concatenate(alpha), np.clip(np.concatenate(beta), 0.0, 1.0)
+
+    def iterated(self, k: int) -> Lines:
+        """1 - (1 - f)^{o k}, where o is composition of functions."""
+        steep = _iterated(self, k)
+        return Lines(steep, steep if self.symmetric else _iterated(self.inverse(), k))
+
+    def _crossing(self) -> tuple[float, float]:
+        """Where the least steep of the steep lines meets the least flat of the flat ones."""
+        top, bottom = float(self.steep.slope[0]), float(self.flat.slope[0])
+        if top == bottom == 0:  # one line, twice: the middle of what is left of it
+            low = math.exp(self.steep.log_alpha[0]) if len(self.steep.log_alpha) else 0.0
+            high = 1 - float(self.flat.power[0]) if len(self.flat.power) else 1 - float(self.flat.gap[0])
+            alpha = (low + high) / 2
+            return alpha, max(0.0, 1 - float(self.steep.gap[0]) - alpha)
+        scale = -math.expm1(-top - bottom)
+        gap0, gap1 = float(self.steep.gap[0]), float(self.flat.gap[0])
+        alpha = math.exp(-top) * (-math.expm1(-bottom) * (1 - gap1) + (gap1 - gap0)) / scale
+        beta = math.exp(-bottom) * (-math.expm1(-top) * (1 - gap0) + (gap0 - gap1)) / scale
+        return min(max(alpha, 0.0), 1.0), min(max(beta, 0.0), 1.0)
+
+
+def _tangents(claim: TradeoffFunction) -> Half:
+    slopes = claim._slopes()
+    return Half.hull(slopes, claim.delta(slopes))
+
+
+def _implied(other: Half, i: int, half: Half, j: int) -> bool:
+    """Whether line j of `half` lies below the envelope of line i of `other` and line j + 1 of `half`.
+
+    In the coordinates of `half`, a line (s, gap) of the other kind is the point (e^-s, 1 - e^-s (1 - gap)).
+    """
+    start = -float(other.slope[i])
+    from_gap = -math.expm1(start) + math.exp(start) * float(other.gap[i])
+    here, there = float(half.slope[j]), float(half.slope[j + 1])
+    if here <= start:
+        return bool(half.gap[j] > from_gap)
+    scale = -math.expm1(start - there)
+    near = -math.expm1(here - there) / scale
+    far = math.exp(here - there) * -math.expm1(start - here) / scale
+    return bool(half.gap[j] > near * from_gap + far * float(half.gap[j + 1]))
+
+
+_MOST = 6000
+
+
+@dataclass(frozen=True, eq=False)
+class _Power:
+    """g = 1 - f as the lower envelope of lines c + e^s alpha, s decreasing, c increasing: steepest first."""
+
+    s: Array
+    c: Array
+
+    @cached_property
+    def alpha(self) -> Array:
+        """Where each line meets the next."""
+        rise = np.maximum(np.diff(self.c), 0.0)
+        with np.errstate(divide="ignore"):
+            log_alpha = np.log(rise) - self.s[:-1] - np.log(-np.expm1(np.diff(self.s)))
+        return np.maximum.accumulate(np.exp(np.minimum(log_alpha, 1.0)))
+
+    def after(self, inner: _Power) -> _Power:
+        """alpha -> g(inner(alpha)): the line of g behind each line of `inner`.  Any such pair bounds g from above."""
+        reached = np.maximum.accumulate(inner.c[:-1] + np.exp(inner.s[:-1]) * inner.alpha) if len(inner.s) > 1 else []
+        changes = np.concatenate([reached, self.alpha])
+        is_inner = np.arange(len(changes)) < len(inner.s) - 1
+        is_inner = is_inner[np.argsort(changes, kind="stable")]
+        i = np.concatenate([[0], np.cumsum(is_inner)])
+        j = np.concatenate([[0], np.cumsum(~is_inner)])
+        with np.errstate(divide="ignore", over="ignore"):
+            c = self.c[j] + np.exp(self.s[j] + np.log(inner.c[i]))
+        s = self.s[j] + inner.s[i]
+        useful = c < 1
+        return _Power(s[useful], c[useful])._tidy() if np.any(useful) else _Power(np.zeros(1), np.ones(1))
+
+    def _tidy(self) -> _Power:
+        order = np.lexsort((self.c, -self.s))
+        s, c = self.s[order], self.c[order]
+        first = np.concatenate([[True], np.diff(s) < 0])
+        s, c = s[first], c[first]
+        keep = c <= np.minimum.accumulate(c[::-1])[::-1]  # a less steep line with no larger constant is better
+        s, c = s[keep], c[keep]
+        if len(s) > _MOST:
+            place = np.linspace(0, len(s) - 1, _MOST).round().astype(np.intp)
+            s, c = s[place], c[place]
+        return _Power(s, c)
+
+
+def _iterated(lines: Lines, k: int) -> Half:
+    """The steep half of the k-fold iterate, by repeated squaring."""
+    flat = lines.flat
+    once = _Power(
+        np.concatenate([lines.steep.slope[::-1], -flat.slope]),
+        np.concatenate([lines.steep.gap[::-1], -np.expm1(-flat.slope) + np.exp(-flat.slope) * flat.gap]),
+    )._tidy()
+    result: _Power | None = None
+    while True:
+        if k & 1:
+            result = once if result is None else once.after(result)
+        k >>= 1
+        if not k:
+            break
+        once = once.after(once)
+    assert result is not None
+    steep = result.s >= 0
+    if not np.any(steep):
+        return Half(np.zeros(1), np.ones(1))
+    return Half.hull(result.s[steep], result.c[steep])

@@ -1,0 +1,140 @@
+"""A trade-off function given by its corners."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from dpaudit.claims.base import Array, TradeoffFunction
+
+_ROUNDING = 1e-12  # how far a corner may lie above where it should, before that is called a mistake
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class TabulatedTradeoff(TradeoffFunction):
+    """f as straight lines between the points (alpha_i, beta_i): every discrete mechanism has such a curve.
+
+    Need not be symmetric; as for any claim, f is promised in both orders of each pair.  Corners that rounding
+    has put above the line between their neighbours (by less than 1e-12) are left out, which lowers f.
+    """
+
+    name: ClassVar[str] = "tabulated"
+    _alpha: tuple[float, ...]  # type I errors, strictly increasing from 0 to 1
+    _beta: tuple[float, ...]  # least type II errors, nonincreasing and convex, beta <= 1 - alpha
+
+    def __init__(self, *, alpha: npt.ArrayLike, beta: npt.ArrayLike) -> None:
+        a, b = _column("alpha", alpha), _column("beta", beta)
+        if len(a) != len(b) or len(a) < 2:
+            raise ValueError(f"alpha and beta must have the same length >= 2, got {len(a)} and {len(b)}")
+        if a[0] != 0 or a[-1] != 1:
+            raise ValueError(f"alpha must run from 0 to 1, got {a[0]:.17g} to {a[-1]:.17g}")
+        if np.any(bad := np.diff(a) <= 0):
+            i = int(np.argmax(bad))
+            raise ValueError(f"alpha must be strictly increasing, got {a[i]:.17g} before {a[i + 1]:.17g}")
+        if np.any(bad := np.diff(b) > 0):
+            i = int(np.argmax(bad))
+            raise ValueError(f"beta must be nonincreasing, got {b[i]:.17g} before {b[i + 1]:.17g}")
+        if np.any(bad := b > 1 - a + _ROUNDING):
+            i = int(np.argmax(bad))
+            raise ValueError(f"beta must lie in [0, 1 - alpha], got {b[i]:.17g} at alpha = {a[i]:.17g}")
+        chord = b[:-2] + (b[2:] - b[:-2]) * (a[1:-1] - a[:-2]) / (a[2:] - a[:-2])
+        if np.any(bad := b[1:-1] > chord + _ROUNDING):
+            i = int(np.argmax(bad)) + 1
+            raise ValueError(
+                f"beta must be convex in alpha, got {b[i]:.17g} at alpha = {a[i]:.17g}, above the line between its "
+                f"neighbours ({chord[i - 1]:.17g})"
+            )
+        object.__setattr__(self, "_alpha", tuple(a.tolist()))
+        object.__setattr__(self, "_beta", tuple(np.minimum(b, 1 - a).tolist()))
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether mirroring the corners gives the same corners, exactly."""
+        alpha, beta = self._corners
+        inverse = self.inverse()
+        assert isinstance(inverse, TabulatedTradeoff)
+        other = inverse._corners
+        return len(other[0]) == len(alpha) and bool(np.all(other[0] == alpha) and np.all(other[1] == beta))
+
+    def inverse(self) -> TabulatedTradeoff:
+        """f inverse (beta) = least alpha with f(alpha) <= beta: the corners mirrored at the diagonal."""
+        alpha, beta = self._corners
+        last = int(np.argmax(beta == 0)) + 1  # what f does after it has reached 0 says nothing about its inverse
+        mirrored, values = beta[:last][::-1], alpha[:last][::-1]
+        if mirrored[-1] < 1:  # f(0) < 1: the inverse is 0 from f(0) on
+            mirrored, values = np.append(mirrored, 1.0), np.append(values, 0.0)
+        return TabulatedTradeoff(alpha=mirrored, beta=values)
+
+    def symmetrized(self) -> TabulatedTradeoff:
+        """max(f, f inverse), which is a polygon again: its corners are those of either and where they cross."""
+        inverse = self.inverse()
+        alpha = np.unique(np.concatenate([self._corners[0], inverse._corners[0]]))
+        ours, theirs = np.interp(alpha, *self._corners), np.interp(alpha, *inverse._corners)
+        ahead = ours - theirs
+        crossed = np.flatnonzero(ahead[:-1] * ahead[1:] < 0)
+        share = ahead[crossed] / (ahead[crossed] - ahead[crossed + 1])
+        where = alpha[crossed] + share * (alpha[crossed + 1] - alpha[crossed])
+        alpha = np.unique(np.concatenate([alpha, where]))
+        beta = np.maximum(np.interp(alpha, *self._corners), np.interp(alpha, *inverse._corners))
+        both = TabulatedTradeoff(alpha=alpha, beta=beta)
+        return both if both.symmetric else TabulatedTradeoff(alpha=_balanced(both)[0], beta=_balanced(both)[1])
+
+    @cached_property
+    def _corners(self) -> tuple[Array, Array]:
+        """The lower convex hull of the table."""
+        alpha, beta = np.array(self._alpha), np.array(self._beta)
+        while True:
+            slope = np.diff(beta) / np.diff(alpha)
+            if not np.any(above := np.diff(slope) < 0):
+                return alpha, beta
+            keep = np.concatenate([[True], ~above, [True]])
+            alpha, beta = alpha[keep], beta[keep]
+
+    @cached_property
+    def _log_slopes(self) -> Array:
+        """log of -f' on each side of the polygon, decreasing; -inf where f is flat."""
+        alpha, beta = self._corners
+        with np.errstate(divide="ignore"):
+            return np.log(-np.diff(beta)) - np.log(np.diff(alpha))
+
+    def _curve(self, alpha: Array) -> Array:
+        return np.interp(alpha, *self._corners)
+
+    def _profile(self, epsilon: Array) -> Array:
+        alpha, beta = self._corners
+        best = np.searchsorted(-self._log_slopes, -epsilon)  # the corner where f' passes -e^epsilon
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            cost = np.where(alpha[best] > 0, np.exp(epsilon + np.log(alpha[best])), 0.0)
+        return 1 - beta[best] - cost
+
+    def mu(self) -> float:
+        """Least mu with G_mu <= f: G_mu is convex and f is straight between corners, so only these matter."""
+        alpha, beta = self._corners
+        if beta[0] < 1 or len(alpha) > 2 and beta[-2] == 0:
+            return math.inf
+        return float(max(0.0, *(-ndtri(alpha[1:-1]) - ndtri(beta[1:-1])), 0.0))
+
+    def _largest_loss(self) -> float:
+        return max(0.0, float(self._log_slopes[0]))
+
+    def _slopes(self) -> Array:
+        steep = self._log_slopes[self._log_slopes > 0][::-1]
+        return np.unique(np.concatenate([[0.0], steep]))
+
+
+def _column(name: str, values: npt.ArrayLike) -> Array:
+    try:
+        column = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a list of numbers in [0, 1], got {values!r}") from None
+    if column.ndim != 1:
+        raise ValueError(f"{name} must be a list of numbers in [0, 1], got an array of {column.ndim} dimensions")
+    if np.any(bad := ~((column >= 0) & (column <= 1))):
+        raise ValueError(f"{name} must lie in [0, 1], got {column[bad][0]}")
+    return column + 0.0  # no -0.0, which would be written differently

@@ -1,0 +1,92 @@
+"""The attack's trade-off curve with an upper confidence band that holds at any stopping time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+
+from dpaudit.claims import Array
+from dpaudit.inference.grid import EDGES
+
+_TILTS = -np.geomspace(0.002, 12.0, 24)
+_LOG_SHARES = np.full(len(_TILTS), -math.log(len(_TILTS)))
+_LEVELS = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0])  # nats, both signs
+
+
+def upper_rate(successes: int, trials: int, *, significance: float) -> float:
+    """Upper confidence bound of an average success probability, valid at any stopping time.
+
+    Let K_n = sum of Bernoulli(p_t), t <= n, with each p_t fixed by the past, and pbar_n the mean of the p_t.  Then
+    P[there is n: upper_rate(K_n, n) < pbar_n] <= significance.
+
+    *Proof.*  For each tilt s < 0, exp(s K_n - sum_t log(1 + p_t (e^s - 1))) is a martingale with mean 1, and so is an
+    average over tilts; by concavity of the logarithm it is at least exp(s K_n - n log(1 + pbar_n (e^s - 1))).  Ville's
+    inequality bounds the chance that the average of these ever reaches 1/significance; each rises with pbar_n.
+    (Method of mixtures: Robbins 1970; Howard, Ramdas, McAuliffe & Sekhon 2021, Ann. Stat. 49.)
+    """
+    if trials == 0:
+        return 1.0
+    limit = -math.log(significance)
+    # log(1 - p (1 - e^s)), safe at p = 1 because no tilt is infinite
+    drop = -np.expm1(_TILTS)
+
+    def log_wealth(rate: float) -> float:
+        return float(logsumexp(_LOG_SHARES + _TILTS * successes - trials * np.log1p(-rate * drop)))
+
+    if log_wealth(1.0) < limit:
+        return 1.0
+    low, high = successes / trials, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_wealth(middle) < limit else (low, middle)
+    return high
+
+
+def tradeoff_band(
+    counts0: npt.NDArray[np.int64], counts1: npt.NDArray[np.int64], *, significance: float
+) -> tuple[Array, Array, Array]:
+    """Observed (alpha, beta) at every threshold, and an upper band on T(P, Q) at the same alphas.
+
+    `counts0`, `counts1`: (BINS,), as in `betting.Strategy.log_e`.  Returned arrays run from alpha = 1 to alpha = 0.
+
+    **Theorem.**  With probability 1 - significance, at any stopping time, T(P, Q)(a) <= band(a) for all a in [0, 1].
+
+    *Proof.*  The scores change with time, but by the past only: with abar, bbar the mean errors at a threshold, the
+    point (abar, bbar) is an average of points on or above T, and T is convex.  `upper_rate` bounds both means at each of
+    the fixed thresholds, significance split evenly; T is nonincreasing, so (a_U, b_U) lies above T; (0, 1) and (1, 0) do too,
+    and hence the lower convex hull of them all.
+    """
+    trials0, trials1 = int(counts0.sum()), int(counts1.sum())
+    accepted0, accepted1 = np.cumsum(counts0)[:-1], np.cumsum(counts1)[:-1]
+    alpha = 1 - accepted0 / max(trials0, 1)
+    beta = accepted1 / max(trials1, 1)
+    chosen = np.unique(np.searchsorted(EDGES, np.concatenate([-_LEVELS, _LEVELS])))
+    share = significance / (2 * len(chosen))
+    corners = [
+        (
+            upper_rate(trials0 - int(accepted0[k]), trials0, significance=share),
+            upper_rate(int(accepted1[k]), trials1, significance=share),
+        )
+        for k in chosen
+    ]
+    hull = _lower_hull([(0.0, 1.0), *corners, (1.0, 0.0)])
+    moved = np.concatenate([[True], (np.diff(accepted0) > 0) | (np.diff(accepted1) > 0)])  # one point per distinct threshold
+    alpha, beta = np.concatenate([[1.0], alpha[moved], [0.0]]), np.concatenate([[0.0], beta[moved], [1.0]])
+    return alpha, beta, np.interp(alpha, *hull)
+
+
+def _lower_hull(points: list[tuple[float, float]]) -> tuple[Array, Array]:
+    """Lower convex hull of points by Andrew's monotone chain, as x (increasing) and y."""
+    hull: list[tuple[float, float]] = []
+    for x, y in sorted(points):
+        while len(hull) >= 2 and (hull[-1][0] - hull[-2][0]) * (y - hull[-2][1]) <= (hull[-1][1] - hull[-2][1]) * (
+            x - hull[-2][0]
+        ):
+            hull.pop()
+        if hull and x == hull[-1][0]:
+            continue  # same abscissa, higher point
+        hull.append((x, y))
+    return np.array([x for x, _ in hull]), np.array([y for _, y in hull])

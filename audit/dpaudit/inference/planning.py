@@ -1,0 +1,82 @@
+"""How small a violation a given number of trials would have shown."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.inference.alternatives import scaled
+from dpaudit.inference.betting import Strategy
+
+_RUIN = -60.0  # log payoff below which an outcome has ended a bet anyway
+
+
+def power_margin(
+    strategy: Strategy, claim: TradeoffFunction, truth: tuple[Array, Array], trials: int, *, significance: float, power: float
+) -> float:
+    """By how many nats the log-wealth after `trials` clears log(1/significance) with probability `power`.
+
+    `truth`: laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each.  A bet's log-wealth is a sum of
+    independent terms, so nearly normal; the best single bet is a lower bound for the mixture.  An estimate: it plans and
+    explains audits and decides no verdict.
+    """
+    p, q = truth
+    payoffs0, payoffs1 = np.maximum(strategy.log_payoffs0, _RUIN), np.maximum(strategy.log_payoffs1, _RUIN)
+    mean0, mean1 = payoffs0 @ p, payoffs1 @ q
+    variance = (payoffs0**2 @ p - mean0**2) + (payoffs1**2 @ q - mean1**2)
+    growth = mean0 + mean1 - strategy.log_prices(claim)
+    reached = strategy.log_weights + trials * growth - ndtri(power) * np.sqrt(trials * np.maximum(variance, 0.0))
+    return float(np.max(reached)) + math.log(significance)
+
+
+def least_detectable(
+    strategy: Strategy, claim: TradeoffFunction, trials: int, *, significance: float, power: float = 0.9
+) -> TradeoffFunction | None:
+    """The least private claim of `claim`'s own family that an audit of this size would most likely have refuted.
+
+    Assumes that the mechanism is exactly as private as that claim says and that the attack knows the likelihood ratio.
+    None if no violation of the family would have been seen.
+    """
+
+    def seen(factor: float) -> bool:
+        truth = scaled(stretched(claim, factor), 1.0)
+        return power_margin(strategy, claim, truth, trials, significance=significance, power=power) >= 0
+
+    low, high = 1.0, 1.05
+    while not seen(high):
+        low, high = high, 1 + 2 * (high - 1)
+        if high > 200:
+            return None
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (low, middle) if seen(middle) else (middle, high)
+    return stretched(claim, float(f"{high:.3g}") if high < 10 else round(high))
+
+
+def stretched(claim: TradeoffFunction, factor: float) -> TradeoffFunction:
+    """A violation of `claim`, `factor` times less private: in its own family where it has one, else Gaussian."""
+    match claim:
+        case GaussianDP():
+            return GaussianDP(max(claim.mu(), 0.01) * factor)
+        case PureDP():
+            return PureDP(max(claim.epsilon(0.0), 0.01) * factor)
+        case ApproxDP():
+            return ApproxDP(epsilon=max(claim.parameters["epsilon"], 0.01) * factor, delta=claim.parameters["delta"])
+    # the Gaussian noise that is as far apart in total variation
+    return GaussianDP(max(-2 * float(ndtri((1 - float(claim.delta(0.0))) / 2)), 0.01) * factor)
+
+
+def smallest_rate(trials: int) -> float:
+    """Events rarer than this show up in none of `trials` runs with probability over 5 %: about 3/trials."""
+    return 1 - 0.05 ** (1 / trials) if trials else 1.0
+
+
+def largest_epsilon(trials: int, *, significance: float) -> float:
+    """The epsilon that perfect separation in all of `trials` runs would certify: Clopper-Pearson on both errors."""
+    if trials == 0:
+        return 0.0
+    error = 1 - (significance / 2) ** (1 / trials)
+    return max(0.0, math.log((1 - error) / error))

@@ -1,0 +1,40 @@
+"""What can be audited: a callable, or an object that samples in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """A randomised mechanism that can be run many times in one call."""
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any]:
+        """`n` independent outputs on `dataset`, in a sequence of length n."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Batched:
+    """A function `(dataset, n, rng) -> n outputs` as a mechanism."""
+
+    function: Callable[[Any, int, np.random.Generator], Sequence[Any]]
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any]:
+        return self.function(dataset, n, rng)
+
+    def __call__(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any]:
+        return self.function(dataset, n, rng)
+
+
+def batched(function: Callable[[Any, int, np.random.Generator], Sequence[Any]]) -> Batched:
+    """Decorator for a mechanism that returns n outputs at once; each must be drawn independently."""
+    return Batched(function)
+
+
+class MechanismError(Exception):
+    """The mechanism could not be run, or answered with something that is not its output."""

@@ -1,0 +1,127 @@
+"""Runs a mechanism on both datasets of a pair, here or in other processes, with the same outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.neighbours import Pair
+from dpaudit.trials.streams import stream, trial_streams
+
+CHUNK = 16_384  # runs in one call of a batched mechanism; part of the address of its randomness
+_WORTH_SENDING = 0.1  # seconds of work below which other processes cost more than they save
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Outputs of one side of a block; if the mechanism failed, those before the failure."""
+
+    outputs: Sequence[Any]
+    failure: str = ""  # what happened, on which trial; "" if nothing
+
+
+@dataclass
+class Sampler:
+    """Trials of one mechanism.  The randomness of trial t of a side is at (seed, pair, side, t), whoever runs it.
+
+    A batched mechanism draws all runs of a call from one stream, so for it the calls are part of the address: they start
+    where the caller's blocks start and are CHUNK long at most.
+    """
+
+    mechanism: Any
+    pairs: Sequence[Pair]
+    seed: int
+    jobs: int = 1
+    _seconds_per_run: float = field(default=0.0, init=False)
+
+    def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
+        """Trials [start, stop) of a pair: outputs of d0 and of d1."""
+        began = time.perf_counter()
+        cuts = self._cuts(start, stop)
+        tasks = [
+            (self.mechanism, dataset, self.seed, pair, side, a, b)
+            for side, dataset in enumerate((self.pairs[pair].d0, self.pairs[pair].d1))
+            for a, b in cuts
+        ]
+        parallel = self.jobs != 1 and self._seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
+        parts = _elsewhere(tasks, self.jobs) if parallel else [run(*task) for task in tasks]
+        if not parallel:  # elsewhere the clock would also count the processes' start
+            self._seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
+        return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
+
+    def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
+        if hasattr(_resolved(self.mechanism), "sample"):
+            size = CHUNK
+        else:  # runs have streams of their own, so the cuts are free
+            size = max(1, -(-(stop - start) // max(1, 2 * abs(self.jobs))))
+        return [(a, min(a + size, stop)) for a in range(start, stop, size)]
+
+
+def run(mechanism: Any, dataset: Any, seed: int, pair: int, side: int, start: int, stop: int) -> Outcome:
+    """Runs [start, stop) of one side.  Never raises for what the mechanism does."""
+    found = _resolved(mechanism)
+    if hasattr(found, "sample"):
+        return _batch(found.sample, dataset, stop - start, stream(seed, "batch", pair, side, start), start)
+    outputs: list[Any] = []
+    for rng in trial_streams(seed, "trial", pair, side, start=start, stop=stop):
+        try:
+            outputs.append(found(dataset, rng))
+        except Exception as error:
+            return Outcome(outputs, f"{_said(error)} on run {start + len(outputs)} of d{side}")
+    return Outcome(outputs)
+
+
+def _batch(
+    sample: Callable[[Any, int, np.random.Generator], Any], dataset: Any, n: int, rng: np.random.Generator, start: int
+) -> Outcome:
+    where = f"in the batch of {n} runs from run {start}"
+    try:
+        outputs = sample(dataset, n, rng)
+        count = len(outputs)
+    except Exception as error:
+        return Outcome([], f"{_said(error)} {where}")
+    if count != n:
+        return Outcome([], f"returned {count} outputs instead of {n} {where}")
+    return Outcome(outputs)
+
+
+def _said(error: Exception) -> str:
+    return f"raised {type(error).__name__}: {error}"
+
+
+def _resolved(mechanism: Any) -> Any:
+    return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+
+
+def _elsewhere(tasks: list[tuple[Any, ...]], jobs: int) -> list[Outcome]:
+    from joblib import Parallel, delayed
+
+    try:
+        outcomes: list[Outcome] = Parallel(n_jobs=jobs)(delayed(run)(*task) for task in tasks)
+    except Exception as error:  # a worker died, or the mechanism does not survive the way there
+        raise MechanismError(
+            f"the mechanism could not be run in other processes ({type(error).__name__}: {error}); try jobs=1"
+        ) from error
+    return outcomes
+
+
+def _joined(parts: list[Outcome]) -> Outcome:
+    """Parts in order, up to the first failure."""
+    whole: list[Sequence[Any]] = []
+    failure = ""
+    for part in parts:
+        whole.append(part.outputs)
+        failure = part.failure
+        if failure:
+            break
+    if len(whole) == 1:
+        return Outcome(whole[0], failure)
+    if all(isinstance(outputs, np.ndarray) for outputs in whole):
+        return Outcome(np.concatenate(whole), failure)
+    return Outcome([output for outputs in whole for output in outputs], failure)
