@@ -6,6 +6,7 @@ exact for Gaussian noise of the same covariance under both datasets, in any dime
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -33,8 +34,11 @@ def log_odds(design: Callable[[Array], Array], outputs0: Array, outputs1: Array)
 
     The penalty is one half of the squared norm of the coefficients, so columns should be of order one.
     """
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
     rows, labels = design(np.concatenate([outputs0, outputs1])), np.repeat([0, 1], [len(outputs0), len(outputs1)])
-    model = LogisticRegression(C=1.0, solver="newton-cholesky").fit(rows, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it then goes on with another solver by itself
+        model = LogisticRegression(C=1.0, solver="newton-cholesky").fit(rows, labels)
     return lambda outputs: np.asarray(model.decision_function(design(outputs)))

@@ -22,7 +22,7 @@ from dpaudit.neighbours import Pair, brief
 from dpaudit.outputs import OutputError, features
 from dpaudit.provenance import environment
 from dpaudit.registry import Attack, resolve_attacks
-from dpaudit.result import AttackRow, AuditResult, Curve, Detectable, Evidence, History, PairRow, Verdict
+from dpaudit.result import AttackRow, AuditResult, Curve, Detectable, Evidence, History, PairRow, StoppedBy, Verdict
 from dpaudit.scoring import FIRST_FIT, Learner
 from dpaudit.trials.sampling import Sampler
 from dpaudit.witness import make_witness
@@ -118,7 +118,8 @@ class _Run:
     history: list[tuple[int, float]] = field(default_factory=list)
     counts: npt.NDArray[np.int64] = field(init=False)  # (pairs, 2, BINS) of scores of fresh outputs
     examples: list[Array] = field(init=False)  # the latest outputs of each pair
-    stopped: str = ""  # why it ended early, if neither evidence nor trials ended it
+    stopped_by: StoppedBy = "trials"
+    failure: str = ""  # what the mechanism did, if that ended the audit
 
     def __post_init__(self) -> None:
         self.counts = np.zeros((len(self.learners), 2, BINS), dtype=np.int64)
@@ -139,7 +140,7 @@ class _Run:
 
     def go(self, progress: Callable[[Progress], None] | None) -> None:
         try:
-            while not self.refuted and not self.stopped and self.trials < self.allowed:
+            while not self.refuted and not self.failure and self.trials < self.allowed:
                 pair = self.next_pair()
                 for outputs0, outputs1 in self.sample(pair):
                     self.bet(pair, outputs0, outputs1)
@@ -147,7 +148,11 @@ class _Run:
                     if progress is not None:
                         progress(self.progress())
         except KeyboardInterrupt:
-            self.stopped = "the audit was interrupted"
+            self.stopped_by = "interruption"
+        if self.refuted:
+            self.stopped_by = "evidence"
+        elif self.failure:
+            self.stopped_by = "failure"
 
     def next_pair(self) -> int:
         """Every pair in turn."""
@@ -178,9 +183,9 @@ class _Run:
         except OutputError as error:
             failures.insert(0, f"gave an output that cannot be read: {error}")
         if failures:
-            self.stopped = f"the mechanism {failures[0]} (pair {self.sampler.pairs[pair]})"
+            self.failure = f"the mechanism {failures[0]} (pair {self.sampler.pairs[pair]})"
             if not block and self.trials == 0:
-                raise MechanismError(self.stopped)
+                raise MechanismError(self.failure)
         for outputs0, _ in block:
             self.columns = outputs0.shape[1]
             self.trials += len(outputs0)
@@ -218,12 +223,14 @@ def _result(
     counts0, counts1 = run.counts.sum(axis=0)
     detectable = _detectable(run, claim, significance)
     warnings = [warning for learner in run.learners for warning in learner.warnings]
-    if run.stopped:
-        warnings.append(f"{run.stopped}; what was measured before is kept")
+    if run.failure:
+        warnings.append(f"{run.failure}; the {run.trials} runs per dataset before it are kept")
+    if run.stopped_by == "interruption":
+        warnings.append(f"interrupted after {run.trials} of {run.allowed} runs per dataset")
     verdict = Verdict.NO_VIOLATION
     if run.refuted:
         verdict = Verdict.VIOLATION
-    elif run.stopped:
+    elif run.stopped_by != "trials":
         verdict = Verdict.INCONCLUSIVE
     elif not detectable.claim:
         verdict = Verdict.INCONCLUSIVE
@@ -244,6 +251,7 @@ def _result(
         e_value=math.exp(run.most) if run.most < 700 else math.inf,
         trials_used=run.trials,
         trials_allowed=run.allowed,
+        stopped_by=run.stopped_by,
         mu_lower=lower_bound(lambda mu: run.bets.log_e(GaussianDP(mu), counts0, counts1) >= run.log_threshold),
         curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
         witness=make_witness(

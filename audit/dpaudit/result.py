@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,10 @@ from dpaudit.claims import ApproxDP, Array, TradeoffFunction, parse_claim
 from dpaudit.inference.betting import lower_bound, strategy
 
 FORMAT = "dpaudit-result/1"
+Row = TypeVar("Row", "PairRow", "AttackRow", "Detectable")
+
+
+StoppedBy = Literal["evidence", "trials", "failure", "interruption"]
 
 
 class Verdict(enum.Enum):
@@ -132,6 +136,7 @@ class AuditResult:
     e_value: float  # largest wealth seen; may be inf
     trials_used: int  # runs per dataset, those the attacks learned from included
     trials_allowed: int
+    stopped_by: StoppedBy = "trials"
     mu_lower: float  # certified: the mechanism is not mu-GDP for any mu below this
     curve: Curve
     witness: Witness | None
@@ -198,13 +203,13 @@ class AuditResult:
                 "claim": parse_claim(given["claim"]),
                 "curve": Curve(**{k: _floats(v) for k, v in given["curve"].items()}),
                 "witness": witness and Witness(**witness | {"counts": Counts(**witness["counts"])}),
-                "detectable": Detectable(**_numbers(given["detectable"])),
+                "detectable": _row(Detectable, given["detectable"]),
                 "history": History(
                     trials=np.array(given["history"]["trials"], dtype=np.int64), log_e=_floats(given["history"]["log_e"])
                 ),
                 "evidence": Evidence(**{k: np.array(v, dtype=np.int64) for k, v in given["evidence"].items()}),
-                "pairs": tuple(PairRow(**_numbers(row)) for row in given["pairs"]),
-                "attacks": tuple(AttackRow(**_numbers(row)) for row in given["attacks"]),
+                "pairs": tuple(_row(PairRow, row) for row in given["pairs"]),
+                "attacks": tuple(_row(AttackRow, row) for row in given["attacks"]),
                 "warnings": tuple(given["warnings"]),
                 **{k: float(given[k]) for k in ("p_value", "e_value", "mu_lower", "confidence", "elapsed_s")},
             }
@@ -278,6 +283,7 @@ def _floats(values: Any) -> Array:
     return np.array([float(x) for x in values], dtype=np.float64)
 
 
-def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Undo the writing of inf and nan as strings."""
-    return {k: float(v) if v in ("inf", "-inf", "nan") else v for k, v in row.items()}
+def _row(kind: type[Row], values: Mapping[str, Any]) -> Row:
+    """A row of a table, with inf and nan read back from the strings they were written as."""
+    floats = {f.name for f in dataclasses.fields(kind) if f.type == "float"}
+    return kind(**{k: float(v) if k in floats else v for k, v in values.items()})

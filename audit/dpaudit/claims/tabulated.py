@@ -53,37 +53,36 @@ class TabulatedTradeoff(TradeoffFunction):
         object.__setattr__(self, "_alpha", tuple(a.tolist()))
         object.__setattr__(self, "_beta", tuple(np.minimum(b, 1 - a).tolist()))
 
+    @cached_property
+    def _is_symmetric(self) -> bool:
+        alpha, beta = self._corners
+        return bool(np.all(np.abs(np.interp(alpha, *_mirrored(alpha, beta)) - beta) <= _ROUNDING))
+
     @property
     def symmetric(self) -> bool:
-        """Whether mirroring the corners gives the same corners, exactly."""
-        alpha, beta = self._corners
-        inverse = self.inverse()
-        assert isinstance(inverse, TabulatedTradeoff)
-        other = inverse._corners
-        return len(other[0]) == len(alpha) and bool(np.all(other[0] == alpha) and np.all(other[1] == beta))
+        """Whether mirroring the corners gives the same curve, to 1e-12."""
+        return self._is_symmetric
 
     def inverse(self) -> TabulatedTradeoff:
         """f inverse (beta) = least alpha with f(alpha) <= beta: the corners mirrored at the diagonal."""
-        alpha, beta = self._corners
-        last = int(np.argmax(beta == 0)) + 1  # what f does after it has reached 0 says nothing about its inverse
-        mirrored, values = beta[:last][::-1], alpha[:last][::-1]
-        if mirrored[-1] < 1:  # f(0) < 1: the inverse is 0 from f(0) on
-            mirrored, values = np.append(mirrored, 1.0), np.append(values, 0.0)
-        return TabulatedTradeoff(alpha=mirrored, beta=values)
+        if self.symmetric:
+            return self
+        alpha, beta = _mirrored(*self._corners)
+        return TabulatedTradeoff(alpha=alpha, beta=beta)
 
     def symmetrized(self) -> TabulatedTradeoff:
         """max(f, f inverse), which is a polygon again: its corners are those of either and where they cross."""
-        inverse = self.inverse()
-        alpha = np.unique(np.concatenate([self._corners[0], inverse._corners[0]]))
-        ours, theirs = np.interp(alpha, *self._corners), np.interp(alpha, *inverse._corners)
-        ahead = ours - theirs
+        if self.symmetric:
+            return self
+        inverse = _mirrored(*self._corners)
+        alpha = np.unique(np.concatenate([self._corners[0], inverse[0]]))
+        ahead = np.interp(alpha, *self._corners) - np.interp(alpha, *inverse)
         crossed = np.flatnonzero(ahead[:-1] * ahead[1:] < 0)
         share = ahead[crossed] / (ahead[crossed] - ahead[crossed + 1])
-        where = alpha[crossed] + share * (alpha[crossed + 1] - alpha[crossed])
-        alpha = np.unique(np.concatenate([alpha, where]))
-        beta = np.maximum(np.interp(alpha, *self._corners), np.interp(alpha, *inverse._corners))
-        both = TabulatedTradeoff(alpha=alpha, beta=beta)
-        return both if both.symmetric else TabulatedTradeoff(alpha=_balanced(both)[0], beta=_balanced(both)[1])
+        alpha = np.unique(np.concatenate([alpha, alpha[crossed] + share * np.diff(alpha)[crossed]]))
+        return TabulatedTradeoff(
+            alpha=alpha, beta=np.maximum(np.interp(alpha, *self._corners), np.interp(alpha, *inverse))
+        )
 
     @cached_property
     def _corners(self) -> tuple[Array, Array]:
@@ -126,6 +125,14 @@ class TabulatedTradeoff(TradeoffFunction):
     def _slopes(self) -> Array:
         steep = self._log_slopes[self._log_slopes > 0][::-1]
         return np.unique(np.concatenate([[0.0], steep]))
+
+
+def _mirrored(alpha: Array, beta: Array) -> tuple[Array, Array]:
+    last = int(np.argmax(beta == 0)) + 1  # what f does after it has reached 0 says nothing about its inverse
+    inverse_alpha, inverse_beta = beta[:last][::-1], alpha[:last][::-1]
+    if inverse_alpha[-1] < 1:  # f(0) < 1: the inverse is 0 from f(0) on
+        inverse_alpha, inverse_beta = np.append(inverse_alpha, 1.0), np.append(inverse_beta, 0.0)
+    return inverse_alpha, inverse_beta
 
 
 def _column(name: str, values: npt.ArrayLike) -> Array:

@@ -99,6 +99,18 @@ def scaled(claim: TradeoffFunction, factor: float) -> tuple[Array, Array]:
     return next(_tilted(claim, (factor,)))
 
 
+def gaussian_noise(mu: float) -> Alternative:
+    """N(0, 1) against N(mu, 1), mu > 0."""
+    p, q = _masses(*_gaussian(mu, EDGES))
+    return Alternative(p=p, q=q, weight=1.0)
+
+
+def laplace_noise(epsilon: float) -> Alternative:
+    """Laplace noise of scale 1 / epsilon on values that are 1 apart, epsilon > 0."""
+    p, q = _masses(*_laplace(epsilon, EDGES))
+    return Alternative(p=p, q=q, weight=1.0)
+
+
 def _masses(above0: Array, above1: Array) -> tuple[Array, Array]:
     def bins(above: Array) -> Array:
         masses: Array = np.maximum(-np.diff(np.concatenate([[1.0], above, [0.0]])), 0.0)

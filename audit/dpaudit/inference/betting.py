@@ -30,16 +30,16 @@ average of test supermartingales is one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 
-from dpaudit.claims import Array, TradeoffFunction
-from dpaudit.inference.alternatives import Alternative, alternatives
+from dpaudit.claims import Array, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.inference.portfolio import log_optimal
 
@@ -160,21 +160,43 @@ class Strategy:
         return gains
 
     def log_prices(self, claim: TradeoffFunction) -> Array:
+        """What each bet costs a trial, (m,): twice the log of half its budget."""
         return np.array([2 * math.log(bet.budget(claim) / 2) for bet in self.bets])
+
+
+_LADDER_SHARE = 0.06  # of the initial wealth; costs the verdict one trial in fifty
+_LADDER_STEP = 1.5
 
 
 @lru_cache(maxsize=64)
 def strategy(claim: TradeoffFunction) -> Strategy:
-    """The bets placed when `claim` is audited, designed from the claim alone."""
-    candidates = alternatives(claim)
-    bets = tuple(best_bet(alternative, claim) for alternative in candidates)
+    """The bets placed when `claim` is audited, designed from the claim alone.
+
+    Most of the wealth is bet against the claim.  The rest is bet against a ladder of stronger promises, so that
+    the certified bounds are near the truth also where the claim promises far less than the mechanism keeps.
+    """
+    against = [(alternative, claim, (1 - _LADDER_SHARE) * alternative.weight) for alternative in alternatives(claim)]
+    rungs = list(_ladder(claim))
+    against += [(alternative, rung, _LADDER_SHARE / len(rungs)) for alternative, rung in rungs]
+    bets = tuple(best_bet(alternative, target) for alternative, target, _ in against)
     payoffs = [bet.log_payoffs() for bet in bets]
+    weights = np.array([weight for _, _, weight in against])
     return Strategy(
         bets,
-        np.log([alternative.weight for alternative in candidates]),
+        np.log(weights / weights.sum()),
         np.array([a for a, _ in payoffs]),
         np.array([b for _, b in payoffs]),
     )
+
+
+def _ladder(claim: TradeoffFunction) -> Iterator[tuple[Alternative, TradeoffFunction]]:
+    """Gaussian and pure promises, each with a slightly less private Gaussian or Laplace pair, up to the claim's distance."""
+    mu = -2 * float(ndtri((1 - float(claim.delta(0.0))) / 2))  # of the Gaussian pair as far apart in total variation
+    rung = min(max(mu, 0.1), 8.0)
+    for _ in range(8):
+        yield gaussian_noise(1.1 * rung), GaussianDP(rung)
+        yield laplace_noise(1.15 * rung), PureDP(rung)
+        rung /= _LADDER_STEP
 
 
 def lower_bound(refuted: Callable[[float], bool], *, precision: float = 1e-4, most: float = 64.0) -> float:

@@ -53,20 +53,31 @@ def least_detectable(
     for _ in range(12):
         middle = (low + high) / 2
         low, high = (low, middle) if seen(middle) else (middle, high)
-    return stretched(claim, float(f"{high:.3g}") if high < 10 else round(high))
+    return stretched(claim, high)
 
 
 def stretched(claim: TradeoffFunction, factor: float) -> TradeoffFunction:
-    """A violation of `claim`, `factor` times less private: in its own family where it has one, else Gaussian."""
+    """A violation of `claim`, `factor` times less private: in its own family where it has one, else Gaussian.
+
+    Parameters are rounded up to three digits, so that they can be read.
+    """
     match claim:
         case GaussianDP():
-            return GaussianDP(max(claim.mu(), 0.01) * factor)
+            return GaussianDP(_readable(max(claim.mu(), 0.01) * factor))
         case PureDP():
-            return PureDP(max(claim.epsilon(0.0), 0.01) * factor)
+            return PureDP(_readable(max(claim.parameters["epsilon"], 0.01) * factor))
         case ApproxDP():
-            return ApproxDP(epsilon=max(claim.parameters["epsilon"], 0.01) * factor, delta=claim.parameters["delta"])
+            return ApproxDP(
+                epsilon=_readable(max(claim.parameters["epsilon"], 0.01) * factor), delta=claim.parameters["delta"]
+            )
     # the Gaussian noise that is as far apart in total variation
-    return GaussianDP(max(-2 * float(ndtri((1 - float(claim.delta(0.0))) / 2)), 0.01) * factor)
+    return GaussianDP(_readable(max(-2 * float(ndtri((1 - float(claim.delta(0.0))) / 2)), 0.01) * factor))
+
+
+def _readable(value: float) -> float:
+    """`value` rounded up to three significant digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return float(f"{math.ceil(value / unit * (1 - 1e-9)) * unit:.3g}")
 
 
 def smallest_rate(trials: int) -> float:

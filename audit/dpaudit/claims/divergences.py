@@ -1,0 +1,104 @@
+"""Renyi divergences as trade-off functions, by the direct hypothesis-testing conversion.
+
+A test with errors (alpha, beta) turns outputs into bits: Bernoulli(alpha) under P, Bernoulli(1 - beta) under Q.
+Renyi divergence cannot grow by that (data processing; van Erven & Harremoes 2014, Thm 9).  So if
+D_a(P||Q) and D_a(Q||P) are at most t, every test satisfies
+
+    D_a(Ber(1 - beta) || Ber(alpha)) <= t   and   D_a(Ber(alpha) || Ber(1 - beta)) <= t,                       (1)
+
+and since Bernoulli pairs are pairs, no better bound follows from order a alone (Balle, Barthe, Gaboardi, Hsu &
+Sato 2020, "Hypothesis testing interpretations and Renyi differential privacy", Thm 10).  The pairs with (1) form a
+convex set, D_a being jointly quasi-convex (van Erven & Harremoes, Thm 13), symmetric in (alpha, beta).
+
+**Safe side.**  Below the diagonal alpha = beta the first inequality of (1) is the stronger one; it alone is used
+there.  Its boundary is found by bisection from outside, and what is kept are tangents to the level set
+through the point outside: they are lines below f whatever the precision.  Finitely many of them, and finitely
+many orders, only lower f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from dpaudit.claims.base import Array
+from dpaudit.claims.lines import Half, Lines
+
+_LOG_ALPHA: Array = -np.unique(np.concatenate([np.linspace(0.0, 30.0, 601)[1:], np.linspace(30, 690, 441)]))
+_ROUNDING = 1e-12  # relative; more than the bisection's error
+
+
+def fixed_orders(orders: Array, divergences: Array) -> Lines:
+    """f from D_a <= t in both directions, for each pair (a > 1, t >= 0) of the two arrays."""
+    halves = [_tangents(np.full_like(_LOG_ALPHA, a), np.full_like(_LOG_ALPHA, t)) for a, t in zip(orders, divergences, strict=True)]
+    return _joined(halves)
+
+
+def all_orders(rho: float) -> Lines:
+    """f from D_a <= rho a in both directions, for every a > 1: zero-concentrated DP.
+
+    At each alpha, the order that matters most is sought by golden section on log(a - 1); any order would be valid.
+    """
+    low = np.full_like(_LOG_ALPHA, np.log(1e-4))
+    high = np.full_like(_LOG_ALPHA, np.log(20 + 10 * np.sqrt(700 / rho)))
+    best = _golden(lambda x: _log_power(1 + np.exp(x), rho * (1 + np.exp(x))), low, high)
+    order = 1 + np.exp(best)
+    return _joined([_tangents(order, rho * order)])
+
+
+def _joined(halves: list[Half]) -> Lines:
+    half = Half.hull(np.concatenate([h.slope for h in halves]), np.concatenate([h.gap for h in halves]))
+    return Lines(half, half)
+
+
+def _golden(value: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Where a unimodal function of each element is least."""
+    ratio = (np.sqrt(5.0) - 1) / 2
+    x1, x2 = high - ratio * (high - low), low + ratio * (high - low)
+    y1, y2 = value(x1), value(x2)
+    for _ in range(25):
+        left = y1 < y2
+        low, high = np.where(left, low, x1), np.where(left, x2, high)
+        x1, x2 = np.where(left, high - ratio * (high - low), x2), np.where(left, x1, low + ratio * (high - low))
+        y_new = value(np.where(left, x1, x2))
+        y1, y2 = np.where(left, y_new, y2), np.where(left, y1, y_new)
+    return (low + high) / 2
+
+
+def _log_power(order: Array, divergence: Array) -> Array:
+    """log of the largest w with D_order(Ber(w) || Ber(alpha)) <= divergence, rounded up, at each alpha.
+
+    D_a(Ber(w) || Ber(x)) = log(w^a x^(1-a) + (1-w)^a (1-x)^(1-a)) / (a - 1).
+    """
+    log_x, log_not_x = _LOG_ALPHA, np.log(-np.expm1(_LOG_ALPHA))
+    most = (order - 1) * divergence
+    low, high = log_x.copy(), np.zeros_like(log_x)
+    for _ in range(60):
+        middle = (low + high) / 2
+        with np.errstate(divide="ignore"):
+            log_not_w = np.log(-np.expm1(middle))
+        first = order * (middle - log_x) + log_x
+        second = order * (log_not_w - log_not_x) + log_not_x
+        inside = np.logaddexp(first, second) <= most
+        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
+    return np.minimum(high + _ROUNDING, 0.0)
+
+
+def _tangents(order: Array, divergence: Array) -> Half:
+    """The line through (alpha, w) along the level set of D_order(Ber(w) || Ber(alpha)), at each alpha.
+
+    With r = log(w / alpha) and t = log((1 - w) / (1 - alpha)):
+    dw/dalpha = (1 - 1/a) (e^{a r} - e^{a t}) / (e^{(a-1) r} - e^{(a-1) t}).
+    """
+    log_w = _log_power(order, divergence)
+    log_x, log_not_x = _LOG_ALPHA, np.log(-np.expm1(_LOG_ALPHA))
+    below = (log_w < log_not_x) & (log_w > log_x)  # beyond, beta < alpha, and the mirrored lines matter
+    order, log_w, log_x, log_not_x = order[below], log_w[below], log_x[below], log_not_x[below]
+    r, t = log_w - log_x, np.log(-np.expm1(log_w)) - log_not_x
+    log_share = np.log1p(-1 / order) + np.log(-np.expm1(order * (t - r))) - np.log(-np.expm1((order - 1) * (t - r)))
+    # log_share = log of (slope alpha / w) < 0: what is left of w at alpha = 0 is the gap
+    gap = np.exp(log_w) * -np.expm1(np.minimum(log_share, 0.0)) * (1 + _ROUNDING)
+    slope = np.maximum(r + log_share, 0.0)
+    trivial = np.array([0.0]), np.array([1.0])
+    return Half.hull(np.append(slope, trivial[0]), np.append(gap, trivial[1]))

@@ -1,0 +1,282 @@
+"""The command line: parses, calls, prints.  Results go to stdout, talk to stderr.
+
+Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or could not be completed; of
+several audits the most serious one counts (1 over 3 over 0; 2 before anything runs).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from dpaudit.claims import TradeoffFunction
+    from dpaudit.config import PlannedAudit
+    from dpaudit.result import AuditResult
+
+NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE = 0, 1, 2, 3
+
+app = typer.Typer(
+    name="dpaudit",
+    help="Empirical audits of differential-privacy claims.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Entry point of the command `dpaudit`."""
+    app()
+
+
+@app.command()
+def run(
+    configs: Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Config files, or folders of them.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where results go.")] = Path(
+        "dpaudit-results"
+    ),
+    trials: Annotated[int | None, typer.Option(min=1, help="Most runs on each dataset, instead of the configs'.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="Between 0 and 1, instead of the configs'.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Instead of the configs'.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes the mechanisms run in; -1 for all cores.")] = 1,
+    no_pdf: Annotated[bool, typer.Option("--no-pdf", help="Write no PDF documents.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the table of results, no progress.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show Python tracebacks of errors.")] = False,
+) -> None:
+    """Run the audits of config files; writes DIR/NAME.json and DIR/NAME.pdf for each.
+
+    A config's `python:` is code, and running the config runs it.  Exit code: 0 no violation found, 1 violation,
+    2 wrong usage or config, 3 inconclusive or could not be completed.
+    """
+    from dpaudit.config import ConfigError, read_configs
+    from dpaudit.mechanisms import MechanismError
+
+    if confidence is not None and not 0 < confidence < 1:
+        _refuse(f"--confidence must lie strictly between 0 and 1, got {confidence}")
+    if jobs == 0 or jobs < -1:
+        _refuse(f"--jobs must be -1 or at least 1, got {jobs}")
+    try:
+        planned = read_configs(configs)
+    except ConfigError as error:
+        _refuse(str(error))
+    ready: list[tuple[PlannedAudit, Any, TradeoffFunction]] = []
+    for audit in planned:
+        try:
+            ready.append((audit, *audit.load()))
+        except (MechanismError, ValueError) as error:
+            if debug:
+                raise
+            _refuse(f"{audit.file}:{audit.line}: audit {audit.config.name}: mechanism: {error}")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _refuse(f"--output {output}: {error.strerror}")
+    overrides = {"trials": trials, "confidence": confidence, "seed": seed}
+    results: list[AuditResult] = []
+    expected: list[str | None] = []
+    failed = False
+    for audit, mechanism, claim in ready:
+        settings = {name: value for name, value in overrides.items() if value is not None}
+        try:
+            result = _run_one(audit, mechanism, claim, settings, jobs=jobs, quiet=quiet)
+        except MechanismError as error:
+            if debug:
+                raise
+            _say(f"{audit.file}:{audit.line}: audit {audit.config.name} could not be run: {error}")
+            failed = True
+            continue
+        results.append(result)
+        expected.append(audit.config.expect)
+        _write(result, output, pdf=not no_pdf)
+        if not quiet:
+            for warning in result.warnings:
+                _say(f"{audit.file}:{audit.line}: audit {audit.config.name}: {warning}")
+        if result.stopped_by == "interruption":
+            _say("interrupted; the audits after this one were not run")
+            break
+    if results:
+        from dpaudit.console import print_table, result_table
+
+        print_table(result_table(results, expected))
+        if not quiet:
+            _say(f"results are in {output}")
+    raise typer.Exit(_exit_code(results, failed=failed))
+
+
+def _run_one(
+    planned: PlannedAudit, mechanism: Any, claim: TradeoffFunction, settings: dict[str, Any], *, jobs: int, quiet: bool
+) -> AuditResult:
+    from dataclasses import replace
+
+    from dpaudit.console import progress_bar
+    from dpaudit.engine import audit
+
+    config = planned.config
+    with progress_bar(config.name, shown=not quiet) as progress:
+        result = audit(
+            mechanism,
+            claim,
+            planned.pairs,
+            attacks=config.attacks,
+            method=config.method,
+            detect=config.detect,
+            jobs=jobs,
+            progress=progress,
+            name=config.name,
+            **{"trials": config.trials, "confidence": config.confidence, "seed": config.seed} | settings,
+        )
+    about = {"config": planned.file.name, "source": config.source, "claim stated by": _stated_by(planned)}
+    return replace(result, environment={**result.environment, **about, "command": _command()})
+
+
+def _stated_by(planned: PlannedAudit) -> str:
+    from dpaudit.config import FROM_MECHANISM
+
+    return "the mechanism's own accounting" if planned.config.claim == FROM_MECHANISM else "the config"
+
+
+def _command() -> str:
+    return " ".join(["dpaudit", *sys.argv[1:]])
+
+
+def _write(result: AuditResult, folder: Path, *, pdf: bool) -> None:
+    try:
+        result.to_json(folder / f"{result.name}.json")
+        if pdf:
+            result.to_pdf(folder / f"{result.name}.pdf")
+    except OSError as error:
+        _say(f"the result of {result.name} could not be written to {folder}: {error.strerror}")
+
+
+def _exit_code(results: list[AuditResult], *, failed: bool) -> int:
+    from dpaudit.result import Verdict
+
+    if any(result.violated for result in results):
+        return VIOLATION
+    if failed or any(result.verdict is Verdict.INCONCLUSIVE for result in results):
+        return INCONCLUSIVE
+    return NO_VIOLATION
+
+
+@app.command()
+def report(
+    files: Annotated[list[Path], typer.Argument(metavar="RESULT.json...", help="Results that `dpaudit run` wrote.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.pdf", help="The document to write.")],
+) -> None:
+    """Make one PDF document of one or many results."""
+    from dpaudit.result import AuditResult
+    from dpaudit_reports import write_pdf
+
+    try:
+        write_pdf([AuditResult.from_json(file) for file in files], output)
+    except (ValueError, OSError) as error:
+        _refuse(str(error))
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(metavar="attacks|claims|mechanisms|configs")],
+) -> None:
+    """List the attacks, claims, builtin mechanisms, or the configs in this folder."""
+    listings = {"attacks": _attacks, "claims": _claims, "mechanisms": _mechanisms, "configs": _configs}
+    if what not in listings:
+        _refuse(f"list must be followed by one of {', '.join(listings)}; got {what!r}")
+    for name, about in listings[what]():
+        typer.echo(f"{name:14s} {about}".rstrip())
+
+
+def _attacks() -> list[tuple[str, str]]:
+    from dpaudit.registry import attack_classes
+
+    return [(name, _first_line(kind)) for name, kind in attack_classes().items()]
+
+
+def _claims() -> list[tuple[str, str]]:
+    from dpaudit.claims import CLAIMS
+
+    return [(name, _first_line(kind)) for name, kind in CLAIMS.items()]
+
+
+def _mechanisms() -> list[tuple[str, str]]:
+    from dpaudit.mechanisms.builtin import BUILTIN
+
+    return [(name, _first_line(kind)) for name, kind in BUILTIN.items()]
+
+
+def _configs() -> list[tuple[str, str]]:
+    from dpaudit.config import ConfigError, read_configs
+
+    found: list[tuple[str, str]] = []
+    for file in sorted(p for p in Path().rglob("*.y*ml") if p.suffix in (".yaml", ".yml")):
+        try:
+            found += [(str(file), audit.config.name) for audit in read_configs([file])]
+        except ConfigError:
+            continue  # some other YAML file
+    return found
+
+
+def _first_line(thing: Any) -> str:
+    return (thing.__doc__ or "").strip().split("\n")[0]
+
+
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="The config to write.")] = Path("audit.yaml"),
+) -> None:
+    """Write a commented config to start from."""
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(_STARTING_CONFIG)
+    except FileExistsError:
+        _refuse(f"{file} exists already; name another file")
+    except OSError as error:
+        _refuse(f"{file}: {error.strerror}")
+    _say(f"wrote {file}; run it with: dpaudit run {file}")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of configs, for editors."""
+    from dpaudit.config import schema as config_schema
+
+    typer.echo(json.dumps(config_schema(), indent=2))
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _refuse(text: str) -> NoReturn:
+    _say(text)
+    raise typer.Exit(WRONG_USAGE)
+
+
+_STARTING_CONFIG = """\
+# An audit of one mechanism.  Run it with: dpaudit run audit.yaml
+name: my-audit
+source: where the claim is made, e.g. a URL          # printed in the report
+
+# What is promised about every pair of neighbouring datasets: `dpaudit list claims`
+claim: gaussian(mu=1)
+
+mechanism:
+  builtin: gaussian               # `dpaudit list mechanisms`; or your own code:
+  params: {sigma: 1.0}
+  # python: my_module.py:release  # a function (dataset, rng) -> output, in a file beside this one
+  # batched: true                 # if it takes (dataset, n, rng) and returns n outputs
+
+# Two datasets that count as neighbours.  The audit tries to tell the outputs on d0 from those on d1.
+pairs:
+  - {d0: [0, 0, 1], d1: [0, 1, 1], relation: replace_one}
+
+trials: 100000      # most runs on each dataset; it stops earlier once the claim is refuted
+confidence: 0.95    # a true claim is called violated with probability at most 1 - confidence
+seed: 0
+expect: no violation
+"""

@@ -1,0 +1,280 @@
+"""Audits described in YAML files, checked completely before any trial runs.
+
+Every problem is reported as `file:line: key must be ..., got ...`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
+
+from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.mechanisms.builtin import BUILTIN
+from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.neighbours import Pair, Relation
+from dpaudit.registry import resolve_attacks
+
+FROM_MECHANISM = "from mechanism"
+"""In place of a claim: the one the mechanism object itself states in its attribute `claim`."""
+
+
+class ConfigError(Exception):
+    """What is wrong in a config, one line for each problem."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class MechanismConfig(_Strict):
+    """What is audited: exactly one of `python` and `builtin`."""
+
+    python: str | None = Field(None, description="package.module:object, or path/to/file.py:object relative to this file")
+    builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
+    params: dict[str, Any] | None = Field(None, description="if given, the object is a factory, called once with these")
+    batched: bool = Field(False, description="the mechanism takes (dataset, n, rng) and returns n outputs")
+
+    @model_validator(mode="after")
+    def _one_of(self) -> MechanismConfig:
+        if (self.python is None) == (self.builtin is None):
+            raise ValueError("must have exactly one of the keys python, builtin")
+        if self.builtin is not None:
+            if self.builtin not in BUILTIN:
+                raise ValueError(f"builtin must be one of {', '.join(BUILTIN)}, got {self.builtin!r}")
+            try:
+                BUILTIN[self.builtin](**(self.params or {}))
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"params do not fit builtin {self.builtin}: {error}") from None
+        return self
+
+    def mechanism(self, folder: Path) -> Any:
+        """The mechanism; a Python one is not loaded yet."""
+        if self.builtin is not None:
+            return BUILTIN[self.builtin](**(self.params or {}))
+        assert self.python is not None
+        return PythonMechanism(self.python, self.params, self.batched, folder)
+
+
+class PairConfig(_Strict):
+    """Two neighbouring datasets, as YAML values."""
+
+    d0: Any
+    d1: Any
+    relation: Relation = "unspecified"
+    label: str = ""
+
+
+class AuditConfig(_Strict):
+    """One audit."""
+
+    name: str = Field(description="of the audit; its results are written to NAME.json and NAME.pdf")
+    source: str = Field("", description="where the claim is made: URL, section")
+    claim: str = Field(description=f'e.g. "gaussian(mu=1)", or "{FROM_MECHANISM}"')
+    mechanism: MechanismConfig
+    pairs: list[PairConfig] = Field(min_length=1)
+    attacks: str | list[str] = "auto"
+    trials: int = Field(100_000, ge=1, description="most runs on each dataset")
+    confidence: float = Field(0.95, gt=0, lt=1)
+    method: Literal["sequential"] = "sequential"
+    seed: int = 0
+    detect: str | None = Field(None, description="a violation, as a claim, that the audit should be able to see")
+    expect: Literal["violation", "no violation"] | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _file_name(cls, name: str) -> str:
+        if not re.fullmatch(r"\w[\w .+-]{0,99}", name):
+            raise ValueError("must be a file name of at most 100 letters, digits, spaces and . _ + -")
+        return name
+
+    @field_validator("claim", "detect")
+    @classmethod
+    def _a_claim(cls, text: str | None) -> str | None:
+        if text is not None and text != FROM_MECHANISM:
+            parse_claim(text)
+        return text
+
+    @field_validator("attacks")
+    @classmethod
+    def _known(cls, attacks: str | list[str]) -> str | list[str]:
+        resolve_attacks(attacks)
+        return attacks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedAudit:
+    """One audit of a config file, ready to run."""
+
+    file: Path
+    line: int
+    config: AuditConfig
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Its pairs of datasets."""
+        return [Pair(p.d0, p.d1, p.relation, p.label) for p in self.config.pairs]
+
+    def load(self) -> tuple[Any, TradeoffFunction]:
+        """The mechanism and the claim.  MechanismError or ValueError says what could not be had."""
+        mechanism = self.config.mechanism.mechanism(self.file.parent)
+        found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+        if self.config.claim != FROM_MECHANISM:
+            return mechanism, parse_claim(self.config.claim)
+        claim = getattr(found, "claim", None)
+        if not isinstance(claim, TradeoffFunction):
+            raise ValueError(f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim')
+        return mechanism, claim
+
+
+def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
+    """All audits of the files, and of all .yaml and .yml files in the folders.  ConfigError lists every problem."""
+    audits: list[PlannedAudit] = []
+    problems: list[str] = []
+    for file in _files(paths, problems):
+        try:
+            audits += _read(file)
+        except ConfigError as error:
+            problems.append(str(error))
+    first: dict[str, PlannedAudit] = {}
+    for audit in audits:
+        other = first.setdefault(audit.config.name, audit)
+        if other is not audit:
+            problems.append(
+                f"{audit.file}:{audit.line}: name must be unlike any other, but {audit.config.name!r} is also "
+                f"at {other.file}:{other.line}"
+            )
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return audits
+
+
+def _files(paths: Iterable[str | Path], problems: list[str]) -> list[Path]:
+    files: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml"))
+            files += inside
+            if not inside:
+                problems.append(f"{path}: there is no .yaml file in this folder")
+        elif path.is_file():
+            files.append(path)
+        else:
+            problems.append(f"{path}: there is no such file or folder")
+    return files
+
+
+def _read(file: Path) -> list[PlannedAudit]:
+    try:
+        text = file.read_text(encoding="utf-8")
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise ConfigError(f"{file}:{line}: is not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file}: is not YAML: {error}") from None
+    if root is None:
+        raise ConfigError(f"{file}:1: is empty; `dpaudit init` writes an example")
+    lines = dict(_lines(root, (), file))
+    content = yaml.load(text, Loader=yaml.SafeLoader)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file}:1: must hold an audit or a list of them under audits:, got {type(content).__name__}")
+    many = "audits" in content
+    if many and (set(content) != {"audits"} or not isinstance(content["audits"], list) or not content["audits"]):
+        raise ConfigError(f"{file}:{lines[('audits',)]}: audits must be a list of audits and the file's only key")
+    audits: list[PlannedAudit] = []
+    problems: list[str] = []
+    for index, values in enumerate(content["audits"] if many else [content]):
+        path: tuple[str | int, ...] = ("audits", index) if many else ()
+        try:
+            audits.append(
+                PlannedAudit(file=file, line=lines.get(path, 1), config=AuditConfig.model_validate(values))
+            )
+        except ValidationError as error:
+            problems += [_problem(details, path, lines, file, values) for details in _distinct(error.errors())]
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return audits
+
+
+def _lines(node: yaml.Node, path: tuple[str | int, ...], file: Path) -> Iterable[tuple[tuple[str | int, ...], int]]:
+    """The line of every key and list entry.  A key given twice is refused: YAML would keep the last one silently."""
+    yield path, node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            line, name = key.start_mark.line + 1, str(key.value)
+            if name in seen:
+                raise ConfigError(f"{file}:{line}: key {name} is given twice")
+            seen.add(name)
+            for inner, inner_line in _lines(value, (*path, name), file):
+                yield inner, line if inner == (*path, name) else inner_line
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            yield from _lines(value, (*path, index), file)
+
+
+def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """One error for each place: a value that fits no member of a union fails once for each."""
+    return list({e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}.values())[::-1]
+
+
+def _problem(
+    error: ErrorDetails, base: tuple[str | int, ...], lines: Mapping[tuple[str | int, ...], int], file: Path, values: Any
+) -> str:
+    location = (*base, *error["loc"])
+    shown = location
+    while shown and shown not in lines:
+        shown = shown[:-1]
+    line = lines.get(shown, 1)
+    key = _dotted(location if error["type"] == "missing" else shown) or "the audit"
+    match error["type"]:
+        case "missing":
+            return f"{file}:{line}: {key} is missing"
+        case "extra_forbidden":
+            return f"{file}:{line}: {key} is not a known key; allowed are {', '.join(_allowed(error['loc']))}"
+        case "value_error":
+            return f"{file}:{line}: {key}: {error['ctx']['error']}"
+        case "literal_error":
+            return f"{file}:{line}: {key} must be {error['ctx']['expected']}, got {error['input']!r}"
+    reason = error["msg"][0].lower() + error["msg"][1:]
+    return f"{file}:{line}: {key}: {reason}, got {error['input']!r}"
+
+
+def _dotted(location: Sequence[str | int]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+
+
+def _allowed(location: Sequence[str | int]) -> list[str]:
+    models: dict[str | int, type[BaseModel]] = {"mechanism": MechanismConfig, "pairs": PairConfig}
+    model = models.get(location[0], AuditConfig) if len(location) > 1 else AuditConfig
+    return list(model.model_fields)
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of a config file, for editors."""
+    audit = AuditConfig.model_json_schema(ref_template="#/$defs/{model}")
+    definitions = audit.pop("$defs", {})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "dpaudit config",
+        "$defs": {**definitions, "AuditConfig": audit},
+        "anyOf": [
+            {"$ref": "#/$defs/AuditConfig"},
+            {
+                "type": "object",
+                "properties": {"audits": {"type": "array", "items": {"$ref": "#/$defs/AuditConfig"}, "minItems": 1}},
+                "required": ["audits"],
+                "additionalProperties": False,
+            },
+        ],
+    }
+

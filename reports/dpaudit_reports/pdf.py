@@ -1,0 +1,67 @@
+"""A document on pages.  The only file, with its template, that knows about pages.
+
+All content reaches Typst as one JSON string, never as markup: `#panic("x")` in a name prints as that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import unicodedata
+from datetime import datetime
+from importlib.resources import files
+from typing import Any
+
+import matplotlib
+import typst
+
+from dpaudit_reports.document import Document
+
+# Typst's own fonts know Latin, Greek, Cyrillic and more: everywhere the same bytes.  Only where they lack a
+# script, such as Chinese, those of this machine are asked; then Last Resort, which comes with matplotlib and
+# draws a sign of the script; at last PDF/UA is given up, which forbids characters without a glyph.
+_ATTEMPTS: tuple[dict[str, Any], ...] = (
+    {"pdf_standards": ["ua-1"], "ignore_system_fonts": True},
+    {"pdf_standards": ["ua-1"]},
+    {"pdf_standards": ["ua-1"], "font_paths": [f"{matplotlib.get_data_path()}/fonts/ttf"]},
+    {},
+)
+
+
+def compile_pdf(document: Document) -> bytes:
+    """The document as tagged PDF/UA-1, the same bytes whenever the document is the same."""
+    template = (files("dpaudit_reports") / "template.typ").read_bytes()
+    content = {"document": json.dumps(_plain(document), ensure_ascii=False)}
+    for how in _ATTEMPTS[:-1]:
+        try:
+            return bytes(typst.compile(template, format="pdf", sys_inputs=content, **how))
+        except typst.TypstError as error:
+            if "could not be displayed" not in str(error):
+                raise
+    return bytes(typst.compile(template, format="pdf", sys_inputs=content, **_ATTEMPTS[-1]))
+
+
+def _plain(value: Any) -> Any:
+    """JSON values of a document; every dataclass says its `kind`, by which the template draws it."""
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"kind": type(value).__name__.lower(), **fields}
+    match value:
+        case str():
+            return printable(value)
+        case tuple():
+            return [_plain(part) for part in value]
+        case datetime():
+            return [value.year, value.month, value.day, value.hour, value.minute, value.second]
+        case _:
+            return value
+
+
+def printable(text: str) -> str:
+    """The text with all that has no shape, or turns its direction, as Python writes it: \\x00, \\u202e."""
+    return "".join(c if _has_shape(c) else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _has_shape(character: str) -> bool:
+    joins = character in "\n\u200c\u200d"  # line break; joiners, part of how Persian and emoji are spelt
+    return character.isprintable() or joins or unicodedata.category(character) == "Zs"

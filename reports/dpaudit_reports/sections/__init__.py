@@ -1,0 +1,41 @@
+"""What a report says about one audit: one section, one function, one file.
+
+To add a section, write `sections/NAME.py` with a function from a result to blocks, beginning with a
+`Heading`, and put it into `SECTIONS` where it is to appear.  It must cope with a result in which its part
+is empty, None, nan or infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import Block
+from dpaudit_reports.sections.attacks import attacks
+from dpaudit_reports.sections.blind import blind
+from dpaudit_reports.sections.bounds import bounds
+from dpaudit_reports.sections.evidence import evidence
+from dpaudit_reports.sections.method import method
+from dpaudit_reports.sections.pairs import pairs
+from dpaudit_reports.sections.provenance import provenance
+from dpaudit_reports.sections.tradeoff import tradeoff
+from dpaudit_reports.sections.verdict import verdict
+from dpaudit_reports.sections.warnings import warnings
+from dpaudit_reports.sections.witness import witness
+
+Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]
+
+SECTIONS: tuple[Section, ...] = (
+    verdict,
+    tradeoff,
+    evidence,
+    witness,
+    bounds,
+    blind,
+    pairs,
+    attacks,
+    warnings,
+    method,
+    provenance,
+)

@@ -1,0 +1,40 @@
+"""The attacks, and how well each told the datasets apart."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Table
+from dpaudit_reports.numbers import number, percent
+
+
+def attacks(result: AuditResult) -> tuple[Block, ...]:
+    """One row an attack."""
+    heading = Heading("Attacks")
+    if not result.attacks:
+        return heading, Paragraph("No attack was tried.", quiet=True)
+    return (
+        heading,
+        Table(
+            (
+                Column("Attack", grow=2),
+                Column("Weight", align="right"),
+                Column("Log loss", align="right"),
+                Column("Note", grow=3),
+            ),
+            tuple(
+                (row.name, percent(round(row.weight, 3), 2), _loss(row.log_loss), row.note or "–")
+                for row in result.attacks
+            ),
+        ),
+        Paragraph(
+            "Weight: its final say in the combined score. Log loss on outputs not seen before, in nats; "
+            "blind guessing has ln 2 = 0.693.",
+            quiet=True,
+        ),
+    )
+
+
+def _loss(nats: float) -> str:
+    return "–" if math.isnan(nats) else number(nats)

@@ -1,0 +1,62 @@
+"""What is certified about the mechanism, whatever was claimed."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import Block, Column, Heading, Math, Paragraph, Strong, Table, Text
+from dpaudit_reports.numbers import NOT_KNOWN, at_least, number, percent
+
+DELTAS = (0.0, 1e-9, 1e-6, 1e-3, 1e-2)
+
+
+def bounds(result: AuditResult) -> tuple[Block, ...]:
+    """Certified lower bounds beside the values that the claim allows."""
+    rows = [
+        _row(
+            (Math("μ"),),
+            result.mu_lower,
+            result.claim.mu(),
+            ("none on the noise; speaks of Gaussian curves only, not of ", Math("ε")),
+        )
+    ]
+    for delta in DELTAS:
+        certified = result.epsilon_lower(delta) if result.evidence.counts0.size else None
+        rows.append(
+            _row(
+                (Math("ε"), " at ", Math(f"δ = {number(delta)}")),
+                certified,
+                result.claim.epsilon(delta),
+                ("none on the noise; certified directly at this ", Math("δ")),
+            )
+        )
+    return (
+        Heading("Certified bounds"),
+        Table(
+            (
+                Column("Privacy parameter"),
+                Column("Certified", align="right"),
+                Column("Claim allows", align="right"),
+                Column("Assumption", grow=1),
+            ),
+            tuple(rows),
+        ),
+        Paragraph(
+            f"All bounds and the verdict hold together with {percent(result.confidence)} confidence. They "
+            "are lower bounds on the privacy loss: 0 means that nothing could be certified, not that "
+            "nothing is lost. ▲ marks a bound above what the claim allows.",
+            quiet=True,
+        ),
+    )
+
+
+def _row(name: Text, certified: float | None, claimed: float, assumption: Text) -> tuple[Text, ...]:
+    allowed = f"≤\u00a0{number(claimed, 4)}"
+    if certified is None:
+        return name, NOT_KNOWN, allowed, assumption
+    if not certified > claimed:
+        return name, at_least(certified), allowed, assumption
+    margin = (certified - claimed) / certified
+    digits = max(4, 2 - math.floor(math.log10(margin)))  # enough to see that it is above
+    return name, (Strong(f"▲ {at_least(certified, digits)}"),), allowed, assumption

@@ -1,0 +1,44 @@
+"""The pairs of neighbouring datasets, and what was spent on each."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import Block, Code, Column, Heading, Paragraph, Table
+from dpaudit_reports.numbers import count, number
+
+
+def pairs(result: AuditResult) -> tuple[Block, ...]:
+    """One row a pair."""
+    heading = Heading("Pairs of neighbouring datasets")
+    if not result.pairs:
+        return heading, Paragraph("No pair was tried.", quiet=True)
+    return (
+        heading,
+        Table(
+            (
+                Column("Pair", grow=2),
+                Column("Relation"),
+                Column("d0", grow=2),
+                Column("d1", grow=2),
+                Column("Runs", align="right"),
+                Column("e-value", align="right"),
+            ),
+            tuple(
+                (
+                    row.label or "–",
+                    row.relation.replace("_", " "),
+                    (Code(row.d0),),
+                    (Code(row.d1),),
+                    count(row.trials),
+                    number(_exp(row.log_e)),
+                )
+                for row in result.pairs
+            ),
+        ),
+    )
+
+
+def _exp(log_e: float) -> float:
+    return math.exp(log_e) if log_e < 700 else math.inf

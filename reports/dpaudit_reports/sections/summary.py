@@ -1,0 +1,53 @@
+"""Several audits at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpaudit.result import AuditResult, Verdict
+from dpaudit_reports.blocks import Block, Code, Column, Math, Paragraph, Strong, Table
+from dpaudit_reports.marks import MARKS
+from dpaudit_reports.numbers import at_least, at_most, count, percent
+
+
+def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
+    """One row an audit, in the order given.  Stands under the title, like a verdict."""
+    tally = ". ".join(
+        f"{mark.word}: {sum(result.verdict is verdict for result in results)}"
+        for verdict, mark in MARKS.items()
+        if any(result.verdict is verdict for result in results)
+    )
+    return (
+        Paragraph((Strong(f"{tally}."),)),
+        Table(
+            (
+                Column("Verdict"),
+                Column("Audit", grow=3),
+                Column("Claim", grow=2),
+                Column("Confidence", align="right"),
+                Column("Runs", align="right"),
+                Column("p-value", align="right"),
+                Column(("Certified ", Math("μ")), align="right"),
+            ),
+            tuple(
+                (
+                    (Strong(f"{MARKS[result.verdict].sign} {MARKS[result.verdict].word}"),),
+                    result.name,
+                    (Code(str(result.claim)),),
+                    percent(result.confidence),
+                    count(result.trials_used),
+                    at_most(result.p_value),
+                    at_least(result.mu_lower),
+                )
+                for result in results
+            ),
+        ),
+        *_caveat(results),
+    )
+
+
+def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
+    notes = ["Each verdict holds at its own confidence, not all of them at once."]
+    if any(result.verdict is not Verdict.VIOLATION for result in results):
+        notes.append("Where none was found, the audit's own part says how small a one would have been found.")
+    return (Paragraph(" ".join(notes), quiet=True),)

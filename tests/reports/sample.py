@@ -1,0 +1,211 @@
+"""Results made by hand from simulated Gaussian noise, with the shape and size of real ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from dpaudit.claims import GaussianDP
+from dpaudit.inference.betting import strategy
+from dpaudit.inference.grid import bin_counts
+from dpaudit.result import (
+    AttackRow,
+    AuditResult,
+    Counts,
+    Curve,
+    Detectable,
+    Evidence,
+    History,
+    PairRow,
+    Verdict,
+    Witness,
+)
+
+ENVIRONMENT: dict[str, Any] = {
+    "dpaudit": "0.1.0",
+    "python": "3.11.9",
+    "numpy": "2.4.6",
+    "platform": "Linux-6.1-x86_64-with-glibc2.36",
+    "packages": {"opendp": "0.14.2", "python-dp": "1.1.4", "scipy": "1.16.0"},
+    "seed": 7,
+    "date": "2026-03-01T12:30:00+00:00",
+    "mechanism": "quickstart.opendp_sum:gaussian",
+    "config": "configs/quickstart.yaml",
+    "source": None,
+    "command": "dpaudit run configs/quickstart.yaml --seed 7",
+}
+
+
+def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
+    """An audit of the claim G_1 on noise that is `truth`-GDP."""
+    claim = GaussianDP(1.0)
+    rng = np.random.default_rng(3)
+    ratio0 = truth * rng.normal(0, 1, trials) - truth**2 / 2
+    ratio1 = truth * rng.normal(truth, 1, trials) - truth**2 / 2
+    looks = np.unique(np.linspace(20, trials, 60).astype(np.int64))
+    log_e = np.array(
+        [strategy(claim).log_e(claim, bin_counts(ratio0[:n]), bin_counts(ratio1[:n])) for n in looks]
+    )
+    curve = _curve(ratio0, ratio1)
+    at = int(np.argmin(curve.beta - claim.beta(curve.alpha)))
+    e_value = float(np.exp(min(log_e.max(), 700.0)))
+    return AuditResult(
+        name="opendp-gaussian-sum",
+        verdict=verdict,
+        claim=claim,
+        confidence=0.95,
+        method="sequential",
+        p_value=min(1.0, 1 / e_value),
+        e_value=e_value,
+        trials_used=trials + 200,
+        trials_allowed=100_000,
+        mu_lower=1.0432 if verdict is Verdict.VIOLATION else 0.8719,
+        curve=curve,
+        witness=Witness(
+            pair="one record changed",
+            attack="threshold",
+            region="output above 0.52",
+            alpha=float(curve.alpha[at]),
+            beta=float(curve.beta[at]),
+            claimed_beta=float(claim.beta(float(curve.alpha[at]))),
+            counts=Counts(
+                false_positives=round(curve.alpha[at] * trials),
+                n0=trials,
+                false_negatives=round(curve.beta[at] * trials),
+                n1=trials,
+            ),
+        ),
+        detectable=Detectable(
+            claim="gaussian(mu=1.12)",
+            assumption="if the noise has the claim's own shape",
+            smallest_rate=3 / trials,
+            largest_epsilon=float(np.log(trials / 3)),
+        ),
+        history=History(trials=looks + 200, log_e=log_e),
+        evidence=Evidence(counts0=bin_counts(ratio0), counts1=bin_counts(ratio1)),
+        pairs=(
+            PairRow(
+                label="one record changed",
+                relation="replace_one",
+                d0="[0, 0, 1]",
+                d1="[0, 1, 1]",
+                trials=trials + 200,
+                log_e=float(log_e[-1]),
+            ),
+        ),
+        attacks=(
+            AttackRow(name="threshold", weight=0.71, log_loss=0.581, note="cut at 0.52"),
+            AttackRow(name="classifier", weight=0.29, log_loss=0.597),
+        ),
+        warnings=(),
+        environment=ENVIRONMENT,
+        elapsed_s=3.217,
+    )
+
+
+@functools.cache
+def violation() -> AuditResult:
+    """G_1 claimed, G_1.3 true."""
+    return sample(1.3, Verdict.VIOLATION, trials=700)
+
+
+@functools.cache
+def no_violation() -> AuditResult:
+    """G_1 claimed and true."""
+    return sample(1.0, Verdict.NO_VIOLATION, trials=20_000)
+
+
+@functools.cache
+def inconclusive() -> AuditResult:
+    """Stopped after a few trials, before there was a witness."""
+    return dataclasses.replace(
+        sample(1.0, Verdict.INCONCLUSIVE, trials=60),
+        witness=None,
+        detectable=Detectable(claim="", assumption="", smallest_rate=0.05, largest_epsilon=2.9),
+        mu_lower=0.0,
+        warnings=(
+            "the mechanism raised ZeroDivisionError on run 61; the trials before it were kept",
+            "60 trials are too few to see even a violation five times as large as the claim",
+        ),
+    )
+
+
+def empty() -> AuditResult:
+    """Nothing happened, and every number that may be missing is."""
+    none, nothing = np.array([]), np.array([], dtype=np.int64)
+    return dataclasses.replace(
+        inconclusive(),
+        p_value=float("nan"),
+        e_value=float("inf"),
+        trials_used=0,
+        mu_lower=float("nan"),
+        curve=Curve(alpha=none, beta=none, beta_upper=none),
+        detectable=Detectable(
+            claim="", assumption="", smallest_rate=float("nan"), largest_epsilon=float("inf")
+        ),
+        history=History(trials=nothing, log_e=none),
+        evidence=Evidence(counts0=nothing, counts1=nothing),
+        pairs=(),
+        attacks=(),
+        warnings=(),
+        environment={},
+        elapsed_s=float("nan"),
+    )
+
+
+def _curve(ratio0: np.ndarray, ratio1: np.ndarray) -> Curve:
+    """Every 1/200 of the pooled outputs a threshold; the band is that of Dvoretzky, Kiefer & Wolfowitz."""
+    cuts = np.concatenate([[-np.inf], np.quantile(np.concatenate([ratio0, ratio1]), np.linspace(0, 1, 201))])
+    alpha = np.array([np.mean(ratio0 > cut) for cut in cuts])
+    beta = np.array([np.mean(ratio1 <= cut) for cut in cuts])
+    slack = np.sqrt(np.log(2 / 0.025) / (2 * len(ratio0)))
+    right, high = np.minimum(alpha + slack, 1.0), np.minimum(beta + slack, 1.0)
+    upper = np.interp(alpha, np.append(0.0, right[::-1]), np.append(1.0, high[::-1]))
+    return Curve(alpha=alpha, beta=beta, beta_upper=np.minimum(upper, 1.0))
+
+
+HOSTILE = '#panic("x") ]] $x$ *b* _i_ `c` <l> @r \\ // {} "q" ~ -- \'s'
+LONG = "a_mechanism_whose_name_has_more_than_eighty_characters_without_any_space_in_between_them_all"
+
+
+def hostile(text: str = HOSTILE) -> AuditResult:
+    """A violation in which every string that comes from outside is `text`."""
+    result = violation()
+    assert result.witness is not None
+    return dataclasses.replace(
+        result,
+        name=text,
+        witness=dataclasses.replace(result.witness, pair=text, attack=text, region=text),
+        detectable=dataclasses.replace(result.detectable, claim=text, assumption=text),
+        pairs=tuple(
+            dataclasses.replace(row, label=text, relation=text, d0=text, d1=text) for row in result.pairs
+        ),
+        attacks=tuple(dataclasses.replace(row, name=text, note=text) for row in result.attacks),
+        warnings=(text,),
+        environment={
+            "mechanism": text,
+            text: text,
+            "packages": {text: text},
+            "list": [text],
+            "command": text,
+        },
+    )
+
+
+def long() -> AuditResult:
+    """Every name of more than eighty characters and no space."""
+    return hostile(LONG)
+
+
+def crowded(pairs: int = 200) -> AuditResult:
+    """Many pairs with long names."""
+    result = no_violation()
+    (row,) = result.pairs
+    rows = (
+        dataclasses.replace(row, label=f"{i}-{LONG}", d0=str([i] * 12), d1=str([i + 1] * 12))
+        for i in range(pairs)
+    )
+    return dataclasses.replace(result, name=LONG, pairs=tuple(rows))

@@ -1,0 +1,179 @@
+"""The PDF says what the result says, in words that can be found, on pages that hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pypdf
+import pytest
+
+import dpaudit_reports
+from dpaudit.result import AuditResult
+
+from . import sample
+
+
+def pages(results: list[AuditResult], folder: Path) -> pypdf.PdfReader:
+    dpaudit_reports.write_pdf(results, folder / "report.pdf")
+    return pypdf.PdfReader(BytesIO((folder / "report.pdf").read_bytes()))
+
+
+def text(reader: pypdf.PdfReader) -> str:
+    """All text with single spaces: where a line ends is not what these tests are about."""
+    return " ".join(" ".join(page.extract_text() for page in reader.pages).split())
+
+
+def tight(words: str) -> str:
+    """Without any space: long words may go on in the next line."""
+    return "".join(words.split())
+
+
+def titles(outline: list[object], depth: int = 0) -> Iterator[tuple[int, str]]:
+    for item in outline:
+        if isinstance(item, list):
+            yield from titles(item, depth + 1)
+        else:
+            yield depth, item["/Title"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            sample.violation,
+            "▲ Violation The mechanism does not keep the claim gaussian(mu=1): it is refuted at 95 %",
+        ),
+        (
+            sample.no_violation,
+            "○ No violation found No violation of the claim gaussian(mu=1) was found at 95 %",
+        ),
+        (sample.inconclusive, "◇ Inconclusive This audit cannot say whether the claim gaussian(mu=1) holds."),
+    ],
+)
+def test_an_ordinary_audit_has_two_pages_that_begin_with_its_verdict(make, sentence, tmp_path) -> None:
+    reader = pages([make()], tmp_path)
+    assert len(reader.pages) == 2
+    assert sentence in text(reader)
+    assert (tmp_path / "report.pdf").stat().st_size < 2 * 200_000
+
+
+def test_what_an_auditor_needs_can_be_found_in_the_text(tmp_path) -> None:
+    result = sample.violation()
+    found = text(pages([result], tmp_path))
+    assert result.witness is not None
+    for needed in (
+        result.witness.describe(),
+        "μ ≥ 1.043",
+        "δ = 10⁻⁶",
+        "dpaudit run configs/quickstart.yaml --seed 7",
+        "opendp 0.14.2",
+        "2026-03-01T12:30:00+00:00",
+        "Dong, Roth & Su 2022",
+        "Ville 1939",
+        "Grünwald, de Heide & Koolen 2024",
+        "sha256:",
+    ):
+        assert tight(needed) in tight(found)
+
+
+def test_no_report_says_that_a_mechanism_is_private(tmp_path) -> None:
+    found = text(pages([sample.violation(), sample.no_violation(), sample.inconclusive()], tmp_path)).lower()
+    for word in ("is private", "passed", "is safe", "success", "compliant"):
+        assert word not in found
+
+
+def test_no_violation_comes_with_the_size_of_one_that_would_have_been_found(tmp_path) -> None:
+    assert "One as large as gaussian(mu=1.12) would have been found with 90 % probability" in text(
+        pages([sample.no_violation()], tmp_path)
+    )
+
+
+def test_title_and_bookmarks(tmp_path) -> None:
+    reader = pages([sample.violation()], tmp_path)
+    assert reader.metadata is not None
+    assert reader.metadata.title == "opendp-gaussian-sum"
+    assert [title for _, title in titles(reader.outline)] == [
+        "Trade-off between the two errors",
+        "Evidence against the claim",
+        "Witness",
+        "Certified bounds",
+        "What could not have been seen",
+        "Pairs of neighbouring datasets",
+        "Attacks",
+        "Warnings",
+        "Method",
+        "Provenance",
+    ]
+
+
+def test_many_audits_begin_with_a_summary_and_have_a_part_each(tmp_path) -> None:
+    reader = pages([sample.violation(), sample.no_violation(), sample.inconclusive()], tmp_path)
+    first = " ".join(reader.pages[0].extract_text().split())
+    assert "Violation: 1. No violation found: 1. Inconclusive: 1." in first
+    assert all(f"{mark} opendp-gaussian-sum" in first for mark in ("▲ Violation", "○ No violation found"))
+    assert [depth for depth, _ in titles(reader.outline)].count(0) == 3
+    assert len(reader.pages) == 1 + 3 * 2
+
+
+def test_there_is_no_report_about_nothing(tmp_path) -> None:
+    with pytest.raises(ValueError, match="at least one result"):
+        dpaudit_reports.write_pdf([], tmp_path / "report.pdf")
+    assert not (tmp_path / "report.pdf").exists()
+
+
+def test_the_same_result_gives_the_same_bytes_also_from_its_file(tmp_path) -> None:
+    result = sample.violation()
+    result.to_json(tmp_path / "result.json")
+    for name, each in {
+        "a": result,
+        "b": result,
+        "c": AuditResult.from_json(tmp_path / "result.json"),
+    }.items():
+        dpaudit_reports.write_pdf([each], tmp_path / name)
+    assert len({(tmp_path / name).read_bytes() for name in "abc"}) == 1
+
+
+@pytest.mark.parametrize(
+    "word", [sample.HOSTILE, sample.LONG, "Механизм ελληνικά", "]]", '#panic("x")', "</text>"]
+)
+def test_names_print_as_they_are_and_never_as_markup(word: str, tmp_path) -> None:
+    reader = pages([sample.hostile(word)], tmp_path)
+    assert reader.metadata is not None
+    assert reader.metadata.title == word
+    assert tight(text(reader)).count(tight(word)) >= 14
+
+
+def test_a_script_without_a_font_here_still_gives_a_report(tmp_path) -> None:
+    assert len(pages([sample.hostile("高斯机制")], tmp_path).pages) == 2
+
+
+def test_what_has_no_shape_is_written_out(tmp_path) -> None:
+    found = text(pages([sample.hostile("a\x00\u202eb\ud800")], tmp_path))
+    assert "a\\x00\\u202eb\\ud800" in found
+
+
+def test_a_result_in_which_everything_is_missing_has_a_report(tmp_path) -> None:
+    found = text(pages([sample.empty()], tmp_path))
+    assert "No pair was tried." in found
+    assert "not known" in found
+    assert not re.search(r"\b(nan|inf)\b", found)
+
+
+def test_many_pairs_flow_on_and_repeat_the_table_head(tmp_path) -> None:
+    reader = pages([sample.crowded()], tmp_path)
+    found = tight(text(reader))
+    assert all(f"{i}-{sample.LONG}" in found for i in range(200))
+    assert found.count("PairRelationd0d1Runse-value") >= len(reader.pages) - 4
+
+
+def test_three_pairs_still_fit_on_two_pages(tmp_path) -> None:
+    result = sample.violation()
+    pairs = tuple(dataclasses.replace(result.pairs[0], label=f"pair {i}") for i in range(3))
+    assert (
+        len(pages([dataclasses.replace(result, pairs=pairs, warnings=("a warning",) * 2)], tmp_path).pages)
+        == 2
+    )
