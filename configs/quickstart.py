@@ -1,7 +1,7 @@
 """The mechanisms of quickstart.yaml: OpenDP and PyDP, called as their users call them.
 
-Each object has the library's own claim in its attribute `claim`, and `sample(dataset, n, rng)`.  The libraries draw from
-the operating system's randomness, so `rng` is not used and outputs differ from run to run.
+Each object has the library's own claim in its attribute `claim`, and `sample(dataset, n, rng)`.  The libraries draw
+from the operating system's randomness, so `rng` is not used and outputs differ from run to run.
 """
 
 from __future__ import annotations

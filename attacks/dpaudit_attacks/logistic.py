@@ -41,4 +41,5 @@ def log_odds(design: Callable[[Array], Array], outputs0: Array, outputs1: Array)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it then goes on with another solver by itself
         model = LogisticRegression(C=1.0, solver="newton-cholesky").fit(rows, labels)
-    return lambda outputs: np.asarray(model.decision_function(design(outputs)))
+    slopes, intercept = model.coef_[0], float(model.intercept_[0])
+    return lambda outputs: design(outputs) @ slopes + intercept

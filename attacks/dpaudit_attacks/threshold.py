@@ -24,17 +24,18 @@ class Threshold:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return outputs0.shape[1] == 1
+        return bool(outputs0.shape[1] == 1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, 1). The scorer maps (n, 1) to log-likelihood ratios (n,)."""
-        ends = sorted((_median(outputs0), _median(outputs1)))
-        if not np.all(np.isfinite(ends)) or ends[0] == ends[1]:
+        low, high = sorted((_median(outputs0), _median(outputs1)))
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
             return lambda outputs: np.zeros(len(outputs))
-        middle, half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
+        middle, half = (low + high) / 2, (high - low) / 2
 
         def design(outputs: Array) -> Array:
-            return (np.clip(np.nan_to_num(outputs, nan=middle), *ends) - middle) / half
+            position: Array = (np.clip(np.nan_to_num(outputs, nan=middle), low, high) - middle) / half
+            return position
 
         return log_odds(design, outputs0, outputs1)
 

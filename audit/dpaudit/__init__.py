@@ -32,7 +32,7 @@ _HOMES = {
     "parse_claim": "claims",
 }
 
-__all__ = [  # noqa: RUF022
+__all__ = [
     "ApproxDP",
     "Attack",
     "AuditResult",

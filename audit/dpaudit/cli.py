@@ -41,7 +41,9 @@ def run(
     output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where results go.")] = Path(
         "dpaudit-results"
     ),
-    trials: Annotated[int | None, typer.Option(min=1, help="Most runs on each dataset, instead of the configs'.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Most runs on each dataset, instead of the configs'.")
+    ] = None,
     confidence: Annotated[float | None, typer.Option(help="Between 0 and 1, instead of the configs'.")] = None,
     seed: Annotated[int | None, typer.Option(help="Instead of the configs'.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes the mechanisms run in; -1 for all cores.")] = 1,

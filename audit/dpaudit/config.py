@@ -36,7 +36,9 @@ class _Strict(BaseModel):
 class MechanismConfig(_Strict):
     """What is audited: exactly one of `python` and `builtin`."""
 
-    python: str | None = Field(None, description="package.module:object, or path/to/file.py:object relative to this file")
+    python: str | None = Field(
+        None, description="package.module:object, or path/to/file.py:object relative to this file"
+    )
     builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
     params: dict[str, Any] | None = Field(None, description="if given, the object is a factory, called once with these")
     batched: bool = Field(False, description="the mechanism takes (dataset, n, rng) and returns n outputs")
@@ -129,7 +131,9 @@ class PlannedAudit:
             return mechanism, parse_claim(self.config.claim)
         claim = getattr(found, "claim", None)
         if not isinstance(claim, TradeoffFunction):
-            raise ValueError(f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim')
+            raise ValueError(
+                f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim'
+            )
         return mechanism, claim
 
 
@@ -195,9 +199,7 @@ def _read(file: Path) -> list[PlannedAudit]:
     for index, values in enumerate(content["audits"] if many else [content]):
         path: tuple[str | int, ...] = ("audits", index) if many else ()
         try:
-            audits.append(
-                PlannedAudit(file=file, line=lines.get(path, 1), config=AuditConfig.model_validate(values))
-            )
+            audits.append(PlannedAudit(file=file, line=lines.get(path, 1), config=AuditConfig.model_validate(values)))
         except ValidationError as error:
             problems += [_problem(details, path, lines, file, values) for details in _distinct(error.errors())]
     if problems:
@@ -224,11 +226,17 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...], file: Path) -> Iterable
 
 def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
     """One error for each place: a value that fits no member of a union fails once for each."""
-    return list({e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}.values())[::-1]
+    return list({e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}.values())[
+        ::-1
+    ]
 
 
 def _problem(
-    error: ErrorDetails, base: tuple[str | int, ...], lines: Mapping[tuple[str | int, ...], int], file: Path, values: Any
+    error: ErrorDetails,
+    base: tuple[str | int, ...],
+    lines: Mapping[tuple[str | int, ...], int],
+    file: Path,
+    values: Any,
 ) -> str:
     location = (*base, *error["loc"])
     shown = location
@@ -277,4 +285,3 @@ def schema() -> dict[str, Any]:
             },
         ],
     }
-

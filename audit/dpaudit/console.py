@@ -74,7 +74,9 @@ def result_table(results: Sequence[AuditResult], expected: Sequence[str | None])
             "—" if result.violated else Text(result.detectable.claim or "none"),
         ]
         if any(expected):
-            cells.append("" if wanted is None else "yes" if as_expected(result, wanted) else Text("NO", style="bold red"))
+            cells.append(
+                "" if wanted is None else "yes" if as_expected(result, wanted) else Text("NO", style="bold red")
+            )
         table.add_row(*cells)
     return table
 

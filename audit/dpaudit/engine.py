@@ -58,15 +58,15 @@ def audit(
 ) -> AuditResult:
     """Try to refute `claim` about `mechanism`, and say how small a violation would have been found.
 
-    `mechanism`: a callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n outputs.
-    Runs must be independent of each other; the guarantee rests on that alone.
+    `mechanism`: a callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
+    outputs.  Runs must be independent of each other; the guarantee rests on that alone.
     `claim`: a claim, or text for `parse_claim`.  It is about both orders of each pair.
     `pairs`: neighbouring datasets; with several, the claim is refuted if it fails on any of them.
     `attacks`: "auto", a name, an Attack, or several.  `trials`: the most runs on each dataset, all pairs together.
     `confidence`: a true claim is called violated with probability at most 1 - confidence, whenever the audit stops.
-    `seed`: of all randomness but the mechanism's own; a mechanism that draws only from the rng it is given is repeated exactly.
+    `seed`: of all randomness but the mechanism's own; a mechanism that draws only from its rng is repeated exactly.
     `jobs`: processes the mechanism runs in (-1: all cores); changes no result.
-    `detect`: a violation, as a claim, that the audit should be able to see; if it could not have, it ends INCONCLUSIVE.
+    `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends INCONCLUSIVE.
     `progress`: called after each block of trials.  `name`: for the report.
 
     Raises ValueError for impossible arguments, MechanismError if the mechanism fails before anything was measured;
@@ -116,18 +116,16 @@ class _Run:
     columns: int | None = None
     trials: int = 0
     history: list[tuple[int, float]] = field(default_factory=list)
+    bets: Strategy = field(init=False)
+    log_prices: Array = field(init=False)  # of the bets, under the claim
     counts: npt.NDArray[np.int64] = field(init=False)  # (pairs, 2, BINS) of scores of fresh outputs
-    examples: list[Array] = field(init=False)  # the latest outputs of each pair
     stopped_by: StoppedBy = "trials"
     failure: str = ""  # what the mechanism did, if that ended the audit
 
     def __post_init__(self) -> None:
         self.counts = np.zeros((len(self.learners), 2, BINS), dtype=np.int64)
-        self.examples = [np.zeros((0, 0)) for _ in self.learners]
-
-    @property
-    def bets(self) -> Strategy:
-        return strategy(self.tested)
+        self.bets = strategy(self.tested)
+        self.log_prices = self.bets.log_prices(self.tested)
 
     @property
     def refuted(self) -> bool:
@@ -193,14 +191,12 @@ class _Run:
 
     def bet(self, pair: int, outputs0: Array, outputs1: Array) -> None:
         """Score a block by what was learned before it, and count the evidence."""
-        self.examples[pair] = np.concatenate([outputs0, outputs1])
         learner = self.learners[pair]
         if learner.ready:
             scores0, scores1 = learner.score_fresh(outputs0, outputs1)
             self.counts[pair, 0] += bin_counts(scores0)
             self.counts[pair, 1] += bin_counts(scores1)
-        counts0, counts1 = self.counts.sum(axis=0)
-        self.history.append((self.trials, self.bets.log_e(self.tested, counts0, counts1)))
+        self.history.append((self.trials, self.bets.log_wealth(self.log_prices, *self.counts.sum(axis=0))))
 
     def progress(self) -> Progress:
         return Progress(
@@ -259,7 +255,6 @@ def _result(
             run.tested,
             *run.counts[best],
             pair=str(run.sampler.pairs[best]),
-            examples=run.examples[best],
         ),
         detectable=detectable,
         history=History(

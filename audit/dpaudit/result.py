@@ -161,9 +161,7 @@ class AuditResult:
         Holds for all `delta` at once, and together with `mu_lower` and the verdict (see `inference.betting`).
         """
         if delta not in self._bounds:
-            self._bounds[delta] = lower_bound(
-                lambda epsilon: self._refutes(ApproxDP(epsilon=epsilon, delta=delta))
-            )
+            self._bounds[delta] = lower_bound(lambda epsilon: self._refutes(ApproxDP(epsilon=epsilon, delta=delta)))
         return self._bounds[delta]
 
     def _refutes(self, claim: TradeoffFunction) -> bool:
@@ -205,7 +203,8 @@ class AuditResult:
                 "witness": witness and Witness(**witness | {"counts": Counts(**witness["counts"])}),
                 "detectable": _row(Detectable, given["detectable"]),
                 "history": History(
-                    trials=np.array(given["history"]["trials"], dtype=np.int64), log_e=_floats(given["history"]["log_e"])
+                    trials=np.array(given["history"]["trials"], dtype=np.int64),
+                    log_e=_floats(given["history"]["log_e"]),
                 ),
                 "evidence": Evidence(**{k: np.array(v, dtype=np.int64) for k, v in given["evidence"].items()}),
                 "pairs": tuple(_row(PairRow, row) for row in given["pairs"]),
@@ -286,4 +285,5 @@ def _floats(values: Any) -> Array:
 def _row(kind: type[Row], values: Mapping[str, Any]) -> Row:
     """A row of a table, with inf and nan read back from the strings they were written as."""
     floats = {f.name for f in dataclasses.fields(kind) if f.type == "float"}
-    return kind(**{k: float(v) if k in floats else v for k, v in values.items()})
+    read: dict[str, Any] = {k: float(v) if k in floats else v for k, v in values.items()}
+    return kind(**read)

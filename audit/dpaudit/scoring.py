@@ -52,6 +52,10 @@ class Learner:
         total = sum(raw.values())
         return {i: value / total for i, value in raw.items()}
 
+    def outputs(self) -> Array:
+        """All outputs learned from so far, of both datasets, (n, d)."""
+        return np.concatenate([outputs for block in self._blocks for outputs in block])
+
     def mean_loss(self, attack: int) -> float:
         """Mean log-loss of an attack on outputs it had not seen; nan if there were none."""
         return self._losses[attack] / (2 * self._scored) if attack in self._losses and self._scored else math.nan

@@ -22,12 +22,10 @@ def make_witness(
     counts1: npt.NDArray[np.int64],
     *,
     pair: str,
-    examples: Array,
 ) -> Witness | None:
     """The threshold whose counts lie furthest below the claim's curve, or least far above it; None without counts.
 
-    Chosen on the counts it shows, so it explains the verdict and does not prove it.  `examples`: outputs, (n, d), on
-    which the region is put into words.
+    Chosen on the counts it shows, so it explains the verdict and does not prove it.
     """
     n0, n1 = int(counts0.sum()), int(counts1.sum())
     if n0 == 0 or n1 == 0:
@@ -41,15 +39,15 @@ def make_witness(
     return Witness(
         pair=pair,
         attack="+".join(
-            learner.attacks[i].name for i in sorted(weights, key=lambda i: -weights[i]) if i == strongest or weights[i] > 0.2
+            learner.attacks[i].name
+            for i in sorted(weights, key=lambda i: -weights[i])
+            if i == strongest or weights[i] > 0.2
         ),
-        region=describe_region(learner, float(EDGES[k]), examples),
+        region=describe_region(learner, float(EDGES[k])),
         alpha=float(alpha[k]),
         beta=float(beta[k]),
         claimed_beta=float(claim.beta(alpha[k])),
-        counts=Counts(
-            false_positives=int(false_positives[k]), n0=n0, false_negatives=int(false_negatives[k]), n1=n1
-        ),
+        counts=Counts(false_positives=int(false_positives[k]), n0=n0, false_negatives=int(false_negatives[k]), n1=n1),
     )
 
 
@@ -75,9 +73,10 @@ def _kl(observed: Array, rate: Array) -> Array:
     return divergence
 
 
-def describe_region(learner: Learner, threshold: float, examples: Array) -> str:
+def describe_region(learner: Learner, threshold: float) -> str:
     """The region {score > threshold} in words: in terms of the output where it is one number."""
     in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
+    examples = learner.outputs()
     if examples.shape[1] != 1 or not learner.ready:
         return in_score
     values = np.unique(examples[~np.isnan(examples)])

@@ -46,9 +46,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
     ratio0 = truth * rng.normal(0, 1, trials) - truth**2 / 2
     ratio1 = truth * rng.normal(truth, 1, trials) - truth**2 / 2
     looks = np.unique(np.linspace(20, trials, 60).astype(np.int64))
-    log_e = np.array(
-        [strategy(claim).log_e(claim, bin_counts(ratio0[:n]), bin_counts(ratio1[:n])) for n in looks]
-    )
+    log_e = np.array([strategy(claim).log_e(claim, bin_counts(ratio0[:n]), bin_counts(ratio1[:n])) for n in looks])
     curve = _curve(ratio0, ratio1)
     at = int(np.argmin(curve.beta - claim.beta(curve.alpha)))
     e_value = float(np.exp(min(log_e.max(), 700.0)))
@@ -143,9 +141,7 @@ def empty() -> AuditResult:
         trials_used=0,
         mu_lower=float("nan"),
         curve=Curve(alpha=none, beta=none, beta_upper=none),
-        detectable=Detectable(
-            claim="", assumption="", smallest_rate=float("nan"), largest_epsilon=float("inf")
-        ),
+        detectable=Detectable(claim="", assumption="", smallest_rate=float("nan"), largest_epsilon=float("inf")),
         history=History(trials=nothing, log_e=none),
         evidence=Evidence(counts0=nothing, counts1=nothing),
         pairs=(),
@@ -180,9 +176,7 @@ def hostile(text: str = HOSTILE) -> AuditResult:
         name=text,
         witness=dataclasses.replace(result.witness, pair=text, attack=text, region=text),
         detectable=dataclasses.replace(result.detectable, claim=text, assumption=text),
-        pairs=tuple(
-            dataclasses.replace(row, label=text, relation=text, d0=text, d1=text) for row in result.pairs
-        ),
+        pairs=tuple(dataclasses.replace(row, label=text, relation=text, d0=text, d1=text) for row in result.pairs),
         attacks=tuple(dataclasses.replace(row, name=text, note=text) for row in result.attacks),
         warnings=(text,),
         environment={
@@ -204,8 +198,5 @@ def crowded(pairs: int = 200) -> AuditResult:
     """Many pairs with long names."""
     result = no_violation()
     (row,) = result.pairs
-    rows = (
-        dataclasses.replace(row, label=f"{i}-{LONG}", d0=str([i] * 12), d1=str([i + 1] * 12))
-        for i in range(pairs)
-    )
+    rows = (dataclasses.replace(row, label=f"{i}-{LONG}", d0=str([i] * 12), d1=str([i + 1] * 12)) for i in range(pairs))
     return dataclasses.replace(result, name=LONG, pairs=tuple(rows))

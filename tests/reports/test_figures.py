@@ -34,9 +34,7 @@ def test_a_plot_goes_where_it_is_told() -> None:
 def test_nobodys_settings_change_a_figure_and_no_figure_changes_settings() -> None:
     result = sample.violation()
     plain = tradeoff_svg(result), evidence_svg(result)
-    with matplotlib.rc_context(
-        {"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "none", "svg.hashsalt": "x"}
-    ):
+    with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "none", "svg.hashsalt": "x"}):
         assert (tradeoff_svg(result), evidence_svg(result)) == plain
         assert matplotlib.rcParams["font.size"] == 30
 

@@ -137,9 +137,7 @@ def test_the_same_result_gives_the_same_bytes_also_from_its_file(tmp_path) -> No
     assert len({(tmp_path / name).read_bytes() for name in "abc"}) == 1
 
 
-@pytest.mark.parametrize(
-    "word", [sample.HOSTILE, sample.LONG, "Механизм ελληνικά", "]]", '#panic("x")', "</text>"]
-)
+@pytest.mark.parametrize("word", [sample.HOSTILE, sample.LONG, "Механизм ελληνικά", "]]", '#panic("x")', "</text>"])
 def test_names_print_as_they_are_and_never_as_markup(word: str, tmp_path) -> None:
     reader = pages([sample.hostile(word)], tmp_path)
     assert reader.metadata is not None
@@ -173,7 +171,4 @@ def test_many_pairs_flow_on_and_repeat_the_table_head(tmp_path) -> None:
 def test_three_pairs_still_fit_on_two_pages(tmp_path) -> None:
     result = sample.violation()
     pairs = tuple(dataclasses.replace(result.pairs[0], label=f"pair {i}") for i in range(3))
-    assert (
-        len(pages([dataclasses.replace(result, pairs=pairs, warnings=("a warning",) * 2)], tmp_path).pages)
-        == 2
-    )
+    assert len(pages([dataclasses.replace(result, pairs=pairs, warnings=("a warning",) * 2)], tmp_path).pages) == 2

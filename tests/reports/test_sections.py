@@ -58,9 +58,7 @@ def test_whatever_the_environment_holds_is_shown() -> None:
 
 
 def test_a_figure_is_described_in_words() -> None:
-    figures = [
-        block for section in SECTIONS for block in section(sample.violation()) if isinstance(block, Figure)
-    ]
+    figures = [block for section in SECTIONS for block in section(sample.violation()) if isinstance(block, Figure)]
     assert len(figures) == 2
     assert all(len(figure.alt) > 40 for figure in figures)
 

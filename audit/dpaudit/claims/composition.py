@@ -103,7 +103,7 @@ class Composition(TradeoffFunction):
         if self._mass > 0:
             return math.inf
         bound = math.sqrt(sum(n * claim.mu() ** 2 for claim, n in self._parts))
-        return min(bound, self._core.mu())
+        return min(self._core.mu(), bound) if bound < math.inf else bound
 
     def _largest_loss(self) -> float:
         return math.fsum(n * claim._largest_loss() for claim, n in self._parts)

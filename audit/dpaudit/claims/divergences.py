@@ -25,13 +25,16 @@ import numpy as np
 from dpaudit.claims.base import Array
 from dpaudit.claims.lines import Half, Lines
 
-_LOG_ALPHA: Array = -np.unique(np.concatenate([np.linspace(0.0, 30.0, 601)[1:], np.linspace(30, 690, 441)]))
 _ROUNDING = 1e-12  # relative; more than the bisection's error
+_FAR = 700.0  # -log of the power at which the curve ends; doubles end at e^-708
 
 
 def fixed_orders(orders: Array, divergences: Array) -> Lines:
     """f from D_a <= t in both directions, for each pair (a > 1, t >= 0) of the two arrays."""
-    halves = [_tangents(np.full_like(_LOG_ALPHA, a), np.full_like(_LOG_ALPHA, t)) for a, t in zip(orders, divergences, strict=True)]
+    halves = []
+    for a, t in zip(orders, divergences, strict=True):
+        log_alpha = _grid(_FAR * a / (a - 1) + t)
+        halves.append(_tangents(log_alpha, np.full_like(log_alpha, a), np.full_like(log_alpha, t)))
     return _joined(halves)
 
 
@@ -40,11 +43,17 @@ def all_orders(rho: float) -> Lines:
 
     At each alpha, the order that matters most is sought by golden section on log(a - 1); any order would be valid.
     """
-    low = np.full_like(_LOG_ALPHA, np.log(1e-4))
-    high = np.full_like(_LOG_ALPHA, np.log(20 + 10 * np.sqrt(700 / rho)))
-    best = _golden(lambda x: _log_power(1 + np.exp(x), rho * (1 + np.exp(x))), low, high)
+    log_alpha = _grid((np.sqrt(_FAR) + np.sqrt(rho)) ** 2)
+    low = np.full_like(log_alpha, np.log(1e-4))
+    high = np.full_like(log_alpha, np.log(20 + 10 * np.sqrt(_FAR / rho)))
+    best = _golden(lambda x: _log_power(log_alpha, 1 + np.exp(x), rho * (1 + np.exp(x))), low, high)
     order = 1 + np.exp(best)
-    return _joined([_tangents(order, rho * order)])
+    return _joined([_tangents(log_alpha, order, rho * order)])
+
+
+def _grid(largest: float) -> Array:
+    """log alpha from -largest to log 1/2, evenly spaced in its square root: so are the log-slopes of G_mu."""
+    return -(np.linspace(np.sqrt(np.log(2)), np.sqrt(largest), 2000) ** 2)
 
 
 def _joined(halves: list[Half]) -> Lines:
@@ -66,12 +75,12 @@ def _golden(value: Callable[[Array], Array], low: Array, high: Array) -> Array:
     return (low + high) / 2
 
 
-def _log_power(order: Array, divergence: Array) -> Array:
+def _log_power(log_x: Array, order: Array, divergence: Array) -> Array:
     """log of the largest w with D_order(Ber(w) || Ber(alpha)) <= divergence, rounded up, at each alpha.
 
     D_a(Ber(w) || Ber(x)) = log(w^a x^(1-a) + (1-w)^a (1-x)^(1-a)) / (a - 1).
     """
-    log_x, log_not_x = _LOG_ALPHA, np.log(-np.expm1(_LOG_ALPHA))
+    log_not_x = np.log(-np.expm1(log_x))
     most = (order - 1) * divergence
     low, high = log_x.copy(), np.zeros_like(log_x)
     for _ in range(60):
@@ -85,14 +94,14 @@ def _log_power(order: Array, divergence: Array) -> Array:
     return np.minimum(high + _ROUNDING, 0.0)
 
 
-def _tangents(order: Array, divergence: Array) -> Half:
+def _tangents(log_x: Array, order: Array, divergence: Array) -> Half:
     """The line through (alpha, w) along the level set of D_order(Ber(w) || Ber(alpha)), at each alpha.
 
     With r = log(w / alpha) and t = log((1 - w) / (1 - alpha)):
     dw/dalpha = (1 - 1/a) (e^{a r} - e^{a t}) / (e^{(a-1) r} - e^{(a-1) t}).
     """
-    log_w = _log_power(order, divergence)
-    log_x, log_not_x = _LOG_ALPHA, np.log(-np.expm1(_LOG_ALPHA))
+    log_w = _log_power(log_x, order, divergence)
+    log_not_x = np.log(-np.expm1(log_x))
     below = (log_w < log_not_x) & (log_w > log_x)  # beyond, beta < alpha, and the mirrored lines matter
     order, log_w, log_x, log_not_x = order[below], log_w[below], log_x[below], log_not_x[below]
     r, t = log_w - log_x, np.log(-np.expm1(log_w)) - log_not_x
@@ -100,5 +109,4 @@ def _tangents(order: Array, divergence: Array) -> Half:
     # log_share = log of (slope alpha / w) < 0: what is left of w at alpha = 0 is the gap
     gap = np.exp(log_w) * -np.expm1(np.minimum(log_share, 0.0)) * (1 + _ROUNDING)
     slope = np.maximum(r + log_share, 0.0)
-    trivial = np.array([0.0]), np.array([1.0])
-    return Half.hull(np.append(slope, trivial[0]), np.append(gap, trivial[1]))
+    return Half.hull(np.append(slope, 0.0), np.append(gap, 1.0))  # the last one says nothing, if there is no other

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -54,4 +55,5 @@ class Group(PolygonalClaim):
 
     def mu(self) -> float:
         """At most k times the mu of one step, since 1 - (1 - G_mu)^{o k} = G_{k mu}."""
-        return min(self._lines.mu(), self._k * self._claim.mu())
+        bound = self._k * self._claim.mu()
+        return min(self._lines.mu(), bound) if bound < math.inf else bound

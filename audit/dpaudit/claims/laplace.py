@@ -48,7 +48,7 @@ class LaplaceDP(TradeoffFunction):
         On the hyperbola log alpha + log beta is constant, and log Phi is concave, so that
         -Phi^-1(alpha) - Phi^-1(beta) is largest in its middle; the straight ends lie above G_mu by convexity.
         """
-        return float(-2 * ndtri_exp(-self._epsilon / 2 - np.log(2)))
+        return max(0.0, float(-2 * ndtri_exp(-self._epsilon / 2 - np.log(2))))
 
     def _largest_loss(self) -> float:
         return self._epsilon

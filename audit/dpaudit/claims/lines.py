@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, ndtri_exp
 
 from dpaudit.claims.base import Array, TradeoffFunction
 
@@ -51,9 +51,15 @@ class Half:
             return np.log(-np.diff(self.gap)) - self.slope[1:] - np.log(-np.expm1(-np.diff(self.slope)))
 
     @cached_property
+    def log_power(self) -> Array:
+        """log of 1 - beta where each line meets the next; decreasing."""
+        with np.errstate(divide="ignore"):
+            return np.logaddexp(np.log(self.gap[1:]), self.slope[1:] + self.log_alpha)
+
+    @cached_property
     def power(self) -> Array:
         """1 - beta where each line meets the next, with relative precision."""
-        return self.gap[1:] + np.exp(self.slope[1:] + self.log_alpha)
+        return np.exp(np.minimum(self.log_power, 0.0))
 
     def beta(self, alpha: Array) -> Array:
         """Height of the envelope; negative where the lines have left the square."""
@@ -149,13 +155,15 @@ class Lines:
         """
         if max(self.steep.gap[-1], self.flat.gap[-1]) > NEGLIGIBLE:
             return math.inf
-        at = [ndtri(half.power) - ndtri(np.exp(half.log_alpha)) for half in (self.steep, self.flat)]
-        alpha, beta = self._crossing()
-        return float(max(0.0, -ndtri(alpha) - ndtri(beta), *(float(m.max()) for m in at if len(m))))
+        alpha, beta = self.crossing()
+        at = [-ndtri(np.array([alpha])) - ndtri(np.array([beta]))]
+        for half in (self.steep, self.flat):
+            at.append(ndtri_exp(np.minimum(half.log_power, 0.0)) - ndtri_exp(half.log_alpha))
+        return max(0.0, float(np.concatenate(at).max()))
 
     def vertices(self) -> tuple[Array, Array]:
         """(alpha, beta) of all corners, from alpha = 0 to alpha = 1."""
-        crossing, other = self._crossing()
+        crossing, other = self.crossing()
         alpha = [[0.0], np.exp(self.steep.log_alpha[::-1]), [crossing], 1 - self.flat.power, [1.0]]
         beta = [
             [1 - self.steep.gap[-1]],
@@ -173,7 +181,7 @@ class Lines:
         steep = _iterated(self, k)
         return Lines(steep, steep if self.symmetric else _iterated(self.inverse(), k))
 
-    def _crossing(self) -> tuple[float, float]:
+    def crossing(self) -> tuple[float, float]:
         """Where the least steep of the steep lines meets the least flat of the flat ones."""
         top, bottom = float(self.steep.slope[0]), float(self.flat.slope[0])
         if top == bottom == 0:  # one line, twice: the middle of what is left of it

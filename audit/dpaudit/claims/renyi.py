@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -55,6 +56,10 @@ class RenyiDP(PolygonalClaim):
         if not isinstance(other, RenyiDP) or other._order != self._order:
             return None
         return RenyiDP(order=self._order, epsilon=[a + b for a, b in zip(self._epsilon, other._epsilon, strict=True)])
+
+    def mu(self) -> float:
+        """A finite order bounds the tail by a power of alpha, which no Gaussian curve does: inf, or 0 if epsilon is."""
+        return 0.0 if min(self._epsilon) == 0 else math.inf
 
     @property
     def parameters(self) -> dict[str, Any]:

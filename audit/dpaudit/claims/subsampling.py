@@ -140,7 +140,8 @@ class Subsampled(TradeoffFunction):
 
         With unbounded losses the far tail sets mu, and there a sample does not help: C_p(G_mu) <= G_m only for m >= mu.
         """
-        return min(Lines.of(self).mu(), self._base.mu())
+        bound = self._base.mu()
+        return min(Lines.of(self).mu(), bound) if bound < math.inf else bound
 
     def _largest_loss(self) -> float:
         """log(1 + p (e^L - 1))."""

@@ -42,7 +42,8 @@ class _Shape:
 
     def delta(self, parameter: float, epsilon: Array) -> Array:
         above0, above1 = self.tails(parameter, epsilon)
-        return above1 - np.exp(epsilon) * above0
+        delta: Array = above1 - np.exp(epsilon) * above0
+        return delta
 
 
 def _gaussian(mu: float, t: Array) -> tuple[Array, Array]:
@@ -114,7 +115,8 @@ def laplace_noise(epsilon: float) -> Alternative:
 def _masses(above0: Array, above1: Array) -> tuple[Array, Array]:
     def bins(above: Array) -> Array:
         masses: Array = np.maximum(-np.diff(np.concatenate([[1.0], above, [0.0]])), 0.0)
-        return masses / masses.sum()
+        masses /= masses.sum()
+        return masses
 
     return bins(above0), bins(above1)
 
@@ -176,8 +178,8 @@ def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) ->
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.nan_to_num(np.log(q_tilted / p_tilted), nan=0.0, posinf=60.0, neginf=-60.0)
         bins = np.searchsorted(EDGES, moved)
-        masses0 = np.bincount(bins, p_tilted, minlength=len(EDGES) + 1)
-        masses1 = np.bincount(bins, q_tilted, minlength=len(EDGES) + 1)
+        masses0: Array = np.bincount(bins, p_tilted, minlength=len(EDGES) + 1).astype(np.float64)
+        masses1: Array = np.bincount(bins, q_tilted, minlength=len(EDGES) + 1).astype(np.float64)
         masses0[0] += 1 - rest0
         masses1[-1] += 1 - rest1
         yield masses0, masses1

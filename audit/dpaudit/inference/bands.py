@@ -12,12 +12,11 @@ from dpaudit.claims import Array
 from dpaudit.inference.grid import EDGES
 
 _TILTS = -np.geomspace(0.002, 12.0, 24)
-_LOG_SHARES = np.full(len(_TILTS), -math.log(len(_TILTS)))
 _LEVELS = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0])  # nats, both signs
 
 
-def upper_rate(successes: int, trials: int, *, significance: float) -> float:
-    """Upper confidence bound of an average success probability, valid at any stopping time.
+def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) -> Array:
+    """Upper confidence bound of an average success probability, valid at any stopping time; elementwise.
 
     Let K_n = sum of Bernoulli(p_t), t <= n, with each p_t fixed by the past, and pbar_n the mean of the p_t.  Then
     P[there is n: upper_rate(K_n, n) < pbar_n] <= significance.
@@ -27,22 +26,24 @@ def upper_rate(successes: int, trials: int, *, significance: float) -> float:
     inequality bounds the chance that the average of these ever reaches 1/significance; each rises with pbar_n.
     (Method of mixtures: Robbins 1970; Howard, Ramdas, McAuliffe & Sekhon 2021, Ann. Stat. 49.)
     """
+    counts = np.asarray(successes, dtype=np.float64)
     if trials == 0:
-        return 1.0
-    limit = -math.log(significance)
-    # log(1 - p (1 - e^s)), safe at p = 1 because no tilt is infinite
-    drop = -np.expm1(_TILTS)
+        return np.ones_like(counts)
+    limit, drop = -math.log(significance), -np.expm1(_TILTS)
 
-    def log_wealth(rate: float) -> float:
-        return float(logsumexp(_LOG_SHARES + _TILTS * successes - trials * np.log1p(-rate * drop)))
+    def exceeds(rate: Array) -> npt.NDArray[np.bool_]:
+        exponent = _TILTS * counts[..., None] - trials * np.log1p(
+            -rate[..., None] * drop
+        )  # no tilt is infinite: > log 0
+        reached: npt.NDArray[np.bool_] = logsumexp(exponent, axis=-1) - math.log(len(_TILTS)) >= limit
+        return reached
 
-    if log_wealth(1.0) < limit:
-        return 1.0
-    low, high = successes / trials, 1.0
-    for _ in range(60):
+    low, high = counts / trials, np.ones_like(counts)
+    for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if log_wealth(middle) < limit else (low, middle)
-    return high
+        too_high = exceeds(middle)
+        low, high = np.where(too_high, low, middle), np.where(too_high, middle, high)
+    return np.where(exceeds(np.ones_like(counts)), high, 1.0)
 
 
 def tradeoff_band(
@@ -54,10 +55,12 @@ def tradeoff_band(
 
     **Theorem.**  With probability 1 - significance, at any stopping time, T(P, Q)(a) <= band(a) for all a in [0, 1].
 
+    With several pairs T is the largest trade-off function that lies below the curves of all of them.
+
     *Proof.*  The scores change with time, but by the past only: with abar, bbar the mean errors at a threshold, the
-    point (abar, bbar) is an average of points on or above T, and T is convex.  `upper_rate` bounds both means at each of
-    the fixed thresholds, significance split evenly; T is nonincreasing, so (a_U, b_U) lies above T; (0, 1) and (1, 0) do too,
-    and hence the lower convex hull of them all.
+    point (abar, bbar) is an average of points on or above T, and T is convex.  `upper_rate` bounds both means at
+    each of the fixed thresholds, significance split evenly; T is nonincreasing, so (a_U, b_U) lies above T; (0, 1)
+    and (1, 0) do too, and hence the lower convex hull of them all.
     """
     trials0, trials1 = int(counts0.sum()), int(counts1.sum())
     accepted0, accepted1 = np.cumsum(counts0)[:-1], np.cumsum(counts1)[:-1]
@@ -65,15 +68,12 @@ def tradeoff_band(
     beta = accepted1 / max(trials1, 1)
     chosen = np.unique(np.searchsorted(EDGES, np.concatenate([-_LEVELS, _LEVELS])))
     share = significance / (2 * len(chosen))
-    corners = [
-        (
-            upper_rate(trials0 - int(accepted0[k]), trials0, significance=share),
-            upper_rate(int(accepted1[k]), trials1, significance=share),
-        )
-        for k in chosen
-    ]
-    hull = _lower_hull([(0.0, 1.0), *corners, (1.0, 0.0)])
-    moved = np.concatenate([[True], (np.diff(accepted0) > 0) | (np.diff(accepted1) > 0)])  # one point per distinct threshold
+    alpha_upper = upper_rate(trials0 - accepted0[chosen], trials0, significance=share)
+    beta_upper = upper_rate(accepted1[chosen], trials1, significance=share)
+    hull = _lower_hull([(0.0, 1.0), *zip(alpha_upper.tolist(), beta_upper.tolist(), strict=True), (1.0, 0.0)])
+    moved = np.concatenate(
+        [[True], (np.diff(accepted0) > 0) | (np.diff(accepted1) > 0)]
+    )  # one point per distinct threshold
     alpha, beta = np.concatenate([[1.0], alpha[moved], [0.0]]), np.concatenate([[0.0], beta[moved], [1.0]])
     return alpha, beta, np.interp(alpha, *hull)
 

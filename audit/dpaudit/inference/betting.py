@@ -10,9 +10,9 @@ a score v, slopes s_k and stakes >= 0:
 expectation at most 1, and the product of e over trials is a nonnegative supermartingale whatever past
 trials the scores were learned from.
 
-*Proof.*  With S_k = {v > t_k}: E A + E B = safe0 + safe1 + sum_k stake_k (e^{s_k} - e^{s_k} P(S_k) + Q(S_k)), and the
-claim says Q(S_k) - e^{s_k} P(S_k) <= delta_f(s_k).  X and Y are independent, so E e = E A E B / (budget/2)^2 <= 1 by the
-inequality of the means.
+*Proof.*  With S_k = {v > t_k}: E A + E B = safe0 + safe1 + sum_k stake_k (e^{s_k} - e^{s_k} P(S_k) + Q(S_k)), and
+the claim says Q(S_k) - e^{s_k} P(S_k) <= delta_f(s_k).  X and Y are independent, so E e = E A E B / (budget/2)^2 <= 1
+by the inequality of the means.
 
 By Ville's inequality a true claim sees E >= 1/significance, ever, with probability at most significance.
 
@@ -22,15 +22,15 @@ ever refuted, whichever family is searched.  `mu_lower` and `epsilon_lower` at e
 together and cost no multiplicity; E is monotone along every nested family, so that they are found by bisection.
 
 **Which bets.**  For an alternative (p, q) the stakes maximise E log A + E log B.  That is the reverse information
-projection of (p, q) on the claim, {(P, Q): T(P, Q) >= f}: its growth is min KL(p||P) + KL(q||Q), which no test can beat
-(Gruenwald, de Heide & Koolen 2024, JRSS-B 86(5), Thm 1).  The initial wealth is divided among alternatives; an
+projection of (p, q) on the claim, {(P, Q): T(P, Q) >= f}: its growth is min KL(p||P) + KL(q||Q), which no test can
+beat (Gruenwald, de Heide & Koolen 2024, JRSS-B 86(5), Thm 1).  The initial wealth is divided among alternatives; an
 average of test supermartingales is one.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -70,12 +70,6 @@ class Bet:
                 np.log(self.safe0 + (self.stakes * np.exp(self.slopes)) @ below),
                 np.log(self.safe1 + self.stakes @ ~below),
             )
-
-    def budget(self, claim: TradeoffFunction) -> float:
-        """What A and B together cost at most in expectation, if the claim is true; rounded up."""
-        delta = claim.delta(self.slopes)
-        cost = self.safe0 + self.safe1 + float(self.stakes @ (np.exp(self.slopes) + delta))
-        return cost * (1 + _ROUNDING)
 
 
 _CASH = Bet(1.0, 1.0, np.zeros(0, np.intp), np.zeros(0), np.zeros(0))  # keeps the wealth as it is
@@ -124,7 +118,7 @@ def _informative_edges(alternative: Alternative) -> npt.NDArray[np.intp]:
     """
     mass = (alternative.p + alternative.q) / 2
     occupied = np.flatnonzero(mass > 1e-9)
-    gaps = [(int(a) + int(b - 1)) // 2 for a, b in zip(occupied[:-1], occupied[1:], strict=True)]
+    gaps = [(int(a) + int(b - 1)) // 2 for a, b in itertools.pairwise(occupied)]
     cumulative = np.cumsum(mass)
     if len(gaps) > THRESHOLDS:
         wanted = np.linspace(0, 1, THRESHOLDS + 2)[1:-1]
@@ -132,36 +126,54 @@ def _informative_edges(alternative: Alternative) -> npt.NDArray[np.intp]:
     return np.array(gaps, dtype=np.intp)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Strategy:
-    """Bets and the share of the initial wealth that each one gets."""
+    """Bets, side by side, and the share of the initial wealth that each one gets."""
 
-    bets: tuple[Bet, ...]
     log_weights: Array  # (m,), weights sum to one
-    log_payoffs0: Array  # (m, BINS)
-    log_payoffs1: Array  # (m, BINS)
+    log_payoffs0: Array  # (m, BINS), log A
+    log_payoffs1: Array  # (m, BINS), log B
+    fixed_costs: Array  # (m,), the part of the budget that no claim changes
+    slopes: Array  # (m, k), padded with stakes of 0
+    stakes: Array  # (m, k), >= 0
+
+    @classmethod
+    def of(cls, bets: Sequence[Bet], weights: Array) -> Strategy:
+        """Divide the initial wealth among bets in proportion to `weights`, (m,), > 0."""
+        if not np.all(weights > 0):
+            raise AssertionError("a bet cannot be given a negative share of the wealth")
+        payoffs = [bet.log_payoffs() for bet in bets]
+        widest = max(len(bet.stakes) for bet in bets)
+        return cls(
+            log_weights=np.log(weights / weights.sum()),
+            log_payoffs0=np.array([a for a, _ in payoffs]),
+            log_payoffs1=np.array([b for _, b in payoffs]),
+            fixed_costs=np.array([bet.safe0 + bet.safe1 + float(bet.stakes @ np.exp(bet.slopes)) for bet in bets]),
+            slopes=np.array([np.pad(bet.slopes, (0, widest - len(bet.slopes))) for bet in bets]),
+            stakes=np.array([np.pad(bet.stakes, (0, widest - len(bet.stakes))) for bet in bets]),
+        )
 
     def log_e(self, claim: TradeoffFunction, counts0: npt.NDArray[np.int64], counts1: npt.NDArray[np.int64]) -> float:
         """Logarithm of the wealth E(claim) after outputs with these bin counts, (BINS,) each, equally many.
 
         P[E >= 1/significance at any time] <= significance if the claim is true; see the module's theorem.
         """
+        return self.log_wealth(self.log_prices(claim), counts0, counts1)
+
+    def log_wealth(self, log_prices: Array, counts0: npt.NDArray[np.int64], counts1: npt.NDArray[np.int64]) -> float:
+        """`log_e` for a claim whose `log_prices` are known."""
         trials = int(counts0.sum())
         if trials != int(counts1.sum()):
             raise ValueError(f"a trial is one output of each dataset, got {trials} and {int(counts1.sum())}")
-        return float(logsumexp(self.log_weights + self._gains(counts0, counts1) - trials * self.log_prices(claim)))
-
-    def _gains(self, counts0: npt.NDArray[np.int64], counts1: npt.NDArray[np.int64]) -> Array:
         seen0, seen1 = counts0 > 0, counts1 > 0  # an outcome that did not occur must not turn into 0 * -inf
-        gains: Array = (
-            self.log_payoffs0[:, seen0] @ counts0[seen0].astype(np.float64)
-            + self.log_payoffs1[:, seen1] @ counts1[seen1].astype(np.float64)
-        )
-        return gains
+        gains = self.log_payoffs0[:, seen0] @ counts0[seen0] + self.log_payoffs1[:, seen1] @ counts1[seen1]
+        return float(logsumexp(self.log_weights + gains - trials * log_prices))
 
     def log_prices(self, claim: TradeoffFunction) -> Array:
-        """What each bet costs a trial, (m,): twice the log of half its budget."""
-        return np.array([2 * math.log(bet.budget(claim) / 2) for bet in self.bets])
+        """What each bet costs a trial under a claim, (m,): twice the log of half its budget, rounded up."""
+        budgets = self.fixed_costs + (self.stakes * claim.delta(self.slopes)).sum(axis=1)
+        prices: Array = 2 * np.log(budgets * (1 + _ROUNDING) / 2)
+        return prices
 
 
 _LADDER_SHARE = 0.06  # of the initial wealth; costs the verdict one trial in fifty
@@ -178,19 +190,12 @@ def strategy(claim: TradeoffFunction) -> Strategy:
     against = [(alternative, claim, (1 - _LADDER_SHARE) * alternative.weight) for alternative in alternatives(claim)]
     rungs = list(_ladder(claim))
     against += [(alternative, rung, _LADDER_SHARE / len(rungs)) for alternative, rung in rungs]
-    bets = tuple(best_bet(alternative, target) for alternative, target, _ in against)
-    payoffs = [bet.log_payoffs() for bet in bets]
-    weights = np.array([weight for _, _, weight in against])
-    return Strategy(
-        bets,
-        np.log(weights / weights.sum()),
-        np.array([a for a, _ in payoffs]),
-        np.array([b for _, b in payoffs]),
-    )
+    bets = [best_bet(alternative, target) for alternative, target, _ in against]
+    return Strategy.of(bets, np.array([weight for _, _, weight in against]))
 
 
 def _ladder(claim: TradeoffFunction) -> Iterator[tuple[Alternative, TradeoffFunction]]:
-    """Gaussian and pure promises, each with a slightly less private Gaussian or Laplace pair, up to the claim's distance."""
+    """Gaussian and pure promises up to the claim's distance, each with noise that is slightly less private."""
     mu = -2 * float(ndtri((1 - float(claim.delta(0.0))) / 2))  # of the Gaussian pair as far apart in total variation
     rung = min(max(mu, 0.1), 8.0)
     for _ in range(8):

@@ -15,13 +15,19 @@ _RUIN = -60.0  # log payoff below which an outcome has ended a bet anyway
 
 
 def power_margin(
-    strategy: Strategy, claim: TradeoffFunction, truth: tuple[Array, Array], trials: int, *, significance: float, power: float
+    strategy: Strategy,
+    claim: TradeoffFunction,
+    truth: tuple[Array, Array],
+    trials: int,
+    *,
+    significance: float,
+    power: float,
 ) -> float:
     """By how many nats the log-wealth after `trials` clears log(1/significance) with probability `power`.
 
-    `truth`: laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each.  A bet's log-wealth is a sum of
-    independent terms, so nearly normal; the best single bet is a lower bound for the mixture.  An estimate: it plans and
-    explains audits and decides no verdict.
+    `truth`: laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each.  A bet's log-wealth is a sum
+    of independent terms, so nearly normal; the best single bet is a lower bound for the mixture.  An estimate: it
+    plans and explains audits and decides no verdict.
     """
     p, q = truth
     payoffs0, payoffs1 = np.maximum(strategy.log_payoffs0, _RUIN), np.maximum(strategy.log_payoffs1, _RUIN)

@@ -31,7 +31,7 @@ class Gaussian:
         _positive("sigma", self.sigma)
 
     def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
-        return np.sum(dataset) + rng.normal(0.0, self.sigma, n)
+        return float(np.sum(dataset)) + rng.normal(0.0, self.sigma, n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Laplace:
         _positive("scale", self.scale)
 
     def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
-        return np.sum(dataset) + rng.laplace(0.0, self.scale, n)
+        return float(np.sum(dataset)) + rng.laplace(0.0, self.scale, n)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Geometric:
 
     def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
         stop = -math.expm1(-1 / self.scale)
-        return np.sum(dataset) + (rng.geometric(stop, n) - rng.geometric(stop, n)).astype(np.float64)
+        return float(np.sum(dataset)) + (rng.geometric(stop, n) - rng.geometric(stop, n)).astype(np.float64)
 
 
 BUILTIN: Mapping[str, Callable[..., Any]] = {"gaussian": Gaussian, "laplace": Laplace, "geometric": Geometric}

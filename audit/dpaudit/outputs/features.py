@@ -22,7 +22,7 @@ class OutputError(Exception):
     """An output that cannot be turned into features; says which, and what can be."""
 
 
-def features(outputs: Sequence[Any], columns: int | None = None) -> Array:
+def features(outputs: Sequence[Any] | np.ndarray[Any, Any], columns: int | None = None) -> Array:
     """The outputs as a float64 array of shape (n, columns).
 
     `columns`: how many the audit's first outputs had; OutputError if these have another number.
@@ -33,7 +33,7 @@ def features(outputs: Sequence[Any], columns: int | None = None) -> Array:
     matrix: Array = rows.reshape(len(rows), -1).astype(np.float64)
     if columns is not None and matrix.shape[1] != columns:
         raise OutputError(
-            f"every output must have the same length; earlier ones had {columns} numbers, now there are {matrix.shape[1]}"
+            f"every output must have the same length; earlier ones had {columns} numbers, now it is {matrix.shape[1]}"
         )
     return matrix
 

@@ -22,7 +22,7 @@ _WORTH_SENDING = 0.1  # seconds of work below which other processes cost more th
 class Outcome:
     """Outputs of one side of a block; if the mechanism failed, those before the failure."""
 
-    outputs: Sequence[Any]
+    outputs: Sequence[Any] | np.ndarray[Any, Any]
     failure: str = ""  # what happened, on which trial; "" if nothing
 
 
@@ -30,8 +30,8 @@ class Outcome:
 class Sampler:
     """Trials of one mechanism.  The randomness of trial t of a side is at (seed, pair, side, t), whoever runs it.
 
-    A batched mechanism draws all runs of a call from one stream, so for it the calls are part of the address: they start
-    where the caller's blocks start and are CHUNK long at most.
+    A batched mechanism draws all runs of a call from one stream, so for it the calls are part of the address: they
+    start where the caller's blocks start and are CHUNK long at most.
     """
 
     mechanism: Any
@@ -113,7 +113,7 @@ def _elsewhere(tasks: list[tuple[Any, ...]], jobs: int) -> list[Outcome]:
 
 def _joined(parts: list[Outcome]) -> Outcome:
     """Parts in order, up to the first failure."""
-    whole: list[Sequence[Any]] = []
+    whole: list[Sequence[Any] | np.ndarray[Any, Any]] = []
     failure = ""
     for part in parts:
         whole.append(part.outputs)
@@ -122,6 +122,7 @@ def _joined(parts: list[Outcome]) -> Outcome:
             break
     if len(whole) == 1:
         return Outcome(whole[0], failure)
-    if all(isinstance(outputs, np.ndarray) for outputs in whole):
-        return Outcome(np.concatenate(whole), failure)
+    arrays = [outputs for outputs in whole if isinstance(outputs, np.ndarray)]
+    if len(arrays) == len(whole):
+        return Outcome(np.concatenate(arrays), failure)
     return Outcome([output for outputs in whole for output in outputs], failure)

@@ -16,7 +16,8 @@ def stream(seed: int, *path: str | int) -> np.random.Generator:
 def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterator[np.random.Generator]:
     """One generator for each trial in [start, stop): counter-based, so that any trial can be run alone.
 
-    Trial t uses the Philox counters from t * 2**128 on, Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3".
+    Trial t uses the Philox counters from t * 2**128 on.  Salmon et al. 2011, "Parallel random numbers: as easy as
+    1, 2, 3", SC'11.
     """
     key = _key(seed, path)
     for trial in range(start, stop):

@@ -1,0 +1,29 @@
+"""Where to draw a claim: few points, dense where its curves bend."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.lines import Half, Lines
+
+
+def curve_points(claim: TradeoffFunction, *, points: int = 400) -> tuple[Array, Array]:
+    """(alpha, beta) from alpha = 0 to 1, at most about 2 `points`: corners are met, arcs are followed to 1e-5 or so.
+
+    Both ends are resolved on a logarithmic scale, too.
+    """
+    lines = Lines.of(claim)
+    alpha, _ = Lines(lines.steep.thinned(points), lines.flat.thinned(points)).vertices()
+    alpha = np.unique(alpha)
+    return alpha, claim.beta(alpha)
+
+
+def profile_points(claim: TradeoffFunction, *, smallest: float = 1e-9, points: int = 400) -> tuple[Array, Array]:
+    """(epsilon, delta) from epsilon = 0 to where delta is `smallest`, or no longer falls: about `points` of them."""
+    half: Half = Lines.of(claim).steep.thinned(points)
+    end = float(claim.epsilon(max(smallest, float(claim.delta(np.inf)))))
+    if not np.isfinite(end):
+        end = float(half.slope[-1])
+    epsilon = np.unique(np.concatenate([[0.0], half.slope[half.slope < end], np.linspace(0.0, end, points // 4)]))
+    return epsilon, claim.delta(epsilon)
