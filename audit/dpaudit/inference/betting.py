@@ -30,6 +30,7 @@ average of test supermartingales is one.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -88,7 +89,6 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction) -> Bet:
     p = np.bincount(group, alternative.p, minlength=len(edges) + 1)
     q = np.bincount(group, alternative.q, minlength=len(edges) + 1)
     below = np.arange(len(edges) + 1)[None, :] <= np.arange(len(edges))[:, None]
-    delta_grid, exp_grid = claim.delta(_SLOPES), np.exp(_SLOPES)
     slopes = np.clip(EDGES[edges], _SLOPES[0], _SLOPES[-1])
     weights = np.concatenate([p, q])
     best, best_growth = _CASH, 0.0
@@ -103,11 +103,32 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction) -> Bet:
             best = Bet(2 * share[0], 2 * share[1], edges, slopes, 2 * share[2:] / price)
         nearest0, nearest1 = p / (2 * share @ pays0), q / (2 * share @ pays1)
         above0, above1 = (np.cumsum(near[::-1])[::-1][1:] for near in (nearest0, nearest1))
-        excess = above1[:, None] - exp_grid * above0[:, None] - delta_grid
-        if excess.max() < 1e-6:
+        slopes, excess = _steepest(claim, above0, above1)
+        if excess.max() < 1e-7:
             break
-        slopes = _SLOPES[np.argmax(excess, axis=1)]
     return best
+
+
+def _steepest(claim: TradeoffFunction, above0: Array, above1: Array) -> tuple[Array, Array]:
+    """For each event the slope s at which Q - e^s P - delta(s) is largest, and that value; (k,) each.
+
+    The function is concave in e^s.  Claims may have kinks, and bets at a kink pay best exactly there, so the maximum is
+    bracketed on a grid and then found by golden sections.
+    """
+    excess = above1[:, None] - np.exp(_SLOPES) * above0[:, None] - claim.delta(_SLOPES)
+    best = np.argmax(excess, axis=1)
+    low, high = _SLOPES[np.maximum(best - 1, 0)], _SLOPES[np.minimum(best + 1, len(_SLOPES) - 1)]
+    golden = (math.sqrt(5) - 1) / 2
+
+    def value(slopes: Array) -> Array:
+        return np.asarray(above1 - np.exp(slopes) * above0 - claim.delta(slopes))
+
+    for _ in range(40):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        rising = value(left) < value(right)
+        low, high = np.where(rising, left, low), np.where(rising, high, right)
+    middle = (low + high) / 2
+    return middle, value(middle)
 
 
 def _informative_edges(alternative: Alternative) -> npt.NDArray[np.intp]:

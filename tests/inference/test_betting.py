@@ -1,0 +1,248 @@
+"""The test by betting: its theorem checked exactly, its growth against the information limit, and a plain second version."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
+from dpaudit.inference.betting import Bet, Strategy, best_bet, lower_bound, strategy
+from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of
+from dpaudit.inference.portfolio import log_optimal
+
+CLAIMS: list[TradeoffFunction] = [
+    PureDP(0.0),
+    PureDP(0.1),
+    PureDP(1.0),
+    PureDP(8.0),
+    PureDP(700.0),
+    ApproxDP(epsilon=1.0, delta=1e-5),
+    ApproxDP(epsilon=0.0, delta=0.3),
+    ApproxDP(epsilon=2.0, delta=0.05),
+    GaussianDP(0.0),
+    GaussianDP(0.01),
+    GaussianDP(1.0),
+    GaussianDP(6.0),
+    GaussianDP(40.0),
+]
+
+
+def boundary_pairs(claim: TradeoffFunction) -> list[tuple[Array, Array]]:
+    """Laws of the bin under d0 and d1 that are exactly as private as the claim: every event gets its whole allowance.
+
+    A pair with T(P, Q) = f assigned to bins in the order of its likelihood ratio (the worst case for the bets), at three
+    different places of the grid, and once in the reverse order.
+    """
+    pairs = []
+    for cuts in (np.linspace(0.02, 0.98, 25), np.geomspace(1e-6, 0.5, 25), 1 - np.geomspace(0.5, 1e-6, 25)):
+        alpha = np.concatenate([[1.0], np.sort(cuts)[::-1], [0.0]])  # P(S) of falling thresholds
+        power = 1 - np.asarray(claim.beta(alpha))
+        power[-1] = 0.0  # what is left is an event of P-mass 0
+        power = np.append(power[:-1], [1 - float(claim.beta(0.0)), 0.0])
+        alpha = np.append(alpha, 0.0)
+        masses0, masses1 = -np.diff(alpha), -np.diff(power)
+        for start in (10, BINS // 2 - len(masses0) // 2, BINS - len(masses0)):
+            p, q = np.zeros(BINS), np.zeros(BINS)
+            p[start : start + len(masses0)], q[start : start + len(masses1)] = masses0, masses1
+            pairs += [(p, q), (q[::-1].copy(), p[::-1].copy())]
+    own = own_pair(claim)
+    return pairs if own is None else [*pairs, own]
+
+
+def randomised_response(epsilon: float) -> Alternative:
+    """Truth or lie, with odds e^epsilon."""
+    lie, p, q = 1 / (1 + math.exp(epsilon)), np.zeros(BINS), np.zeros(BINS)
+    p[bin_of(np.array([-epsilon, epsilon]))] = 1 - lie, lie
+    q[bin_of(np.array([-epsilon, epsilon]))] = lie, 1 - lie
+    return Alternative(p=p, q=q, weight=1.0)
+
+
+def own_pair(claim: TradeoffFunction) -> tuple[Array, Array] | None:
+    """The pair whose curve is the claim's, its likelihood ratios where they belong."""
+    match claim:
+        case GaussianDP() if claim.mu() > 0:
+            return gaussian_noise(claim.mu()).p, gaussian_noise(claim.mu()).q
+        case PureDP():
+            pair = randomised_response(claim.epsilon(0.0))
+            return pair.p, pair.q
+    return None
+
+
+def plain_budget(bet: Bet, claim: TradeoffFunction) -> float:
+    """The budget of the theorem, term by term."""
+    total = bet.safe0 + bet.safe1
+    for slope, stake in zip(bet.slopes, bet.stakes, strict=True):
+        total += stake * (math.exp(slope) + claim.delta(float(slope)))
+    return float(total)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_no_bet_gains_in_expectation_from_a_mechanism_exactly_as_private_as_claimed(claim: TradeoffFunction) -> None:
+    placed = strategy(claim)
+    for p, q in boundary_pairs(claim):
+        with np.errstate(divide="ignore"):
+            expected0 = np.exp(placed.log_payoffs0) @ p
+            expected1 = np.exp(placed.log_payoffs1) @ q
+        budget = 2 * np.exp(placed.log_prices(claim) / 2)
+        assert np.all(expected0 + expected1 <= budget * (1 + 1e-9))
+        assert np.all(expected0 * expected1 <= (budget / 2) ** 2 * (1 + 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("claim", "truth"),
+    [(PureDP(1.0), PureDP(1.05)), (GaussianDP(1.0), GaussianDP(1.05)), (GaussianDP(0.01), GaussianDP(0.011))],
+    ids=str,
+)
+def test_some_bet_gains_from_a_mechanism_that_is_less_private(claim: TradeoffFunction, truth: TradeoffFunction) -> None:
+    """So that the test above can fail."""
+    placed, pair = strategy(claim), own_pair(truth)
+    assert pair is not None
+    expected0, expected1 = np.exp(placed.log_payoffs0) @ pair[0], np.exp(placed.log_payoffs1) @ pair[1]
+    gains = np.log(expected0 * expected1) - placed.log_prices(claim)
+    assert gains.max() > 1e-8
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_stakes_and_weights_are_nonnegative_and_the_start_is_one(claim: TradeoffFunction) -> None:
+    placed = strategy(claim)
+    assert np.all(placed.stakes >= 0)
+    assert math.isclose(float(np.exp(placed.log_weights).sum()), 1.0, rel_tol=1e-12)
+    nothing = np.zeros(BINS, dtype=np.int64)
+    assert abs(placed.log_e(claim, nothing, nothing)) < 1e-12
+
+
+def test_a_negative_stake_is_refused() -> None:
+    with pytest.raises(AssertionError, match="negative stake"):
+        Bet(1.0, 1.0, np.array([5]), np.array([0.0]), np.array([-0.1]))
+
+
+@pytest.mark.parametrize(
+    ("claim", "truth", "limit"),
+    [
+        # Mean trials that any sequential test needs, ln 20 / KL*, from a fine numerical projection (docs/statistics.md)
+        (GaussianDP(0.5), gaussian_noise(1.0), 54),
+        (GaussianDP(0.8), gaussian_noise(1.0), 339),
+        (GaussianDP(1.0), gaussian_noise(1.2), 356),
+        (GaussianDP(1.0), gaussian_noise(1.05), 5535),
+        (PureDP(1.0), laplace_noise(1.2), 605),
+        (PureDP(1.0), laplace_noise(1.1), 2323),
+        (PureDP(1.0), randomised_response(1.1), 1573),
+    ],
+    ids=lambda value: str(value) if isinstance(value, TradeoffFunction | int) else "",
+)
+def test_the_best_bet_grows_as_fast_as_any_test_can(claim: TradeoffFunction, truth: Alternative, limit: float) -> None:
+    bet = best_bet(truth, claim)
+    payoff0, payoff1 = bet.log_payoffs()
+    growth = float(truth.p @ payoff0 + truth.q @ payoff1) - 2 * math.log(plain_budget(bet, claim) / 2)
+    assert math.log(20) / growth == pytest.approx(limit, rel=0.02)
+
+
+def test_wealth_equals_the_product_trial_by_trial() -> None:
+    rng = np.random.default_rng(7)
+    claim = ApproxDP(epsilon=0.7, delta=0.01)
+    candidates = alternatives(claim)[:9]
+    bets = [best_bet(candidate, claim) for candidate in candidates]
+    weights = np.arange(1.0, 10.0)
+    placed = Strategy.of(bets, weights)
+    scores0, scores1 = rng.normal(-0.5, 1, 50), rng.normal(0.5, 1, 50)
+    wealth = 0.0
+    for bet, weight in zip(bets, weights / weights.sum(), strict=True):
+        product = weight
+        for x, y in zip(bin_of(scores0), bin_of(scores1), strict=True):
+            a = bet.safe0 + sum(
+                w * math.exp(s) for w, s, t in zip(bet.stakes, bet.slopes, bet.thresholds, strict=True) if x <= t
+            )
+            b = bet.safe1 + sum(w for w, t in zip(bet.stakes, bet.thresholds, strict=True) if y > t)
+            product *= a * b / (plain_budget(bet, claim) / 2) ** 2
+        wealth += product
+    counted = placed.log_e(claim, bin_counts(scores0), bin_counts(scores1))
+    assert counted == pytest.approx(math.log(wealth), abs=1e-9)
+
+
+def test_evidence_falls_along_nested_claims() -> None:
+    """What makes the certified bounds exact: a weaker promise is never refuted where a stronger one is not."""
+    rng = np.random.default_rng(3)
+    counts0, counts1 = bin_counts(rng.normal(-0.5, 1, 4000)), bin_counts(rng.normal(0.5, 1, 4000))
+    placed = strategy(PureDP(1.0))
+    for family in (
+        [GaussianDP(mu) for mu in np.linspace(0, 3, 40)],
+        [PureDP(epsilon) for epsilon in np.linspace(0, 4, 40)],
+        [ApproxDP(epsilon=epsilon, delta=1e-3) for epsilon in np.linspace(0, 4, 40)],
+        [ApproxDP(epsilon=0.3, delta=delta) for delta in np.linspace(0, 0.9, 40)],
+    ):
+        evidence = [placed.log_e(claim, counts0, counts1) for claim in family]
+        assert np.all(np.diff(evidence) <= 1e-9)
+
+
+def test_outcomes_that_did_not_occur_do_not_matter() -> None:
+    """A bet may be ruined by a bin; as long as the bin stays empty it is not, and no nan appears."""
+    placed = strategy(PureDP(0.1))
+    counts0, counts1 = np.zeros(BINS, np.int64), np.zeros(BINS, np.int64)
+    counts0[0], counts1[-1] = 50, 50  # perfect separation
+    assert placed.log_e(PureDP(0.1), counts0, counts1) > math.log(20)
+    counts0[0], counts0[-1], counts1[-1], counts1[0] = 0, 50, 0, 50  # perfectly wrong
+    assert placed.log_e(PureDP(0.1), counts0, counts1) < 0
+
+
+def test_unequal_numbers_of_outputs_are_refused() -> None:
+    placed = strategy(PureDP(1.0))
+    with pytest.raises(ValueError, match="one output of each dataset, got 3 and 2"):
+        placed.log_e(PureDP(1.0), bin_counts(np.zeros(3)), bin_counts(np.zeros(2)))
+
+
+def test_the_portfolio_is_the_best_one() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(5):
+        returns, weights = rng.uniform(0, 2, (6, 15)), rng.uniform(0, 1, 15)
+        found = log_optimal(returns, weights)
+
+        def loss(x: Array, returns: Array = returns, weights: Array = weights) -> float:
+            return -float(weights @ np.log(x @ returns))
+
+        slow = minimize(
+            loss,
+            np.full(6, 1 / 6),
+            bounds=[(0, 1)] * 6,
+            constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+            options={"ftol": 1e-13, "maxiter": 500},
+        )
+        assert np.all(found >= 0)
+        assert found.sum() == pytest.approx(1.0)
+        assert loss(found) <= slow.fun + 1e-7
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_alternatives_are_probability_laws(claim: TradeoffFunction) -> None:
+    candidates = alternatives(claim)
+    assert sum(candidate.weight for candidate in candidates) == pytest.approx(1.0)
+    for candidate in candidates:
+        assert candidate.weight > 0
+        for law in (candidate.p, candidate.q):
+            assert law.shape == (BINS,)
+            assert np.all(law >= 0)
+            assert law.sum() == pytest.approx(1.0)
+
+
+def test_tilting_a_gaussian_pair_gives_a_gaussian_pair() -> None:
+    """Up to the bin: the polygon through the curve moves masses by less than its spacing."""
+    p, q = scaled(GaussianDP(1.0), 1.5)
+    expected = gaussian_noise(1.5)
+    assert np.max(np.abs(np.cumsum(p) - np.cumsum(expected.p))) < 0.01
+    assert np.max(np.abs(np.cumsum(q) - np.cumsum(expected.q))) < 0.01
+
+
+def test_bins_take_infinite_ratios_and_refuse_nan() -> None:
+    assert bin_of(np.array([-np.inf, -1e9, 0.0, 1e9, np.inf])).tolist() == [0, 0, len(EDGES) // 2, BINS - 1, BINS - 1]
+    with pytest.raises(ValueError, match="got nan"):
+        bin_of(np.array([0.0, np.nan]))
+
+
+@pytest.mark.parametrize("boundary", [0.0, 3e-5, 0.7, 12.3, 1e9])
+def test_the_lower_bound_is_just_below_the_boundary(boundary: float) -> None:
+    found = lower_bound(lambda x: x <= boundary)
+    assert found <= boundary
+    assert found >= min(boundary, 64.0) * (1 - 2e-4) - 1e-4
