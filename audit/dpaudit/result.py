@@ -225,9 +225,10 @@ class AuditResult:
         return _reports().plot_tradeoff(self, ax)
 
     def __str__(self) -> str:
+        confidence = f"confidence {100 * self.confidence:.7g} %"
         found = {
-            Verdict.VIOLATION: f"VIOLATION of {self.claim} (p <= {self.p_value:.2g}, confidence {self.confidence:.0%})",
-            Verdict.NO_VIOLATION: f"no violation of {self.claim} found (confidence {self.confidence:.0%})",
+            Verdict.VIOLATION: f"VIOLATION of {self.claim} (p <= {self.p_value:.2g}, {confidence})",
+            Verdict.NO_VIOLATION: f"no violation of {self.claim} found ({confidence})",
             Verdict.INCONCLUSIVE: f"inconclusive about {self.claim}",
         }[self.verdict]
         lines = [

@@ -1,4 +1,4 @@
-"""The test by betting: its theorem checked exactly, its growth against the information limit, and a plain second version."""
+"""The test by betting: its theorem checked exactly, its growth against the limit, and a plain second version."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ CLAIMS: list[TradeoffFunction] = [
 def boundary_pairs(claim: TradeoffFunction) -> list[tuple[Array, Array]]:
     """Laws of the bin under d0 and d1 that are exactly as private as the claim: every event gets its whole allowance.
 
-    A pair with T(P, Q) = f assigned to bins in the order of its likelihood ratio (the worst case for the bets), at three
-    different places of the grid, and once in the reverse order.
+    A pair with T(P, Q) = f assigned to bins in the order of its likelihood ratio (the worst case for the bets), at
+    three different places of the grid, and once in the reverse order; and the claim's own pair where it belongs.
     """
     pairs = []
     for cuts in (np.linspace(0.02, 0.98, 25), np.geomspace(1e-6, 0.5, 25), 1 - np.geomspace(0.5, 1e-6, 25)):

@@ -27,7 +27,9 @@ class Scale:
         usable = ~np.all(np.isnan(finite), axis=0)
         centre, spread = np.zeros(outputs.shape[1]), np.ones(outputs.shape[1])
         low, middle, high = np.nanquantile(finite[:, usable], [0.16, 0.5, 0.84], axis=0)
-        half, wide = (high - low) / 2, np.nanstd(finite[:, usable], axis=0)
+        with np.errstate(over="ignore"):
+            half = high / 2 - low / 2
+            wide = np.nanmax(finite[:, usable], axis=0) / 2 - np.nanmin(finite[:, usable], axis=0) / 2
         centre[usable] = middle
         spread[usable] = np.where(half > 0, half, np.where(wide > 0, wide, 1.0))
         return cls(centre, spread, np.flatnonzero(np.any(np.isnan(outputs), axis=0)))

@@ -1,0 +1,167 @@
+"""The command line as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CONFIG = """\
+name: noise
+claim: gaussian(mu=1)
+mechanism: {builtin: gaussian, params: {sigma: 1.0}}
+pairs: [{d0: [0], d1: [1]}]
+trials: 400
+"""
+
+
+def dpaudit(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dpaudit", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    return tmp_path / "c.yaml"
+
+
+def test_no_violation_exits_with_0_and_writes_both_files(config: Path) -> None:
+    done = dpaudit("run", "c.yaml", cwd=config.parent)
+    assert done.returncode == 0
+    assert "no violation found" in done.stdout
+    assert "results are in dpaudit-results" in done.stderr
+    assert "Traceback" not in done.stderr
+    folder = config.parent / "dpaudit-results"
+    assert sorted(p.name for p in folder.iterdir()) == ["noise.json", "noise.pdf"]
+    assert (folder / "noise.pdf").read_bytes().startswith(b"%PDF")
+    values = json.loads((folder / "noise.json").read_text())
+    assert values["environment"]["command"] == "dpaudit run c.yaml"
+    assert values["environment"]["config"] == "c.yaml"
+
+
+def test_a_violation_exits_with_1_and_is_expected_or_not(config: Path) -> None:
+    """Fails by chance < 1 in 10**6."""
+    config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "expect: violation\n")
+    done = dpaudit("run", "c.yaml", "--no-pdf", "-o", "out", cwd=config.parent)
+    assert done.returncode == 1
+    assert "violation" in done.stdout
+    assert "yes" in done.stdout
+    config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "expect: no violation\n")
+    assert "NO" in dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent).stdout
+
+
+def test_the_most_serious_outcome_decides(config: Path) -> None:
+    """Fails by chance < 1 in 10**6."""
+    one, other = CONFIG.replace("\n", "\n    "), CONFIG.replace("sigma: 1.0", "sigma: 0.3").replace("\n", "\n    ")
+    short = one.replace("trials: 400", "trials: 5").replace("noise", "short")
+    config.write_text(f"audits:\n  - {one}\n  - {other.replace('noise', 'bad')}\n  - {short}\n")
+    assert dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent).returncode == 1
+    config.write_text(f"audits:\n  - {one}\n  - {short}\n")
+    done = dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
+    assert done.returncode == 3
+    assert "inconclusive" in done.stdout
+    assert "too few" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        (("trials:", "trails:"), 2, "c.yaml:5: trails is not a known key"),
+        (("mu=1", "mu=-1"), 2, "c.yaml:2: claim: mu must be finite and >= 0, got -1.0"),
+        (
+            ("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:nothing'}"),
+            2,
+            "c.yaml:1: audit noise: mechanism: mine.py has no object 'nothing'",
+        ),
+        (
+            ("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:none'}"),
+            3,
+            "c.yaml:1: audit noise could not be run: the mechanism gave an output that cannot be read:",
+        ),
+        (
+            ("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:late'}"),
+            3,
+            "c.yaml:1: audit noise: the mechanism raised ZeroDivisionError: division by zero on run",
+        ),
+    ],
+    ids=["unknown key", "bad claim", "not importable", "returns nothing", "raises late"],
+)
+def test_what_is_wrong_is_said_in_one_message(config: Path, change: tuple[str, str], code: int, message: str) -> None:
+    (config.parent / "mine.py").write_text(
+        "calls = [0]\n"
+        "def none(dataset, rng): pass\n"
+        "def late(dataset, rng):\n"
+        "    calls[0] += 1\n"
+        "    return rng.normal() + 1 / (500 - calls[0])\n"
+    )
+    config.write_text(CONFIG.replace(*change))
+    done = dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    kept = config.parent / "dpaudit-results" / "noise.json"
+    assert kept.exists() == ("late" in change[1])  # what was paid for is not thrown away
+    if kept.exists():
+        assert json.loads(kept.read_text())["trials_used"] > 200
+        assert "inconclusive" in done.stdout
+
+
+def test_debug_shows_the_traceback(config: Path) -> None:
+    config.write_text(CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", "{python: 'mine.py:nothing'}"))
+    done = dpaudit("run", "c.yaml", "--debug", cwd=config.parent)
+    assert "Traceback" in done.stderr
+    assert done.returncode != 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "nowhere.yaml"), "nowhere.yaml: there is no such file or folder"),
+        (("run", "c.yaml", "--confidence", "2"), "--confidence must lie strictly between 0 and 1, got 2"),
+        (("run", "c.yaml", "--jobs", "0"), "--jobs must be -1 or at least 1, got 0"),
+        (("run", "c.yaml", "-o", "c.yaml"), "--output c.yaml: File exists"),
+        (("list", "gremlins"), "list must be followed by one of attacks, claims, mechanisms, configs; got 'gremlins'"),
+        (("report", "c.yaml", "-o", "x.pdf"), "c.yaml is not a complete result of dpaudit"),
+        (("init", "c.yaml"), "c.yaml exists already"),
+        (("walk",), "No such command"),
+    ],
+)
+def test_wrong_usage_exits_with_2(config: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = dpaudit(*arguments, cwd=config.parent)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_starting_config_runs(tmp_path: Path) -> None:
+    assert dpaudit("init", cwd=tmp_path).returncode == 0
+    done = dpaudit("run", "audit.yaml", "--trials", "500", "--no-pdf", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_one_report_of_many_results(config: Path) -> None:
+    dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
+    done = dpaudit("report", "dpaudit-results/noise.json", "-o", "all.pdf", cwd=config.parent)
+    assert done.returncode == 0
+    assert (config.parent / "all.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_lists_and_schema(config: Path) -> None:
+    assert "logistic" in dpaudit("list", "attacks", cwd=config.parent).stdout
+    assert "gaussian       Sum plus N(0, sigma^2)" in dpaudit("list", "mechanisms", cwd=config.parent).stdout
+    assert "gaussian" in dpaudit("list", "claims", cwd=config.parent).stdout
+    assert "noise" in dpaudit("list", "configs", cwd=config.parent).stdout
+    assert "$defs" in json.loads(dpaudit("schema", cwd=config.parent).stdout)

@@ -1,0 +1,170 @@
+"""Configs: what they mean, and what is said about those that mean nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.claims import GaussianDP, PureDP
+from dpaudit.config import ConfigError, read_configs, schema
+from dpaudit.mechanisms import MechanismError
+from dpaudit.mechanisms.builtin import Gaussian
+
+GOOD = """\
+name: sum
+claim: gaussian(mu=1)
+mechanism:
+  builtin: gaussian
+  params: {sigma: 1.0}
+pairs:
+  - {d0: [0], d1: [1], relation: replace_one}
+"""
+
+
+def problem(tmp_path: Path, text: str) -> str:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as error:
+        read_configs([file])
+    return str(error.value).replace(f"{tmp_path}/", "")
+
+
+def test_a_good_config_is_read(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(GOOD)
+    (audit,) = read_configs([tmp_path])
+    mechanism, claim = audit.load()
+    assert isinstance(mechanism, Gaussian)
+    assert claim == GaussianDP(1.0)
+    assert audit.pairs[0].relation == "replace_one"
+    assert audit.config.trials == 100_000
+    assert audit.line == 1
+
+
+def test_a_file_may_hold_many(tmp_path: Path) -> None:
+    body = GOOD.replace("\n", "\n    ").rstrip()
+    (tmp_path / "c.yaml").write_text(f"audits:\n  - {body}\n  - {body.replace('name: sum', 'name: other')}\n")
+    audits = read_configs([tmp_path / "c.yaml"])
+    assert [(audit.config.name, audit.line) for audit in audits] == [("sum", 2), ("other", 9)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("claim:", "clam:"), "c.yaml:2: clam is not a known key; allowed are name, source, claim, mechanism, pairs"),
+        (("claim: gaussian(mu=1)\n", ""), "c.yaml:1: claim is missing"),
+        (("mu=1", "mu=-1"), "c.yaml:2: claim: mu must be finite and >= 0, got -1.0"),
+        (("gaussian(mu=1)", "gauss(1)"), "c.yaml:2: claim: claim must be one of pure(epsilon=...)"),
+        (
+            ("sigma: 1.0", "sigma: -1"),
+            "c.yaml:3: mechanism: params do not fit builtin gaussian: sigma must be > 0, got -1",
+        ),
+        (("sigma: 1.0", "scale: 1.0"), "c.yaml:3: mechanism: params do not fit builtin gaussian: "),
+        (("builtin: gaussian", "builtin: gauss"), "c.yaml:3: mechanism: builtin must be one of gaussian, laplace"),
+        (("builtin: gaussian", "python: 7"), "c.yaml:4: mechanism.python: input should be a valid string, got 7"),
+        (("  builtin: gaussian\n", ""), "c.yaml:3: mechanism: must have exactly one of the keys python, builtin"),
+        (("relation: replace_one", "relation: cousins"), "c.yaml:7: pairs[0].relation must be 'add_remove', "),
+        (("d1: [1],", ""), "c.yaml:7: pairs[0].d1 is missing"),
+        (("name: sum", "name: ../sum"), "c.yaml:1: name: must be a file name"),
+        (("pairs:", "trials: 1e5\npairs:"), "c.yaml:6: trials: input should be a valid integer, got '1e5'"),
+        (("pairs:", "trials: 0\npairs:"), "c.yaml:6: trials: input should be greater than or equal to 1, got 0"),
+        (("pairs:", "confidence: 1\npairs:"), "c.yaml:6: confidence: input should be less than 1, got 1"),
+        (("pairs:", "attacks: psychic\npairs:"), "c.yaml:6: attacks: attacks must be auto or among"),
+        (("pairs:", "expect: peace\npairs:"), "c.yaml:6: expect must be 'violation' or 'no violation', got 'peace'"),
+        (("pairs:", "name: twice\npairs:"), "c.yaml:6: key name is given twice"),
+        (("pairs:", "pairs: ["), "c.yaml:7: is not YAML"),
+        ((GOOD, ""), "c.yaml:1: is empty"),
+        ((GOOD, "- 1"), "c.yaml:1: must hold an audit"),
+        ((GOOD, "audits: []"), "c.yaml:1: audits must be a list of audits"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bad_config_is_refused_with_file_line_key_and_reason(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    assert message in problem(tmp_path, GOOD.replace(*change))
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+    text = GOOD.replace("mu=1", "mu=-1").replace("name: sum", "nam: sum")
+    assert len(problem(tmp_path, text).splitlines()) == 3  # unknown key, missing key, bad claim
+
+
+def test_two_audits_of_one_name_would_overwrite_each_other(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD)
+    (tmp_path / "b.yaml").write_text(GOOD)
+    with pytest.raises(ConfigError, match=r"b.yaml:1: name must be unlike any other, but 'sum' is also at .*a.yaml:1"):
+        read_configs([tmp_path])
+
+
+def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        read_configs([tmp_path / "nothing.yaml"])
+    with pytest.raises(ConfigError, match=r"there is no \.yaml file in this folder"):
+        read_configs([tmp_path])
+
+
+def from_python(tmp_path: Path, code: str, reference: str, **keys: Any) -> Any:
+    (tmp_path / "mine.py").write_text(code)
+    (tmp_path / "c.yaml").write_text(
+        GOOD.replace(
+            "  builtin: gaussian\n  params: {sigma: 1.0}\n", f"  python: {reference}\n  {json.dumps(keys)[1:-1]}\n"
+        )
+    )
+    (audit,) = read_configs([tmp_path / "c.yaml"])
+    return audit
+
+
+@pytest.mark.parametrize(
+    ("code", "reference", "message"),
+    [
+        ("", "mine.py:release", "mine.py has no object 'release'"),
+        (
+            "import nowhere",
+            "mine.py:release",
+            "importing mine.py raised ModuleNotFoundError: No module named 'nowhere'",
+        ),
+        ("release = 3", "mine.py:release", "must be a callable .* got int"),
+        ("", "other.py:release", "there is no file other.py in"),
+        ("", "no_such_module_at_all:release", "importing no_such_module_at_all raised ModuleNotFoundError"),
+        ("", "mine.py", "must read package.module:object or file.py:object"),
+    ],
+)
+def test_a_mechanism_that_cannot_be_had_is_named(tmp_path: Path, code: str, reference: str, message: str) -> None:
+    with pytest.raises(MechanismError, match=message):
+        from_python(tmp_path, code, reference).load()
+
+
+def test_a_factory_that_refuses_its_parameters_is_named(tmp_path: Path) -> None:
+    audit = from_python(tmp_path, "def make(a): raise ValueError('a is odd')", "mine.py:make", params={"a": 1})
+    with pytest.raises(
+        MechanismError, match=r"calling mine.py:make with params \{'a': 1\} raised ValueError: a is odd"
+    ):
+        audit.load()
+
+
+def test_the_claim_may_come_from_the_mechanism(tmp_path: Path) -> None:
+    code = (
+        "from dpaudit import PureDP\n"
+        "class M:\n    claim = PureDP(2.0)\n    def sample(self, d, n, rng): return [0] * n\n"
+        "m = M()\n"
+    )
+    audit = from_python(tmp_path, code, "mine.py:m")
+    text = (tmp_path / "c.yaml").read_text().replace("gaussian(mu=1)", "from mechanism")
+    (tmp_path / "c.yaml").write_text(text)
+    (audit,) = read_configs([tmp_path / "c.yaml"])
+    assert audit.load()[1] == PureDP(2.0)
+    (tmp_path / "mine.py").write_text(code.replace("PureDP(2.0)", "2.0"))
+    (tmp_path / "c.yaml").rename(tmp_path / "d.yaml")
+    (tmp_path / "mine.py").rename(tmp_path / "mine2.py")
+    (tmp_path / "d.yaml").write_text(text.replace("mine.py", "mine2.py"))
+    (audit,) = read_configs([tmp_path / "d.yaml"])
+    with pytest.raises(ValueError, match=r"attribute claim is 2\.0, not a claim"):
+        audit.load()
+
+
+def test_the_schema_knows_every_key() -> None:
+    properties = schema()["$defs"]["AuditConfig"]["properties"]
+    assert {"name", "claim", "mechanism", "pairs", "expect", "detect"} <= set(properties)

@@ -1,0 +1,72 @@
+"""The quickstart on the real libraries: what the README's first command shows."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+from scipy.stats import ks_2samp
+
+ROOT = Path(__file__).parent.parent
+STRICT = ("--confidence", "0.9999999")  # three true claims must not be refuted by chance
+
+
+@pytest.fixture(scope="module")
+def quickstart() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("quickstart", ROOT / "configs" / "quickstart.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_quickstart_finds_the_one_mistake_and_nothing_else(tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**6, by the promise itself."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dpaudit", "run", "configs/quickstart.yaml", "-o", str(tmp_path), *STRICT],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    assert done.returncode == 1, done.stderr
+    files = sorted(p.name for p in tmp_path.iterdir())
+    assert [f for f in files if f.endswith(".json")] == [
+        f.replace(".pdf", ".json") for f in files if f.endswith(".pdf")
+    ]
+    assert len(files) == 8
+    verdicts = {f: json.loads((tmp_path / f).read_text())["verdict"] for f in files if f.endswith(".json")}
+    assert verdicts == {
+        "opendp-gaussian-sum.json": "no violation found",
+        "opendp-laplace-sum.json": "no violation found",
+        "pydp-bounded-sum.json": "no violation found",
+        "pydp-sum-clamped-to-the-data.json": "violation",
+    }
+    assert "NO" not in done.stdout.split()
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_opendp_vector_noise_agrees_with_the_scalar_call(quickstart: ModuleType, noise: str) -> None:
+    """One call for n elements against n calls: the same law.  Fails by chance < 1 in 10**6."""
+    mechanism = quickstart.OpenDPSum(noise, 1.0, 3)
+    dataset = [0.2, 0.5, 1.0]
+    one_by_one = [mechanism.release(dataset) for _ in range(4000)]
+    together = mechanism.sample(dataset, 4000, np.random.default_rng(0))
+    assert ks_2samp(one_by_one, together).pvalue > 1e-6
+    assert abs(np.corrcoef(together[:-1], together[1:])[0, 1]) < 6 / 4000**0.5  # elements are drawn independently
+
+
+def test_claims_are_the_libraries_own(quickstart: ModuleType) -> None:
+    assert quickstart.OpenDPSum("laplace", 1.0, 3).claim.epsilon(0.0) == pytest.approx(1.0)
+    assert quickstart.OpenDPSum("laplace", 0.5, 3).claim.epsilon(0.0) == pytest.approx(2.0)
+    assert quickstart.PyDPSum(0.7, 0.0, 1.0).claim.epsilon(0.0) == 0.7

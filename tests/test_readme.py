@@ -1,0 +1,50 @@
+"""The README tells the truth: its code runs, its commands exist, its words are kept."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_there_is_python_code() -> None:
+    assert len(blocks("python")) >= 1
+
+
+def test_ci_runs_the_readme_test_command() -> None:
+    commands = [block.strip() for block in blocks("sh")]
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert any("pytest" in command and command in script for command in commands)
+
+
+def test_the_files_it_names_exist() -> None:
+    named = re.findall(r"\]\((?!https?:)([^)#]+)", README)
+    named += [word for block in blocks("sh") for word in shlex.split(block, comments=True) if word.endswith(".yaml")]
+    assert named
+    for name in named:
+        assert (ROOT / name).exists(), name
+
+
+def test_no_mechanism_is_ever_said_to_be_private() -> None:
+    """Words that no audit can justify, in all that users read."""
+    for file in [*ROOT.glob("*.md"), *(ROOT / "reports").rglob("*.py"), *(ROOT / "audit").rglob("*.py")]:
+        for line in file.read_text(encoding="utf-8").lower().splitlines():
+            claims_too_much = re.search(
+                r"\b(is proven private|audit passed|passed the audit|certified private)\b", line
+            )
+            assert not claims_too_much, f"{file}: {line}"
