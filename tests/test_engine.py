@@ -280,6 +280,7 @@ class Broken:
 
     def __init__(self, how: str) -> None:
         self.how = how
+        self.calibrated = how == "company"
 
     def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
         if self.how == "raises in fit":
@@ -288,6 +289,8 @@ class Broken:
             return lambda outputs: 1 / 0
         if self.how == "nan":
             return lambda outputs: np.full(len(outputs), np.nan)
+        if self.how == "company":
+            return lambda outputs: outputs[:, 0] - outputs[:, 0].mean()
         return lambda outputs: np.zeros((len(outputs), 2)) if self.how == "shape" else np.zeros(len(outputs))
 
 
@@ -299,7 +302,7 @@ def test_an_attack_that_only_ranks_is_calibrated() -> None:
     assert result.attacks[0].log_loss < math.log(2)
 
 
-@pytest.mark.parametrize("how", ["raises in fit", "raises later", "nan", "shape"])
+@pytest.mark.parametrize("how", ["raises in fit", "raises later", "nan", "shape", "company"])
 def test_a_broken_attack_is_dropped_and_named(how: str) -> None:
     alone = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=500, attacks="logistic")
     result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=500, attacks=["logistic", Broken(how)])

@@ -62,19 +62,29 @@ class Learner:
 
     def score(self, outputs: Array) -> Array:
         """The combined estimate of the log-likelihood ratio, (n, d) -> (n,), as of now."""
-        parts = self._parts(outputs)
-        return self._mean(parts, len(outputs))
+        return self._mean({i: _scores(scorer, outputs)[0] for i, scorer in self._scorers.items()}, len(outputs))
 
     def score_fresh(self, outputs0: Array, outputs1: Array) -> tuple[Array, Array]:
-        """Scores of outputs not seen before, which also tell how good each attack is."""
-        parts0, parts1 = self._parts(outputs0), self._parts(outputs1)
-        usable = parts0.keys() & parts1.keys()
-        parts0, parts1 = ({i: parts[i] for i in sorted(usable)} for parts in (parts0, parts1))
+        """Scores of outputs not seen before, which also tell how good each attack is.
+
+        The score of an output depends on that output and on the past alone: an attack that fails on some of these
+        outputs scores them 0 and is dropped afterwards, so that a failure decides nothing about the rest of the block.
+        """
+        parts0: dict[int, Array] = {}
+        parts1: dict[int, Array] = {}
+        failures: dict[int, str] = {}
+        for i, scorer in self._scorers.items():
+            parts0[i], failure0 = _scores(scorer, outputs0)
+            parts1[i], failure1 = _scores(scorer, outputs1)
+            if failure0 or failure1:
+                failures[i] = failure0 or failure1
         scores0, scores1 = self._mean(parts0, len(outputs0)), self._mean(parts1, len(outputs1))
         for i in parts0:
             self._losses[i] += _log_loss(parts0[i], parts1[i])
         self._combined_loss += _log_loss(scores0, scores1)
         self._scored += len(outputs0)
+        for i, failure in failures.items():
+            self._drop(i, failure)
         return scores0, scores1
 
     def learn(self, outputs0: Array, outputs1: Array) -> None:
@@ -105,35 +115,44 @@ class Learner:
         except Exception as error:  # an attack's mistake must not end the audit
             self._drop(index, f"raised {type(error).__name__} in fit: {error}")
             return
+        if not _pointwise(scorer, seen0):
+            self._drop(
+                index, "gave an output another score in other company; a score may depend on its own output alone"
+            )
+            return
         self._scorers[index] = scorer
         self._losses.setdefault(index, self._combined_loss)  # a newcomer is taken for average
 
-    def _parts(self, outputs: Array) -> dict[int, Array]:
-        """Scores by attack.  One that fails is dropped."""
-        parts: dict[int, Array] = {}
-        for index in list(self._scorers):
-            try:
-                scores = np.asarray(self._scorers[index](outputs), dtype=np.float64)
-            except Exception as error:
-                self._drop(index, f"raised {type(error).__name__} when scoring: {error}")
-                continue
-            if scores.shape != (len(outputs),):
-                self._drop(index, f"returned scores of shape {scores.shape} instead of ({len(outputs)},)")
-            elif np.any(np.isnan(scores)):
-                self._drop(index, "returned NaN")
-            else:
-                parts[index] = np.clip(scores, -_CERTAIN, _CERTAIN)
-        return parts
-
     def _mean(self, parts: dict[int, Array], n: int) -> Array:
-        weights = {i: w for i, w in self.weights().items() if i in parts}
-        total = sum(weights.values())
-        return sum((w / total * parts[i] for i, w in weights.items()), np.zeros(n))
+        return sum((weight * parts[i] for i, weight in self.weights().items()), np.zeros(n))
 
     def _drop(self, index: int, why: str) -> None:
         self._dropped.add(index)
         self._scorers.pop(index, None)
         self.warnings.append(f"attack {self.attacks[index].name} was dropped after {self.trials} trials: it {why}")
+
+
+def _scores(scorer: Scorer, outputs: Array) -> tuple[Array, str]:
+    """A scorer's values, 0 for outputs on which it fails, and what it did wrong, if anything."""
+    try:
+        values = np.asarray(scorer(outputs), dtype=np.float64)
+        failure = "" if values.shape == (len(outputs),) else f"returned scores of shape {values.shape}"
+    except Exception as error:  # an attack's mistake must not end the audit
+        values, failure = np.zeros(0), f"raised {type(error).__name__} when scoring: {error}"
+    if failure and len(outputs) > 1:  # find out on which outputs, one by one
+        values = np.concatenate([_scores(scorer, outputs[i : i + 1])[0] for i in range(len(outputs))])
+    elif failure:
+        values = np.zeros(len(outputs))
+    elif np.any(np.isnan(values)):
+        failure = "returned NaN"
+    return np.clip(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf), -_CERTAIN, _CERTAIN), failure
+
+
+def _pointwise(scorer: Scorer, outputs: Array) -> bool:
+    """Whether a few outputs get the same scores alone as together, up to rounding."""
+    probe = outputs[:: max(1, len(outputs) // 8)]
+    alone = np.concatenate([_scores(scorer, probe[i : i + 1])[0] for i in range(len(probe))])
+    return np.allclose(_scores(scorer, probe)[0], alone, rtol=1e-9, atol=1e-9)
 
 
 def _log_loss(scores0: Array, scores1: Array) -> float:

@@ -1,0 +1,82 @@
+"""Scores are learned from the past alone; everything rests on that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpaudit.registry import resolve_attacks
+from dpaudit.scoring import FIRST_FIT, Learner
+
+
+def trained(attacks: Any = "auto", seed: int = 0) -> Learner:
+    rng = np.random.default_rng(seed)
+    learner = Learner(resolve_attacks(attacks), seed=1, pair=0)
+    for _ in range(6):
+        block = rng.normal(0, 1, (FIRST_FIT, 1)), rng.normal(1, 1, (FIRST_FIT, 1))
+        if learner.ready:
+            learner.score_fresh(*block)
+        learner.learn(*block)
+    return learner
+
+
+def test_the_score_of_an_output_does_not_depend_on_the_rest_of_its_block() -> None:
+    rng = np.random.default_rng(1)
+    outputs0, outputs1 = rng.normal(0, 1, (20, 1)), rng.normal(1, 1, (20, 1))
+    scores0, scores1 = trained().score_fresh(outputs0, outputs1)
+    other0, other1 = outputs0.copy(), outputs1.copy()
+    other0[7:], other1[:] = np.nan, np.inf
+    again0, _ = trained().score_fresh(other0, other1)
+    assert np.allclose(scores0[:7], again0[:7], rtol=1e-12)
+    assert np.allclose(trained().score_fresh(outputs0[:3], outputs1[:3])[1], scores1[:3], rtol=1e-12)
+
+
+class Fragile:
+    """Fails on negative outputs, each time in another way."""
+
+    name = "fragile"
+    calibrated = True
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        def score(outputs: Any) -> Any:
+            if self.how == "raises" and np.any(outputs < -1.5):
+                raise ArithmeticError
+            values = outputs[:, 0].copy()
+            values[outputs[:, 0] < -1.5] = np.nan
+            return values[values == values] if self.how == "shortens" else values
+
+        return score
+
+
+def test_an_attack_that_fails_on_one_output_changes_no_other_score_of_the_block() -> None:
+    for how in ("nan", "raises", "shortens"):
+        outputs1 = np.ones((3, 1))
+        good, bad = np.array([[0.1], [0.2], [0.3]]), np.array([[0.1], [0.2], [-2.0]])
+        learners = [Learner([Fragile(how)], seed=0, pair=0) for _ in range(2)]
+        for learner in learners:
+            learner.learn(np.zeros((FIRST_FIT, 1)), np.ones((FIRST_FIT, 1)))
+        (fine0, fine1), (hurt0, hurt1) = (
+            learner.score_fresh(block, outputs1) for learner, block in zip(learners, (good, bad), strict=True)
+        )
+        assert np.array_equal(fine0[:2], hurt0[:2])
+        assert hurt0[2] == 0.0
+        assert np.array_equal(fine1, hurt1)
+        assert learners[0].ready
+        assert not learners[1].ready
+        assert "fragile was dropped" in learners[1].warnings[0]
+
+
+def test_attacks_are_weighted_by_how_well_they_predict() -> None:
+    learner = trained(["logistic", "threshold"])
+    weights = learner.weights()
+    assert abs(sum(weights.values()) - 1) < 1e-12
+    better, worse = sorted(weights, key=lambda i: -weights[i])
+    assert learner.mean_loss(better) <= learner.mean_loss(worse)
+
+
+def test_the_last_outputs_are_kept_for_learning() -> None:
+    assert len(trained().outputs()) == 2 * 6 * FIRST_FIT
