@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import ApproxDP, PureDP
+from dpaudit import PureDP, TradeoffFunction, ZeroConcentratedDP
 
 
 class OpenDPSum:
@@ -32,12 +32,8 @@ class OpenDPSum:
         self._release = self._sum >> make(self._sum.output_domain, self._sum.output_metric, scale)
         self._noise = make(dp.vector_domain(dp.atom_domain(T=float, nan=False)), distance, scale)
         replaced = 2  # symmetric distance of two datasets that differ in one record's value
-        if noise == "laplace":
-            self.claim: PureDP | ApproxDP = PureDP(self._release.map(replaced))
-        else:
-            delta = 1e-6
-            profile = dp.c.make_zCDP_to_approxDP(self._release).map(replaced)
-            self.claim = ApproxDP(epsilon=profile.epsilon(delta), delta=delta)
+        bound = self._release.map(replaced)  # epsilon of the Laplace measurement, rho of the Gaussian one
+        self.claim: TradeoffFunction = PureDP(bound) if noise == "laplace" else ZeroConcentratedDP(bound)
 
     def release(self, dataset: Sequence[float]) -> float:
         """One private sum, as the library's user calls it."""

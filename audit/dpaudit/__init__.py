@@ -9,7 +9,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction, parse_claim
+    from dpaudit.claims import (
+        ApproxDP,
+        GaussianDP,
+        LaplaceDP,
+        PrivacyLoss,
+        PureDP,
+        RenyiDP,
+        TabulatedTradeoff,
+        TradeoffFunction,
+        ZeroConcentratedDP,
+        compose,
+        parse_claim,
+    )
     from dpaudit.engine import audit
     from dpaudit.mechanisms import Mechanism, MechanismError, batched
     from dpaudit.neighbours import Pair
@@ -21,14 +33,20 @@ _HOMES = {
     "Attack": "registry",
     "AuditResult": "result",
     "GaussianDP": "claims",
+    "LaplaceDP": "claims",
     "Mechanism": "mechanisms",
     "MechanismError": "mechanisms",
     "Pair": "neighbours",
+    "PrivacyLoss": "claims",
     "PureDP": "claims",
+    "RenyiDP": "claims",
+    "TabulatedTradeoff": "claims",
     "TradeoffFunction": "claims",
     "Verdict": "result",
+    "ZeroConcentratedDP": "claims",
     "audit": "engine",
     "batched": "mechanisms",
+    "compose": "claims",
     "parse_claim": "claims",
 }
 
@@ -37,14 +55,20 @@ __all__ = [
     "Attack",
     "AuditResult",
     "GaussianDP",
+    "LaplaceDP",
     "Mechanism",
     "MechanismError",
     "Pair",
+    "PrivacyLoss",
     "PureDP",
+    "RenyiDP",
+    "TabulatedTradeoff",
     "TradeoffFunction",
     "Verdict",
+    "ZeroConcentratedDP",
     "audit",
     "batched",
+    "compose",
     "parse_claim",
 ]
 

@@ -181,6 +181,56 @@ def report(
         _refuse(str(error))
 
 
+@app.command()
+def convert(
+    claims: Annotated[
+        list[str], typer.Argument(metavar="CLAIM...", help='E.g. "gaussian(mu=1)"; `dpaudit list claims`.')
+    ],
+    delta: Annotated[float | None, typer.Option(help="Print only the least epsilon at this delta.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Print only the least delta at this epsilon.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw curve and profile: .svg, .pdf, .png.")] = None,
+) -> None:
+    """Say what a claim means in other terms: epsilon, delta, mu, the trade-off curve."""
+    from dpaudit.claims import parse_claim
+
+    if delta is not None and epsilon is not None:
+        _refuse("--delta and --epsilon exclude each other")
+    try:
+        parsed = [parse_claim(text) for text in claims]
+        if delta is not None:
+            lines = [_number(claim.epsilon(delta)) for claim in parsed]
+        elif epsilon is not None:
+            lines = [_number(claim.delta(epsilon)) for claim in parsed]
+        else:
+            lines = [line for claim in parsed for line in _conversions(claim)]
+        if plot is not None:
+            from dpaudit_reports import plot_claims
+
+            plot_claims(parsed).savefig(plot)
+    except (ValueError, ImportError, OSError) as error:
+        _refuse(str(error))
+    for line in lines:
+        typer.echo(line)
+
+
+def _conversions(claim: TradeoffFunction) -> list[str]:
+    errors = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
+    return [
+        str(claim),
+        f"  mu             {_number(claim.mu()):>12s}",
+        *(
+            f"  epsilon        {_number(claim.epsilon(d)):>12s}  at delta = {d:g}"
+            for d in (0.0, 1e-9, 1e-6, 1e-5, 1e-3)
+        ),
+        *(f"  delta          {_number(claim.delta(e)):>12s}  at epsilon = {e:g}" for e in (0.0, 0.5, 1.0, 2.0, 5.0)),
+        *(f"  type II error  {_number(claim.beta(a)):>12s}  at type I error {a:g}" for a in errors),
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"
+
+
 @app.command("list")
 def list_(
     what: Annotated[str, typer.Argument(metavar="attacks|claims|mechanisms|configs")],
@@ -200,9 +250,9 @@ def _attacks() -> list[tuple[str, str]]:
 
 
 def _claims() -> list[tuple[str, str]]:
-    from dpaudit.claims import CLAIMS
+    from dpaudit.claims import CLAIMS, OPERATIONS
 
-    return [(name, _first_line(kind)) for name, kind in CLAIMS.items()]
+    return [(name, _first_line(kind)) for name, kind in {**CLAIMS, **OPERATIONS}.items()]
 
 
 def _mechanisms() -> list[tuple[str, str]]:

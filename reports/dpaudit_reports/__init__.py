@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+    from dpaudit.claims import TradeoffFunction
     from dpaudit.result import AuditResult
 
-__all__ = ["plot_tradeoff", "write_pdf"]
+__all__ = ["plot_claims", "plot_tradeoff", "write_pdf"]
 
 
 def write_pdf(results: Sequence[AuditResult], path: str | PathLike[str]) -> None:
@@ -37,3 +39,10 @@ def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
     from dpaudit_reports.figures import plot_tradeoff
 
     return plot_tradeoff(result, ax)
+
+
+def plot_claims(claims: Sequence[TradeoffFunction]) -> Figure:
+    """Draw the trade-off functions and the privacy profiles of claims, side by side, as a new figure."""
+    from dpaudit_reports.claim_plots import claims_figure
+
+    return claims_figure(claims)

@@ -33,7 +33,7 @@ _LEAST_LOG10_E, _MOST_LOG10_E = -6.0, 12.0
 def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
     """The trade-off plot on linear axes, with its legend, on `ax` or on a new figure."""
     if ax is None:
-        with _style():
+        with style():
             figure = Figure(figsize=(WIDTH / 2, WIDTH / 2), layout="constrained")
             return plot_tradeoff(result, figure.add_subplot())
     _draw_tradeoff(ax, result)
@@ -43,7 +43,7 @@ def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
 
 def tradeoff_svg(result: AuditResult) -> str:
     """The trade-off plot, linear and log-log, side by side."""
-    with _style():
+    with style():
         figure = Figure(figsize=(WIDTH, 2.95))
         linear, logarithmic = figure.subplots(1, 2)
         _draw_tradeoff(linear, result)
@@ -55,7 +55,7 @@ def tradeoff_svg(result: AuditResult) -> str:
 
 def evidence_svg(result: AuditResult) -> str:
     """The wealth against the number of trials, with the threshold that refutes the claim."""
-    with _style():
+    with style():
         figure = Figure(figsize=(WIDTH, 1.75))
         _draw_evidence(figure.subplots(), result)
         figure.subplots_adjust(**_SIDES, bottom=0.23, top=0.97)
@@ -167,7 +167,8 @@ def _floor(result: AuditResult) -> float:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style() -> Iterator[None]:
+    """The look of all figures, for what is drawn inside."""
     resource = files("dpaudit_reports") / "dpaudit.mplstyle"
     with as_file(resource) as path, matplotlib.style.context(["default", path]):
         yield

@@ -1,0 +1,66 @@
+"""Plots of claims: the trade-off function and the privacy profile, several beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit_reports.figures import WIDTH, style
+
+# Okabe-Ito without the yellow, which is too light for a line; lines differ by their dashes as well
+_LOOKS = (
+    ("#000000", "-"),
+    ("#0072B2", "--"),
+    ("#D55E00", "-."),
+    ("#009E73", ":"),
+    ("#CC79A7", (0, (5, 1, 1, 1, 1, 1))),
+)
+_LEAST = 1e-12  # the smallest delta worth drawing
+
+
+def claims_figure(claims: Sequence[TradeoffFunction]) -> Figure:
+    """f of each claim on the left, delta(epsilon) for epsilon >= 0 on the right, on a logarithmic axis."""
+    with style():
+        figure = Figure(figsize=(WIDTH, WIDTH / 2), layout="constrained")
+        curve, profile = figure.subplots(1, 2)
+        draw_curves(curve, claims)
+        draw_profiles(profile, claims)
+        curve.legend(loc="upper right")
+        return figure
+
+
+def draw_curves(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
+    """The trade-off functions on linear axes."""
+    ends = np.geomspace(1e-9, 0.5, 300)
+    alpha = np.unique(np.concatenate([[0.0], ends, 1 - ends, [1.0]]))
+    for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
+        ax.plot(alpha, claim.beta(alpha), color=color, linestyle=dashes, label=claim.label)
+    ax.plot([0, 1], [1, 0], ":", color="#9a9a9a", linewidth=0.9)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.set_xlabel(r"type I error $\alpha$")
+    ax.set_ylabel(r"type II error $f(\alpha)$")
+
+
+def draw_profiles(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
+    """The privacy profiles, as far as one of them is above 1e-12."""
+    reach = max((_reach(claim) for claim in claims), default=1.0)
+    epsilon = np.linspace(0.0, reach, 600)
+    for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
+        delta = claim.delta(epsilon)
+        ax.plot(epsilon, np.where(delta > _LEAST, delta, np.nan), color=color, linestyle=dashes, label=claim.label)
+    ax.set_yscale("log")
+    ax.set_xlim(0, reach)
+    ax.set_ylim(_LEAST, 1)
+    ax.set_xlabel(r"$\varepsilon$")
+    ax.set_ylabel(r"$\delta(\varepsilon)$")
+
+
+def _reach(claim: TradeoffFunction) -> float:
+    epsilon = claim.epsilon(max(10 * _LEAST, 1.01 * float(claim.delta(np.inf))))
+    return 1.1 * epsilon if 0 < epsilon < np.inf else 1.0
