@@ -137,7 +137,7 @@ class TradeoffFunction(ABC):
             raise ValueError("epsilon must be a number, got nan")
         trivial = -np.expm1(np.minimum(values, 0.0))  # what alpha = 1 gives: no f can do better than 1 - alpha
         profile = self._profile(values.ravel()).reshape(values.shape)
-        return _like(epsilon, np.clip(profile, trivial, 1.0))
+        return _like(epsilon, np.clip(profile, trivial, 1.0) + 0.0)  # no -0.0
 
     @overload
     def epsilon(self, delta: float) -> float: ...

@@ -25,7 +25,7 @@ import numpy as np
 from dpaudit.claims.base import Array
 from dpaudit.claims.lines import Half, Lines
 
-_ROUNDING = 1e-12  # relative; more than the bisection's error
+_ROUNDING = 1e-15  # of one logarithm, relative to its size or to 1; several times what it is
 _FAR = 700.0  # -log of the power at which the curve ends; doubles end at e^-708
 
 
@@ -44,7 +44,7 @@ def all_orders(rho: float) -> Lines:
     At each alpha, the order that matters most is sought by golden section on log(a - 1); any order would be valid.
     """
     log_alpha = _grid((np.sqrt(_FAR) + np.sqrt(rho)) ** 2)
-    low = np.full_like(log_alpha, np.log(1e-4))
+    low = np.full_like(log_alpha, np.log(1e-5))
     high = np.full_like(log_alpha, np.log(20 + 10 * np.sqrt(_FAR / rho)))
     best = _golden(lambda x: _log_power(log_alpha, 1 + np.exp(x), rho * (1 + np.exp(x))), low, high)
     order = 1 + np.exp(best)
@@ -87,11 +87,11 @@ def _log_power(log_x: Array, order: Array, divergence: Array) -> Array:
         middle = (low + high) / 2
         with np.errstate(divide="ignore"):
             log_not_w = np.log(-np.expm1(middle))
-        first = order * (middle - log_x) + log_x
-        second = order * (log_not_w - log_not_x) + log_not_x
-        inside = np.logaddexp(first, second) <= most
+        first, second = order * (middle - log_x), order * (log_not_w - log_not_x)
+        margin = _ROUNDING * (1 + np.abs(first) - log_x - log_not_x + np.where(second > -1e3, np.abs(second), 0.0))
+        inside = np.logaddexp(first + log_x, second + log_not_x) <= most + margin
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    return np.minimum(high + _ROUNDING, 0.0)
+    return high
 
 
 def _tangents(log_x: Array, order: Array, divergence: Array) -> Half:
@@ -107,6 +107,8 @@ def _tangents(log_x: Array, order: Array, divergence: Array) -> Half:
     r, t = log_w - log_x, np.log(-np.expm1(log_w)) - log_not_x
     log_share = np.log1p(-1 / order) + np.log(-np.expm1(order * (t - r))) - np.log(-np.expm1((order - 1) * (t - r)))
     # log_share = log of (slope alpha / w) < 0: what is left of w at alpha = 0 is the gap
-    gap = np.exp(log_w) * -np.expm1(np.minimum(log_share, 0.0)) * (1 + _ROUNDING)
+    gap = np.exp(log_w) * -np.expm1(np.minimum(log_share, 0.0)) * (1 + 1e-12)
     slope = np.maximum(r + log_share, 0.0)
-    return Half.hull(np.append(slope, 0.0), np.append(gap, 1.0))  # the last one says nothing, if there is no other
+    if not np.any(below):
+        return Half(np.zeros(1), np.ones(1))
+    return Half.hull(slope, gap)

@@ -38,6 +38,8 @@ class Half:
         first = np.concatenate([[True], np.diff(slope) > 0])
         slope, gap = slope[first], gap[first]
         falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
+        if gap[-1] < 1:
+            falls &= gap < 1  # a gap of 1 says nothing
         half = cls(slope[falls], gap[falls])
         while np.any(above := np.diff(half.log_alpha) >= 0):  # above the chord of its neighbours: not on the hull
             keep = np.concatenate([[True], ~above, [True]])
@@ -101,16 +103,24 @@ class Lines:
     """A trade-off function given by its steep lines and, mirrored, its flat ones."""
 
     def __init__(self, steep: Half, flat: Half) -> None:
-        steep_from, flat_from = 0, 0
+        if steep.slope[0] == flat.slope[0] == 0:  # one and the same line, whatever the order
+            least = min(steep.gap[0], flat.gap[0])
+            steep, flat = (Half.hull(h.slope, np.append(least, h.gap[1:])) for h in (steep, flat))
+        i = j = 0
         while True:  # where the halves meet, lines of one may imply the first of the other
-            if steep_from + 1 < len(steep.slope) and _implied(flat, flat_from, steep, steep_from):
-                steep_from += 1
-            elif flat_from + 1 < len(flat.slope) and _implied(steep, steep_from, flat, flat_from):
-                flat_from += 1
+            more_steep, more_flat = i + 1 < len(steep.slope), j + 1 < len(flat.slope)
+            if steep.slope[i] + flat.slope[j] < 1e-15:  # as good as the same line
+                if not (more_steep and more_flat and _implied(flat, j + 1, steep, i)):
+                    break
+                i, j = i + 1, j + 1
+            elif more_steep and _implied(flat, j, steep, i):
+                i += 1
+            elif more_flat and _implied(steep, i, flat, j):
+                j += 1
             else:
                 break
-        self.steep = Half(steep.slope[steep_from:], steep.gap[steep_from:])
-        self.flat = Half(flat.slope[flat_from:], flat.gap[flat_from:])
+        self.steep = Half(steep.slope[i:], steep.gap[i:])
+        self.flat = Half(flat.slope[j:], flat.gap[j:])
 
     @classmethod
     def of(cls, claim: TradeoffFunction) -> Lines:
@@ -151,14 +161,16 @@ class Lines:
     def mu(self) -> float:
         """Least mu with G_mu <= f.  G_mu is convex and f is straight between vertices, so only these matter.
 
-        At a vertex, mu = Phi^-1(1 - alpha) - Phi^-1(beta).  Vertices nearer to the axes than 1e-280 are left out.
+        At a vertex, mu = Phi^-1(1 - alpha) - Phi^-1(beta).  Left out is what doubles cannot tell from the axes: gaps
+        below 1e-280, and on the steep side vertices with beta < 1e-12 (on the flat side, with alpha < 1e-12).
         """
         if max(self.steep.gap[-1], self.flat.gap[-1]) > NEGLIGIBLE:
             return math.inf
         alpha, beta = self.crossing()
-        at = [-ndtri(np.array([alpha])) - ndtri(np.array([beta]))]
+        at = [np.zeros(1)] if min(alpha, beta) == 0 else [-ndtri(np.array([alpha])) - ndtri(np.array([beta]))]
         for half in (self.steep, self.flat):
-            at.append(ndtri_exp(np.minimum(half.log_power, 0.0)) - ndtri_exp(half.log_alpha))
+            known = half.log_power < -1e-12
+            at.append(ndtri_exp(half.log_power[known]) - ndtri_exp(half.log_alpha[known]))
         return max(0.0, float(np.concatenate(at).max()))
 
     def vertices(self) -> tuple[Array, Array]:
@@ -197,8 +209,11 @@ class Lines:
 
 
 def _tangents(claim: TradeoffFunction) -> Half:
-    slopes = claim._slopes()
-    return Half.hull(slopes, claim.delta(slopes))
+    slopes, largest = claim._slopes(), claim._largest_loss()
+    gaps = claim.delta(slopes)
+    if largest < math.inf:  # there delta(inf) is reached, whatever rounding makes of it
+        slopes, gaps = np.append(slopes, largest), np.append(gaps, claim.delta(math.inf))
+    return Half.hull(slopes, gaps)
 
 
 def _implied(other: Half, i: int, half: Half, j: int) -> bool:
@@ -228,17 +243,17 @@ class _Power:
     c: Array
 
     @cached_property
-    def alpha(self) -> Array:
-        """Where each line meets the next."""
-        rise = np.maximum(np.diff(self.c), 0.0)
+    def log_alpha(self) -> Array:
+        """log of alpha where each line meets the next."""
         with np.errstate(divide="ignore"):
-            log_alpha = np.log(rise) - self.s[:-1] - np.log(-np.expm1(np.diff(self.s)))
-        return np.maximum.accumulate(np.exp(np.minimum(log_alpha, 1.0)))
+            rise = np.log(np.maximum(np.diff(self.c), 0.0))
+        return np.maximum.accumulate(rise - self.s[:-1] - np.log(-np.expm1(np.diff(self.s))))
 
     def after(self, inner: _Power) -> _Power:
         """alpha -> g(inner(alpha)): the line of g behind each line of `inner`.  Any such pair bounds g from above."""
-        reached = np.maximum.accumulate(inner.c[:-1] + np.exp(inner.s[:-1]) * inner.alpha) if len(inner.s) > 1 else []
-        changes = np.concatenate([reached, self.alpha])
+        with np.errstate(divide="ignore"):
+            reached = np.maximum.accumulate(np.logaddexp(np.log(inner.c[:-1]), inner.s[:-1] + inner.log_alpha))
+        changes = np.concatenate([reached, self.log_alpha])
         is_inner = np.arange(len(changes)) < len(inner.s) - 1
         is_inner = is_inner[np.argsort(changes, kind="stable")]
         i = np.concatenate([[0], np.cumsum(is_inner)])

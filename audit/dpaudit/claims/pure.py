@@ -40,7 +40,9 @@ class PureDP(TradeoffFunction):
 
     def mu(self) -> float:
         """The kink of f lies on G_mu: mu = 2 Phi^-1(e^eps / (1 + e^eps))."""
-        return max(0.0, float(-2 * ndtri_exp(-np.logaddexp(0.0, self._epsilon))))  # alpha = beta = 1 / (1 + e^eps) there
+        return max(
+            0.0, float(-2 * ndtri_exp(-np.logaddexp(0.0, self._epsilon)))
+        )  # alpha = beta = 1 / (1 + e^eps) there
 
     def _largest_loss(self) -> float:
         return self._epsilon

@@ -13,6 +13,7 @@ from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.divergences import fixed_orders
 from dpaudit.claims.lines import Lines
 from dpaudit.claims.polygonal import PolygonalClaim
+from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import nonnegative
 
 
@@ -45,6 +46,8 @@ class RenyiDP(PolygonalClaim):
     symmetric = True
 
     def _make_lines(self) -> Lines:
+        if min(self._epsilon) == 0:
+            return Lines.of(PureDP(0.0))  # no divergence, no difference
         return fixed_orders(np.array(self._order), np.array(self._epsilon))
 
     def _repeated(self, n: int) -> TradeoffFunction:

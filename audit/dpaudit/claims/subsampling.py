@@ -113,10 +113,8 @@ class Subsampled(TradeoffFunction):
 
     def _lifted(self, epsilon: Array) -> Array:
         """log(1 + (e^eps - 1)/p), for eps >= 0."""
-        with np.errstate(over="ignore"):
-            small = np.log1p(np.expm1(np.minimum(epsilon, 1.0)) / self._rate)
-        large = epsilon - math.log(self._rate) + np.log1p(-(1 - self._rate) * np.exp(-epsilon))
-        return np.where(epsilon < 1, small, large)
+        with np.errstate(divide="ignore"):
+            return np.logaddexp(epsilon + np.log(-np.expm1(-epsilon)) - math.log(self._rate), 0.0)
 
     def _orders(self) -> tuple[Profile, Profile]:
         if self._relation != "add_remove":
@@ -146,13 +144,13 @@ class Subsampled(TradeoffFunction):
     def _largest_loss(self) -> float:
         """log(1 + p (e^L - 1))."""
         loss = self._base._largest_loss()
-        if loss == math.inf:
-            return loss
-        return loss + math.log(self._rate) + math.log1p((1 - self._rate) / self._rate * math.exp(-loss))
+        return loss if loss == math.inf else float(self._sampled(np.array([loss]))[0])
 
     def _slopes(self) -> Array:
         """Those of the base, seen through the sample: a corner stays a corner; and the new line of slope -1."""
-        slopes = self._base._slopes()
-        large = slopes + math.log(self._rate) + np.log1p((1 - self._rate) / self._rate * np.exp(-slopes))
-        small = np.log1p(self._rate * np.expm1(np.minimum(slopes, 1.0)))
-        return np.unique(np.concatenate([[0.0], np.where(slopes < 1, small, large)]))
+        return np.unique(np.concatenate([[0.0], self._sampled(self._base._slopes())]))
+
+    def _sampled(self, epsilon: Array) -> Array:
+        """log(1 + p (e^eps - 1)), for eps >= 0: the inverse of `_lifted`."""
+        small = np.log1p(self._rate * np.expm1(np.minimum(epsilon, 1.0)))
+        return np.where(epsilon < 1, small, np.logaddexp(epsilon + math.log(self._rate), math.log1p(-self._rate)))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtri
 
-from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import scaled
 from dpaudit.inference.betting import Strategy
 
@@ -41,43 +42,42 @@ def power_margin(
 def least_detectable(
     strategy: Strategy, claim: TradeoffFunction, trials: int, *, significance: float, power: float = 0.9
 ) -> TradeoffFunction | None:
-    """The least private claim of `claim`'s own family that an audit of this size would most likely have refuted.
+    """The least violation that an audit of this size would most likely have found, as a claim that is just kept.
 
-    Assumes that the mechanism is exactly as private as that claim says and that the attack knows the likelihood ratio.
-    None if no violation of the family would have been seen.
+    It is looked for in the claim's own family if that is the family of some noise (Gaussian, Laplace, randomised
+    response with or without a mass delta), else among Gaussian noise.  Assumes that the attack knows the likelihood
+    ratio.  None if nothing in the family would have been seen.
     """
+    family = _family(claim)
 
-    def seen(factor: float) -> bool:
-        truth = scaled(stretched(claim, factor), 1.0)
+    def seen(parameter: float) -> bool:
+        truth = scaled(family(parameter), 1.0)
         return power_margin(strategy, claim, truth, trials, significance=significance, power=power) >= 0
 
-    low, high = 1.0, 1.05
+    high = 0.01
     while not seen(high):
-        low, high = high, 1 + 2 * (high - 1)
-        if high > 200:
+        high *= 1.5
+        if high > _MOST:
             return None
-    for _ in range(12):
+    low = high / 1.5
+    while _readable(high) > _readable(low) and high - low > 1e-3 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if seen(middle) else (middle, high)
-    return stretched(claim, high)
+    return family(_readable(high))
 
 
-def stretched(claim: TradeoffFunction, factor: float) -> TradeoffFunction:
-    """A violation of `claim`, `factor` times less private: in its own family where it has one, else Gaussian.
+_MOST = 60.0  # nats or standard deviations; the evidence is not counted beyond
 
-    Parameters are rounded up to three digits, so that they can be read.
-    """
+
+def _family(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
     match claim:
-        case GaussianDP():
-            return GaussianDP(_readable(max(claim.mu(), 0.01) * factor))
         case PureDP():
-            return PureDP(_readable(max(claim.parameters["epsilon"], 0.01) * factor))
+            return PureDP
         case ApproxDP():
-            return ApproxDP(
-                epsilon=_readable(max(claim.parameters["epsilon"], 0.01) * factor), delta=claim.parameters["delta"]
-            )
-    # the Gaussian noise that is as far apart in total variation
-    return GaussianDP(_readable(max(-2 * float(ndtri((1 - float(claim.delta(0.0))) / 2)), 0.01) * factor))
+            return lambda epsilon: ApproxDP(epsilon=epsilon, delta=claim.parameters["delta"])
+        case LaplaceDP():
+            return LaplaceDP
+    return GaussianDP
 
 
 def _readable(value: float) -> float:
