@@ -66,7 +66,7 @@ def result_table(results: Sequence[AuditResult], expected: Sequence[str | None])
         verdict = Text(f"{_MARKS[result.verdict]} {result.verdict.value}", style=_STYLES[result.verdict])
         cells: list[str | Text] = [
             Text(result.name),
-            Text(_short(str(result.claim))),
+            Text(_short(result.claim.label)),
             verdict,
             f"{result.trials_used:,}",
             f"{result.p_value:.2g}",

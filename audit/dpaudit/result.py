@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import ApproxDP, Array, TradeoffFunction, parse_claim
-from dpaudit.inference.betting import lower_bound, strategy
+from dpaudit.inference.grid import BINS
+from dpaudit.inference.strategy import Ledger, lower_bound, strategy
 
 FORMAT = "dpaudit-result/1"
 Row = TypeVar("Row", "PairRow", "AttackRow", "Detectable")
@@ -108,11 +109,22 @@ class Detectable:
 class Evidence:
     """Counts of the estimated log-likelihood ratio on fresh outputs, in the bins of `inference.grid`.
 
-    They alone decide the e-value against any claim, so that a reader can compute it again.
+    One generation for each time that a score was learned.  They alone decide the e-value against any claim, so that a
+    reader can compute it again.
     """
 
-    counts0: npt.NDArray[np.int64]  # (BINS,), outputs of d0
-    counts1: npt.NDArray[np.int64]  # (BINS,), outputs of d1
+    pairs: tuple[int, ...]  # of each generation, as a place in the result's `pairs`
+    counts: npt.NDArray[np.int64]  # (generations, 2, BINS), outputs of d0 and of d1
+
+    @property
+    def counts0(self) -> npt.NDArray[np.int64]:
+        """Over all generations, (BINS,), outputs of d0."""
+        return np.asarray(self.counts[:, 0].sum(axis=0))
+
+    @property
+    def counts1(self) -> npt.NDArray[np.int64]:
+        """Over all generations, (BINS,), outputs of d1."""
+        return np.asarray(self.counts[:, 1].sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -165,8 +177,8 @@ class AuditResult:
         return self._bounds[delta]
 
     def _refutes(self, claim: TradeoffFunction) -> bool:
-        log_e = strategy(self.claim).log_e(claim, self.evidence.counts0, self.evidence.counts1)
-        return log_e >= -math.log(1 - self.confidence)
+        ledger = Ledger.of(strategy(self.claim.symmetrized()), self.evidence.pairs, list(self.evidence.counts))
+        return ledger.log_e(claim) >= -math.log1p(-self.confidence)
 
     # --- as a file
 
@@ -176,8 +188,8 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
-        values = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "_bounds"}
-        return {"format": FORMAT, **values}
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "_bounds"}
+        return {"format": FORMAT, **_plain(values | {"evidence": _sparse(self.evidence)})}
 
     @classmethod
     def from_json(cls, path: str | Path) -> AuditResult:
@@ -206,7 +218,7 @@ class AuditResult:
                     trials=np.array(given["history"]["trials"], dtype=np.int64),
                     log_e=_floats(given["history"]["log_e"]),
                 ),
-                "evidence": Evidence(**{k: np.array(v, dtype=np.int64) for k, v in given["evidence"].items()}),
+                "evidence": _dense(given["evidence"]),
                 "pairs": tuple(_row(PairRow, row) for row in given["pairs"]),
                 "attacks": tuple(_row(AttackRow, row) for row in given["attacks"]),
                 "warnings": tuple(given["warnings"]),
@@ -227,9 +239,9 @@ class AuditResult:
     def __str__(self) -> str:
         confidence = f"confidence {100 * self.confidence:.7g} %"
         found = {
-            Verdict.VIOLATION: f"VIOLATION of {self.claim} (p <= {self.p_value:.2g}, {confidence})",
-            Verdict.NO_VIOLATION: f"no violation of {self.claim} found ({confidence})",
-            Verdict.INCONCLUSIVE: f"inconclusive about {self.claim}",
+            Verdict.VIOLATION: f"VIOLATION of {self.claim.label} (p <= {self.p_value:.2g}, {confidence})",
+            Verdict.NO_VIOLATION: f"no violation of {self.claim.label} found ({confidence})",
+            Verdict.INCONCLUSIVE: f"inconclusive about {self.claim.label}",
         }[self.verdict]
         lines = [
             f"{self.name}: {found}",
@@ -277,6 +289,28 @@ def _plain(value: Any) -> Any:
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} has no place in a result file")
+
+
+def _sparse(evidence: Evidence) -> dict[str, Any]:
+    """Generations as lists of [bin, count]: most bins are empty."""
+    return {
+        "pairs": evidence.pairs,
+        "bins": BINS,
+        "counts": [
+            [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in counts] for counts in evidence.counts
+        ],
+    }
+
+
+def _dense(values: Mapping[str, Any]) -> Evidence:
+    if values["bins"] != BINS:
+        raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")
+    counts = np.zeros((len(values["counts"]), 2, BINS), dtype=np.int64)
+    for generation, sides in zip(counts, values["counts"], strict=True):
+        for side, entries in zip(generation, sides, strict=True):
+            for place, count in entries:
+                side[place] = count
+    return Evidence(pairs=tuple(values["pairs"]), counts=counts)
 
 
 def _floats(values: Any) -> Array:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from scipy.optimize import minimize
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
-from dpaudit.inference.betting import Bet, Strategy, best_bet, lower_bound, strategy
+from dpaudit.inference.betting import Bet, best_bet
 from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of
 from dpaudit.inference.portfolio import log_optimal
+from dpaudit.inference.strategy import Ledger, Strategy, lower_bound, strategy
 
 CLAIMS: list[TradeoffFunction] = [
     PureDP(0.0),
@@ -111,8 +113,10 @@ def test_stakes_and_weights_are_nonnegative_and_the_start_is_one(claim: Tradeoff
     placed = strategy(claim)
     assert np.all(placed.stakes >= 0)
     assert math.isclose(float(np.exp(placed.log_weights).sum()), 1.0, rel_tol=1e-12)
-    nothing = np.zeros(BINS, dtype=np.int64)
-    assert abs(placed.log_e(claim, nothing, nothing)) < 1e-12
+    nothing = np.zeros((2, BINS), dtype=np.int64)
+    assert math.isclose(float(np.exp(placed.log_shares(nothing)).sum()), 1.0, rel_tol=1e-12)
+    assert Ledger(placed).log_e(claim) == 0.0
+    assert abs(one_generation(claim, nothing).log_e(claim)) < 1e-12
 
 
 def test_a_negative_stake_is_refused() -> None:
@@ -141,57 +145,88 @@ def test_the_best_bet_grows_as_fast_as_any_test_can(claim: TradeoffFunction, tru
     assert math.log(20) / growth == pytest.approx(limit, rel=0.02)
 
 
-def test_wealth_equals_the_product_trial_by_trial() -> None:
+def test_wealth_equals_the_formula_trial_by_trial() -> None:
+    """The theorem's E, with two pairs whose generations overlap, written out."""
     rng = np.random.default_rng(7)
     claim = ApproxDP(epsilon=0.7, delta=0.01)
     candidates = alternatives(claim)[:9]
-    bets = [best_bet(candidate, claim) for candidate in candidates]
-    weights = np.arange(1.0, 10.0)
-    placed = Strategy.of(bets, weights)
-    scores0, scores1 = rng.normal(-0.5, 1, 50), rng.normal(0.5, 1, 50)
-    wealth = 0.0
-    for bet, weight in zip(bets, weights / weights.sum(), strict=True):
-        product = weight
-        for x, y in zip(bin_of(scores0), bin_of(scores1), strict=True):
-            a = bet.safe0 + sum(
-                w * math.exp(s) for w, s, t in zip(bet.stakes, bet.slopes, bet.thresholds, strict=True) if x <= t
-            )
-            b = bet.safe1 + sum(w for w, t in zip(bet.stakes, bet.thresholds, strict=True) if y > t)
-            product *= a * b / (plain_budget(bet, claim) / 2) ** 2
-        wealth += product
-    counted = placed.log_e(claim, bin_counts(scores0), bin_counts(scores1))
-    assert counted == pytest.approx(math.log(wealth), abs=1e-9)
+    bets, weights = [best_bet(candidate, claim) for candidate in candidates], np.arange(1.0, 10.0) / 45
+    ledger = Ledger(Strategy.of(bets, candidates, weights))
+
+    def e_value(bet: Bet, x: int, y: int) -> float:
+        terms = list(zip(bet.stakes, bet.slopes, bet.thresholds, strict=True))
+        a = bet.safe0 + sum(w * math.exp(s) for w, s, t in terms if x <= t)
+        b = bet.safe1 + sum(w for w, _, t in terms if y > t)
+        return float(a * b / (plain_budget(bet, claim) / 2) ** 2)
+
+    resting = weights.copy()
+    generations: list[tuple[int, Array, Array]] = []  # pair, shares, product of each bet
+    seen: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
+    for step in range(12):
+        pair = step % 2
+        if step in (0, 1, 4, 7):
+            likelihood = [
+                math.prod((c.p[x] + 1e-4 / BINS) * (c.q[y] + 1e-4 / BINS) for x, y in seen[pair]) for c in candidates
+            ]
+            shares = weights * np.array(likelihood) ** 0.7
+            generations.append((pair, shares / shares.sum(), np.ones(9)))
+            ledger.open(pair)
+        bins0, bins1 = bin_of(rng.normal(-0.5, 1, 5)), bin_of(rng.normal(0.5, 1, 5))
+        ledger.add(pair, np.array([np.bincount(bins0, minlength=BINS), np.bincount(bins1, minlength=BINS)]))
+        product = next(product for p, _, product in reversed(generations) if p == pair)
+        for x, y in zip(bins0.tolist(), bins1.tolist(), strict=True):
+            paid = np.array([e_value(bet, x, y) for bet in bets])
+            resting *= paid
+            product *= paid
+            seen[pair].append((x, y))
+        wealth = 0.2 * resting.sum() + 0.8 * math.prod(float(shares @ product) for _, shares, product in generations)
+        assert ledger.log_e(claim) == pytest.approx(math.log(wealth), abs=1e-9)
+    again = Ledger.of(ledger.strategy, ledger.pairs, ledger.counts)
+    assert again.log_e(claim) == pytest.approx(ledger.log_e(claim), abs=1e-12)
+
+
+def one_generation(claim: TradeoffFunction, counts: npt.NDArray[np.int64]) -> Ledger:
+    return Ledger.of(strategy(claim), [0], [counts])
 
 
 def test_evidence_falls_along_nested_claims() -> None:
     """What makes the certified bounds exact: a weaker promise is never refuted where a stronger one is not."""
     rng = np.random.default_rng(3)
-    counts0, counts1 = bin_counts(rng.normal(-0.5, 1, 4000)), bin_counts(rng.normal(0.5, 1, 4000))
-    placed = strategy(PureDP(1.0))
+    ledger = Ledger(strategy(PureDP(1.0)))
+    for n in (50, 400, 4000):
+        ledger.open(0)
+        ledger.add(0, np.array([bin_counts(rng.normal(-0.5, 1, n)), bin_counts(rng.normal(0.5, 1, n))]))
     for family in (
         [GaussianDP(mu) for mu in np.linspace(0, 3, 40)],
         [PureDP(epsilon) for epsilon in np.linspace(0, 4, 40)],
         [ApproxDP(epsilon=epsilon, delta=1e-3) for epsilon in np.linspace(0, 4, 40)],
         [ApproxDP(epsilon=0.3, delta=delta) for delta in np.linspace(0, 0.9, 40)],
     ):
-        evidence = [placed.log_e(claim, counts0, counts1) for claim in family]
+        evidence = [ledger.log_e(claim) for claim in family]
         assert np.all(np.diff(evidence) <= 1e-9)
 
 
-def test_outcomes_that_did_not_occur_do_not_matter() -> None:
-    """A bet may be ruined by a bin; as long as the bin stays empty it is not, and no nan appears."""
-    placed = strategy(PureDP(0.1))
-    counts0, counts1 = np.zeros(BINS, np.int64), np.zeros(BINS, np.int64)
-    counts0[0], counts1[-1] = 50, 50  # perfect separation
-    assert placed.log_e(PureDP(0.1), counts0, counts1) > math.log(20)
-    counts0[0], counts0[-1], counts1[-1], counts1[0] = 0, 50, 0, 50  # perfectly wrong
-    assert placed.log_e(PureDP(0.1), counts0, counts1) < 0
+def test_perfect_attacks_win_and_perfectly_wrong_ones_lose() -> None:
+    """A bet may be ruined by a bin; no nan appears."""
+    counts = np.zeros((2, BINS), np.int64)
+    counts[0, 0], counts[1, -1] = 50, 50
+    assert one_generation(PureDP(0.1), counts).log_e(PureDP(0.1)) > math.log(20)
+    assert one_generation(PureDP(0.1), counts[::-1]).log_e(PureDP(0.1)) < 0
 
 
 def test_unequal_numbers_of_outputs_are_refused() -> None:
-    placed = strategy(PureDP(1.0))
     with pytest.raises(ValueError, match="one output of each dataset, got 3 and 2"):
-        placed.log_e(PureDP(1.0), bin_counts(np.zeros(3)), bin_counts(np.zeros(2)))
+        one_generation(PureDP(1.0), np.array([bin_counts(np.zeros(3)), bin_counts(np.zeros(2))]))
+
+
+def test_a_hundred_million_trials_stay_exact() -> None:
+    """At the boundary of the claim the expected log-wealth falls; rounding must not turn that round."""
+    pair = own_pair(GaussianDP(1.0))
+    assert pair is not None
+    counts = np.array([np.round(law * 1e8) for law in pair]).astype(np.int64)
+    counts[:, BINS // 2] += 10**8 - counts.sum(axis=1)
+    assert one_generation(GaussianDP(1.0), counts).log_e(GaussianDP(1.0)) < math.log(20)
+    assert one_generation(GaussianDP(1.0), counts).log_e(GaussianDP(0.99)) > math.log(20)
 
 
 def test_the_portfolio_is_the_best_one() -> None:

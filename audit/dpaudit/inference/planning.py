@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import scaled
-from dpaudit.inference.betting import Strategy
+from dpaudit.inference.strategy import Strategy
 
 _RUIN = -60.0  # log payoff below which an outcome has ended a bet anyway
 

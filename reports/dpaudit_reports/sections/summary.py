@@ -33,7 +33,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
                 (
                     (Strong(f"{MARKS[result.verdict].sign} {MARKS[result.verdict].word}"),),
                     result.name,
-                    (Code(str(result.claim)),),
+                    (Code(result.claim.label),),
                     percent(result.confidence),
                     count(result.trials_used),
                     at_most(result.p_value),

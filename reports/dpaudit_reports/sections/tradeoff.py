@@ -38,7 +38,7 @@ def _band(result: AuditResult) -> str:
 
 
 def _in_words(result: AuditResult) -> str:
-    words = f"Type II against type I error. The claim {result.claim} forbids the region below its curve."
+    words = f"Type II against type I error. The claim {result.claim.label} forbids the region below its curve."
     if result.witness is None:
         return f"{words} No witness is marked."
     at = f"type I error {number(result.witness.alpha)} and type II error {number(result.witness.beta)}"

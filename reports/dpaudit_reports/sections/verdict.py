@@ -26,7 +26,7 @@ def verdict(result: AuditResult) -> tuple[Block, ...]:
 
 
 def _sentence(result: AuditResult) -> Text:
-    claim, confidence = Code(str(result.claim)), percent(result.confidence)
+    claim, confidence = Code(result.claim.label), percent(result.confidence)
     runs = f"{count(result.trials_used)} runs per dataset"
     match result.verdict:
         case Verdict.VIOLATION:
