@@ -103,9 +103,9 @@ def run(
             _say("interrupted; the audits after this one were not run")
             break
     if results:
-        from dpaudit.console import print_table, result_table
+        from dpaudit.console import print_results
 
-        print_table(result_table(results, expected))
+        print_results(results, expected)
         if not quiet:
             _say(f"results are in {output}")
     raise typer.Exit(_exit_code(results, failed=failed))

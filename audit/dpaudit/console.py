@@ -9,7 +9,8 @@ from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +20,7 @@ from dpaudit.result import AuditResult, Verdict
 
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}
 _STYLES = {Verdict.VIOLATION: "bold red", Verdict.NO_VIOLATION: "", Verdict.INCONCLUSIVE: "yellow"}
-_WIDE = 140  # where the output goes to a file, nothing needs to be squeezed
+_WIDE = 125  # columns from which nothing needs to be left out
 
 
 @contextmanager
@@ -31,17 +32,16 @@ def progress_bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], Non
         return
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("runs per dataset · evidence {task.fields[evidence]}"),
-        TimeElapsedColumn(),
+        BarColumn(bar_width=12),
+        TextColumn("{task.completed:,} of {task.fields[allowed]} runs · evidence {task.fields[evidence]}"),
     )
     with Bars(*columns, console=console, transient=True) as bars:
-        task = bars.add_task(Text(name).plain, total=None, evidence="1 of 20")
+        task = bars.add_task(escape(name), total=None, allowed="?", evidence="1 of 20")
 
         def update(now: Progress) -> None:
             evidence = f"{_amount(now.log_e)} of {_amount(now.log_threshold)}"
-            bars.update(task, total=now.allowed, completed=now.trials, evidence=evidence)
+            allowed = f"{now.allowed:,}"
+            bars.update(task, total=now.allowed, completed=now.trials, allowed=allowed, evidence=evidence)
 
         yield update
 
@@ -50,29 +50,28 @@ def _amount(log_e: float) -> str:
     return f"{math.exp(log_e):.3g}" if abs(log_e) < 20 else f"10^{log_e / math.log(10):.0f}"
 
 
-def result_table(results: Sequence[AuditResult], expected: Sequence[str | None]) -> Table:
-    """One row for each audit."""
+def result_table(results: Sequence[AuditResult], expected: Sequence[str | None], *, wide: bool) -> Table:
+    """One row for each audit; `wide` adds what was certified and what would have been seen."""
     table = Table(box=box.SIMPLE, pad_edge=False)
-    table.add_column("audit", overflow="fold")
-    table.add_column("claim", overflow="fold")
-    table.add_column("verdict")
-    table.add_column("runs per\ndataset", justify="right")
-    table.add_column("p-value\nat most", justify="right")
-    table.add_column("certified", overflow="fold")
-    table.add_column("least violation it\nwould have seen", overflow="fold")
+    table.add_column("audit and claim", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("runs per\ndataset", justify="right", no_wrap=True)
+    table.add_column("p-value\nat most", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("certified", no_wrap=True)
+        table.add_column("would have seen", overflow="fold")
     if any(expected):
-        table.add_column("expected")
+        table.add_column("as\nexpected", no_wrap=True)
     for result, wanted in zip(results, expected, strict=True):
-        verdict = Text(f"{_MARKS[result.verdict]} {result.verdict.value}", style=_STYLES[result.verdict])
         cells: list[str | Text] = [
-            Text(result.name),
-            Text(_short(result.claim.label)),
-            verdict,
+            Text(f"{result.name}\n  {_short(result.claim.label)}"),
+            Text(f"{_MARKS[result.verdict]} {result.verdict.value}", style=_STYLES[result.verdict]),
             f"{result.trials_used:,}",
             f"{result.p_value:.2g}",
-            f"mu ≥ {result.mu_lower:.3f}\nepsilon ≥ {result.epsilon_lower(0.0):.3f}",
-            "—" if result.violated else Text(result.detectable.claim or "none"),
         ]
+        if wide:
+            cells.append(f"mu ≥ {result.mu_lower:.3f}\nepsilon ≥ {result.epsilon_lower(0.0):.3f}")
+            cells.append("" if result.violated else Text(_short(result.detectable.claim or "nothing")))
         if any(expected):
             cells.append(
                 "" if wanted is None else "yes" if as_expected(result, wanted) else Text("NO", style="bold red")
@@ -91,9 +90,9 @@ def as_expected(result: AuditResult, wanted: str) -> bool:
     return result.verdict is (Verdict.VIOLATION if wanted == "violation" else Verdict.NO_VIOLATION)
 
 
-def print_table(table: Table) -> None:
-    """To stdout; wide enough to be whole where that is a file or a pipe."""
+def print_results(results: Sequence[AuditResult], expected: Sequence[str | None]) -> None:
+    """To stdout; all of it where that is a file, a pipe or a wide terminal."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=_WIDE)
-    console.print(table)
+    console.print(result_table(results, expected, wide=console.width >= _WIDE))
