@@ -15,7 +15,7 @@ from dpaudit.inference.alternatives import scaled
 from dpaudit.inference.bands import tradeoff_band
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.planning import largest_epsilon, least_detectable, power_margin, smallest_rate
-from dpaudit.inference.strategy import Ledger, lower_bound, strategy
+from dpaudit.inference.strategy import Counts, Strategy, lower_bound, strategy
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.neighbours import Pair, brief
 from dpaudit.outputs import OutputError, features
@@ -115,14 +115,16 @@ class _Run:
     columns: int | None = None
     trials: int = 0
     history: list[tuple[int, float]] = field(default_factory=list)
-    ledger: Ledger = field(init=False)
+    bets: Strategy = field(init=False)
     log_prices: Array = field(init=False)  # of the bets, under the claim
+    counts: Counts = field(init=False)  # (pairs, 2, BINS), scores of fresh outputs
     stopped_by: StoppedBy = "trials"
     failure: str = ""  # what the mechanism did, if that ended the audit
 
     def __post_init__(self) -> None:
-        self.ledger = Ledger(strategy(self.tested))
-        self.log_prices = self.ledger.strategy.log_prices(self.tested)
+        self.bets = strategy(self.tested)
+        self.log_prices = self.bets.log_prices(self.tested)
+        self.counts = np.zeros((len(self.learners), 2, BINS), dtype=np.int64)
 
     @property
     def refuted(self) -> bool:
@@ -139,8 +141,7 @@ class _Run:
                 pair = self.next_pair()
                 for outputs0, outputs1 in self.sample(pair):
                     self.bet(pair, outputs0, outputs1)
-                    if self.learners[pair].learn(outputs0, outputs1):
-                        self.ledger.open(pair)
+                    self.learners[pair].learn(outputs0, outputs1)
                     if progress is not None:
                         progress(self.progress())
         except KeyboardInterrupt:
@@ -192,8 +193,8 @@ class _Run:
         learner = self.learners[pair]
         if learner.ready:
             scores0, scores1 = learner.score_fresh(outputs0, outputs1)
-            self.ledger.add(pair, np.array([bin_counts(scores0), bin_counts(scores1)]))
-        self.history.append((self.trials, self.ledger.log_wealth(self.log_prices)))
+            self.counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
+        self.history.append((self.trials, self.bets.log_wealth(self.log_prices, self.counts.sum(axis=0))))
 
     def progress(self) -> Progress:
         return Progress(
@@ -213,7 +214,7 @@ def _result(
     elapsed_s: float,
 ) -> AuditResult:
     significance = 1 - confidence
-    counts0, counts1 = run.ledger.total()
+    total = run.counts.sum(axis=0)
     detectable = _detectable(run, claim, significance)
     warnings = [warning for learner in run.learners for warning in learner.warnings]
     if run.failure:
@@ -231,10 +232,9 @@ def _result(
     elif detect is not None and not _would_see(run, detect, significance):
         verdict = Verdict.INCONCLUSIVE
         warnings.append(f"{run.trials} runs per dataset are too few to see {detect.label} with {POWER:.0%} probability")
-    by_pair = [run.ledger.of_pair(pair) for pair in range(len(run.learners))]
-    wealth = [Ledger.of(run.ledger.strategy, [0], [counts]).log_wealth(run.log_prices) for counts in by_pair]
+    wealth = [run.bets.log_wealth(run.log_prices, counts) for counts in run.counts]
     best = int(np.argmax(wealth))
-    alpha, beta, beta_upper = tradeoff_band(counts0, counts1, significance=significance)
+    alpha, beta, beta_upper = tradeoff_band(*total, significance=significance)
     return AuditResult(
         name=name,
         verdict=verdict,
@@ -246,12 +246,12 @@ def _result(
         trials_used=run.trials,
         trials_allowed=run.allowed,
         stopped_by=run.stopped_by,
-        mu_lower=lower_bound(lambda mu: run.ledger.log_e(GaussianDP(mu)) >= run.log_threshold),
+        mu_lower=lower_bound(lambda mu: run.bets.log_e(GaussianDP(mu), total) >= run.log_threshold),
         curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
         witness=make_witness(
             run.learners[best],
             run.tested,
-            *by_pair[best],
+            *run.counts[best],
             pair=str(run.sampler.pairs[best]),
         ),
         detectable=detectable,
@@ -259,7 +259,7 @@ def _result(
             trials=np.array([trials for trials, _ in run.history], dtype=np.int64),
             log_e=np.array([log_e for _, log_e in run.history]),
         ),
-        evidence=Evidence(pairs=tuple(run.ledger.pairs), counts=np.array(run.ledger.counts).reshape(-1, 2, BINS)),
+        evidence=Evidence(counts=run.counts),
         pairs=tuple(
             PairRow(
                 label=str(pair),
@@ -279,9 +279,8 @@ def _result(
 
 
 def _detectable(run: _Run, claim: TradeoffFunction, significance: float) -> Detectable:
-    bets = int(run.ledger.total()[0].sum())  # trials that were bet on, not only learned from
-    bettor = run.ledger.strategy
-    least = least_detectable(bettor, run.tested, bets, significance=significance, power=POWER) if bets else None
+    bets = int(run.counts[:, 0].sum())  # trials that were bet on, not only learned from
+    least = least_detectable(run.bets, run.tested, bets, significance=significance, power=POWER) if bets else None
     return Detectable(
         claim="" if least is None else str(least),
         assumption="if an attack knows the likelihood ratio; learning it costs more",
@@ -291,8 +290,8 @@ def _detectable(run: _Run, claim: TradeoffFunction, significance: float) -> Dete
 
 
 def _would_see(run: _Run, violation: TradeoffFunction, significance: float) -> bool:
-    bets, truth = int(run.ledger.total()[0].sum()), scaled(violation, 1.0)
-    return power_margin(run.ledger.strategy, run.tested, truth, bets, significance=significance, power=POWER) >= 0
+    bets, truth = int(run.counts[:, 0].sum()), scaled(violation, 1.0)
+    return power_margin(run.bets, run.tested, truth, bets, significance=significance, power=POWER) >= 0
 
 
 def _attack_rows(learners: Sequence[Learner]) -> list[AttackRow]:

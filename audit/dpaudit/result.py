@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import ApproxDP, Array, TradeoffFunction, parse_claim
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.strategy import Ledger, lower_bound, strategy
+from dpaudit.inference.strategy import lower_bound, strategy
 
 FORMAT = "dpaudit-result/1"
 Row = TypeVar("Row", "PairRow", "AttackRow", "Detectable")
@@ -109,22 +109,15 @@ class Detectable:
 class Evidence:
     """Counts of the estimated log-likelihood ratio on fresh outputs, in the bins of `inference.grid`.
 
-    One generation for each time that a score was learned.  They alone decide the e-value against any claim, so that a
-    reader can compute it again.
+    They alone decide the e-value against any claim, so that a reader can compute it again.
     """
 
-    pairs: tuple[int, ...]  # of each generation, as a place in the result's `pairs`
-    counts: npt.NDArray[np.int64]  # (generations, 2, BINS), outputs of d0 and of d1
+    counts: npt.NDArray[np.int64]  # (pairs, 2, BINS), outputs of d0 and of d1
 
     @property
-    def counts0(self) -> npt.NDArray[np.int64]:
-        """Over all generations, (BINS,), outputs of d0."""
-        return np.asarray(self.counts[:, 0].sum(axis=0))
-
-    @property
-    def counts1(self) -> npt.NDArray[np.int64]:
-        """Over all generations, (BINS,), outputs of d1."""
-        return np.asarray(self.counts[:, 1].sum(axis=0))
+    def total(self) -> npt.NDArray[np.int64]:
+        """Over all pairs, (2, BINS)."""
+        return np.asarray(self.counts.sum(axis=0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -177,8 +170,8 @@ class AuditResult:
         return self._bounds[delta]
 
     def _refutes(self, claim: TradeoffFunction) -> bool:
-        ledger = Ledger.of(strategy(self.claim.symmetrized()), self.evidence.pairs, list(self.evidence.counts))
-        return ledger.log_e(claim) >= -math.log1p(-self.confidence)
+        log_e = strategy(self.claim.symmetrized()).log_e(claim, self.evidence.total)
+        return log_e >= -math.log1p(-self.confidence)
 
     # --- as a file
 
@@ -292,9 +285,8 @@ def _plain(value: Any) -> Any:
 
 
 def _sparse(evidence: Evidence) -> dict[str, Any]:
-    """Generations as lists of [bin, count]: most bins are empty."""
+    """Counts as lists of [bin, count]: most bins are empty."""
     return {
-        "pairs": evidence.pairs,
         "bins": BINS,
         "counts": [
             [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in counts] for counts in evidence.counts
@@ -306,11 +298,11 @@ def _dense(values: Mapping[str, Any]) -> Evidence:
     if values["bins"] != BINS:
         raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")
     counts = np.zeros((len(values["counts"]), 2, BINS), dtype=np.int64)
-    for generation, sides in zip(counts, values["counts"], strict=True):
-        for side, entries in zip(generation, sides, strict=True):
+    for pair, sides in zip(counts, values["counts"], strict=True):
+        for side, entries in zip(pair, sides, strict=True):
             for place, count in entries:
                 side[place] = count
-    return Evidence(pairs=tuple(values["pairs"]), counts=counts)
+    return Evidence(counts=counts)
 
 
 def _floats(values: Any) -> Array:

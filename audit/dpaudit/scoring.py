@@ -87,12 +87,12 @@ class Learner:
             self._drop(i, failure)
         return scores0, scores1
 
-    def learn(self, outputs0: Array, outputs1: Array) -> bool:
-        """Remember outputs; fit anew when enough have come together, and say whether that was now."""
+    def learn(self, outputs0: Array, outputs1: Array) -> None:
+        """Remember outputs; fit anew when enough have come together."""
         self._blocks.append((outputs0, outputs1))
         self.trials += len(outputs0)
         if self.trials < self.next_fit:
-            return False
+            return
         self.next_fit = max(self.trials + 3, math.ceil(self.trials * _GROWTH))
         seen0, seen1 = (np.concatenate([block[side] for block in self._blocks]) for side in (0, 1))
         self._blocks = [(seen0, seen1)]
@@ -101,7 +101,6 @@ class Learner:
         for index, attack in enumerate(self.attacks):
             if index not in self._dropped and self._suits(attack, seen0, seen1):
                 self._fit(index, attack, seen0, seen1)
-        return True
 
     def _suits(self, attack: Attack, seen0: Array, seen1: Array) -> bool:
         suits = getattr(attack, "suits", None)

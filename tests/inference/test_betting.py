@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.optimize import minimize
 
@@ -14,7 +13,7 @@ from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_n
 from dpaudit.inference.betting import Bet, best_bet
 from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of
 from dpaudit.inference.portfolio import log_optimal
-from dpaudit.inference.strategy import Ledger, Strategy, lower_bound, strategy
+from dpaudit.inference.strategy import Strategy, lower_bound, strategy
 
 CLAIMS: list[TradeoffFunction] = [
     PureDP(0.0),
@@ -113,10 +112,7 @@ def test_stakes_and_weights_are_nonnegative_and_the_start_is_one(claim: Tradeoff
     placed = strategy(claim)
     assert np.all(placed.stakes >= 0)
     assert math.isclose(float(np.exp(placed.log_weights).sum()), 1.0, rel_tol=1e-12)
-    nothing = np.zeros((2, BINS), dtype=np.int64)
-    assert math.isclose(float(np.exp(placed.log_shares(nothing)).sum()), 1.0, rel_tol=1e-12)
-    assert Ledger(placed).log_e(claim) == 0.0
-    assert abs(one_generation(claim, nothing).log_e(claim)) < 1e-12
+    assert abs(placed.log_e(claim, np.zeros((2, BINS), dtype=np.int64))) < 1e-12
 
 
 def test_a_negative_stake_is_refused() -> None:
@@ -146,63 +142,36 @@ def test_the_best_bet_grows_as_fast_as_any_test_can(claim: TradeoffFunction, tru
 
 
 def test_wealth_equals_the_formula_trial_by_trial() -> None:
-    """The theorem's E, with two pairs whose generations overlap, written out."""
+    """The theorem's E, written out."""
     rng = np.random.default_rng(7)
     claim = ApproxDP(epsilon=0.7, delta=0.01)
-    candidates = alternatives(claim)[:9]
-    bets, weights = [best_bet(candidate, claim) for candidate in candidates], np.arange(1.0, 10.0) / 45
-    ledger = Ledger(Strategy.of(bets, candidates, weights))
-
-    def e_value(bet: Bet, x: int, y: int) -> float:
+    bets = [best_bet(candidate, claim) for candidate in alternatives(claim)[:9]]
+    weights = np.arange(1.0, 10.0) / 45
+    bins0, bins1 = bin_of(rng.normal(-0.5, 1, 50)), bin_of(rng.normal(0.5, 1, 50))
+    wealth = 0.0
+    for bet, weight in zip(bets, weights, strict=True):
         terms = list(zip(bet.stakes, bet.slopes, bet.thresholds, strict=True))
-        a = bet.safe0 + sum(w * math.exp(s) for w, s, t in terms if x <= t)
-        b = bet.safe1 + sum(w for w, _, t in terms if y > t)
-        return float(a * b / (plain_budget(bet, claim) / 2) ** 2)
-
-    resting = weights.copy()
-    generations: list[tuple[int, Array, Array]] = []  # pair, shares, product of each bet
-    seen: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
-    for step in range(12):
-        pair = step % 2
-        if step in (0, 1, 4, 7):
-            likelihood = [
-                math.prod((c.p[x] + 1e-4 / BINS) * (c.q[y] + 1e-4 / BINS) for x, y in seen[pair]) for c in candidates
-            ]
-            shares = weights * np.array(likelihood) ** 0.7
-            generations.append((pair, shares / shares.sum(), np.ones(9)))
-            ledger.open(pair)
-        bins0, bins1 = bin_of(rng.normal(-0.5, 1, 5)), bin_of(rng.normal(0.5, 1, 5))
-        ledger.add(pair, np.array([np.bincount(bins0, minlength=BINS), np.bincount(bins1, minlength=BINS)]))
-        product = next(product for p, _, product in reversed(generations) if p == pair)
+        product = float(weight)
         for x, y in zip(bins0.tolist(), bins1.tolist(), strict=True):
-            paid = np.array([e_value(bet, x, y) for bet in bets])
-            resting *= paid
-            product *= paid
-            seen[pair].append((x, y))
-        wealth = 0.2 * resting.sum() + 0.8 * math.prod(float(shares @ product) for _, shares, product in generations)
-        assert ledger.log_e(claim) == pytest.approx(math.log(wealth), abs=1e-9)
-    again = Ledger.of(ledger.strategy, ledger.pairs, ledger.counts)
-    assert again.log_e(claim) == pytest.approx(ledger.log_e(claim), abs=1e-12)
-
-
-def one_generation(claim: TradeoffFunction, counts: npt.NDArray[np.int64]) -> Ledger:
-    return Ledger.of(strategy(claim), [0], [counts])
+            a = bet.safe0 + sum(w * math.exp(s) for w, s, t in terms if x <= t)
+            b = bet.safe1 + sum(w for w, _, t in terms if y > t)
+            product *= a * b / (plain_budget(bet, claim) / 2) ** 2
+        wealth += product
+    counts = np.array([np.bincount(bins, minlength=BINS) for bins in (bins0, bins1)])
+    assert Strategy.of(bets, weights).log_e(claim, counts) == pytest.approx(math.log(wealth), abs=1e-9)
 
 
 def test_evidence_falls_along_nested_claims() -> None:
     """What makes the certified bounds exact: a weaker promise is never refuted where a stronger one is not."""
     rng = np.random.default_rng(3)
-    ledger = Ledger(strategy(PureDP(1.0)))
-    for n in (50, 400, 4000):
-        ledger.open(0)
-        ledger.add(0, np.array([bin_counts(rng.normal(-0.5, 1, n)), bin_counts(rng.normal(0.5, 1, n))]))
+    counts = np.array([bin_counts(rng.normal(-0.5, 1, 4000)), bin_counts(rng.normal(0.5, 1, 4000))])
     for family in (
         [GaussianDP(mu) for mu in np.linspace(0, 3, 40)],
         [PureDP(epsilon) for epsilon in np.linspace(0, 4, 40)],
         [ApproxDP(epsilon=epsilon, delta=1e-3) for epsilon in np.linspace(0, 4, 40)],
         [ApproxDP(epsilon=0.3, delta=delta) for delta in np.linspace(0, 0.9, 40)],
     ):
-        evidence = [ledger.log_e(claim) for claim in family]
+        evidence = [strategy(PureDP(1.0)).log_e(claim, counts) for claim in family]
         assert np.all(np.diff(evidence) <= 1e-9)
 
 
@@ -210,13 +179,13 @@ def test_perfect_attacks_win_and_perfectly_wrong_ones_lose() -> None:
     """A bet may be ruined by a bin; no nan appears."""
     counts = np.zeros((2, BINS), np.int64)
     counts[0, 0], counts[1, -1] = 50, 50
-    assert one_generation(PureDP(0.1), counts).log_e(PureDP(0.1)) > math.log(20)
-    assert one_generation(PureDP(0.1), counts[::-1]).log_e(PureDP(0.1)) < 0
+    assert strategy(PureDP(0.1)).log_e(PureDP(0.1), counts) > math.log(20)
+    assert strategy(PureDP(0.1)).log_e(PureDP(0.1), counts[::-1]) < 0
 
 
 def test_unequal_numbers_of_outputs_are_refused() -> None:
     with pytest.raises(ValueError, match="one output of each dataset, got 3 and 2"):
-        one_generation(PureDP(1.0), np.array([bin_counts(np.zeros(3)), bin_counts(np.zeros(2))]))
+        strategy(PureDP(1.0)).log_e(PureDP(1.0), np.array([bin_counts(np.zeros(3)), bin_counts(np.zeros(2))]))
 
 
 def test_a_hundred_million_trials_stay_exact() -> None:
@@ -225,8 +194,9 @@ def test_a_hundred_million_trials_stay_exact() -> None:
     assert pair is not None
     counts = np.array([np.round(law * 1e8) for law in pair]).astype(np.int64)
     counts[:, BINS // 2] += 10**8 - counts.sum(axis=1)
-    assert one_generation(GaussianDP(1.0), counts).log_e(GaussianDP(1.0)) < math.log(20)
-    assert one_generation(GaussianDP(1.0), counts).log_e(GaussianDP(0.99)) > math.log(20)
+    placed = strategy(GaussianDP(1.0))
+    assert placed.log_e(GaussianDP(1.0), counts) < math.log(20)
+    assert placed.log_e(GaussianDP(0.99), counts) > math.log(20)
 
 
 def test_the_portfolio_is_the_best_one() -> None:
