@@ -159,6 +159,35 @@ def test_one_report_of_many_results(config: Path) -> None:
     assert (config.parent / "all.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_convert_says_a_claim_in_other_terms(tmp_path: Path) -> None:
+    whole = dpaudit("convert", "gaussian(mu=1)", cwd=tmp_path)
+    assert whole.returncode == 0
+    assert "4.377178096  at delta = 1e-05" in whole.stdout
+    assert dpaudit("convert", "gaussian(mu=1)", "pure(epsilon=2)", "--delta", "0", cwd=tmp_path).stdout == "inf\n2\n"
+    assert float(dpaudit("convert", "pure(epsilon=1)", "--epsilon", "1", cwd=tmp_path).stdout) == 0
+    nested = "repeated(subsampled(gaussian(mu=1), rate=0.01), n=10)"
+    assert float(dpaudit("convert", nested, "--delta", "1e-5", cwd=tmp_path).stdout) > 0
+    drawn = dpaudit("convert", "laplace(epsilon=1)", "zcdp(rho=0.5)", "--plot", "claims.svg", cwd=tmp_path)
+    assert drawn.returncode == 0
+    assert (tmp_path / "claims.svg").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("gaussian(mu=-1)",), "mu must be finite and >= 0, got -1"),
+        (("pure(epsilon=1)", "--delta", "2"), "delta must lie in [0, 1], got 2"),
+        (("pure(epsilon=1)", "--delta", "0", "--epsilon", "1"), "exclude each other"),
+        (("pure(epsilon=1)", "--plot", "x.nonsense"), "nonsense"),
+    ],
+)
+def test_convert_refuses_what_it_cannot_read(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = dpaudit("convert", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_lists_and_schema(config: Path) -> None:
     assert "logistic" in dpaudit("list", "attacks", cwd=config.parent).stdout
     assert "gaussian       Sum plus N(0, sigma^2)" in dpaudit("list", "mechanisms", cwd=config.parent).stdout

@@ -21,60 +21,70 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from dpaudit.claims.base import Array, Profile
+from dpaudit.claims.base import Array, OneOrder
 from dpaudit.claims.lines import Half
 
 _TAIL = 1e-22  # delta at which the grid ends: what is beyond counts as an infinite loss
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution
 _FINEST = 2**19  # grid points of one mechanism
 _LINES = 3000
-_GOOD_ENOUGH = 2e-5  # change of delta when the grid is made twice as fine, below which it is fine enough
+_GOOD_ENOUGH = 5e-5  # change of delta when the grid is made twice as fine, below which it is fine enough
 
 
 @dataclass(frozen=True)
 class Part:
     """One mechanism, `count` times."""
 
-    forward: Profile  # of (d0, d1)
-    backward: Profile  # of (d1, d0)
+    forward: OneOrder  # (d0, d1)
+    backward: OneOrder  # (d1, d0)
     count: int
-    largest_loss: float  # nats; inf if unknown
 
     def reversed(self) -> Part:
-        return Part(self.backward, self.forward, self.count, self.largest_loss)
+        """The same mechanism, d0 and d1 exchanged."""
+        return Part(self.backward, self.forward, self.count)
 
 
 def composed(parts: Sequence[Part]) -> Half:
     """The guarantees of all parts together, in the order (d0, d1).
 
     The grid starts at a step that leaves the standard deviation of the total loss unchanged to 1e-4 and is halved
-    until delta changes by less than 2e-5, or the grid has 2^19 points for one mechanism.  The largest loss of a
+    until delta changes by less than 5e-5, or the grid has 2^19 points for one mechanism.  The largest loss of a
     mechanism, which often has a probability of its own, is put on the grid.
     """
+    negligible = math.fsum(part.count * _at(part.forward, 0.0) for part in parts if _hides(part))
+    with np.errstate(divide="ignore"):
+        never = -math.expm1(sum(part.count * np.log1p(-_at(part.forward, math.inf)) for part in parts))
+    if never == 1:
+        return Half(np.zeros(1), np.ones(1))
+    bound = sum(part.count * part.forward.largest_loss for part in parts)
+    certain = (np.array([bound]), np.array([never])) if bound < math.inf else (np.zeros(0), np.zeros(0))
+    parts = [part for part in parts if not _hides(part)]
+    if not parts:
+        return Half.hull(np.append(certain[0], 0.0), np.append(certain[1], negligible))
     reach = max(_reach(part) for part in parts)
     times = sum(part.count for part in parts)
     spread = math.sqrt(sum(part.count * _variance(part, reach) for part in parts))
-    step = max(min(spread * math.sqrt(8e-4 / times), reach / 64), reach / _FINEST)
-    bounded = [part for part in parts if part.largest_loss < math.inf]
-    if bounded:
-        atom = max(bounded, key=lambda part: part.count * part.largest_loss).largest_loss
-        step = atom / math.ceil(atom / step) if atom > step else step
+    step = reach / 64
+    if spread > 3e-6 * reach * math.sqrt(times):  # else the loss is a constant, and what there is of spread is rounding
+        step = max(min(spread * math.sqrt(8e-4 / times), step), reach / _FINEST)
+    losses = [(part.count * o.largest_loss, o.largest_loss) for part in parts for o in (part.forward, part.backward)]
+    _, atom = max((loss for loss in losses if loss[0] < math.inf), default=(0.0, 0.0))
+    if atom > step:
+        step = atom / math.ceil(atom / step)
     coarse = _total(parts, step)
     while step / 2 >= reach / _FINEST:
         step /= 2
         fine = _total(parts, step)
-        gained = np.max(np.abs(coarse.at_half_steps()[: len(fine.delta)] - fine.delta[: 2 * len(coarse.delta) - 1]))
+        gained = np.max(np.abs(coarse.delta(fine.slope) - fine.gap))
         coarse = fine
         if gained < _GOOD_ENOUGH:
             break
-    slope, gap = coarse.slope, with_slack(coarse.delta)
     tail_slope, tail_gap = _chernoff([(_masses(part, step), part.count) for part in parts], step, spread)
-    never = -math.expm1(sum(part.count * math.log1p(-_floor(part)) for part in parts))
-    bound = sum(part.count * part.largest_loss for part in parts)
-    if bound < math.inf:
-        tail_slope, tail_gap = np.append(tail_slope, bound), np.append(tail_gap, never)
-    main = Half.hull(slope, gap).thinned(_LINES)
-    return Half.hull(np.concatenate([main.slope, tail_slope]), np.concatenate([main.gap, tail_gap]))
+    main = _tangents(coarse).thinned(_LINES)
+    return Half.hull(
+        np.concatenate([main.slope, tail_slope, certain[0]]),
+        np.concatenate([main.gap + negligible, tail_gap + negligible, certain[1]]),
+    )
 
 
 def half_of_pld(pld: Any) -> Half:
@@ -88,9 +98,18 @@ def half_of_pld(pld: Any) -> Half:
     if not pessimistic:
         raise ValueError("pld must be a pessimistic estimate, got an optimistic one, which promises too much")
     totals = [_profile_of(pmf) for pmf in dense]
-    longest = max(totals, key=lambda total: len(total.delta))
-    delta = np.max([np.pad(t.delta, (0, len(longest.delta) - len(t.delta)), mode="edge") for t in totals], axis=0)
-    return Half.hull(longest.slope, with_slack(delta))
+    slope = np.unique(np.concatenate([total.slope for total in totals]))
+    return _tangents(Half(slope, np.max([total.delta(slope) for total in totals], axis=0)))
+
+
+def _tangents(profile: Half) -> Half:
+    """The lines of a profile, with slack; not those far in the tail, where the slack is all there is of delta."""
+    known = profile.gap > 1e-13
+    known[0] = True
+    slope, gap = profile.slope[known], profile.gap[known]
+    every = -(-len(slope) // 2**17)
+    keep = np.append(np.arange(0, len(slope) - 1, every), len(slope) - 1)
+    return Half.hull(slope[keep], with_slack(gap[keep]))
 
 
 def with_slack(delta: Array) -> Array:
@@ -102,33 +121,18 @@ def with_slack(delta: Array) -> Array:
     return np.minimum(delta + np.minimum(1e-7, 1e-10 + 1e-3 * delta), 1.0)
 
 
-@dataclass(frozen=True)
-class _Profile:
-    """delta at slopes 0, step, 2 step, ..."""
-
-    slope: Array
-    delta: Array
-
-    def at_half_steps(self) -> Array:
-        """delta at slopes 0, step/2, step, ...: on the chords, which are straight in e^slope."""
-        if len(self.slope) == 1:
-            return self.delta
-        step = float(self.slope[1])
-        share = math.expm1(step / 2) / math.expm1(step) if step < 700 else 0.0
-        halves = np.empty(2 * len(self.delta) - 1)
-        halves[::2] = self.delta
-        halves[1::2] = (1 - share) * self.delta[:-1] + share * self.delta[1:]
-        return halves
-
-
-def _total(parts: Sequence[Part], step: float) -> _Profile:
-    pmf = None
+def _total(parts: Sequence[Part], step: float) -> Half:
+    """Profile of the sum of all losses.  Infinite ones are set apart, so that the finite ones are a law, too."""
+    pmf, log_finite = None, 0.0
     with np.errstate(all="ignore"):  # dp-accounting's Chernoff bounds overflow where they say nothing
         for part in parts:
-            one = _pld_pmf().DensePLDPmf(step, *_masses(part, step), True)
+            start, mass, infinite = _masses(part, step)
+            log_finite += part.count * math.log1p(-infinite)
+            one = _pld_pmf().DensePLDPmf(step, start, mass / (1 - infinite), 0.0, True)
             some = _self_composed(one, part.count)
             pmf = some if pmf is None else pmf.compose(some, _CUT)
-    return _profile_of(pmf)
+    profile = _profile_of(pmf)
+    return Half(profile.slope, -math.expm1(log_finite) + math.exp(log_finite) * profile.gap)
 
 
 def _self_composed(pmf: Any, times: int) -> Any:
@@ -150,20 +154,21 @@ def _self_composed(pmf: Any, times: int) -> Any:
     return total.compose(pmf.self_compose(rest, _CUT), _CUT) if rest else total
 
 
-def _profile_of(pmf: Any) -> _Profile:
-    """delta(s) = m_inf + sum over losses l > s of (1 - e^(s - l)) mass, at the grid's points s >= 0."""
+def _profile_of(pmf: Any) -> Half:
+    """delta(s) = m_inf + sum over losses l > s of (1 - e^(s - l)) mass, at 0 and at the grid's points s > 0."""
     from scipy.signal import lfilter
 
-    step, mass = pmf._discretization, np.maximum(pmf._probs, 0.0)
-    start = pmf._lower_loss
-    if start > 0:
-        mass, start = np.concatenate([np.zeros(start), mass]), 0
-    if start + len(mass) <= 0:  # no loss is positive
-        return _Profile(np.zeros(1), np.full(1, pmf._infinity_mass))
-    mass = mass[-start:]
+    step, start, mass = pmf._discretization, pmf._lower_loss, np.maximum(pmf._probs, 0.0)
+    mass, start = mass[max(-start, 0) :], max(start, 0)
+    if len(mass) == 0:  # no loss is positive
+        return Half(np.zeros(1), np.full(1, pmf._infinity_mass))
     above = np.cumsum(mass[::-1])[::-1]
     discounted = lfilter([1.0], [1.0, -math.exp(-step)], mass[::-1])[::-1]
-    return _Profile(step * np.arange(len(mass)), np.maximum(above - discounted, 0.0) + pmf._infinity_mass)
+    slope, delta = step * (start + np.arange(len(mass))), np.maximum(above - discounted, 0.0)
+    if start > 0:
+        slope = np.append(0.0, slope)
+        delta = np.append(above[0] - math.exp(-step * start) * discounted[0], delta)
+    return Half(slope, delta + pmf._infinity_mass)
 
 
 def _masses(part: Part, step: float) -> tuple[int, Array, float]:
@@ -175,34 +180,36 @@ def _masses(part: Part, step: float) -> tuple[int, Array, float]:
     points = max(1, math.ceil(_reach(part) / step))
     positive, delta, fall = _half_masses(part.forward, step, points)
     reverse, _, reverse_fall = _half_masses(part.backward, step, points)
-    negative = (reverse * np.exp(-step * np.arange(1, points + 1)))[::-1]
+    negative: Array = (reverse * np.exp(-step * np.arange(1, points + 1)))[::-1]
     zero = 1 - delta[0] - (fall[0] + reverse_fall[0]) / math.expm1(step)
     missing = 1 - math.fsum([zero, delta[-1], float(positive.sum()), float(negative.sum())])
     zero = max(0.0, zero + max(0.0, missing))
     return -points, np.concatenate([negative, [zero], positive]), float(delta[-1])
 
 
-def _half_masses(profile: Profile, step: float, points: int) -> tuple[Array, Array, Array]:
-    delta = np.minimum.accumulate(profile(step * np.arange(points + 1)))
+def _half_masses(order: OneOrder, step: float, points: int) -> tuple[Array, Array, Array]:
+    delta: Array = np.minimum.accumulate(order.delta(step * np.arange(points + 1, dtype=np.float64)))
     fall = -np.diff(delta)
-    mass = fall / -math.expm1(-step)
+    mass: Array = fall / -math.expm1(-step)
     mass[:-1] -= fall[1:] / math.expm1(step)
-    return np.maximum(mass, 0.0), delta, fall
+    rounding = 2.0**-50 * delta[1:] / math.expm1(step)  # of differences of delta; a polygon has no more than that here
+    return np.where(mass > rounding, mass, 0.0), delta, fall
 
 
 def _reach(part: Part) -> float:
     """Where the grid of this part ends."""
-    reach = 0.0
-    for profile in (part.forward, part.backward):
-        level = float(profile(np.array([math.inf]))[0]) * (1 + 1e-9) + _TAIL / part.count
-        low, high = 0.0, 2.0**-30
-        while float(profile(np.array([high]))[0]) > level and high < 1e6:
-            low, high = high, 2 * high
-        for _ in range(30):
-            middle = (low + high) / 2
-            low, high = (middle, high) if float(profile(np.array([middle]))[0]) > level else (low, middle)
-        reach = max(reach, high)
-    return min(reach, part.largest_loss)
+    return max(_reach_of(order, _TAIL / part.count) for order in (part.forward, part.backward))
+
+
+def _reach_of(order: OneOrder, tail: float) -> float:
+    level = _at(order, math.inf) * (1 + 1e-9) + tail
+    low, high = 0.0, 2.0**-30
+    while _at(order, high) > level and high < 1e6:
+        low, high = high, 2 * high
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _at(order, middle) > level else (low, middle)
+    return min(high, order.largest_loss)
 
 
 def _variance(part: Part, reach: float) -> float:
@@ -210,16 +217,24 @@ def _variance(part: Part, reach: float) -> float:
     step = min(reach, _reach(part)) / 2000
     start, mass, _ = _masses(part, step)
     loss = step * (start + np.arange(len(mass)))
-    mean = float(mass @ loss)
-    return float(mass @ (loss - mean) ** 2)
+    finite = max(float(mass.sum()), 1e-300)
+    mean = float(mass @ loss) / finite
+    return float(mass @ (loss - mean) ** 2) / finite
 
 
-def _floor(part: Part) -> float:
-    return float(part.forward(np.array([math.inf]))[0])
+def _hides(part: Part) -> bool:
+    """Whether so little is revealed, in total variation, that it is simply added: delta <= delta' + tv of the rest."""
+    return part.count * _at(part.forward, 0.0) < 1e-13
+
+
+def _at(order: OneOrder, epsilon: float) -> float:
+    return float(order.delta(np.array([epsilon]))[0])
 
 
 def _chernoff(parts: list[tuple[tuple[int, Array, float], int]], step: float, spread: float) -> tuple[Array, Array]:
-    """delta(s) <= m_inf + E e^(u L) e^(-u s) u^u / (1 + u)^(1 + u) for every u > 0: (1 - e^-x)_+ <= e^(ux) u^u/(1+u)^(1+u).
+    """delta(s) <= m_inf + E e^(u L) e^(-u s) u^u / (1 + u)^(1 + u) for every u > 0.
+
+    For (1 - e^-x)_+ <= e^(ux) u^u / (1 + u)^(1 + u).
 
     Only the profile below 1e-8 is of interest here, where the slack of the convolution becomes visible.
     """
@@ -227,6 +242,8 @@ def _chernoff(parts: list[tuple[tuple[int, Array, float], int]], step: float, sp
     log_moment = np.zeros_like(u)
     never = 0.0
     for (start, mass, infinite), count in parts:
+        if infinite >= 1:
+            return np.zeros(1), np.ones(1)
         loss = step * (start + np.arange(len(mass)))
         seen = mass > 0
         log_mass = np.log(mass[seen])

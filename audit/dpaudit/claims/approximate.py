@@ -35,7 +35,8 @@ class ApproxDP(TradeoffFunction):
     def _curve(self, alpha: Array) -> Array:
         with np.errstate(over="ignore", divide="ignore"):
             steep = 1 - self._delta - np.exp(self._epsilon + np.log(alpha))
-        return np.maximum(np.maximum(steep, np.exp(-self._epsilon) * (1 - self._delta - alpha)), 0.0)
+        curve: Array = np.maximum(np.maximum(steep, np.exp(-self._epsilon) * (1 - self._delta - alpha)), 0.0)
+        return curve
 
     def _profile(self, epsilon: Array) -> Array:
         # The pure curve scaled into the square [0, 1 - delta]^2, where f reaches both axes.

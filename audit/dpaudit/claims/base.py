@@ -22,16 +22,19 @@ import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.ranges import probability
-
 Array = npt.NDArray[np.float64]
-Profile = Callable[[Array], Array]
-"""delta(epsilon) of one order of a pair, for epsilon >= 0."""
+
+
+class OneOrder(NamedTuple):
+    """What is promised in one order of a pair."""
+
+    delta: Callable[[Array], Array]  # of epsilon >= 0
+    largest_loss: float  # nats; least epsilon with delta(epsilon) = delta(inf)
 
 
 class TradeoffFunction(ABC):
@@ -86,9 +89,10 @@ class TradeoffFunction(ABC):
                 start = end
         return np.unique(np.concatenate(pieces))
 
-    def _orders(self) -> tuple[Profile, Profile]:
-        """delta of (d0, d1) and of (d1, d0), where d1 is the dataset with one record more if there is one."""
-        return self.delta, self.inverse().delta
+    def _orders(self) -> tuple[OneOrder, OneOrder]:
+        """The promises for (d0, d1) and (d1, d0), where d1 is the dataset with one record more if there is one."""
+        inverse = self.inverse()
+        return OneOrder(self.delta, self._largest_loss()), OneOrder(inverse.delta, inverse._largest_loss())
 
     def _repeated(self, n: int) -> TradeoffFunction | None:
         """The claim of n >= 2 such mechanisms, if it is one of the same kind."""
@@ -154,11 +158,12 @@ class TradeoffFunction(ABC):
         wanted = np.ravel(values)
         least = float(self.delta(math.inf))
         # At the floor itself the profile may merely have underflowed to it: ask for the largest loss instead.
-        found = np.where(wanted < least, math.inf, self._largest_loss())
+        largest = self._largest_loss()
+        found = np.where(wanted < least, math.inf, largest)
         found[wanted >= float(self.delta(0.0))] = 0.0
         search = (wanted > least) & (found != 0.0)
         if np.any(search):
-            found[search] = _least(self.delta, wanted[search])
+            found[search] = np.minimum(_least(self.delta, wanted[search]), largest)
         return _like(delta, found.reshape(values.shape))
 
     def inverse(self) -> TradeoffFunction:

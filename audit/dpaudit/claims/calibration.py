@@ -40,8 +40,8 @@ def gaussian_sigma_classical(*, epsilon: float, delta: float, sensitivity: float
     """Standard deviation at which P[privacy loss > epsilon] = delta: sufficient for (epsilon, delta)-DP, not tight.
 
     The privacy loss of Gaussian noise is N(mu^2/2, mu^2) with mu = S / sigma, so the condition reads
-    Phi(S/(2 sigma) - epsilon sigma/S) = delta.  Since delta(epsilon) = E(1 - e^(epsilon - loss))_+ <= P[loss > epsilon],
-    it suffices; what it asks for is more noise than `gaussian_sigma`.  The simpler
+    Phi(S/(2 sigma) - epsilon sigma/S) = delta.  Since delta(epsilon) = E(1 - e^(epsilon - loss))_+ <=
+    P[loss > epsilon], it suffices; what it asks for is more noise than `gaussian_sigma`.  The simpler
     sigma = S sqrt(2 log(1.25/delta)) / epsilon of Dwork & Roth 2014, Thm 3.22 (epsilon < 1) bounds it from above.
     epsilon > 0, 0 < delta < 1, sensitivity > 0 in the units of sigma.
     """
@@ -61,7 +61,7 @@ def laplace_scale(*, epsilon: float, sensitivity: float = 1.0) -> float:
 
 
 def spinner_truth(epsilon: float) -> float:
-    """Probability p of a true answer, else the opposite one, that is epsilon-DP: p / (1 - p) = e^epsilon (Warner 1965)."""
+    """Probability p of a true answer, else the opposite one, that is epsilon-DP; Warner 1965: p / (1-p) = e^epsilon."""
     return 1 / (1 + math.exp(-nonnegative("epsilon", epsilon)))
 
 
@@ -110,10 +110,10 @@ def k_ary_response(*, epsilon: float, k: int) -> TabulatedTradeoff:
     epsilon, k = nonnegative("epsilon", epsilon), count("k", k)
     if k < 2:
         raise ValueError(f"k must be a whole number >= 2, got {k}")
-    q = 1 / (math.exp(epsilon) + k - 1) if epsilon < 700 else math.exp(-epsilon)
+    q = math.exp(-epsilon) / (1 + (k - 1) * math.exp(-epsilon))
     rest = (k - 1) * q  # 1 - p
-    corners = sorted({(0.0, 1.0), (q, rest), (rest, q), (1.0, 0.0)})
-    return TabulatedTradeoff(alpha=[a for a, _ in corners], beta=[b for _, b in corners])
+    corners = {0.0: 1.0, q: rest, rest: q, 1.0: 0.0} if q > 0 else {0.0: 0.0, 1.0: 0.0}
+    return TabulatedTradeoff(alpha=sorted(corners), beta=[corners[a] for a in sorted(corners)])
 
 
 def _inside(name: str, value: float) -> float:

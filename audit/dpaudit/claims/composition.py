@@ -78,7 +78,7 @@ class Composition(TradeoffFunction):
             return responses([claim._largest_loss() for claim in claims], counts)
         if self._ordered:
             claims = [claim.symmetrized() for claim in claims]
-        parts = [Part(*c._orders(), n, c._largest_loss()) for c, n in zip(claims, counts, strict=True)]
+        parts = [Part(*c._orders(), n) for c, n in zip(claims, counts, strict=True)]
         forward = composed(parts)
         if not self._ordered and self.symmetric:
             return Lines(forward, forward)
@@ -147,7 +147,7 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
                 break
         else:
             parts.append((claim, n))
-    mass = -math.expm1(log_hidden)
+    mass = min(-math.expm1(log_hidden), math.nextafter(1.0, 0.0))
     if not parts:
         return ApproxDP(epsilon=0.0, delta=mass) if mass else PureDP(0.0)
     claim, n = parts[0]

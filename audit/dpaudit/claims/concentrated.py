@@ -9,7 +9,6 @@ from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.divergences import all_orders
 from dpaudit.claims.lines import Lines
 from dpaudit.claims.polygonal import PolygonalClaim
-from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import nonnegative
 
 
@@ -30,7 +29,7 @@ class ZeroConcentratedDP(PolygonalClaim):
     symmetric = True
 
     def _make_lines(self) -> Lines:
-        return all_orders(self._rho) if self._rho > 0 else Lines.of(PureDP(0.0))
+        return all_orders(self._rho)
 
     def _repeated(self, n: int) -> TradeoffFunction:
         """Bun & Steinke 2016, Lemma 1.7."""

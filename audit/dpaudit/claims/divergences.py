@@ -26,11 +26,14 @@ from dpaudit.claims.base import Array
 from dpaudit.claims.lines import Half, Lines
 
 _ROUNDING = 1e-15  # of one logarithm, relative to its size or to 1; several times what it is
+_TINY = 1e-24  # divergences below which only that they are tiny is kept
 _FAR = 700.0  # -log of the power at which the curve ends; doubles end at e^-708
 
 
 def fixed_orders(orders: Array, divergences: Array) -> Lines:
     """f from D_a <= t in both directions, for each pair (a > 1, t >= 0) of the two arrays."""
+    if np.min(divergences) < _TINY:
+        return _nearly_equal(float(np.min(divergences)))
     halves = []
     for a, t in zip(orders, divergences, strict=True):
         log_alpha = _grid(_FAR * a / (a - 1) + t)
@@ -43,12 +46,20 @@ def all_orders(rho: float) -> Lines:
 
     At each alpha, the order that matters most is sought by golden section on log(a - 1); any order would be valid.
     """
+    if rho < _TINY:
+        return _nearly_equal(rho)
     log_alpha = _grid((np.sqrt(_FAR) + np.sqrt(rho)) ** 2)
     low = np.full_like(log_alpha, np.log(1e-5))
     high = np.full_like(log_alpha, np.log(20 + 10 * np.sqrt(_FAR / rho)))
     best = _golden(lambda x: _log_power(log_alpha, 1 + np.exp(x), rho * (1 + np.exp(x))), low, high)
     order = 1 + np.exp(best)
     return _joined([_tangents(log_alpha, order, rho * order)])
+
+
+def _nearly_equal(divergence: float) -> Lines:
+    """Pinsker's inequality, from order 1, which every order a > 1 bounds: total variation <= sqrt(D / 2)."""
+    half = Half(np.zeros(1), np.full(1, np.sqrt(divergence / 2)))
+    return Lines(half, half)
 
 
 def _grid(largest: float) -> Array:

@@ -109,7 +109,7 @@ class Lines:
         i = j = 0
         while True:  # where the halves meet, lines of one may imply the first of the other
             more_steep, more_flat = i + 1 < len(steep.slope), j + 1 < len(flat.slope)
-            if steep.slope[i] + flat.slope[j] < 1e-15:  # as good as the same line
+            if steep.slope[i] + flat.slope[j] < 1e-12:  # as good as the same line
                 if not (more_steep and more_flat and _implied(flat, j + 1, steep, i)):
                     break
                 i, j = i + 1, j + 1
@@ -176,17 +176,12 @@ class Lines:
     def vertices(self) -> tuple[Array, Array]:
         """(alpha, beta) of all corners, from alpha = 0 to alpha = 1."""
         crossing, other = self.crossing()
-        alpha = [[0.0], np.exp(self.steep.log_alpha[::-1]), [crossing], 1 - self.flat.power, [1.0]]
-        beta = [
-            [1 - self.steep.gap[-1]],
-            1 - self.steep.power[::-1],
-            [other],
-            np.exp(self.flat.log_alpha),
-            [0.0],
-        ]
-        reached = 1 - self.flat.gap[-1]  # f is 0 from here on
-        alpha[-1], beta[-1] = ([reached, 1.0], [0.0, 0.0]) if reached < 1 else ([1.0], [0.0])
-        return np.concatenate(alpha), np.clip(np.concatenate(beta), 0.0, 1.0)
+        reached = float(1 - self.flat.gap[-1])  # f is 0 from here on
+        end = [reached, 1.0] if reached < 1 else [1.0]
+        alpha = np.concatenate([[0.0], np.exp(self.steep.log_alpha[::-1]), [crossing], 1 - self.flat.power, end])
+        top = [1 - float(self.steep.gap[-1])]
+        beta = np.concatenate([top, 1 - self.steep.power[::-1], [other], np.exp(self.flat.log_alpha), [0.0] * len(end)])
+        return alpha, np.clip(beta, 0.0, 1.0)
 
     def iterated(self, k: int) -> Lines:
         """1 - (1 - f)^{o k}, where o is composition of functions."""
@@ -269,7 +264,8 @@ class _Power:
         s, c = self.s[order], self.c[order]
         first = np.concatenate([[True], np.diff(s) < 0])
         s, c = s[first], c[first]
-        keep = c <= np.minimum.accumulate(c[::-1])[::-1]  # a less steep line with no larger constant is better
+        # a less steep line with no larger constant makes a steeper one superfluous
+        keep = np.append(c[:-1] < np.minimum.accumulate(c[:0:-1])[::-1], True)
         s, c = s[keep], c[keep]
         if len(s) > _MOST:
             place = np.linspace(0, len(s) - 1, _MOST).round().astype(np.intp)
@@ -294,6 +290,6 @@ def _iterated(lines: Lines, k: int) -> Half:
         once = once.after(once)
     assert result is not None
     steep = result.s >= 0
-    if not np.any(steep):
-        return Half(np.zeros(1), np.ones(1))
+    if not np.any(steep):  # a slope below 1 is at most 1
+        return Half(np.zeros(1), result.c[:1])
     return Half.hull(result.s[steep], result.c[steep])

@@ -73,6 +73,8 @@ def _claim(node: ast.expr) -> TradeoffFunction:
         positional = [read(a) for a in node.args]
         named = {k.arg: read(k.value) for k in node.keywords if k.arg is not None}
         bound = inspect.signature(known[name]).bind(*positional, **named)
+        if not isinstance(bound.arguments.get("claim", PureDP(0.0)), TradeoffFunction):
+            raise TypeError(f"{bound.arguments['claim']} is not a claim")
     except TypeError as error:
         raise ValueError(f"claim must read {_form(name, known[name])}, got {text!r} ({error})") from None
     return known[name](*bound.args, **bound.kwargs)
@@ -107,7 +109,8 @@ def _number(node: ast.expr) -> float:
 
 
 def _unknown(text: str) -> ValueError:
-    forms = ", ".join(_form(name, kind) for name, kind in {**CLAIMS, **OPERATIONS}.items())
+    known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
+    forms = ", ".join(_form(name, kind) for name, kind in known.items())
     return ValueError(f"claim must be one of {forms}; got {text!r}")
 
 

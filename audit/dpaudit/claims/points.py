@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpaudit.claims.base import Array, TradeoffFunction
-from dpaudit.claims.lines import Half, Lines
+from dpaudit.claims.lines import Lines
 
 
 def curve_points(claim: TradeoffFunction, *, points: int = 400) -> tuple[Array, Array]:
@@ -21,9 +21,10 @@ def curve_points(claim: TradeoffFunction, *, points: int = 400) -> tuple[Array, 
 
 def profile_points(claim: TradeoffFunction, *, smallest: float = 1e-9, points: int = 400) -> tuple[Array, Array]:
     """(epsilon, delta) from epsilon = 0 to where delta is `smallest`, or no longer falls: about `points` of them."""
-    half: Half = Lines.of(claim).steep.thinned(points)
-    end = float(claim.epsilon(max(smallest, float(claim.delta(np.inf)))))
-    if not np.isfinite(end):
-        end = float(half.slope[-1])
-    epsilon = np.unique(np.concatenate([[0.0], half.slope[half.slope < end], np.linspace(0.0, end, points // 4)]))
+    corners = Lines.of(claim).steep.thinned(points // 4).slope
+    top, floor = claim.delta(0.0), claim.delta(np.inf)
+    bulk, end = (float(claim.epsilon(max(level, floor))) for level in (top / 100, min(smallest, top)))
+    bulk, end = min(bulk, float(corners[-1])), min(end, float(corners[-1]))
+    even = [np.linspace(0.0, bulk, points // 2), np.linspace(bulk, max(end, bulk), points // 4)]
+    epsilon = np.unique(np.concatenate([*even, corners[corners < end]]))
     return epsilon, claim.delta(epsilon)

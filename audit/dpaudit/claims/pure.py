@@ -31,7 +31,8 @@ class PureDP(TradeoffFunction):
     def _curve(self, alpha: Array) -> Array:
         with np.errstate(over="ignore", divide="ignore"):
             steep = 1 - np.exp(self._epsilon + np.log(alpha))
-        return np.maximum(steep, np.exp(-self._epsilon) * (1 - alpha))
+        curve: Array = np.maximum(steep, np.exp(-self._epsilon) * (1 - alpha))
+        return curve
 
     def _profile(self, epsilon: Array) -> Array:
         # (e^eps - e^t) / (1 + e^eps) between -eps and eps: the middle line of f at its kink

@@ -33,7 +33,7 @@ def probability(name: str, value: Any) -> float:
 def count(name: str, value: Any) -> int:
     """`value` as an integer >= 1, else ValueError.  2.0 and 1e4 are integers, too."""
     number = _number(value)
-    if not (number >= 1 and number == math.floor(number) and number < math.inf):
+    if not (1 <= number < math.inf and number == math.floor(number)):
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
     return int(number)
 

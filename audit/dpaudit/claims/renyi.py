@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.divergences import fixed_orders
 from dpaudit.claims.lines import Lines
 from dpaudit.claims.polygonal import PolygonalClaim
-from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import nonnegative
 
 
@@ -38,7 +38,7 @@ class RenyiDP(PolygonalClaim):
         for a in orders:
             if not a > 1:
                 raise ValueError(f"order must be finite and > 1, got {a:g}")
-        if any(b <= a for a, b in zip(orders[:-1], orders[1:], strict=True)):
+        if any(b <= a for a, b in itertools.pairwise(orders)):
             raise ValueError(f"order must be increasing, got {orders}")
         object.__setattr__(self, "_order", orders)
         object.__setattr__(self, "_epsilon", tuple(nonnegative("epsilon", e) for e in epsilons))
@@ -46,8 +46,6 @@ class RenyiDP(PolygonalClaim):
     symmetric = True
 
     def _make_lines(self) -> Lines:
-        if min(self._epsilon) == 0:
-            return Lines.of(PureDP(0.0))  # no divergence, no difference
         return fixed_orders(np.array(self._order), np.array(self._epsilon))
 
     def _repeated(self, n: int) -> TradeoffFunction:

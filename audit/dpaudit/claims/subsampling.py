@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import Array, Profile, TradeoffFunction
+from dpaudit.claims.base import Array, OneOrder, TradeoffFunction
 from dpaudit.claims.lines import Lines
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import probability
@@ -116,10 +116,11 @@ class Subsampled(TradeoffFunction):
         with np.errstate(divide="ignore"):
             return np.logaddexp(epsilon + np.log(-np.expm1(-epsilon)) - math.log(self._rate), 0.0)
 
-    def _orders(self) -> tuple[Profile, Profile]:
+    def _orders(self) -> tuple[OneOrder, OneOrder]:
+        forward = OneOrder(self.delta, self._largest_loss())
         if self._relation != "add_remove":
-            return self.delta, self.delta
-        return self.delta, self._reverse
+            return forward, forward
+        return forward, OneOrder(self._reverse, min(-math.log1p(-self._rate), forward.largest_loss))
 
     def _reverse(self, epsilon: Array) -> Array:
         """Profile of the inverse of f_p, for eps >= 0: (1 - (1-p) e^eps) delta(-t), e^t = (e^-eps - (1-p))/p <= 1.

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import Array
+from dpaudit.claims.lines import Half, Lines
+from dpaudit.claims.polygonal import PolygonalClaim
 
 _ROUNDING = 1e-12  # how far a corner may lie above where it should, before that is called a mistake
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class TabulatedTradeoff(TradeoffFunction):
+class TabulatedTradeoff(PolygonalClaim):
     """f as straight lines between the points (alpha_i, beta_i): every discrete mechanism has such a curve.
 
     Need not be symmetric; as for any claim, f is promised in both orders of each pair.  Corners that rounding
@@ -95,36 +97,29 @@ class TabulatedTradeoff(TradeoffFunction):
             keep = np.concatenate([[True], ~above, [True]])
             alpha, beta = alpha[keep], beta[keep]
 
-    @cached_property
-    def _log_slopes(self) -> Array:
-        """log of -f' on each side of the polygon, decreasing; -inf where f is flat."""
-        alpha, beta = self._corners
-        with np.errstate(divide="ignore"):
-            return np.log(-np.diff(beta)) - np.log(np.diff(alpha))
+    def _make_lines(self) -> Lines:
+        return Lines(_steep(*self._corners), _steep(*_mirrored(*self._corners)))
 
     def _curve(self, alpha: Array) -> Array:
         return np.interp(alpha, *self._corners)
 
-    def _profile(self, epsilon: Array) -> Array:
-        alpha, beta = self._corners
-        best = np.searchsorted(-self._log_slopes, -epsilon)  # the corner where f' passes -e^epsilon
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            cost = np.where(alpha[best] > 0, np.exp(epsilon + np.log(alpha[best])), 0.0)
-        return 1 - beta[best] - cost
-
     def mu(self) -> float:
         """Least mu with G_mu <= f: G_mu is convex and f is straight between corners, so only these matter."""
         alpha, beta = self._corners
-        if beta[0] < 1 or len(alpha) > 2 and beta[-2] == 0:
+        if beta[0] < 1 or (len(alpha) > 2 and beta[-2] == 0):
             return math.inf
         return float(max(0.0, *(-ndtri(alpha[1:-1]) - ndtri(beta[1:-1])), 0.0))
 
-    def _largest_loss(self) -> float:
-        return max(0.0, float(self._log_slopes[0]))
 
-    def _slopes(self) -> Array:
-        steep = self._log_slopes[self._log_slopes > 0][::-1]
-        return np.unique(np.concatenate([[0.0], steep]))
+def _steep(alpha: Array, beta: Array) -> Half:
+    """The lines through the sides of slope below -1, and the one of slope -1 that touches; gaps are sums: precise."""
+    with np.errstate(divide="ignore"):
+        log_slope = np.log(-np.diff(beta)) - np.log(np.diff(alpha))
+        log_alpha = np.log(alpha[1:])
+    steep = np.append(log_slope[log_slope > 0], 0.0)
+    corner = log_alpha[: len(steep) - 1]  # where each line meets the next
+    gap = 1 - beta[0] + np.append(0.0, np.cumsum(np.exp(steep[:-1] + corner) - np.exp(steep[1:] + corner)))
+    return Half.hull(steep, gap)
 
 
 def _mirrored(alpha: Array, beta: Array) -> tuple[Array, Array]:

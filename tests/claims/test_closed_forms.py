@@ -1,0 +1,191 @@
+"""Closed forms against a slow, plain second version: Neyman-Pearson tests on the two densities, by quadrature."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
+from dpaudit.claims.calibration import k_ary_response
+
+Density = Callable[[float], float]
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Two laws on the line whose likelihood ratio q/p never falls: the best tests are thresholds."""
+
+    p: Density
+    q: Density
+    corners: tuple[float, ...]  # where a density has one
+    end: float  # beyond +-end there is nothing
+
+    def integral(self, g: Density, low: float, high: float) -> float:
+        inner = [c for c in (*self.corners, 0.0) if low < c < high]
+        edges = [low, *sorted(inner), high]
+        return sum(quad(g, a, b, epsabs=1e-13, epsrel=1e-13, limit=200)[0] for a, b in itertools.pairwise(edges))
+
+    def errors(self, threshold: float) -> tuple[float, float]:
+        """Type I and II error of saying "d1" above the threshold."""
+        return self.integral(self.p, threshold, self.end), self.integral(self.q, -self.end, threshold)
+
+    def delta(self, epsilon: float) -> float:
+        """sup over events of Q(S) - e^eps P(S): over where q > e^eps p, which is a half-line."""
+        low, high = -self.end, self.end
+        for _ in range(200):
+            middle = (low + high) / 2
+            above = self.q(middle) > math.exp(epsilon) * self.p(middle)
+            low, high = (low, middle) if above else (middle, high)
+        return self.integral(lambda x: self.q(x) - math.exp(epsilon) * self.p(x), high, self.end)
+
+
+def gaussian(mu: float) -> Noise:
+    def at(center: float) -> Density:
+        return lambda x: math.exp(-((x - center) ** 2) / 2) / math.sqrt(2 * math.pi)
+
+    return Noise(at(0.0), at(mu), (mu / 2, mu), 14 + mu)
+
+
+def laplace(epsilon: float) -> Noise:
+    def at(center: float) -> Density:
+        return lambda x: math.exp(-abs(x - center)) / 2
+
+    return Noise(at(0.0), at(epsilon), (0.0, epsilon), 45 + epsilon)
+
+
+@pytest.mark.parametrize(
+    ("claim", "noise"),
+    [
+        (GaussianDP(0.3), gaussian(0.3)),
+        (GaussianDP(1.0), gaussian(1.0)),
+        (GaussianDP(3.0), gaussian(3.0)),
+        (GaussianDP(1.0).group(3), gaussian(3.0)),
+        (LaplaceDP(0.2), laplace(0.2)),
+        (LaplaceDP(1.0), laplace(1.0)),
+        (LaplaceDP(4.0), laplace(4.0)),
+        (LaplaceDP(0.5).group(2), laplace(1.0)),
+    ],
+    ids=str,
+)
+def test_the_curve_and_the_profile_of_noise_are_those_of_the_best_tests(claim: TradeoffFunction, noise: Noise) -> None:
+    for threshold in np.linspace(-3, 6, 19):
+        alpha, beta = noise.errors(float(threshold))
+        assert claim.beta(alpha) == pytest.approx(beta, abs=TOLERANCE)
+    for epsilon in np.linspace(-3, 5, 17):
+        expected = noise.delta(float(epsilon))
+        assert claim.delta(float(epsilon)) == pytest.approx(expected, abs=TOLERANCE)
+
+
+def neyman_pearson(p: list[float], q: list[float], alpha: float) -> float:
+    """Least type II error at level alpha: reject outputs in order of q/p, the last one with a coin."""
+    outputs = sorted(zip(p, q, strict=True), key=lambda o: -(o[1] / o[0] if o[0] else math.inf))
+    left, beta = alpha, 1.0
+    for p_one, q_one in outputs:
+        share = 1.0 if p_one <= left else left / p_one
+        left, beta = left - share * p_one, beta - share * q_one
+    return max(beta, 0.0)
+
+
+def hockey_stick(p: list[float], q: list[float], epsilon: float) -> float:
+    return sum(max(0.0, b - math.exp(epsilon) * a) for a, b in zip(p, q, strict=True))
+
+
+def response(epsilon: float) -> tuple[list[float], list[float]]:
+    lie = 1 / (1 + math.exp(epsilon))
+    return [1 - lie, lie], [lie, 1 - lie]
+
+
+def leaking_response(epsilon: float, delta: float) -> tuple[list[float], list[float]]:
+    """Randomised response that tells all with probability delta: attains (epsilon, delta)-DP."""
+    p, q = response(epsilon)
+    return [*((1 - delta) * x for x in p), delta, 0.0], [*((1 - delta) * x for x in q), 0.0, delta]
+
+
+def k_ary(epsilon: float, k: int) -> tuple[list[float], list[float]]:
+    odds = [math.exp(epsilon)] + [1.0] * (k - 1)
+    p = [x / sum(odds) for x in odds]
+    return p, [p[1], p[0], *p[2:]]
+
+
+@pytest.mark.parametrize(
+    ("claim", "pair"),
+    [
+        (PureDP(0.0), response(0.0)),
+        (PureDP(0.1), response(0.1)),
+        (PureDP(1.0), response(1.0)),
+        (PureDP(6.0), response(6.0)),
+        (ApproxDP(epsilon=1.0, delta=0.05), leaking_response(1.0, 0.05)),
+        (ApproxDP(epsilon=0.0, delta=0.3), leaking_response(0.0, 0.3)),
+        (k_ary_response(epsilon=1.0, k=2), k_ary(1.0, 2)),
+        (k_ary_response(epsilon=2.0, k=5), k_ary(2.0, 5)),
+        (k_ary_response(epsilon=0.5, k=100), k_ary(0.5, 100)),
+    ],
+    ids=str,
+)
+def test_the_curve_and_the_profile_of_discrete_outputs_are_those_of_the_best_tests(
+    claim: TradeoffFunction, pair: tuple[list[float], list[float]]
+) -> None:
+    for alpha in np.linspace(0, 1, 101):
+        assert claim.beta(float(alpha)) == pytest.approx(neyman_pearson(*pair, float(alpha)), abs=TOLERANCE)
+    for epsilon in np.linspace(-8, 8, 65):
+        assert claim.delta(float(epsilon)) == pytest.approx(hockey_stick(*pair, float(epsilon)), abs=TOLERANCE)
+
+
+def product(
+    first: tuple[list[float], list[float]], second: tuple[list[float], list[float]]
+) -> tuple[list[float], list[float]]:
+    (p1, q1), (p2, q2) = first, second
+    return [a * b for a in p1 for b in p2], [a * b for a in q1 for b in q2]
+
+
+def test_pure_and_approximate_claims_compose_exactly() -> None:
+    one, two, leak = response(0.7), response(0.3), leaking_response(0.2, 0.01)
+    cases = [
+        (PureDP(0.7).repeated(2), product(one, one)),
+        (PureDP(0.7).repeated(5), product(one, product(product(one, one), product(one, one)))),
+        (PureDP(0.7).repeated(2).repeated(2), product(product(one, one), product(one, one))),
+    ]
+    from dpaudit.claims import compose
+
+    cases.append((compose(PureDP(0.7), PureDP(0.3), PureDP(0.7)), product(one, product(two, one))))
+    cases.append((compose(ApproxDP(epsilon=0.2, delta=0.01), PureDP(0.7)), product(leak, one)))
+    for claim, pair in cases:
+        for alpha in np.linspace(0, 1, 101):
+            assert claim.beta(float(alpha)) == pytest.approx(neyman_pearson(*pair, float(alpha)), abs=TOLERANCE)
+        for epsilon in np.linspace(-4, 4, 33):
+            assert claim.delta(float(epsilon)) == pytest.approx(hockey_stick(*pair, float(epsilon)), abs=TOLERANCE)
+
+
+def iterate(claim: TradeoffFunction, k: int, alpha: float) -> float:
+    """1 - (1 - f)^{o k} (alpha), step by step."""
+    for _ in range(k):
+        alpha = 1 - claim.beta(alpha)
+    return 1 - alpha
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [PureDP(0.5), PureDP(2.0), ApproxDP(epsilon=0.3, delta=0.02), k_ary_response(epsilon=1.0, k=4)],
+    ids=str,
+)
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_groups_of_polygons_are_exact(claim: TradeoffFunction, k: int) -> None:
+    group = claim.group(k)
+    for alpha in np.linspace(0, 1, 101):
+        assert group.beta(float(alpha)) == pytest.approx(iterate(claim, k, float(alpha)), abs=TOLERANCE)
+
+
+def test_the_textbook_identities_hold() -> None:
+    assert GaussianDP(3.0).repeated(4) == GaussianDP(6.0)
+    assert PureDP(0.4).mu() == pytest.approx(0.5, abs=0.01)
+    half_billion = PureDP(1e-3).group(1000)  # Dong, Roth & Su: the limit of groups of pure DP is Laplace noise
+    alpha = np.linspace(0, 1, 201)
+    assert np.max(np.abs(half_billion.beta(alpha) - LaplaceDP(1.0).beta(alpha))) < 1e-3
+    assert np.all(half_billion.beta(alpha) >= PureDP(1.0).beta(alpha))
