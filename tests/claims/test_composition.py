@@ -11,7 +11,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import ndtr
 
 from dpaudit.claims import (
     ApproxDP,
@@ -188,6 +187,18 @@ def test_a_subsampled_claim_is_the_hull_of_the_mixed_curve_and_its_inverse(
     assert np.all(computed >= expected - 5e-5)
 
 
+def test_keeping_the_orders_apart_promises_more() -> None:
+    """What adding a record and what removing it reveals is not to be had at the same time."""
+    apart, mixed = (
+        GaussianDP(1.0).subsampled(0.05, relation=relation).repeated(50) for relation in ("add_remove", "unspecified")
+    )
+    assert apart.symmetric
+    assert np.all(apart.beta(ALPHA) >= mixed.beta(ALPHA) - 1e-7)
+    assert np.max(apart.beta(ALPHA) - mixed.beta(ALPHA)) > 0.02
+    with_others = compose(GaussianDP(1.0).subsampled(0.05, relation="add_remove").repeated(50), LaplaceDP(0.1))
+    assert np.all(with_others.beta(ALPHA) <= apart.beta(ALPHA))
+
+
 def test_ten_thousand_steps_of_dp_sgd_take_less_than_five_seconds() -> None:
     start = time.perf_counter()
     claim = GaussianDP(1.0).subsampled(0.01, relation="add_remove").repeated(10_000)
@@ -211,7 +222,6 @@ def test_a_composition_is_not_above_what_dp_accounting_computes_finely() -> None
     for epsilon in (0.0, 0.3, 1.0, 2.0):
         assert claim.delta(epsilon) == pytest.approx(float(pld.get_delta_for_epsilon(epsilon)), abs=2e-5)
     read = PrivacyLoss.from_pld(pld)
-    assert_safe_and_close(read, claim, within=1e-3) if False else None
     assert np.max(np.abs(read.beta(ALPHA) - claim.beta(ALPHA))) < 1e-4
     assert read.epsilon(1e-6) == pytest.approx(pld.get_epsilon_for_delta(1e-6), rel=2e-3)
     assert read.epsilon(1e-6) >= pld.get_epsilon_for_delta(1e-6)
@@ -325,4 +335,3 @@ def test_renyi_orders_promise_at_least_what_the_conversion_to_delta_does() -> No
     epsilon = np.linspace(0, 4, 41)
     by_delta = np.exp((order - 1) * (tau - epsilon) + order * math.log1p(-1 / order)) / (order - 1)
     assert np.all(RenyiDP(order=order, epsilon=tau).delta(epsilon) <= by_delta + 1e-6)
-    assert np.all(ndtr(-1) > 0)

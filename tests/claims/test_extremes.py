@@ -46,6 +46,8 @@ CLAIMS = [
     ApproxDP(epsilon=0.01, delta=1e-300).repeated(10_000),
     ApproxDP(epsilon=0.01, delta=0.5).repeated(10_000),
     compose(GaussianDP(40.0), PureDP(700.0)),
+    compose(GaussianDP(1.0), PureDP(1e300)),
+    compose(GaussianDP(1.0), LaplaceDP(1e5)),
     compose(LaplaceDP(1e-9), GaussianDP(1e-9)),
     TabulatedTradeoff(alpha=[0, 1], beta=[0.5, 0]).repeated(10_000),
 ]

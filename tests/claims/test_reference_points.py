@@ -60,6 +60,8 @@ def test_a_mixture_of_gaussians_is_read_from_its_distribution() -> None:
     """dp-accounting, test_mixture_of_gaussians_basic: epsilon = 17.193115 at delta = 1e-6."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
+    if not hasattr(pld, "from_mixture_gaussian_mechanism"):
+        pytest.skip("newer than this dp-accounting")
     first = pld.from_mixture_gaussian_mechanism(1, [0, 1, 2], [0.2, 0.6, 0.2], value_discretization_interval=1e-2)
     second = pld.from_mixture_gaussian_mechanism(2, [0, 2, 3], [0.33, 0.34, 0.33], value_discretization_interval=1e-2)
     claim = PrivacyLoss.from_pld(first.self_compose(3).compose(second.self_compose(2)))
