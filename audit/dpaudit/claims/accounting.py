@@ -79,7 +79,7 @@ def _fine_total(parts: Sequence[Part]) -> tuple[Half, float]:
     reach = max(_reach(part) for part in parts)
     times = sum(part.count for part in parts)
     spread = _spread(parts)
-    step = reach / 64
+    step = min(reach / 64, 300.0)  # e^step must be a number
     if spread > 3e-6 * reach * math.sqrt(times):  # else the loss is a constant, and its spread is rounding
         step = max(min(spread * math.sqrt(8e-4 / times), step), reach / _FINEST)
     losses = [(part.count * o.largest_loss, o.largest_loss) for part in parts for o in (part.forward, part.backward)]
@@ -245,8 +245,8 @@ def _at(order: OneOrder, epsilon: float) -> float:
 def _chernoff(parts: Sequence[Part], step: float) -> Half:
     """delta(s) <= m_inf + E e^(u L) e^(-u s) u^u / (1 + u)^(1 + u) for every u > 0.
 
-    Since (1 - e^-x)_+ <= e^(ux) u^u / (1 + u)^(1 + u).  Only the profile below 1e-7 is of interest here, where the slack
-    of the convolution becomes visible.
+    Since (1 - e^-x)_+ <= e^(ux) u^u / (1 + u)^(1 + u).  Only the profile below 1e-7 is of interest here, where the
+    slack of the convolution becomes visible.
     """
     u = np.geomspace(0.05, 1e4, 90) / max(_spread(parts), step)
     log_moment, log_finite = np.zeros_like(u), 0.0
