@@ -103,7 +103,8 @@ class Composition(TradeoffFunction):
         if self._mass > 0:
             return math.inf
         bound = math.sqrt(sum(n * claim.mu() ** 2 for claim, n in self._parts))
-        return min(self._core.mu(), bound) if bound < math.inf else bound
+        # vertices show the tail of unbounded losses only as far as doubles reach
+        return min(self._core.mu(), bound) if self._largest_loss() < math.inf else bound
 
     def _largest_loss(self) -> float:
         return math.fsum(n * claim._largest_loss() for claim, n in self._parts)
@@ -130,12 +131,13 @@ class Composition(TradeoffFunction):
 def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunction:
     """One claim for all, in closed form as far as there is one."""
     counts: dict[TradeoffFunction, int] = {}
-    log_hidden = 0.0  # log of the probability that nothing is revealed
+    masses: list[tuple[float, int]] = []  # probabilities that everything is revealed, and how often
     for claim, times in counted:
         core, mass = claim._split()
-        log_hidden += times * math.log1p(-mass)
+        if mass:
+            masses.append((mass, times))
         for part, n in core._parts if isinstance(core, Composition) else [(core, 1)]:
-            if float(part.delta(0.0)) > 0:  # else it says nothing about the data
+            if float(part.delta(0.0)) > 0 or part.mu() > 0:  # else it says nothing about the data
                 counts[part] = counts.get(part, 0) + n * times
     _check_relations(counts)
     singles = [((closed, 1) if n > 1 and (closed := c._repeated(n)) else (c, n)) for c, n in counts.items()]
@@ -147,7 +149,7 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
                 break
         else:
             parts.append((claim, n))
-    mass = min(-math.expm1(log_hidden), math.nextafter(1.0, 0.0))
+    mass = _revealed(masses)
     if not parts:
         return ApproxDP(epsilon=0.0, delta=mass) if mass else PureDP(0.0)
     claim, n = parts[0]
@@ -157,6 +159,14 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
         if isinstance(claim, PureDP):
             return ApproxDP(epsilon=claim._largest_loss(), delta=mass)
     return Composition(tuple(parts), mass)
+
+
+def _revealed(masses: list[tuple[float, int]]) -> float:
+    """1 - prod (1 - mass)^times; a single mass as it is, so that what a claim prints is read back as the same claim."""
+    if len(masses) == 1 and masses[0][1] == 1:
+        return masses[0][0]
+    log_hidden = math.fsum(times * math.log1p(-mass) for mass, times in masses)
+    return min(-math.expm1(log_hidden), math.nextafter(1.0, 0.0))
 
 
 def _check_relations(claims: Iterable[TradeoffFunction]) -> None:

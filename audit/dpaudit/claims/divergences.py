@@ -36,7 +36,8 @@ def fixed_orders(orders: Array, divergences: Array) -> Lines:
         return _nearly_equal(float(np.min(divergences)))
     halves = []
     for a, t in zip(orders, divergences, strict=True):
-        log_alpha = _grid(_FAR * a / (a - 1) + t)
+        # an order near 1 says something about absurdly small alpha, too; the larger ones are what matters
+        log_alpha = np.unique(np.concatenate([_grid(far) for far in np.geomspace(30.0, _FAR * a / (a - 1) + t, 4)]))
         halves.append(_tangents(log_alpha, np.full_like(log_alpha, a), np.full_like(log_alpha, t)))
     return _joined(halves)
 

@@ -17,7 +17,7 @@ from dpaudit.claims.base import Array
 from dpaudit.claims.lines import Half, Lines
 
 MOST = 2**17  # different outcomes up to which this is done
-_ROUNDING = 1e-10  # relative; more than the error of the binomial probabilities for n below MOST
+_ROUNDING = 1e-9  # relative; three times the error of the binomial probabilities for n below MOST
 
 
 def outcomes(counts: Sequence[int]) -> int:

@@ -140,7 +140,8 @@ class Subsampled(TradeoffFunction):
         With unbounded losses the far tail sets mu, and there a sample does not help: C_p(G_mu) <= G_m only for m >= mu.
         """
         bound = self._base.mu()
-        return min(Lines.of(self).mu(), bound) if bound < math.inf else bound
+        # vertices show the tail of unbounded losses only as far as doubles reach
+        return min(Lines.of(self).mu(), bound) if self._largest_loss() < math.inf else bound
 
     def _largest_loss(self) -> float:
         """log(1 + p (e^L - 1))."""
