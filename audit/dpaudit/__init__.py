@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dpaudit.engine import audit
     from dpaudit.mechanisms import Mechanism, MechanismError, batched
     from dpaudit.neighbours import Pair
+    from dpaudit.one_run import audit_one_run
+    from dpaudit.planning import Plan, plan
     from dpaudit.registry import Attack
     from dpaudit.result import AuditResult, Verdict
 
@@ -44,10 +46,13 @@ _HOMES = {
     "TradeoffFunction": "claims",
     "Verdict": "result",
     "ZeroConcentratedDP": "claims",
+    "Plan": "planning",
     "audit": "engine",
+    "audit_one_run": "one_run",
     "batched": "mechanisms",
     "compose": "claims",
     "parse_claim": "claims",
+    "plan": "planning",
 }
 
 __all__ = [
@@ -59,6 +64,7 @@ __all__ = [
     "Mechanism",
     "MechanismError",
     "Pair",
+    "Plan",
     "PrivacyLoss",
     "PureDP",
     "RenyiDP",
@@ -67,9 +73,11 @@ __all__ = [
     "Verdict",
     "ZeroConcentratedDP",
     "audit",
+    "audit_one_run",
     "batched",
     "compose",
     "parse_claim",
+    "plan",
 ]
 
 

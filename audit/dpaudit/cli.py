@@ -231,6 +231,22 @@ def _number(value: float) -> str:
     return f"{value:.10g}"
 
 
+@app.command()
+def plan(
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help='What is promised, e.g. "gaussian(mu=1)".')],
+    truth: Annotated[str, typer.Argument(metavar="TRUTH", help='What is suspected to hold, e.g. "gaussian(mu=1.2)".')],
+    power: Annotated[float, typer.Option(help="Probability with which the violation is to be found.")] = 0.9,
+    confidence: Annotated[float, typer.Option(help="Of the audit.")] = 0.95,
+) -> None:
+    """Say how many trials it takes to refute CLAIM if only TRUTH holds."""
+    from dpaudit.planning import plan as plan_trials
+
+    try:
+        typer.echo(str(plan_trials(claim, truth, power=power, confidence=confidence)))
+    except (ValueError, ImportError) as error:
+        _refuse(str(error))
+
+
 @app.command("list")
 def list_(
     what: Annotated[str, typer.Argument(metavar="attacks|claims|mechanisms|configs")],

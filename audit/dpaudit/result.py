@@ -15,9 +15,8 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import ApproxDP, Array, TradeoffFunction, parse_claim
-from dpaudit.inference.grid import BINS
-from dpaudit.inference.strategy import lower_bound, strategy
+from dpaudit.claims import Array, TradeoffFunction, parse_claim
+from dpaudit.evidence import Evidence, read_back, written
 
 FORMAT = "dpaudit-result/1"
 Row = TypeVar("Row", "PairRow", "AttackRow", "Detectable")
@@ -106,21 +105,6 @@ class Detectable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence:
-    """Counts of the estimated log-likelihood ratio on fresh outputs, in the bins of `inference.grid`.
-
-    They alone decide the e-value against any claim, so that a reader can compute it again.
-    """
-
-    counts: npt.NDArray[np.int64]  # (pairs, 2, BINS), outputs of d0 and of d1
-
-    @property
-    def total(self) -> npt.NDArray[np.int64]:
-        """Over all pairs, (2, BINS)."""
-        return np.asarray(self.counts.sum(axis=0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History:
     """Evidence as it grew."""
 
@@ -137,8 +121,8 @@ class AuditResult:
     claim: TradeoffFunction
     confidence: float
     method: str
-    p_value: float  # valid at any stopping time
-    e_value: float  # largest wealth seen; may be inf
+    p_value: float  # of the claim; sequential: valid at any stopping time, 1 over the largest wealth seen
+    e_value: float  # of the claim, expectation <= 1 if it is true; sequential: the wealth at the end; may be inf
     trials_used: int  # runs per dataset, those the attacks learned from included
     trials_allowed: int
     stopped_by: StoppedBy = "trials"
@@ -163,15 +147,11 @@ class AuditResult:
     def epsilon_lower(self, delta: float = 0.0) -> float:
         """Certified: with the audit's confidence the mechanism is not (epsilon, `delta`)-DP for any epsilon below this.
 
-        Holds for all `delta` at once, and together with `mu_lower` and the verdict (see `inference.betting`).
+        Holds for all `delta` at once, and together with `mu_lower` and the verdict (see `evidence`).
         """
         if delta not in self._bounds:
-            self._bounds[delta] = lower_bound(lambda epsilon: self._refutes(ApproxDP(epsilon=epsilon, delta=delta)))
+            self._bounds[delta] = self.evidence.epsilon_lower(delta, confidence=self.confidence)
         return self._bounds[delta]
-
-    def _refutes(self, claim: TradeoffFunction) -> bool:
-        log_e = strategy(self.claim.symmetrized()).log_e(claim, self.evidence.total)
-        return log_e >= -math.log1p(-self.confidence)
 
     # --- as a file
 
@@ -182,7 +162,7 @@ class AuditResult:
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "_bounds"}
-        return {"format": FORMAT, **_plain(values | {"evidence": _sparse(self.evidence)})}
+        return {"format": FORMAT, **_plain(values | {"evidence": written(self.evidence)})}
 
     @classmethod
     def from_json(cls, path: str | Path) -> AuditResult:
@@ -198,12 +178,12 @@ class AuditResult:
         if values.get("format") != FORMAT:
             raise ValueError(f"format must be {FORMAT}, got {values.get('format')!r}")
         given = {name: value for name, value in values.items() if name != "format"}
-        witness = given["witness"]
+        witness, claim = given["witness"], parse_claim(given["claim"])
         return cls(
             **given
             | {
                 "verdict": Verdict(given["verdict"]),
-                "claim": parse_claim(given["claim"]),
+                "claim": claim,
                 "curve": Curve(**{k: _floats(v) for k, v in given["curve"].items()}),
                 "witness": witness and Witness(**witness | {"counts": Counts(**witness["counts"])}),
                 "detectable": _row(Detectable, given["detectable"]),
@@ -211,7 +191,7 @@ class AuditResult:
                     trials=np.array(given["history"]["trials"], dtype=np.int64),
                     log_e=_floats(given["history"]["log_e"]),
                 ),
-                "evidence": _dense(given["evidence"]),
+                "evidence": read_back(given["evidence"], claim.symmetrized()),
                 "pairs": tuple(_row(PairRow, row) for row in given["pairs"]),
                 "attacks": tuple(_row(AttackRow, row) for row in given["attacks"]),
                 "warnings": tuple(given["warnings"]),
@@ -282,27 +262,6 @@ def _plain(value: Any) -> Any:
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} has no place in a result file")
-
-
-def _sparse(evidence: Evidence) -> dict[str, Any]:
-    """Counts as lists of [bin, count]: most bins are empty."""
-    return {
-        "bins": BINS,
-        "counts": [
-            [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in counts] for counts in evidence.counts
-        ],
-    }
-
-
-def _dense(values: Mapping[str, Any]) -> Evidence:
-    if values["bins"] != BINS:
-        raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")
-    counts = np.zeros((len(values["counts"]), 2, BINS), dtype=np.int64)
-    for pair, sides in zip(counts, values["counts"], strict=True):
-        for side, entries in zip(pair, sides, strict=True):
-            for place, count in entries:
-                side[place] = count
-    return Evidence(counts=counts)
 
 
 def _floats(values: Any) -> Array:

@@ -22,10 +22,11 @@ def make_witness(
     counts1: npt.NDArray[np.int64],
     *,
     pair: str,
+    threshold: int | None = None,
 ) -> Witness | None:
     """The threshold whose counts lie furthest below the claim's curve, or least far above it; None without counts.
 
-    Chosen on the counts it shows, so it explains the verdict and does not prove it.
+    Chosen on the counts it shows, so it explains the verdict and does not prove it; unless `threshold` was frozen before.
     """
     n0, n1 = int(counts0.sum()), int(counts1.sum())
     if n0 == 0 or n1 == 0:
@@ -33,7 +34,7 @@ def make_witness(
     false_positives = n0 - np.cumsum(counts0)[:-1]
     false_negatives = np.cumsum(counts1)[:-1]
     alpha, beta = false_positives / n0, false_negatives / n1
-    k = int(np.argmax(_shortfall(alpha, beta, claim)))
+    k = int(np.argmax(_shortfall(alpha, beta, claim))) if threshold is None else threshold
     weights = learner.weights()
     strongest = max(weights, key=lambda i: weights[i], default=None)
     return Witness(

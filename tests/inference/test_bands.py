@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.claims import GaussianDP
-from dpaudit.inference.bands import tradeoff_band, upper_rate
+from dpaudit.inference.bands import anytime_band, upper_rate
 from dpaudit.inference.grid import bin_counts
 
 
@@ -47,7 +47,7 @@ def test_the_band_covers_the_curve_of_gaussian_noise() -> None:
     for _ in range(150):
         n = int(rng.integers(50, 3000))
         counts0, counts1 = bin_counts(rng.normal(-0.5, 1, n)), bin_counts(rng.normal(0.5, 1, n))
-        alpha, _, upper = tradeoff_band(counts0, counts1, significance=0.05)
+        alpha, _, upper = anytime_band(counts0, counts1, significance=0.05)
         missed += bool(np.any(upper < GaussianDP(1.0).beta(np.clip(alpha, 0, 1)) - 1e-12))
     assert missed <= binom.ppf(1 - 1e-6, 150, 0.05)
 
@@ -55,7 +55,7 @@ def test_the_band_covers_the_curve_of_gaussian_noise() -> None:
 def test_the_band_is_near_the_curve_with_many_trials() -> None:
     rng = np.random.default_rng(1)
     counts0, counts1 = bin_counts(rng.normal(-0.5, 1, 200_000)), bin_counts(rng.normal(0.5, 1, 200_000))
-    alpha, beta, upper = tradeoff_band(counts0, counts1, significance=0.05)
+    alpha, beta, upper = anytime_band(counts0, counts1, significance=0.05)
     curve = GaussianDP(1.0).beta(np.clip(alpha, 0, 1))
     assert np.max(np.abs(beta - curve)) < 0.01
     assert np.max(upper - curve) < 0.02
@@ -63,7 +63,7 @@ def test_the_band_is_near_the_curve_with_many_trials() -> None:
 
 def test_without_trials_nothing_is_known() -> None:
     nothing = np.zeros_like(bin_counts(np.zeros(0)))
-    alpha, beta, upper = tradeoff_band(nothing, nothing, significance=0.05)
+    alpha, beta, upper = anytime_band(nothing, nothing, significance=0.05)
     assert alpha.tolist() == [1.0, 1.0, 0.0]
     assert np.all(upper >= 1 - alpha - 1e-12)
     assert len(alpha) == len(beta) == len(upper)

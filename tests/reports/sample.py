@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import GaussianDP
-from dpaudit.inference.grid import bin_counts
+from dpaudit.evidence import SequentialEvidence
+from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.strategy import strategy
 from dpaudit.result import (
     AttackRow,
@@ -17,7 +18,6 @@ from dpaudit.result import (
     Counts,
     Curve,
     Detectable,
-    Evidence,
     History,
     PairRow,
     Verdict,
@@ -47,7 +47,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
     ratio1 = truth * rng.normal(truth, 1, trials) - truth**2 / 2
     looks = np.unique(np.linspace(20, trials, 60).astype(np.int64))
     counted = [np.array([bin_counts(ratio0[:n]), bin_counts(ratio1[:n])]) for n in looks]
-    log_e = np.array([strategy(claim).log_e(claim, counts) for counts in counted])
+    log_e = np.array([strategy(claim).log_e(claim, counts[None]) for counts in counted])
     curve = _curve(ratio0, ratio1)
     at = int(np.argmin(curve.beta - claim.beta(curve.alpha)))
     e_value = float(np.exp(min(log_e.max(), 700.0)))
@@ -84,7 +84,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
             largest_epsilon=float(np.log(trials / 3)),
         ),
         history=History(trials=looks + 200, log_e=log_e),
-        evidence=Evidence(counts=np.array([[bin_counts(ratio0), bin_counts(ratio1)]])),
+        evidence=SequentialEvidence(target=claim, counts=np.array([[bin_counts(ratio0), bin_counts(ratio1)]])),
         pairs=(
             PairRow(
                 label="one record changed",
@@ -144,7 +144,7 @@ def empty() -> AuditResult:
         curve=Curve(alpha=none, beta=none, beta_upper=none),
         detectable=Detectable(claim="", assumption="", smallest_rate=float("nan"), largest_epsilon=float("inf")),
         history=History(trials=nothing, log_e=none),
-        evidence=Evidence(counts=np.zeros((0, 2, 0), dtype=np.int64)),
+        evidence=SequentialEvidence(target=GaussianDP(1.0), counts=np.zeros((0, 2, BINS), dtype=np.int64)),
         pairs=(),
         attacks=(),
         warnings=(),

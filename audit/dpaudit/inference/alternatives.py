@@ -69,10 +69,11 @@ _SHAPES = (_Shape(_gaussian, False), _Shape(_laplace, True), _Shape(_response, N
 # Excess over the claim doubles from one scale to the next: at most a sixth of the growth is lost in between.
 _OWN_SCALES = (1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2)
 _OTHER_SCALES = (1.1, 1.3, 1.9, 3.0)
+_FADING = 0.7  # of the share from one scale to the next: gross violations need few trials whatever they are given
 _GROSS = 2.0  # mu or epsilon at which two dozen trials tell the datasets apart
-_RARE = (0.3, 0.05, 0.01, 0.002)
+_RARE = (0.002, 0.01, 0.05, 0.3)
 # Shares of the initial wealth, before they are made to sum to one
-_LIKELY, _UNLIKELY, _EVENTS = 3.0, 0.5, 0.3
+_LIKELY, _UNLIKELY, _EVENTS = 3.0, 0.3, 0.25
 
 
 def alternatives(claim: TradeoffFunction) -> list[Alternative]:
@@ -84,7 +85,7 @@ def alternatives(claim: TradeoffFunction) -> list[Alternative]:
         usual, start = shape.bounded is bounded, _own_scale(shape, claim)
         if start is not None:
             own = True
-            families.append((2 * _LIKELY if usual else _LIKELY, _scaled(shape, start, _OWN_SCALES)))
+            families.append((2 * _LIKELY, _scaled(shape, start, _OWN_SCALES)))
         else:
             scales = _OWN_SCALES if usual else _OTHER_SCALES
             families.append((_LIKELY if usual else _UNLIKELY, _scaled(shape, _start(shape, claim), scales)))
@@ -92,7 +93,16 @@ def alternatives(claim: TradeoffFunction) -> list[Alternative]:
         families.append((_LIKELY, list(_tilted(claim))))
     families.append((_EVENTS, list(_rare_events(claim))))
     total = sum(share for share, family in families if family)
-    return [Alternative(p=p, q=q, weight=share / total / len(family)) for share, family in families for p, q in family]
+    return [
+        Alternative(p=p, q=q, weight=share / total * fraction)
+        for share, family in families
+        for fraction, (p, q) in zip(_fading(len(family)), family, strict=True)
+    ]
+
+
+def _fading(count: int) -> list[float]:
+    raw = [_FADING**i for i in range(count)]
+    return [value / sum(raw) for value in raw]
 
 
 def scaled(claim: TradeoffFunction, factor: float) -> tuple[Array, Array]:

@@ -1,18 +1,25 @@
-"""The attack's trade-off curve with an upper confidence band that holds at any stopping time."""
+"""The attack's trade-off curve with an upper confidence band."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 
 from dpaudit.claims import Array
+from dpaudit.inference.exact_binomial import clopper_pearson_upper
 from dpaudit.inference.grid import EDGES
+
+Counts = npt.NDArray[np.int64]
+Band = tuple[Array, Array, Array]
+"""Observed alpha and beta, and the upper bound of T at these alphas."""
 
 _TILTS = -np.geomspace(0.002, 12.0, 24)
 _LEVELS = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0])  # nats, both signs
+_THRESHOLDS = np.unique(np.searchsorted(EDGES, np.concatenate([-_LEVELS, _LEVELS])))
 
 
 def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) -> Array:
@@ -46,12 +53,10 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
     return np.where(exceeds(np.ones_like(counts)), high, 1.0)
 
 
-def tradeoff_band(
-    counts0: npt.NDArray[np.int64], counts1: npt.NDArray[np.int64], *, significance: float
-) -> tuple[Array, Array, Array]:
+def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
     """Observed (alpha, beta) at every threshold, and an upper band on T(P, Q) at the same alphas.
 
-    `counts0`, `counts1`: (BINS,), as in `betting.Strategy.log_e`.  Returned arrays run from alpha = 1 to alpha = 0.
+    `counts0`, `counts1`: (BINS,), as in `strategy.Strategy.log_e`.  Arrays run from alpha = 1 to alpha = 0.
 
     **Theorem.**  With probability 1 - significance, at any stopping time, T(P, Q)(a) <= band(a) for all a in [0, 1].
 
@@ -62,18 +67,34 @@ def tradeoff_band(
     each of the fixed thresholds, significance split evenly; T is nonincreasing, so (a_U, b_U) lies above T; (0, 1)
     and (1, 0) do too, and hence the lower convex hull of them all.
     """
+    return _band(counts0, counts1, upper_rate, significance)
+
+
+def fixed_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
+    """As `anytime_band`, for one frozen score and a number of trials that was fixed beforehand, and tighter.
+
+    **Theorem.**  With probability 1 - significance, T(P, Q)(a) <= band(a) for all a in [0, 1].
+
+    *Proof.*  As there, with the bounds of Clopper & Pearson 1934 at each of the fixed thresholds.
+    """
+    return _band(counts0, counts1, _clopper_pearson, significance)
+
+
+def _clopper_pearson(successes: Counts, trials: int, *, significance: float) -> Array:
+    return np.array([clopper_pearson_upper(int(k), trials, significance=significance) for k in successes])
+
+
+def _band(counts0: Counts, counts1: Counts, upper: Callable[..., Array], significance: float) -> Band:
     trials0, trials1 = int(counts0.sum()), int(counts1.sum())
     accepted0, accepted1 = np.cumsum(counts0)[:-1], np.cumsum(counts1)[:-1]
     alpha = 1 - accepted0 / max(trials0, 1)
     beta = accepted1 / max(trials1, 1)
-    chosen = np.unique(np.searchsorted(EDGES, np.concatenate([-_LEVELS, _LEVELS])))
-    share = significance / (2 * len(chosen))
-    alpha_upper = upper_rate(trials0 - accepted0[chosen], trials0, significance=share)
-    beta_upper = upper_rate(accepted1[chosen], trials1, significance=share)
+    share = significance / (2 * len(_THRESHOLDS))
+    alpha_upper = upper(trials0 - accepted0[_THRESHOLDS], trials0, significance=share)
+    beta_upper = upper(accepted1[_THRESHOLDS], trials1, significance=share)
     hull = _lower_hull([(0.0, 1.0), *zip(alpha_upper.tolist(), beta_upper.tolist(), strict=True), (1.0, 0.0)])
-    moved = np.concatenate(
-        [[True], (np.diff(accepted0) > 0) | (np.diff(accepted1) > 0)]
-    )  # one point per distinct threshold
+    # one point per distinct threshold
+    moved = np.concatenate([[True], (np.diff(accepted0) > 0) | (np.diff(accepted1) > 0)])
     alpha, beta = np.concatenate([[1.0], alpha[moved], [0.0]]), np.concatenate([[0.0], beta[moved], [1.0]])
     return alpha, beta, np.interp(alpha, *hull)
 

@@ -10,19 +10,17 @@ from scipy.special import ndtri
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import scaled
+from dpaudit.inference.exact_binomial import deviations
 from dpaudit.inference.strategy import Strategy
+
+Law = tuple[Array, Array]
+"""Laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each."""
 
 _RUIN = -60.0  # log payoff below which an outcome has ended a bet anyway
 
 
 def power_margin(
-    strategy: Strategy,
-    claim: TradeoffFunction,
-    truth: tuple[Array, Array],
-    trials: int,
-    *,
-    significance: float,
-    power: float,
+    strategy: Strategy, claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float
 ) -> float:
     """By how many nats the log-wealth after `trials` clears log(1/significance) with probability `power`.
 
@@ -30,30 +28,45 @@ def power_margin(
     of independent terms, so nearly normal; the best single bet is a lower bound for the mixture.  An estimate: it
     plans and explains audits and decides no verdict.
     """
+    growth, variance = growths(strategy, claim, truth)
+    reached = strategy.log_weights + trials * growth - ndtri(power) * np.sqrt(trials * variance)
+    return float(np.max(reached)) + math.log(significance)
+
+
+def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Array, Array]:
+    """Mean and variance of what each bet's log-wealth gains in one trial, (m,) each."""
     p, q = truth
     payoffs0, payoffs1 = np.maximum(strategy.log_payoffs0, _RUIN), np.maximum(strategy.log_payoffs1, _RUIN)
     mean0, mean1 = payoffs0 @ p, payoffs1 @ q
     variance = (payoffs0**2 @ p - mean0**2) + (payoffs1**2 @ q - mean1**2)
-    growth = mean0 + mean1 - strategy.log_prices(claim)
-    reached = strategy.log_weights + trials * growth - ndtri(power) * np.sqrt(trials * np.maximum(variance, 0.0))
-    return float(np.max(reached)) + math.log(significance)
+    return mean0 + mean1 - strategy.log_prices(claim), np.maximum(variance, 0.0)
 
 
-def least_detectable(
-    strategy: Strategy, claim: TradeoffFunction, trials: int, *, significance: float, power: float = 0.9
-) -> TradeoffFunction | None:
-    """The least violation that an audit of this size would most likely have found, as a claim that is just kept.
+def threshold_margin(claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float) -> float:
+    """By how many standard deviations the fixed test clears its cutoff with probability `power`; an estimate.
 
-    It is looked for in the claim's own family if that is the family of some noise (Gaussian, Laplace, randomised
-    response with or without a mass delta), else among Gaussian noise.  Assumes that the attack knows the likelihood
-    ratio.  None if nothing in the family would have been seen.
+    With the best single threshold.  The signed root of the likelihood ratio is nearly normal with variance 1.
+    """
+    p, q = truth
+    reached = float(np.max(deviations(claim, trials * p, trials, trials * q, trials)))
+    return reached - float(-ndtri(significance) + ndtri(power))
+
+
+def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) -> TradeoffFunction | None:
+    """The least violation that an audit would most likely have found, as a claim that is just kept.
+
+    `margin`: of the audit against a truth, >= 0 if that would have been found.  It is looked for in the claim's own
+    family if that is the family of some noise (Gaussian, Laplace, randomised response with or without a mass delta),
+    else among Gaussian noise.  Assumes that the attack knows the likelihood ratio.  None if nothing in the family would
+    have been seen.
     """
     family = _family(claim)
+    least = least_parameter(lambda parameter: margin(scaled(family(parameter), 1.0)) >= 0)
+    return None if least is None else family(least)
 
-    def seen(parameter: float) -> bool:
-        truth = scaled(family(parameter), 1.0)
-        return power_margin(strategy, claim, truth, trials, significance=significance, power=power) >= 0
 
+def least_parameter(seen: Callable[[float], bool]) -> float | None:
+    """The least parameter at which a violation is seen, to three digits, rounded up; None if there is none."""
     high = 0.01
     while not seen(high):
         high *= 1.5
@@ -63,7 +76,7 @@ def least_detectable(
     while _readable(high) > _readable(low) and high - low > 1e-3 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if seen(middle) else (middle, high)
-    return family(_readable(high))
+    return _readable(high)
 
 
 _MOST = 60.0  # nats or standard deviations; the evidence is not counted beyond

@@ -9,6 +9,14 @@ w_j of the initial wealth.  With e_jt the e-value of bet j in trial t,  E = sum_
 pair of datasets the trial is of.  So each product, and their mean, is a nonnegative supermartingale that starts at 1.
 Ville 1939.
 
+**Several pairs.**  The claim says that every pair satisfies f.  Half of the wealth is carried on from pair to pair: it
+adds up evidence that all pairs give.  The other half is split over the pairs, each with a product of its own, so that a
+pair without a leak cannot spoil what another one shows:
+
+    E = sum_j w_j [ (1/2) prod_i E_ij + (1/2) mean_i E_ij ],    E_ij the product over the trials of pair i.
+
+Which pair the next trial is of may depend on the past in any way: every product is still a supermartingale.
+
 **One process against all claims.**  The bets do not depend on the claim under test; only their budgets do, and they
 fall as f rises.  So E(f) <= E(T) for every f <= T = T(P, Q): with probability 1 - significance NO true claim is ever
 refuted, whichever family is searched.  `mu_lower` and `epsilon_lower` at every delta, and the verdict, hold together
@@ -19,13 +27,14 @@ E depends on the outputs only through the counts of their scores in each bin, un
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtri
 
 from dpaudit.claims import Array, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise
@@ -34,7 +43,8 @@ from dpaudit.inference.betting import Bet, best_bet
 Counts = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-12  # relative; more than the error of one term of the budget, so that e errs downwards
-_LADDER_SHARE = 0.06  # of the initial wealth; costs the verdict one trial in fifty
+_RUINED = -60.0  # log payoff below which an outcome has ended a bet anyway
+_LADDER_SHARE = 0.04  # of the initial wealth; costs the verdict one trial in seventy
 _LADDER_STEP = 1.5
 
 
@@ -72,20 +82,50 @@ class Strategy:
         return prices
 
     def log_e(self, claim: TradeoffFunction, counts: Counts) -> float:
-        """Logarithm of the wealth E(claim) after outputs with these bin counts, (2, BINS): of d0, of d1.
+        """Logarithm of the wealth E(claim) after outputs with these bin counts, (pairs, 2, BINS): of d0, of d1.
 
         P[E >= 1/significance at any time] <= significance if the claim is true; see the module's theorem.
-        ValueError unless there are equally many outputs of both.
+        ValueError unless there are equally many outputs of both datasets of a pair.
         """
-        return self.log_wealth(self.log_prices(claim), counts)
+        return self.log_wealth(self.gains(self.log_prices(claim), counts))
 
-    def log_wealth(self, log_prices: Array, counts: Counts) -> float:
-        """`log_e` for a claim whose `log_prices` are known."""
-        trials = int(counts[0].sum())
-        if trials != int(counts[1].sum()):
-            raise ValueError(f"a trial is one output of each dataset, got {trials} and {int(counts[1].sum())}")
-        gains = self.log_payoffs0 @ counts[0] + self.log_payoffs1 @ counts[1]
-        return float(logsumexp(self.log_weights + gains - trials * log_prices))
+    def gains(self, log_prices: Array, counts: Counts) -> Array:
+        """log E_ij of every pair and bet, (pairs, m), for a claim with these `log_prices`."""
+        trials = counts.sum(axis=2)
+        if np.any(trials[:, 0] != trials[:, 1]):
+            raise ValueError(f"a trial is one output of each dataset, got {trials[:, 0]} and {trials[:, 1]}")
+        won: Array = counts[:, 0] @ self.log_payoffs0.T + counts[:, 1] @ self.log_payoffs1.T
+        gains: Array = won - trials[:, :1] * log_prices
+        return gains
+
+    def variances(self, counts: Counts, bets: npt.NDArray[np.intp]) -> Array:
+        """Variance from trial to trial of log E of one bet for each pair, (pairs,)."""
+        trials = counts.sum(axis=2)
+        total = np.zeros(len(counts))
+        for side, log_payoffs in enumerate((self.log_payoffs0, self.log_payoffs1)):
+            payoffs = np.maximum(log_payoffs[bets], _RUINED)
+            mean = (counts[:, side] * payoffs).sum(axis=1) / trials[:, side]
+            total += (counts[:, side] * payoffs**2).sum(axis=1) / trials[:, side] - mean**2
+        return np.maximum(total, 0.0)
+
+    def log_wealth(self, gains: Array) -> float:
+        """log E from the `gains` of all pairs."""
+        together = _log_sum(self.log_weights + gains.sum(axis=0))
+        if len(gains) == 1:
+            return together
+        apart = _log_sum(self.log_weights + gains) - math.log(len(gains))
+        return float(np.logaddexp(together, apart)) - math.log(2)
+
+
+def _log_sum(terms: Array) -> float:
+    """log of the sum of e^term, in any shape."""
+    largest = float(terms.max())
+    return largest + math.log(float(np.exp(terms - largest).sum()))
+
+
+def log_threshold(confidence: float) -> float:
+    """The log-wealth at which a claim is refuted."""
+    return -math.log1p(-confidence)
 
 
 @lru_cache(maxsize=64)

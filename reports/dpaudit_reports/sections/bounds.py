@@ -22,7 +22,7 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
         )
     ]
     for delta in DELTAS:
-        certified = result.epsilon_lower(delta) if result.evidence.counts.size else None
+        certified = result.epsilon_lower(delta) if result.evidence.trials else None
         rows.append(
             _row(
                 (Math("ε"), " at ", Math(f"δ = {number(delta)}")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -22,16 +21,11 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
                 *((str(key), _value(value)) for key, value in result.environment.items() if key != "command"),
                 ("runs", runs),
                 ("elapsed", seconds(result.elapsed_s)),
-                ("evidence", (Code(f"sha256:{evidence_hash(result)}"),)),
+                ("evidence", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
             )
         ),
         *_repeat(result.environment.get("command")),
     )
-
-
-def evidence_hash(result: AuditResult) -> str:
-    """SHA-256 of the evidence: its `counts` in C order, as little-endian 64-bit integers."""
-    return hashlib.sha256(result.evidence.counts.astype("<i8").tobytes()).hexdigest()
 
 
 def _repeat(command: Any) -> tuple[Block, ...]:

@@ -1,0 +1,98 @@
+"""The audit: which runs are made, what is learned from them, and when there is enough evidence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.engine.collecting import Collector, Progress, Report
+from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.sequential import SequentialAudit
+from dpaudit.engine.summary import fixed_result, sequential_result
+from dpaudit.neighbours import Pair
+from dpaudit.provenance import environment
+from dpaudit.registry import Attack, resolve_attacks
+from dpaudit.result import AuditResult
+from dpaudit.scoring import Learner
+from dpaudit.trials.sampling import Sampler
+
+__all__ = ["METHODS", "Progress", "audit"]
+
+METHODS = ("sequential", "fixed")
+
+
+def audit(
+    mechanism: Any,
+    claim: TradeoffFunction | str,
+    pairs: Pair | Sequence[Pair],
+    *,
+    attacks: str | Attack | Sequence[str | Attack] = "auto",
+    trials: int = 100_000,
+    confidence: float = 0.95,
+    method: str = "sequential",
+    seed: int = 0,
+    jobs: int = 1,
+    detect: TradeoffFunction | str | None = None,
+    progress: Report | None = None,
+    name: str = "",
+) -> AuditResult:
+    """Try to refute `claim` about `mechanism`, and say how small a violation would have been found.
+
+    `mechanism`: a callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
+    outputs.  Runs must be independent of each other; the guarantee rests on that alone.
+    `claim`: a claim, or text for `parse_claim`.  It is about both orders of each pair.
+    `pairs`: neighbouring datasets; with several, the claim is refuted if it fails on any of them, and trials go where
+    evidence grows.
+    `attacks`: "auto", a name, an Attack, or several.  `trials`: the most runs on each dataset, all pairs together.
+    `confidence`: a true claim is called violated with probability at most 1 - confidence, whenever the audit stops.
+    `method`: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`, a tenth of them to choose a
+    pair and a rejection region, and tests that region exactly; its bounds are tighter at a given number of trials.
+    `seed`: of all randomness but the mechanism's own; a mechanism that draws only from its rng is repeated exactly.
+    `jobs`: processes the mechanism runs in (-1: all cores); changes no result.
+    `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends INCONCLUSIVE.
+    `progress`: called after each block of trials.  `name`: for the report.
+
+    Raises ValueError for impossible arguments, MechanismError if the mechanism fails before anything was measured;
+    a failure later ends the audit INCONCLUSIVE, with what was measured until then.
+    """
+    claim, detect = _claim(claim), None if detect is None else _claim(detect)
+    pair_list = [pairs] if isinstance(pairs, Pair) else list(pairs)
+    if not pair_list:
+        raise ValueError("pairs must hold at least one Pair")
+    if not trials >= 1:
+        raise ValueError(f"trials must be at least 1, got {trials}")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    if method not in METHODS:
+        raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
+    chosen = resolve_attacks(attacks)
+    collector = Collector(
+        sampler=Sampler(mechanism, pair_list, seed, jobs),
+        learners=[Learner(chosen, seed, index) for index in range(len(pair_list))],
+        allowed=trials,
+    )
+    began = time.perf_counter()
+    sequential = SequentialAudit(collector, claim.symmetrized(), confidence)
+    shared: dict[str, Any] = {
+        "claim": claim,
+        "detect": detect,
+        "name": name or _name(mechanism),
+        "environment": environment(seed=seed, mechanism=_name(mechanism)),
+    }
+    if method == "sequential":
+        sequential.go(progress)
+        return sequential_result(sequential, elapsed_s=time.perf_counter() - began, **shared)
+    fixed = FixedAudit(collector, claim.symmetrized(), sequential)
+    fixed.go(progress)
+    return fixed_result(fixed, elapsed_s=time.perf_counter() - began, **shared)
+
+
+def _claim(claim: TradeoffFunction | str) -> TradeoffFunction:
+    return parse_claim(claim) if isinstance(claim, str) else claim
+
+
+def _name(mechanism: Any) -> str:
+    address = getattr(mechanism, "address", None) or getattr(mechanism, "__qualname__", None)
+    return str(address or type(mechanism).__qualname__)

@@ -1,0 +1,87 @@
+"""Trials, one block after another, and what went wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dpaudit.claims import Array
+from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.outputs import OutputError
+from dpaudit.result import StoppedBy
+from dpaudit.scoring import FIRST_FIT, Learner
+from dpaudit.trials.sampling import Sampler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where an audit stands."""
+
+    trials: int  # runs per dataset so far
+    allowed: int
+    log_e: float  # evidence against the claim; nan if none is counted before the end
+    log_threshold: float  # evidence at which it is refuted
+
+
+Report = Callable[[Progress], None]
+
+
+@dataclass
+class Collector:
+    """Runs the mechanism and hands its outputs to the learner of the pair they belong to."""
+
+    sampler: Sampler
+    learners: Sequence[Learner]  # one for each pair
+    allowed: int  # runs per dataset, all pairs together
+    trials: int = field(default=0, init=False)
+    spent: list[int] = field(init=False)  # of these, on each pair
+    failure: str = field(default="", init=False)  # what the mechanism did, if that ended the audit
+    interrupted: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.spent = [0] * len(self.learners)
+
+    @property
+    def open(self) -> bool:
+        """Whether there can be more trials."""
+        return self.trials < self.allowed and not self.failure
+
+    @property
+    def stopped_by(self) -> StoppedBy:
+        """What ended the audit, if it was not the evidence."""
+        if self.interrupted:
+            return "interruption"
+        return "failure" if self.failure else "trials"
+
+    def next_block(self, pair: int) -> list[tuple[Array, Array]]:
+        """Outputs of the next block of a pair that is still learned from, as its attacks see them.
+
+        Blocks grow with the trials, a sixty-fourth each, and end where scores are learned anew.
+        """
+        learner = self.learners[pair]
+        size = max(2, learner.trials // 64) if learner.ready else FIRST_FIT
+        return self.block(pair, min(size, learner.next_fit - learner.trials))
+
+    def block(self, pair: int, size: int) -> list[tuple[Array, Array]]:
+        """At most `size` trials of a pair; none if the mechanism failed before it gave an output of each dataset.
+
+        MechanismError if that happens in the very first block.
+        """
+        start = self.spent[pair]
+        outcomes = self.sampler.block(pair, start, start + min(size, self.allowed - self.trials))
+        failures = [outcome.failure for outcome in outcomes if outcome.failure]
+        complete = min(len(outcome.outputs) for outcome in outcomes)
+        block: list[tuple[Array, Array]] = []
+        try:
+            if complete:
+                outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
+                block = [self.learners[pair].read(outputs0, outputs1)]
+        except OutputError as error:
+            failures.insert(0, f"gave an output that cannot be read: {error}")
+        if failures:
+            self.failure = f"the mechanism {failures[0]} (pair {self.sampler.pairs[pair]})"
+            if not block and self.trials == 0:
+                raise MechanismError(self.failure)
+        self.spent[pair] += complete if block else 0
+        self.trials += complete if block else 0
+        return block

@@ -1,0 +1,69 @@
+"""A pilot to choose a pair, a score and a rejection region; then all other trials on these, and one exact test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.collecting import Collector, Progress, Report
+from dpaudit.engine.sequential import SequentialAudit
+from dpaudit.evidence import Counts, FixedEvidence
+from dpaudit.inference.exact_binomial import best_threshold
+from dpaudit.inference.grid import BINS, bin_counts
+
+PILOT = 0.1  # of the trials
+_BLOCK = 65_536  # trials
+
+
+@dataclass
+class FixedAudit:
+    """An audit of a number of trials that is fixed beforehand; its result is looked at once, at the end."""
+
+    collector: Collector
+    tested: TradeoffFunction
+    pilot: SequentialAudit  # with the same collector; its evidence decides what is frozen and nothing else
+    pair: int = field(default=0, init=False)
+    _threshold: int = field(default=0, init=False)
+    _counts: Counts = field(init=False)  # (2, BINS)
+
+    def __post_init__(self) -> None:
+        self._counts = np.zeros((2, BINS), dtype=np.int64)
+
+    def go(self, report: Report | None = None) -> None:
+        """The pilot's share of the trials, then the others."""
+        collector, allowed = self.collector, self.collector.allowed
+        collector.allowed = max(round(PILOT * allowed), min(allowed, 20 * len(collector.learners)))
+        self.pilot.go(report, to_the_end=True)
+        collector.allowed = allowed
+        if collector.interrupted:
+            return
+        self.pair = int(np.argmax(self.pilot.pair_log_e))
+        learner = collector.learners[self.pair]
+        if not learner.ready:
+            return
+        pilot = self.pilot.evidence.counts[self.pair]
+        self._threshold = best_threshold(pilot[0], pilot[1], self.tested)
+        try:
+            while collector.open:
+                for outputs0, outputs1 in collector.block(self.pair, _BLOCK):
+                    scores0, scores1 = learner.score(outputs0), learner.score(outputs1)
+                    self._counts += [bin_counts(scores0), bin_counts(scores1)]
+                    if report is not None:
+                        report(self.progress)
+        except KeyboardInterrupt:
+            collector.interrupted = True
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(
+            trials=self.collector.trials,
+            allowed=self.collector.allowed,
+            log_e=float("nan"),
+            log_threshold=self.pilot.progress.log_threshold,
+        )
+
+    @property
+    def evidence(self) -> FixedEvidence:
+        return FixedEvidence(pair=self.pair, threshold=self._threshold, counts=self._counts)

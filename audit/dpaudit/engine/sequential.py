@@ -1,0 +1,111 @@
+"""Sample, score with what the past taught, bet, look, learn, go on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.engine.collecting import Collector, Progress, Report
+from dpaudit.evidence import Counts, SequentialEvidence
+from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.inference.strategy import Strategy, log_threshold, strategy
+
+
+@dataclass
+class SequentialAudit:
+    """An audit that may be looked at, and stopped, at any time.
+
+    Nothing in it looks ahead: which pair is next, and how its outputs are scored, is settled before they are drawn.
+    """
+
+    collector: Collector
+    tested: TradeoffFunction  # the claim for both orders
+    confidence: float
+    history: list[tuple[int, float]] = field(default_factory=list, init=False)
+    _bets: Strategy = field(init=False)
+    _log_prices: Array = field(init=False)  # of the bets, under the claim
+    _counts: Counts = field(init=False)  # (pairs, 2, BINS), scores of fresh outputs
+    _gains: Array = field(init=False)  # (pairs, bets), log-wealth of each
+
+    def __post_init__(self) -> None:
+        self._bets = strategy(self.tested)
+        self._log_prices = self._bets.log_prices(self.tested)
+        self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
+        self._gains = np.zeros((len(self._counts), len(self._log_prices)))
+
+    def go(self, report: Report | None = None, *, to_the_end: bool = False) -> None:
+        """Until the claim is refuted (unless `to_the_end`), or no more trials can be had."""
+        try:
+            while self.collector.open and (to_the_end or not self.refuted):
+                pair = self._next_pair()
+                for outputs0, outputs1 in self.collector.next_block(pair):
+                    self._bet(pair, outputs0, outputs1)
+                    self.collector.learners[pair].learn(outputs0, outputs1)
+                    if report is not None:
+                        report(self.progress)
+        except KeyboardInterrupt:
+            self.collector.interrupted = True
+
+    @property
+    def refuted(self) -> bool:
+        return self.most >= log_threshold(self.confidence)
+
+    @property
+    def most(self) -> float:
+        """Largest log-wealth so far; none has been won or lost at the start."""
+        return max((log_e for _, log_e in self.history), default=0.0)
+
+    @property
+    def log_e(self) -> float:
+        """The log-wealth now."""
+        return self.history[-1][1] if self.history else 0.0
+
+    @property
+    def evidence(self) -> SequentialEvidence:
+        return SequentialEvidence(target=self.tested, counts=self._counts)
+
+    @property
+    def pair_log_e(self) -> list[float]:
+        """The log-wealth that each pair would have won alone."""
+        return [self._bets.log_wealth(gains[None, :]) for gains in self._gains]
+
+    @property
+    def progress(self) -> Progress:
+        return Progress(
+            trials=self.collector.trials,
+            allowed=self.collector.allowed,
+            log_e=self.log_e,
+            log_threshold=log_threshold(self.confidence),
+        )
+
+    def _bet(self, pair: int, outputs0: Array, outputs1: Array) -> None:
+        """Score a block by what was learned before it, and count the evidence."""
+        learner = self.collector.learners[pair]
+        if learner.ready:
+            scores0, scores1 = learner.score_fresh(outputs0, outputs1)
+            self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
+            self._gains[pair] = self._bets.gains(self._log_prices, self._counts[pair : pair + 1])[0]
+        self.history.append((self.collector.trials, self._bets.log_wealth(self._gains)))
+
+    def _next_pair(self) -> int:
+        """The pair on which evidence may grow fastest, by an upper confidence bound of its growth.
+
+        UCB, Auer, Cesa-Bianchi & Fischer 2002: the growth of the pair's best bet so far, and twice the logarithm of all
+        trials times its variance over its trials, under the root.  Pairs without a score are first.
+        """
+        spent = self.collector.spent
+        unready = [i for i, learner in enumerate(self.collector.learners) if not learner.ready]
+        if unready:
+            return min(unready, key=lambda i: spent[i])
+        if len(spent) == 1:
+            return 0
+        bets = self._counts[:, 0].sum(axis=1)
+        if not np.all(bets):
+            return int(np.argmin(bets))
+        best = np.argmax(self._bets.log_weights + self._gains, axis=1)
+        growth = self._gains[np.arange(len(best)), best] / bets
+        variance = self._bets.variances(self._counts, best)
+        return int(np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets)))

@@ -1,0 +1,220 @@
+"""From a finished audit to its result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.collecting import Collector
+from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.sequential import SequentialAudit
+from dpaudit.inference.alternatives import scaled
+from dpaudit.inference.bands import anytime_band, fixed_band
+from dpaudit.inference.planning import (
+    Law,
+    largest_epsilon,
+    least_detectable,
+    power_margin,
+    smallest_rate,
+    threshold_margin,
+)
+from dpaudit.inference.strategy import strategy
+from dpaudit.neighbours import brief
+from dpaudit.result import AttackRow, AuditResult, Curve, Detectable, History, PairRow, Verdict
+from dpaudit.scoring import Learner
+from dpaudit.witness import make_witness
+
+POWER = 0.9  # with which the smallest detectable violation would have been seen
+
+
+def sequential_result(
+    run: SequentialAudit,
+    *,
+    claim: TradeoffFunction,
+    detect: TradeoffFunction | None,
+    name: str,
+    environment: dict[str, Any],
+    elapsed_s: float,
+) -> AuditResult:
+    """The result of an audit that could stop at any time."""
+    evidence, significance = run.evidence, 1 - run.confidence
+    counts = evidence.counts
+    bets = int(counts[:, 0].sum(axis=1).max())  # on the pair that was tried most: the leak may be there alone
+    share = 1.0 if len(counts) == 1 else 1 / (2 * len(counts))
+
+    def margin(truth: Law) -> float:
+        return power_margin(
+            strategy(run.tested), run.tested, truth, bets, significance=significance * share, power=POWER
+        )
+
+    detectable = _detectable(claim, run.tested, bets, significance, margin)
+    verdict, warnings = _verdict(run.collector, run.refuted, claim, detectable, detect, margin)
+    best = int(np.argmax(run.pair_log_e))
+    total = counts.sum(axis=0)
+    return AuditResult(
+        name=name,
+        verdict=verdict,
+        claim=claim,
+        confidence=run.confidence,
+        method="sequential",
+        p_value=min(1.0, math.exp(-run.most)),
+        e_value=_exp(run.log_e),
+        trials_used=run.collector.trials,
+        trials_allowed=run.collector.allowed,
+        stopped_by="evidence" if run.refuted else run.collector.stopped_by,
+        mu_lower=evidence.mu_lower(confidence=run.confidence),
+        curve=_curve(anytime_band(*total, significance=significance)),
+        witness=make_witness(
+            run.collector.learners[best], run.tested, *counts[best], pair=str(run.collector.sampler.pairs[best])
+        ),
+        detectable=detectable,
+        history=_history(run),
+        evidence=evidence,
+        pairs=_pair_rows(run),
+        attacks=_attack_rows(run.collector.learners),
+        warnings=tuple(warnings),
+        environment=environment,
+        elapsed_s=elapsed_s,
+    )
+
+
+def fixed_result(
+    run: FixedAudit,
+    *,
+    claim: TradeoffFunction,
+    detect: TradeoffFunction | None,
+    name: str,
+    environment: dict[str, Any],
+    elapsed_s: float,
+) -> AuditResult:
+    """The result of an audit of a fixed number of trials."""
+    evidence, confidence = run.evidence, run.pilot.confidence
+    significance = 1 - confidence
+    whole = run.collector.stopped_by == "trials"  # else the number of trials was not fixed
+    p_value = evidence.p_value(run.tested) if whole else 1.0
+
+    def margin(truth: Law) -> float:
+        return threshold_margin(run.tested, truth, evidence.trials, significance=significance, power=POWER)
+
+    detectable = _detectable(claim, run.tested, evidence.trials, significance, margin)
+    verdict, warnings = _verdict(run.collector, p_value <= significance, claim, detectable, detect, margin)
+    return AuditResult(
+        name=name,
+        verdict=verdict,
+        claim=claim,
+        confidence=confidence,
+        method="fixed",
+        p_value=p_value,
+        e_value=0.5 / math.sqrt(p_value),  # p to e: Vovk & Wang 2021, Ann. Stat. 49, eq. (1) with kappa = 1/2
+        trials_used=run.collector.trials,
+        trials_allowed=run.collector.allowed,
+        stopped_by=run.collector.stopped_by,
+        mu_lower=evidence.mu_lower(confidence=confidence) if whole else 0.0,
+        curve=_curve(fixed_band(*evidence.counts, significance=significance)),
+        witness=make_witness(
+            run.collector.learners[run.pair],
+            run.tested,
+            *evidence.counts,
+            pair=str(run.collector.sampler.pairs[run.pair]),
+            threshold=evidence.threshold,
+        ),
+        detectable=detectable,
+        history=_history(run.pilot),
+        evidence=evidence,
+        pairs=_pair_rows(run.pilot),
+        attacks=_attack_rows(run.collector.learners),
+        warnings=tuple(warnings),
+        environment=environment,
+        elapsed_s=elapsed_s,
+    )
+
+
+def _verdict(
+    collector: Collector,
+    refuted: bool,
+    claim: TradeoffFunction,
+    detectable: Detectable,
+    detect: TradeoffFunction | None,
+    margin: Any,
+) -> tuple[Verdict, list[str]]:
+    warnings = [warning for learner in collector.learners for warning in learner.warnings]
+    if collector.failure:
+        warnings.append(f"{collector.failure}; the {collector.trials} runs per dataset before it are kept")
+    if collector.interrupted:
+        warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
+    if refuted:
+        return Verdict.VIOLATION, warnings
+    if collector.stopped_by != "trials":
+        return Verdict.INCONCLUSIVE, warnings
+    if not detectable.claim:
+        warnings.append(f"{collector.trials} runs per dataset are too few to see any violation of {claim.label}")
+        return Verdict.INCONCLUSIVE, warnings
+    if detect is not None and margin(scaled(detect, 1.0)) < 0:
+        few = f"{collector.trials} runs per dataset are too few to see {detect.label} with {POWER:.0%} probability"
+        return Verdict.INCONCLUSIVE, [*warnings, few]
+    return Verdict.NO_VIOLATION, warnings
+
+
+def _detectable(
+    claim: TradeoffFunction, tested: TradeoffFunction, trials: int, significance: float, margin: Any
+) -> Detectable:
+    least = least_detectable(tested, margin) if trials else None
+    return Detectable(
+        claim="" if least is None else str(least),
+        assumption="if an attack knows the likelihood ratio; learning it costs more",
+        smallest_rate=smallest_rate(trials),
+        largest_epsilon=largest_epsilon(trials, significance=significance),
+    )
+
+
+def _curve(band: tuple[Any, Any, Any]) -> Curve:
+    alpha, beta, beta_upper = band
+    return Curve(alpha=alpha, beta=beta, beta_upper=beta_upper)
+
+
+def _history(run: SequentialAudit) -> History:
+    return History(
+        trials=np.array([trials for trials, _ in run.history], dtype=np.int64),
+        log_e=np.array([log_e for _, log_e in run.history], dtype=np.float64),
+    )
+
+
+def _pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
+    pairs, spent = run.collector.sampler.pairs, run.collector.spent
+    return tuple(
+        PairRow(
+            label=str(pair),
+            relation=pair.relation,
+            d0=brief(pair.d0, 200),
+            d1=brief(pair.d1, 200),
+            trials=trials,
+            log_e=log_e,
+        )
+        for pair, trials, log_e in zip(pairs, spent, run.pair_log_e, strict=True)
+    )
+
+
+def _attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
+    """One row for each attack: means over the pairs on which it was used."""
+    rows: list[AttackRow] = []
+    for index, attack in enumerate(learners[0].attacks):
+        weights = [learner.weights().get(index, 0.0) for learner in learners]
+        losses = [loss for learner in learners if not math.isnan(loss := learner.mean_loss(index))]
+        used = any(index in learner.weights() for learner in learners)
+        rows.append(
+            AttackRow(
+                name=attack.name,
+                weight=float(np.mean(weights)),
+                log_loss=float(np.mean(losses)) if losses else math.nan,
+                note="" if used else "not used: it does not suit these outputs, or it failed",
+            )
+        )
+    return tuple(rows)
+
+
+def _exp(log_e: float) -> float:
+    return math.exp(log_e) if log_e < 700 else math.inf

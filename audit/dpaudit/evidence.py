@@ -1,0 +1,216 @@
+"""What was counted, and what follows from it about any claim.
+
+One class for each way to audit.  Each one can be asked about claims that nobody thought of when the audit ran: a reader
+of a result file computes the verdict and the bounds again from these numbers alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.inference import exact_binomial, one_run
+from dpaudit.inference.grid import BINS
+from dpaudit.inference.strategy import Strategy, log_threshold, lower_bound, strategy
+
+Counts = npt.NDArray[np.int64]
+
+
+class Evidence(Protocol):
+    """What every kind of evidence answers.  All answers of one method hold together, at the stated confidence."""
+
+    method: ClassVar[str]
+
+    @property
+    def trials(self) -> int:
+        """Runs per dataset that count; those the attacks only learned from do not."""
+        ...
+
+    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        """Whether this is enough to call a claim false, which happens to a true one with 1 - confidence at most."""
+        ...
+
+    def mu_lower(self, *, confidence: float) -> float:
+        """The mechanism is not mu-GDP for any mu below this."""
+        ...
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        """The mechanism is not (epsilon, delta)-DP for any epsilon below this, nats."""
+        ...
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the counts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SequentialEvidence:
+    """Counts of the estimated log-likelihood ratio on fresh outputs, in the bins of `inference.grid`.
+
+    The bets are those placed against `target`.  All bounds and the verdict hold at once and at any stopping time, see
+    `inference.strategy`.
+    """
+
+    method: ClassVar[str] = "sequential"
+    target: TradeoffFunction  # the claim audited, for both orders
+    counts: Counts  # (pairs, 2, BINS), outputs of d0 and of d1
+
+    @property
+    def trials(self) -> int:
+        return int(self.counts[:, 0].sum())
+
+    def log_e(self, claim: TradeoffFunction) -> float:
+        """Logarithm of the wealth that the bets have made if `claim` is what they are against."""
+        return self._bets.log_e(claim, self.counts)
+
+    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        return self.log_e(claim) >= log_threshold(confidence)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return lower_bound(lambda mu: self.refutes(GaussianDP(mu), confidence=confidence))
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        return lower_bound(lambda epsilon: self.refutes(ApproxDP(epsilon=epsilon, delta=delta), confidence=confidence))
+
+    def fingerprint(self) -> str:
+        return _sha256(self.counts)
+
+    @property
+    def _bets(self) -> Strategy:
+        return strategy(self.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FixedEvidence:
+    """Counts of one frozen score on fresh outputs, and the rejection region that was frozen with it.
+
+    Each answer holds with the confidence at the planned number of trials; see `inference.exact_binomial`.
+    """
+
+    method: ClassVar[str] = "fixed"
+    pair: int  # on which all trials were spent, chosen in the pilot
+    threshold: int  # the region is: bin > threshold
+    counts: Counts  # (2, BINS)
+
+    @property
+    def trials(self) -> int:
+        return int(self.counts[0].sum())
+
+    @property
+    def outcome(self) -> tuple[int, int, int, int]:
+        """(x, n0, y, n1): x of n0 outputs of d0 and y of n1 outputs of d1 were in the region."""
+        (x, y), (n0, n1) = self.counts[:, self.threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
+        return int(x), int(n0), int(y), int(n1)
+
+    def p_value(self, claim: TradeoffFunction) -> float:
+        """Exact p-value of a claim."""
+        return exact_binomial.p_value(claim, *self.outcome)
+
+    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        return self.p_value(claim) <= 1 - confidence
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return exact_binomial.mu_lower(*self.outcome, significance=1 - confidence)
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        return exact_binomial.epsilon_lower(*self.outcome, delta=delta, significance=1 - confidence)
+
+    def fingerprint(self) -> str:
+        return _sha256(self.counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRunEvidence:
+    """Right guesses about who was included, in one run; see `inference.one_run`."""
+
+    method: ClassVar[str] = "one_run"
+    canaries: int
+    guesses: int  # fixed beforehand
+    right: int
+
+    @property
+    def trials(self) -> int:
+        return 1
+
+    def p_value(self, claim: TradeoffFunction) -> float:
+        """A bound on the chance of so many right guesses under a claim."""
+        return one_run.p_value(claim, self.canaries, self.guesses, self.right)
+
+    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        return one_run.refutes(claim, self.canaries, self.guesses, self.right, significance=1 - confidence)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return one_run.mu_lower_one_run(self.canaries, self.guesses, self.right, significance=1 - confidence)
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        return one_run.epsilon_lower_exact(
+            self.canaries, self.guesses, self.right, delta=delta, significance=1 - confidence
+        )
+
+    def fingerprint(self) -> str:
+        return _sha256(np.array([self.canaries, self.guesses, self.right]))
+
+
+def _sha256(counts: Counts) -> str:
+    """Of the counts in C order, as little-endian 64-bit integers."""
+    return hashlib.sha256(np.ascontiguousarray(counts).astype("<i8").tobytes()).hexdigest()
+
+
+# --- in result files
+
+
+def written(evidence: Evidence) -> dict[str, Any]:
+    """As plain JSON values.  Counts are lists of [bin, count]: most bins are empty."""
+    match evidence:
+        case SequentialEvidence():
+            return {"method": evidence.method, "bins": BINS, "counts": [_sparse(sides) for sides in evidence.counts]}
+        case FixedEvidence():
+            chosen = {"pair": evidence.pair, "threshold": evidence.threshold}
+            return {"method": evidence.method, **chosen, "bins": BINS, "counts": _sparse(evidence.counts)}
+        case OneRunEvidence():
+            return {"method": evidence.method, **dataclasses.asdict(evidence)}
+    raise TypeError(f"no such evidence: {type(evidence).__name__}")
+
+
+def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
+    """The inverse of `written`; `target`: the claim audited, for both orders.  ValueError for impossible counts."""
+    method = values["method"]
+    if method == OneRunEvidence.method:
+        counts = {name: int(values[name]) for name in ("canaries", "guesses", "right")}
+        if not 0 <= counts["right"] <= counts["guesses"] <= counts["canaries"]:
+            raise ValueError(f"evidence must have right <= guesses <= canaries, got {counts}")
+        return OneRunEvidence(**counts)
+    if values["bins"] != BINS:
+        raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")
+    if method == SequentialEvidence.method:
+        pairs = [_dense(sides) for sides in values["counts"]]
+        return SequentialEvidence(target=target, counts=np.array(pairs, dtype=np.int64).reshape(-1, 2, BINS))
+    if method == FixedEvidence.method:
+        threshold = int(values["threshold"])
+        if not 0 <= threshold < BINS:
+            raise ValueError(f"evidence must have a threshold among {BINS} bins, got {threshold}")
+        return FixedEvidence(pair=int(values["pair"]), threshold=threshold, counts=_dense(values["counts"]))
+    raise ValueError(f"evidence must be of method sequential, fixed or one_run, got {method!r}")
+
+
+def _sparse(sides: Counts) -> list[list[list[int]]]:
+    return [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in sides]
+
+
+def _dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
+    counts = np.zeros((2, BINS), dtype=np.int64)
+    for side, entries in zip(counts, sides, strict=True):
+        for place, count in entries:
+            if not (0 <= place < BINS and count >= 0):
+                raise ValueError(f"evidence must count outputs in bins 0 to {BINS - 1}, got {count} in bin {place}")
+            side[place] = count
+    if counts[0].sum() != counts[1].sum():
+        raise ValueError(f"evidence must have as many outputs of d0 as of d1, got {counts.sum(axis=1).tolist()}")
+    return counts

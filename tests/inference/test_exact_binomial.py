@@ -1,0 +1,459 @@
+"""The exact fixed-size test: its theorems by enumeration of all outcomes, a plain second version, reference values.
+
+Nothing here is random but the pilots of `best_threshold`, and those have fixed seeds: no test fails by chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from scipy.optimize import bisect
+from scipy.special import ndtr, ndtri, xlogy
+from scipy.stats import beta as beta_law
+from scipy.stats import binom
+
+from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
+from dpaudit.inference.alternatives import Alternative, gaussian_noise, laplace_noise
+from dpaudit.inference.exact_binomial import (
+    _SHARE,
+    _Arc,
+    _interval,
+    _largest,
+    _Region,
+    _slack,
+    best_threshold,
+    clopper_pearson_lower,
+    clopper_pearson_upper,
+    epsilon_lower,
+    mu_lower,
+    p_value,
+    parameter_lower,
+)
+from dpaudit.inference.grid import BINS, EDGES
+
+ASYMMETRIC = TabulatedTradeoff(alpha=[0.0, 0.1, 0.5, 1.0], beta=[0.9, 0.5, 0.1, 0.0])
+CLAIMS: list[TradeoffFunction] = [
+    PureDP(0.0),
+    PureDP(1.0),
+    PureDP(3.0),
+    GaussianDP(0.0),
+    GaussianDP(0.7),
+    GaussianDP(2.0),
+    ApproxDP(epsilon=0.0, delta=0.3),
+    ApproxDP(epsilon=0.5, delta=0.1),
+    ApproxDP(epsilon=2.0, delta=0.01),
+    LaplaceDP(1.5),
+    ASYMMETRIC,
+]
+ALPHAS: Array = np.unique(np.concatenate([[0.0, 1.0], np.geomspace(1e-6, 0.5, 150), np.linspace(0, 1, 301)]))
+
+
+# --- a slow, plain second version
+
+
+def points(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Array, Array]:
+    """The grid along the curve that evidence is measured from, all of it."""
+
+    def grid(n: int) -> Array:
+        step = 0.1 / (2 * math.sqrt(n))
+        return np.sin(np.minimum(step * np.arange(math.ceil(math.pi / 2 / step) + 1), math.pi / 2)) ** 2
+
+    alpha, beta = grid(n0), grid(n1)
+    return np.concatenate([alpha, claim.beta(beta)]), np.concatenate([claim.beta(alpha), beta])
+
+
+def plain_evidence(claim: TradeoffFunction, n0: int, n1: int) -> Array:
+    """Evidence of every outcome (x, z), (n0 + 1, n1 + 1)."""
+
+    def divergence(n: int, rates: Array) -> Array:
+        p = ((np.arange(n + 1) + 0.5) / (n + 1))[:, None]
+        with np.errstate(divide="ignore"):
+            value = xlogy(p, p) - xlogy(p, rates) + xlogy(1 - p, 1 - p) - xlogy(1 - p, 1 - rates)
+        return np.where(p < rates, (n + 1) * value, 0.0)
+
+    alpha, beta = points(claim.symmetrized(), n0, n1)
+    return np.asarray((divergence(n0, alpha)[:, None, :] + divergence(n1, beta)[None, :, :]).min(axis=2))
+
+
+def tail(inside: Array, n0: int, n1: int, alpha: Array, beta: Array) -> Array:
+    """Probability of a set of outcomes, (n0 + 1, n1 + 1), at each (alpha, beta)."""
+    rows = binom.pmf(np.arange(n0 + 1)[:, None], n0, alpha)
+    columns = binom.pmf(np.arange(n1 + 1)[:, None], n1, beta)
+    return np.asarray((rows * (inside @ columns)).sum(axis=0))
+
+
+def dense(x: int, n: int, level: float) -> Array:
+    """A fine grid over the Clopper-Pearson interval that pays for alpha."""
+    low = beta_law.ppf(_SHARE * level / 2, x, n - x + 1) if x > 0 else 0.0
+    high = beta_law.isf(_SHARE * level / 2, x + 1, n - x) if x < n else 1.0
+    return np.asarray(np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 300))
+
+
+def plain_p_value(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> float:
+    """inf { s : M(s) <= s } by bisection."""
+    evidence = plain_evidence(claim, n0, n1)
+    if evidence[x, z] <= 1e-9:
+        return 1.0
+    claim = claim.symmetrized()
+    inside = (evidence >= evidence[x, z] * (1 - 1e-9) - 1e-9).astype(float)
+
+    def refuted(level: float) -> bool:
+        alpha = np.sin(dense(x, n0, level)) ** 2
+        return float(tail(inside, n0, n1, alpha, claim.beta(alpha)).max()) <= (1 - _SHARE) * level
+
+    low, high = 0.0, 1.0
+    if not refuted(high):
+        return 1.0
+    for _ in range(25):
+        middle = (low + high) / 2
+        low, high = (low, middle) if refuted(middle) else (middle, high)
+    return high
+
+
+def plain_bound(family: Callable[[float], TradeoffFunction], x: int, n0: int, z: int, n1: int) -> float:
+    """Theorem 2 to the letter for a significance of 0.05; a scan from above instead of a search."""
+    cutoff, steps = float(ndtri(0.05)) ** 2 / 2, np.arange(0, 6, 0.02)
+    against_none = plain_evidence(family(0.0), n0, n1)
+    if against_none[x, z] <= 1e-9:
+        return 0.0
+    if against_none[x, z] < cutoff:
+        inside = against_none >= against_none[x, z] - 1e-9
+    else:
+        rank = bisect(lambda t: plain_evidence(family(t), n0, n1)[x, z] - cutoff, 0.0, 20.0, xtol=1e-6)
+        inside = plain_evidence(family(rank - 2e-6), n0, n1) >= cutoff - 1e-9
+    alpha = np.sin(dense(x, n0, 0.05)) ** 2
+    for t in steps[::-1]:
+        if tail(inside.astype(float), n0, n1, alpha, family(t).beta(alpha)).max() <= (1 - _SHARE) * 0.05:
+            return float(t)
+    return 0.0
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize(("n0", "n1"), [(7, 6), (4, 9), (1, 1)])
+def test_the_p_value_agrees_with_a_plain_version(claim: TradeoffFunction, n0: int, n1: int) -> None:
+    for x in range(0, n0 + 1, 2):
+        for z in range(0, n1 + 1, 3):
+            slow, fast = plain_p_value(claim, x, n0, z, n1), p_value(claim, x, n0, n1 - z, n1)
+            assert slow * (1 - 1e-4) <= fast <= min(1.0, slow * 1.12)
+
+
+@pytest.mark.parametrize("family", [GaussianDP, PureDP, lambda t: ApproxDP(epsilon=t, delta=0.05)])
+def test_bounds_agree_with_a_plain_version(family: Callable[[float], TradeoffFunction]) -> None:
+    n0, n1 = 14, 11
+    for x, z in [(0, 0), (1, 2), (2, 0), (4, 3), (5, 5), (0, 8), (13, 0)]:
+        fast, slow = parameter_lower(family, x, n0, n1 - z, n1, significance=0.05), plain_bound(family, x, n0, z, n1)
+        assert slow - 0.003 <= fast < slow + 0.021
+
+
+# --- the theorems, by enumeration
+
+
+@lru_cache
+def all_p_values(claim: TradeoffFunction, n0: int, n1: int) -> Array:
+    return np.array([[p_value(claim, x, n0, n1 - z, n1) for z in range(n1 + 1)] for x in range(n0 + 1)])
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize(("n0", "n1"), [(8, 6), (3, 10)])
+def test_a_true_claim_gets_a_p_value_of_at_most_s_with_probability_at_most_s(
+    claim: TradeoffFunction, n0: int, n1: int
+) -> None:
+    """For every s there is, at every alpha, on the boundary of the claim and inside it: exact sizes, no simulation."""
+    p = all_p_values(claim, n0, n1)
+    on_boundary = claim.symmetrized().beta(ALPHAS)
+    for beta in (on_boundary, on_boundary + 0.3 * (1 - on_boundary)):
+        for s in np.unique(p[p < 1]):
+            assert tail((p <= s).astype(float), n0, n1, ALPHAS, beta).max() <= s * (1 + 1e-9)
+
+
+def test_the_enumeration_would_notice_an_invalid_test() -> None:
+    """The largest size is close to the level: half the p-value would be caught."""
+    p, claim = all_p_values(GaussianDP(0.7), 8, 6) / 2, GaussianDP(0.7)
+    sizes = [tail((p <= s).astype(float), 8, 6, ALPHAS, claim.beta(ALPHAS)).max() / s for s in np.unique(p[p < 0.3])]
+    assert max(sizes) > 1.5
+
+
+@pytest.mark.parametrize("significance", [0.05, 0.3])
+@pytest.mark.parametrize("family", [GaussianDP, lambda t: ApproxDP(epsilon=t, delta=0.1), LaplaceDP])
+def test_a_bound_exceeds_the_truth_with_probability_at_most_the_significance(
+    family: Callable[[float], TradeoffFunction], significance: float
+) -> None:
+    n0, n1 = 10, 8
+    bounds = np.array(
+        [
+            [parameter_lower(family, x, n0, n1 - z, n1, significance=significance) for z in range(n1 + 1)]
+            for x in range(n0 + 1)
+        ]
+    )
+    largest = 0.0
+    for t in np.unique(np.concatenate([np.linspace(0, 4, 41), bounds.ravel() * (1 - 1e-9)])):
+        wrong = tail((bounds > t).astype(float), n0, n1, ALPHAS, family(float(t)).beta(ALPHAS)).max()
+        largest = max(largest, float(wrong))
+    assert largest <= significance
+    assert largest > 0.6 * significance  # as sharp as so few outcomes allow
+
+
+# --- the parts
+
+
+@pytest.mark.parametrize("claim", [*CLAIMS, PureDP(700.0)], ids=str)
+def test_evidence_is_monotone_and_its_search_finds_the_minimum(claim: TradeoffFunction) -> None:
+    n0, n1 = 23, 17
+    claim = claim.symmetrized()
+    x, z = np.meshgrid(np.arange(n0 + 1), np.arange(n1 + 1), indexing="ij")
+    found = np.minimum(*(a.evidence(x.ravel(), n0, z.ravel(), n1) for a in _Arc.pair(claim, n0, n1, 0.0, 1.0)))
+    found = found.reshape(x.shape)
+    assert found == pytest.approx(plain_evidence(claim, n0, n1), abs=1e-9)
+    assert np.all(np.diff(found, axis=0) <= 1e-12)
+    assert np.all(np.diff(found, axis=1) <= 1e-12)
+
+
+def test_evidence_falls_along_families() -> None:
+    """What the ranks of the bounds rest on."""
+    for family in (GaussianDP, PureDP, lambda t: ApproxDP(epsilon=t, delta=0.03)):
+        evidence = np.array([plain_evidence(family(t), 13, 9) for t in np.linspace(0, 5, 60)])
+        assert np.all(np.diff(evidence, axis=0) <= 1e-12)
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0), ApproxDP(epsilon=1.0, delta=0.05)], ids=str)
+def test_a_region_holds_the_right_outcomes_and_its_probability_is_right(claim: TradeoffFunction) -> None:
+    n0, n1 = 40, 31
+    evidence = plain_evidence(claim, n0, n1)
+    for level in (0.3, 1.35, 6.0):
+        low, high = 0.1, 0.6
+        region = _Region.of(claim, level, n0, n1, low, high)
+        inside = evidence >= level - 1e-7
+        counted = inside.sum(axis=1)[region.first : region.first + len(region.limits)]
+        assert np.array_equal(counted, region.limits + 1)
+        alpha = np.linspace(low, high, 40)
+        beta = np.linspace(0.0, 0.9, 40)
+        exact = tail(inside.astype(float), n0, n1, alpha, beta)
+        found = region.probability(alpha, beta)
+        assert np.all(found >= exact * (1 - 1e-12))
+        assert found == pytest.approx(exact, rel=1e-7, abs=3 * math.exp(-region.budget))
+
+
+def fixed_point(claim: TradeoffFunction) -> float:
+    """f(a) = a."""
+    return float(bisect(lambda a: a - claim.beta(a), 0.0, 1.0, xtol=1e-15))
+
+
+@pytest.mark.parametrize("n1", [400, 20_000])  # with and without a sum over z
+@pytest.mark.parametrize(
+    "claim", [*CLAIMS[:-1], PureDP(6.0), GaussianDP(5.0), ApproxDP(epsilon=4.0, delta=1e-5)], ids=str
+)
+def test_nothing_between_grid_points_is_missed(claim: TradeoffFunction, n1: int) -> None:
+    """Lemma 2: the bound is above h everywhere, also at kinks and at the ends, and not far above."""
+    n0 = 60
+    for low, high in ((0.0, 0.05), (0.02, 0.4), (0.3, 1.0)):
+        region = _Region.of(claim, 1.35, n0, n1, low, high)
+        bound = _largest(region, claim, low, high)
+        angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 20_001)
+        alpha = np.concatenate([np.sin(angle) ** 2, low + (high - low) * np.geomspace(1e-9, 1, 200)])
+        alpha = np.concatenate([alpha, np.clip([claim.beta(0.0), fixed_point(claim)], low, high)])  # the kinks
+        largest = float(region.probability(alpha, claim.beta(alpha)).max())
+        assert largest * (1 - 1e-9) <= bound <= largest + 1.01 * _slack(largest) + 1e-6
+
+
+# --- reference values
+
+
+def test_clopper_pearson_bounds() -> None:
+    # beta.ppf(.95, 6, 95); the value of jax_privacy.auditing._clopper_pearson_upper(5, 100, .05)
+    assert clopper_pearson_upper(5, 100, significance=0.05) == pytest.approx(0.1022533776432745, rel=1e-12)
+    for k, n in ((0, 1), (1, 1), (0, 50), (50, 50), (17, 50), (3, 100_000)):
+        upper, lower = (bound(k, n, significance=0.01) for bound in (clopper_pearson_upper, clopper_pearson_lower))
+        assert k == n or binom.cdf(k, n, upper) == pytest.approx(0.01, rel=1e-9)
+        assert k == 0 or binom.sf(k - 1, n, lower) == pytest.approx(0.01, rel=1e-9)
+        assert lower <= k / n <= upper
+    assert clopper_pearson_upper(7, 7, significance=0.05) == 1.0
+    assert clopper_pearson_lower(0, 0, significance=0.05) == 0.0
+
+
+def pair_epsilon(x: int, n0: int, y: int, n1: int, delta: float, significance: float) -> float:
+    """The usual bound: two intervals, each with half of the significance."""
+    alpha = clopper_pearson_upper(x, n0, significance=significance / 2)
+    power = clopper_pearson_lower(y, n1, significance=significance / 2)
+    return max(math.log((power - delta) / alpha), math.log((1 - alpha - delta) / (1 - power)))
+
+
+def test_two_intervals_give_what_other_tools_report() -> None:
+    # jax_privacy.auditing, test_epsilon_clopper_pearson_explicit: quantiles of N(0, 1) and N(1, 1), threshold 0.5
+    scores = ndtri((np.arange(1000) + 0.5) / 1000)
+    x, y = int((scores > 0.5).sum()), int((scores + 1 > 0.5).sum())
+    alpha, power = clopper_pearson_upper(x, 1000, significance=0.05), clopper_pearson_lower(y, 1000, significance=0.05)
+    assert math.log(power / alpha) == pytest.approx(0.6904531341866593, abs=1e-6)
+    # privacy_estimates, test_symmetry, method "beta": FN, FP, TN, TP = 12, 58, 200, 200; the lower end of 0.05
+    assert pair_epsilon(58, 258, 200, 212, 1e-5, 0.025) == pytest.approx(1.9323114, abs=1e-6)
+    # privacy_estimates, test_onesided_twosided_estimates: 923, 19, 982, 76, one-sided at 0.05
+    assert pair_epsilon(19, 1001, 76, 999, 1e-5, 0.05) == pytest.approx(0.7170823, abs=1e-6)
+
+
+def test_the_exact_bound_is_about_as_large_as_a_bayesian_one_that_guarantees_nothing() -> None:
+    # privacy_estimates, method "joint-beta", for the same counts: 2.10606 and 0.98352
+    assert epsilon_lower(58, 258, 200, 212, delta=1e-5, significance=0.025) >= 2.09
+    assert epsilon_lower(19, 1001, 76, 999, delta=1e-5, significance=0.05) >= 0.975
+
+
+@pytest.mark.parametrize(
+    ("n", "least", "limit"), [(1_000, 0.900, 0.9043), (10_000, 0.969, 0.9696), (100_000, 0.990, 0.9904)]
+)
+def test_mu_lower_is_close_to_what_any_valid_bound_could_be(n: int, least: float, limit: float) -> None:
+    """At the median counts of mu = 1 and the midpoint; benchmarks/fixed_bounds.py has the medians over all counts."""
+    mistakes = round(2 * n * float(ndtr(-0.5)))
+    x, z = mistakes // 2, mistakes - mistakes // 2
+    assert least <= mu_lower(x, n, n - z, n, significance=0.05) <= limit + 0.5 / math.sqrt(n) / 10
+
+
+def test_rare_events_beat_two_intervals_too() -> None:
+    """Where the likelihood ratio without its half outputs would fall behind."""
+    for x, y, n in ((6, 67, 1_000), (1, 23, 1_000), (0, 10, 1_000), (13, 228, 10_000), (62, 668, 10_000)):
+        exact = epsilon_lower(x, n, y, n, delta=1e-5, significance=0.05)
+        assert exact > pair_epsilon(x, n, y, n, 1e-5, 0.05) + 0.05
+
+
+# --- relations
+
+
+def test_bounds_and_p_values_tell_the_same_story() -> None:
+    """They rank the outcomes differently, so that they may disagree, but only by a hair."""
+    for x, y, n in ((300, 690, 1_000), (30, 180, 1_000), (9, 17, 25), (2, 40, 300)):
+        bound = mu_lower(x, n, y, n, significance=0.05)
+        assert 0.04 < p_value(GaussianDP(bound), x, n, y, n) < 0.0502
+        bound = epsilon_lower(x, n, y, n, delta=0.01, significance=0.05)
+        assert 0.03 < p_value(ApproxDP(epsilon=bound, delta=0.01), x, n, y, n) < 0.06
+
+
+def test_exchanging_the_datasets_and_taking_the_complement_changes_little() -> None:
+    for claim in (PureDP(0.5), GaussianDP(0.8), ApproxDP(epsilon=0.5, delta=0.05)):
+        for x, y in ((80, 190), (20, 120), (130, 230)):
+            assert p_value(claim, x, 300, y, 250) == pytest.approx(p_value(claim, 250 - y, 250, 300 - x, 300), rel=0.1)
+
+
+def test_more_mistakes_are_less_evidence() -> None:
+    p = all_p_values(PureDP(1.0), 8, 6)
+    bounds = np.array([[mu_lower(x, 8, 6 - z, 6, significance=0.05) for z in range(7)] for x in range(9)])
+    for axis in (0, 1):
+        assert np.all(np.diff(p, axis=axis) >= -0.01)  # the rounding
+        assert np.all(np.diff(bounds, axis=axis) <= 1e-9 + 0.003 / math.sqrt(6))
+
+
+def test_bounds_grow_with_the_significance_and_zero_gives_nothing() -> None:
+    levels = (0.0, 1e-9, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8)
+    bounds = [mu_lower(60, 200, 130, 200, significance=s) for s in levels]
+    assert bounds[0] == 0.0
+    assert np.all(np.diff(bounds) > -1e-3)
+
+
+# --- extremes
+
+
+def test_extreme_counts() -> None:
+    for n in (1, 2, 1_000, 100_000):
+        assert p_value(PureDP(0.0), n, n, 0, n) == 1.0
+        assert mu_lower(n, n, 0, n, significance=0.05) == 0.0
+        assert mu_lower(n, n, n, n, significance=0.05) == 0.0
+        assert mu_lower(0, n, 0, n, significance=0.05) == 0.0
+        assert epsilon_lower(n, n, n, n, delta=0.0, significance=0.05) == 0.0
+    assert p_value(PureDP(0.0), 0, 1, 1, 1) >= 0.25  # the largest probability of (0, 1) under alpha = 1 - beta
+    assert p_value(GaussianDP(1.0), 0, 100_000, 100_000, 100_000) <= 1e-90
+    assert p_value(GaussianDP(1.0), 0, 0, 3, 5) == 1.0
+    assert p_value(GaussianDP(1.0), 0, 3, 0, 0) == 1.0
+    assert mu_lower(0, 0, 3, 5, significance=0.05) == 0.0
+
+
+def test_a_perfect_attack_certifies_what_the_number_of_trials_allows() -> None:
+    """No mistake in n on either side: at least the corner of two intervals, at most what rates of 1/n would be."""
+    for n in (50, 1_000, 100_000):
+        at_corner = clopper_pearson_upper(0, n, significance=0.025)
+        assert -2 * ndtri(at_corner) <= mu_lower(0, n, n, n, significance=0.05) <= -2 * ndtri(1 / n)
+        epsilon = epsilon_lower(0, n, n, n, delta=0.0, significance=0.05)
+        assert math.log((1 - at_corner) / at_corner) <= epsilon <= math.log(n)
+
+
+def test_claims_that_promise_nothing_are_never_refuted() -> None:
+    for x, y, n in ((0, 20, 20), (0, 1, 1), (3, 90, 100)):
+        assert p_value(PureDP(700.0), x, n, y, n) == pytest.approx(1.0, abs=0.01)
+        assert p_value(GaussianDP(40.0), x, n, y, n) > 0.5
+
+
+def test_a_delta_above_the_evidence_leaves_no_epsilon() -> None:
+    assert epsilon_lower(0, 1_000, 30, 1_000, delta=0.05, significance=0.05) == 0.0
+    assert epsilon_lower(0, 1_000, 100, 1_000, delta=0.05, significance=0.05) > 2.0
+
+
+def test_impossible_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="got 5 of 4"):
+        p_value(PureDP(1.0), 5, 4, 1, 4)
+    with pytest.raises(ValueError, match="got -1 of 4"):
+        mu_lower(0, 4, -1, 4, significance=0.05)
+    with pytest.raises(ValueError, match="significance must lie in"):
+        mu_lower(0, 4, 1, 4, significance=1.0)
+    with pytest.raises(ValueError, match="delta must lie in"):
+        epsilon_lower(0, 4, 1, 4, delta=1.0, significance=0.05)
+
+
+# --- the choice of a region
+
+
+def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:
+    """What each threshold tells about the truth, per trial."""
+    n = 10**6
+    x, z = n * np.cumsum(truth.p[::-1])[::-1][1:], n * np.cumsum(truth.q)[:-1]
+    return np.asarray(np.minimum(*(arc.evidence(x, n, z, n) for arc in _Arc.pair(claim, n, n, 0.0, 1.0))) / n)
+
+
+CASES = [
+    # claim, truth, and how much of the best threshold's evidence is to be had without a pilot and with a small one
+    pytest.param(GaussianDP(1.0), gaussian_noise(1.1), 0.99, 0.85, id="gaussian, small violation"),
+    pytest.param(GaussianDP(0.5), gaussian_noise(1.0), 0.99, 0.95, id="gaussian, large violation"),
+    pytest.param(PureDP(1.0), laplace_noise(1.2), 0.99, 0.9, id="pure, Laplace noise"),
+    pytest.param(PureDP(3.0), laplace_noise(4.0), 0.9, 0.85, id="pure and weak, Laplace noise"),
+    pytest.param(PureDP(1.0), gaussian_noise(1.2), 0.8, 0.75, id="pure, Gaussian noise"),  # not what is typical
+]
+
+
+@pytest.mark.parametrize(("claim", "truth", "without", "with_pilot"), CASES)
+def test_the_chosen_threshold_is_nearly_the_best(
+    claim: TradeoffFunction, truth: Alternative, without: float, with_pilot: float
+) -> None:
+    """Without a pilot, and with 40 pilots of 200 outputs each (fixed seed) on average."""
+    rng, value = np.random.default_rng(5), divergences(claim, truth)
+    nothing = np.zeros(BINS, dtype=np.int64)
+    assert value[best_threshold(nothing, nothing, claim)] > without * value.max()
+    p, q = truth.p / truth.p.sum(), truth.q / truth.q.sum()
+    chosen = [best_threshold(rng.multinomial(200, p), rng.multinomial(200, q), claim) for _ in range(40)]
+    assert value[chosen].mean() > with_pilot * value.max()
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
+def test_without_a_pilot_the_threshold_is_at_the_fixed_point(mu: float) -> None:
+    nothing = np.zeros(BINS, dtype=np.int64)
+    k = best_threshold(nothing, nothing, GaussianDP(mu))
+    alpha = float(gaussian_noise(mu).p[k + 1 :].sum())
+    assert alpha == pytest.approx(float(ndtr(-mu / 2)), abs=0.03)
+
+
+def test_a_strong_pilot_goes_where_its_evidence_is() -> None:
+    """Only a rare event is out of order: 2 % under d1, never under d0."""
+    claim, rare = PureDP(1.0), int(np.searchsorted(EDGES, 3.0))
+    counts0, counts1 = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
+    counts0[BINS // 2], counts1[BINS // 2], counts1[rare] = 5_000, 4_900, 100
+    k = best_threshold(counts0, counts1, claim)
+    assert BINS // 2 <= k < rare
+
+
+def test_constant_scores_do_no_harm() -> None:
+    counts = np.zeros(BINS, dtype=np.int64)
+    counts[BINS // 2] = 100
+    assert 0 <= best_threshold(counts, counts, PureDP(1.0)) < BINS - 1
+
+
+def test_the_interval_is_two_sided() -> None:
+    low, high = _interval(7, 40, significance=0.1)
+    assert low == clopper_pearson_lower(7, 40, significance=0.05)
+    assert high == clopper_pearson_upper(7, 40, significance=0.05)
