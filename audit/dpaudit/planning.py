@@ -20,7 +20,7 @@ from dpaudit.scoring import FIRST_FIT
 LEARNING = 1.2
 """Learned scores need so many times the trials of known ones: 1.1 to 1.3 in benchmarks/sample_efficiency.py."""
 
-_RUNS = 400  # simulated audits: a standard error of 3 % for the mean
+_RUNS = 200  # simulated audits: a standard error of 4 % for the mean
 _HOPELESS = 1e12  # trials beyond which no number is given
 
 
@@ -72,8 +72,8 @@ def plan(
 ) -> Plan:
     """What it takes to refute `claim` if the mechanism is exactly as private as `truth`.
 
-    *What any test needs.*  KL* is the least Kullback-Leibler divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1) to
-    a pair that keeps the claim.  A sequential test with significance s stops after ln(1/s)/KL* trials in the mean at
+    *What any test needs.*  KL* is the least Kullback-Leibler divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1)
+    to a pair that keeps the claim.  A sequential test with significance s stops after ln(1/s)/KL* trials in the mean at
     the earliest (Wald 1945; for the nearest pair the log-likelihood ratio is optimal), and with fixed trials power w
     needs about (z_{1-s} + z_w)^2 / (2 KL*) of them, for violations near the claim.  KL* is the growth of the best bet,
     see `inference.betting`; outputs are told apart as finely as the audit's bins do.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dpaudit.claims import Array
+from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.outputs import OutputError
 from dpaudit.result import StoppedBy
@@ -38,8 +39,11 @@ class Collector:
     failure: str = field(default="", init=False)  # what the mechanism did, if that ended the audit
     interrupted: bool = field(default=False, init=False)
 
+    _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
+
     def __post_init__(self) -> None:
         self.spent = [0] * len(self.learners)
+        self._memories = [(Memory(), Memory()) for _ in self.learners]
 
     @property
     def open(self) -> bool:
@@ -52,6 +56,22 @@ class Collector:
         if self.interrupted:
             return "interruption"
         return "failure" if self.failure else "trials"
+
+    def dependence(self) -> list[str]:
+        """Signs that runs depend on each other, in words."""
+        found: list[str] = []
+        for pair, learner, memories in zip(self.sampler.pairs, self.learners, self._memories, strict=True):
+            if not learner.ready:
+                continue
+            first = [learner.score(side) for side in learner.read(*(memory.first for memory in memories))]
+            spread = [learner.score(side) for side in learner.read(*(memory.spread for memory in memories))]
+            signs = [f"{words}, on d{i}" for i in (0, 1) for words in self._signs(memories[i], first[i], spread[i])]
+            found += [f"{words} (pair {pair})" for words in [*signs, *coupling(first[0], first[1])]]
+        return found
+
+    @staticmethod
+    def _signs(memory: Memory, first: Array, spread: Array) -> list[str]:
+        return dependence([key(output) for output in memory.first], first) or drift(spread)
 
     def next_block(self, pair: int) -> list[tuple[Array, Array]]:
         """Outputs of the next block of a pair that is still learned from, as its attacks see them.
@@ -76,6 +96,8 @@ class Collector:
             if complete:
                 outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
                 block = [self.learners[pair].read(outputs0, outputs1)]
+                for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
+                    memory.add(outputs)
         except OutputError as error:
             failures.insert(0, f"gave an output that cannot be read: {error}")
         if failures:

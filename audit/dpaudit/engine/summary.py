@@ -146,6 +146,9 @@ def _verdict(
         warnings.append(f"{collector.failure}; the {collector.trials} runs per dataset before it are kept")
     if collector.interrupted:
         warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
+    if dependent := collector.dependence():
+        warnings += [f"{sign}: no guarantee holds, since trials must be independent" for sign in dependent]
+        return Verdict.INCONCLUSIVE, warnings
     if refuted:
         return Verdict.VIOLATION, warnings
     if collector.stopped_by != "trials":

@@ -1,0 +1,127 @@
+"""True claims at their boundary: how often they are called false, and how often the bounds exceed the truth.
+
+    python benchmarks/calibration.py [--audits 1000] [--trials 20000] [--methods sequential fixed] [--jobs 2]
+
+Each mechanism is exactly as private as is claimed, so that a refutation is a false alarm.  At 95 % confidence at most
+5 % of the audits may end so; the sequential test stays far below, since most of what it could lose is never reached.
+"mu": audits in which `mu_lower` is above the truth; "epsilon": the same for `epsilon_lower`, the worst of three deltas;
+"band": audits in which the upper band lies below the true curve anywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from dpaudit import GaussianDP, Pair, PureDP, TabulatedTradeoff, audit, batched
+from dpaudit.claims import TradeoffFunction
+
+Draw = Callable[[int, int, np.random.Generator], Any]  # bit of the dataset, n, rng
+
+
+def gaussian(bit: int, n: int, rng: np.random.Generator) -> Any:
+    return rng.normal(bit, 1.0, n)
+
+
+def response(bit: int, n: int, rng: np.random.Generator) -> Any:
+    return (rng.random(n) < (math.e if bit else 1.0) / (1 + math.e)).astype(int)
+
+
+def geometric(bit: int, n: int, rng: np.random.Generator) -> Any:
+    p = -math.expm1(-1.0)
+    return bit + rng.geometric(p, n) - rng.geometric(p, n)
+
+
+def composed(bit: int, n: int, rng: np.random.Generator) -> Any:
+    """Three randomised responses of epsilon = 1/2."""
+    odds = math.exp(0.5)
+    return (rng.random((n, 3)) < (odds if bit else 1.0) / (1 + odds)).astype(int)
+
+
+def subsampled(bit: int, n: int, rng: np.random.Generator) -> Any:
+    """Gaussian noise, mu = 2, on a record that is in the sample with probability 1/2."""
+    return rng.normal(2.0 * bit * (rng.random(n) < 0.5), 1.0)
+
+
+_REACH = 6
+_MASS = np.exp(-np.square(np.arange(-_REACH, _REACH + 1)) / 2)
+_MASS /= _MASS.sum()
+
+
+def discrete_gaussian(bit: int, n: int, rng: np.random.Generator) -> Any:
+    """Sigma 1, cut off at 6."""
+    return bit + rng.choice(np.arange(-_REACH, _REACH + 1), n, p=_MASS)
+
+
+def discrete_gaussian_claim() -> TradeoffFunction:
+    """The curve of K against K + 1 by Neyman and Pearson: outputs of j and more are rejected, for j = 7, 6, ..., -6."""
+    below = np.concatenate([[0.0, 0.0], np.cumsum(_MASS)])  # P[K <= j - 2], for j = -6, ..., 8
+    alpha = np.concatenate([[0.0], np.cumsum(_MASS[::-1])])
+    alpha[-1] = 1.0
+    return TabulatedTradeoff(alpha=alpha, beta=below[: len(alpha)][::-1])
+
+
+CASES: list[tuple[str, Draw, TradeoffFunction]] = [
+    ("Gaussian, mu 1", gaussian, GaussianDP(1.0)),
+    ("randomised response, epsilon 1", response, PureDP(1.0)),
+    ("geometric, epsilon 1", geometric, PureDP(1.0)),
+    ("composed, 3 responses of epsilon 0.5", composed, PureDP(0.5).repeated(3)),
+    ("subsampled Gaussian, mu 2, rate 0.5", subsampled, GaussianDP(2.0).subsampled(0.5, relation="add_remove")),
+    ("discrete Gaussian, sigma 1", discrete_gaussian, discrete_gaussian_claim()),
+]
+DELTAS = (0.0, 1e-5, 1e-2)
+
+
+def one(draw: Draw, claim: TradeoffFunction, method: str, trials: int, seed: int) -> list[bool]:
+    """Refuted; mu_lower above the truth; epsilon_lower above it, for each delta; the band below the curve."""
+    mechanism = batched(lambda dataset, n, rng: draw(dataset[0], n, rng))
+    result = audit(mechanism, claim, Pair([0], [1]), method=method, trials=trials, seed=seed)
+    both = claim.symmetrized()
+    tolerance = 1e-6  # bounds are rounded down by more, and some true values are computed
+    above = [result.epsilon_lower(delta) > float(both.epsilon(delta)) * (1 + tolerance) for delta in DELTAS]
+    below = bool(np.any(result.curve.beta_upper < claim.beta(result.curve.alpha) - tolerance))
+    return [result.violated, result.mu_lower > both.mu() * (1 + tolerance), *above, below]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--audits", type=int, default=1000)
+    parser.add_argument("--trials", type=int, default=20_000)
+    parser.add_argument("--methods", nargs="+", default=["sequential", "fixed"])
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--markdown", action="store_true", help="print a table for the docs")
+    options = parser.parse_args()
+    limit = 0.05 + 3 * math.sqrt(0.05 * 0.95 / options.audits)
+    print(f"{options.audits} audits each, at most {options.trials} trials; allowed: {100 * limit:.1f} %")
+    if options.markdown:
+        print("\n| mechanism | method | refuted, % | mu, % | epsilon, % | band, % |\n|---|---|---|---|---|---|")
+    failed = False
+    for name, draw, claim in CASES:
+        for method in options.methods:
+            began = time.perf_counter()
+            outcomes = np.array(
+                Parallel(n_jobs=options.jobs)(
+                    delayed(one)(draw, claim, method, options.trials, seed) for seed in range(options.audits)
+                )
+            )
+            means = outcomes.mean(axis=0)
+            rates = [means[0], means[1], max(means[2:-1]), means[-1]]
+            failed |= max(rates) > limit
+            cells = [name, method, *(f"{100 * rate:.1f}" for rate in rates)]
+            line = (
+                f"| {' | '.join(cells)} |"
+                if options.markdown
+                else f"{cells[0]:<36s} {cells[1]:<12s}" + "".join(f"{cell:>7s}" for cell in cells[2:])
+            )
+            print(line if options.markdown else f"{line}  {time.perf_counter() - began:.0f} s", flush=True)
+    raise SystemExit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

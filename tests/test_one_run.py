@@ -1,0 +1,80 @@
+"""One run with many canaries, as users call it; the theorems are tested in tests/inference/test_one_run.py."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit import AuditResult, GaussianDP, PureDP, Verdict, audit_one_run
+from dpaudit.inference.one_run import epsilon_lower_exact, p_value
+
+
+def canaries(m: int, shift: float, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Scores of Gaussian noise that moves by `shift` if the canary is in."""
+    rng = np.random.default_rng(seed)
+    included = rng.random(m) < 0.5
+    return rng.normal(shift * included, 1.0), included
+
+
+def test_a_leak_is_found_and_the_result_is_kept(tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**9."""
+    scores, included = canaries(1000, 2.0, 0)
+    result = audit_one_run(scores, included, PureDP(1.0), guesses=300)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.method == "one_run"
+    assert result.trials_used == 1
+    right = result.evidence.right  # type: ignore[attr-defined]
+    assert result.p_value == p_value(PureDP(1.0), 1000, 300, right) < 1e-9
+    assert result.epsilon_lower(1e-5) == epsilon_lower_exact(1000, 300, right, delta=1e-5, significance=0.05) > 1.0
+    assert result.mu_lower <= 2.0
+    assert result.witness is not None
+    assert f"{right} of 300 guesses right" in result.witness.describe()
+    result.to_json(tmp_path / "r.json")
+    back = AuditResult.from_json(tmp_path / "r.json")
+    assert back.to_dict() == result.to_dict()
+    assert back.epsilon_lower(1e-5) == result.epsilon_lower(1e-5)
+    back.to_pdf(tmp_path / "r.pdf")
+    assert (tmp_path / "r.pdf").stat().st_size > 1000
+
+
+def test_true_claims_are_rarely_refuted() -> None:
+    """60 runs; fails by chance < 1 in 10**6 at the promised rate."""
+    refuted = [audit_one_run(*canaries(200, 1.0, seed), GaussianDP(1.0)).violated for seed in range(60)]
+    assert sum(refuted) <= binom.ppf(1 - 1e-6, 60, 0.05)
+
+
+def test_what_could_not_have_been_seen_is_said() -> None:
+    few = audit_one_run(*canaries(4, 9.0, 0), PureDP(3.0))
+    assert few.verdict is Verdict.INCONCLUSIVE
+    assert any("too few" in warning for warning in few.warnings)
+    many = audit_one_run(*canaries(1000, 0.0, 0), "pure(epsilon=1)")
+    assert many.verdict is Verdict.NO_VIOLATION
+    assert many.detectable.claim.startswith("pure(epsilon=1.")
+
+
+def test_infinite_scores_and_one_sided_coins_are_legal() -> None:
+    included = np.arange(50) < 25
+    scores = np.where(included, math.inf, -math.inf)
+    assert audit_one_run(scores, included, PureDP(1.0), guesses=50).violated
+    assert audit_one_run(np.zeros(50), np.ones(50, dtype=bool), PureDP(5.0)).witness is None
+
+
+@pytest.mark.parametrize(
+    ("scores", "included", "arguments", "message"),
+    [
+        ([0.0, math.nan], [True, False], {}, "scores must be numbers, got nan for canary 1"),
+        ([0.0, 1.0], [True], {}, "included must be a boolean for each of 2 canaries"),
+        ([0.0, 1.0], [0, 2], {}, "included must consist of booleans"),
+        ([0.0, 1.0], [True, False], {"guesses": 3}, "right <= guesses <= canaries"),
+        ([0.0, 1.0], [True, False], {"confidence": 1.0}, "confidence must lie strictly between 0 and 1, got 1"),
+        ([], [], {}, "one canary at least"),
+    ],
+)
+def test_impossible_input_is_refused(scores: Any, included: Any, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        audit_one_run(scores, included, PureDP(1.0), **arguments)

@@ -1,0 +1,79 @@
+"""How many trials it takes, against published numbers and against audits."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpaudit import GaussianDP, plan
+from dpaudit.planning import LEARNING, Plan
+
+
+@pytest.mark.parametrize(
+    ("claim", "truth", "power", "of_any", "of_one"),
+    [  # trials of any test and of the best single threshold, computed with other software
+        ("gaussian(mu=1)", "gaussian(mu=1.05)", 0.9, 7911, 11879),
+        ("gaussian(mu=1)", "gaussian(mu=1.1)", 0.8, 1438, 2161),
+        ("gaussian(mu=1)", "gaussian(mu=1.2)", 0.95, 643, 961),
+        ("pure(epsilon=1)", "laplace(epsilon=1.1)", 0.9, 3320, 4996),
+        ("pure(epsilon=1)", "pure(epsilon=1.1)", 0.8, 1623, 1623),
+    ],
+)
+def test_limits_are_those_of_an_independent_computation(
+    claim: str, truth: str, power: float, of_any: float, of_one: float
+) -> None:
+    """Within 2 %, and 6 % for thresholds, of which there is one in each bin; the reference rounds up."""
+    found = plan(claim, truth, power=power)
+    assert found.limit_trials == pytest.approx(of_any, rel=0.02)
+    assert found.threshold_trials == pytest.approx(of_one, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("claim", "truth", "least"),
+    [
+        ("gaussian(mu=0.5)", "gaussian(mu=1)", 54),
+        ("gaussian(mu=0.8)", "gaussian(mu=1)", 339),
+        ("gaussian(mu=1)", "gaussian(mu=1.2)", 356),
+        ("pure(epsilon=1)", "laplace(epsilon=1.2)", 605),
+        ("pure(epsilon=1)", "pure(epsilon=1.1)", 1573),
+    ],
+)
+def test_no_sequential_test_stops_earlier(claim: str, truth: str, least: float) -> None:
+    found = plan(claim, truth)
+    assert found.limit_mean == pytest.approx(least, rel=0.02)
+    assert found.limit_mean < found.mean_trials < found.trials
+    assert 1.2 < found.ratio < 3
+
+
+def test_a_truth_that_keeps_the_claim_is_never_refuted() -> None:
+    for truth in ("gaussian(mu=1)", "gaussian(mu=0.9)", "pure(epsilon=0.5)"):
+        found = plan("gaussian(mu=1)", truth)
+        assert math.isinf(found.mean_trials)
+        assert math.isinf(found.limit_trials)
+        assert "nothing to find" in str(found)
+
+
+def test_rare_events_are_planned_for() -> None:
+    """The textbook mistake: sigma of the analytic Gaussian mechanism at (1, 1e-5), 20 % too small.  The violation is in
+    events of probability 0.002, where one threshold needs 1.2 million trials."""
+    found = plan("approximate(epsilon=1, delta=1e-5)", "gaussian(mu=0.335)")
+    assert 300_000 < found.limit_mean < 400_000
+    assert found.mean_trials < found.threshold_trials < 1.5e6
+
+
+def test_a_plan_can_be_read_and_is_repeated_exactly() -> None:
+    found = plan(GaussianDP(1.0), "gaussian(mu=1.2)")
+    assert isinstance(found, Plan)
+    assert found == plan(GaussianDP(1.0), GaussianDP(1.2))
+    assert "any test that stops by itself, mean" in str(found)
+    assert LEARNING >= 1
+
+
+def test_impossible_plans_are_refused() -> None:
+    with pytest.raises(ValueError, match="power must lie between"):
+        plan("gaussian(mu=1)", "gaussian(mu=2)", power=0.01)
+    with pytest.raises(ValueError, match="confidence must lie strictly between 0 and 1, got 1"):
+        plan("gaussian(mu=1)", "gaussian(mu=2)", confidence=1)
+    with pytest.raises(ValueError, match="mu must be"):
+        plan("gaussian(mu=-1)", "gaussian(mu=2)")
