@@ -77,7 +77,7 @@ def test_a_false_gaussian_claim_is_always_refuted_and_soon() -> None:
 )
 def test_true_claims_are_rarely_refuted(mechanism: Any, claim: TradeoffFunction, method: str) -> None:
     """Fails by chance < 1 in 10**6.  Many more audits of the same kind: benchmarks/calibration.py."""
-    runs = 16
+    runs = 10
     results = [audit(mechanism, claim, PAIR, trials=400, method=method, seed=seed) for seed in range(runs)]
     most = binom.ppf(1 - 1e-7, runs, 0.05)
     assert sum(result.violated for result in results) <= most
@@ -229,24 +229,15 @@ def test_a_mechanism_that_raises_at_once_is_an_error() -> None:
         audit(raising_at(1), GaussianDP(1.0), PAIR)
 
 
-@pytest.mark.parametrize(
-    ("output", "message"),
-    [
-        (None, r"nothing \(None\)"),
-        ("text", "str 'text'"),
-        ({"a": 1}, "dict"),
-        ([1, [2, 3]], "list"),
-    ],
-)
-def test_an_output_that_cannot_be_read_is_an_error(output: Any, message: str) -> None:
-    with pytest.raises(MechanismError, match=message):
-        audit(lambda dataset, rng: output, GaussianDP(1.0), PAIR)
+def test_an_output_that_cannot_be_read_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(MechanismError, match="register_encoder"):
+        audit(lambda dataset, rng: object(), GaussianDP(1.0), PAIR)
 
 
-def test_outputs_that_change_their_length_end_the_audit() -> None:
+def test_outputs_of_any_shape_are_compared() -> None:
+    """The length alone tells the datasets apart.  Fails by chance < 1 in 10**6."""
     lengths = {0: 2, 1: 3}
-    with pytest.raises(MechanismError, match="2 numbers on d0 and 3 on d1"):
-        audit(lambda dataset, rng: np.zeros(lengths[dataset[0]]), GaussianDP(1.0), PAIR)
+    assert audit(lambda dataset, rng: np.zeros(lengths[dataset[0]]), GaussianDP(1.0), PAIR, trials=500).violated
 
 
 def test_a_batch_of_the_wrong_size_is_named() -> None:
@@ -324,7 +315,7 @@ class Ranking:
     name: str = "ranking"
 
     def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
-        return lambda outputs: np.exp(3 * outputs[:, 0])
+        return lambda outputs: np.exp(3 * outputs)
 
 
 class Broken:
@@ -342,7 +333,7 @@ class Broken:
         if self.how == "nan":
             return lambda outputs: np.full(len(outputs), np.nan)
         if self.how == "company":
-            return lambda outputs: outputs[:, 0] - outputs[:, 0].mean()
+            return lambda outputs: outputs - outputs.mean()
         return lambda outputs: np.zeros((len(outputs), 2)) if self.how == "shape" else np.zeros(len(outputs))
 
 

@@ -25,6 +25,7 @@ class SequentialAudit:
     tested: TradeoffFunction  # the claim for both orders
     confidence: float
     history: list[tuple[int, float]] = field(default_factory=list, init=False)
+    most: float = field(default=0.0, init=False)  # largest log-wealth so far; none is won or lost at the start
     _bets: Strategy = field(init=False)
     _log_prices: Array = field(init=False)  # of the bets, under the claim
     _counts: Counts = field(init=False)  # (pairs, 2, BINS), scores of fresh outputs
@@ -52,11 +53,6 @@ class SequentialAudit:
     @property
     def refuted(self) -> bool:
         return self.most >= log_threshold(self.confidence)
-
-    @property
-    def most(self) -> float:
-        """Largest log-wealth so far; none has been won or lost at the start."""
-        return max((log_e for _, log_e in self.history), default=0.0)
 
     @property
     def log_e(self) -> float:
@@ -89,6 +85,7 @@ class SequentialAudit:
             self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
             self._gains[pair] = self._bets.gains(self._log_prices, self._counts[pair : pair + 1])[0]
         self.history.append((self.collector.trials, self._bets.log_wealth(self._gains)))
+        self.most = max(self.most, self.log_e)
 
     def _next_pair(self) -> int:
         """The pair on which evidence may grow fastest, by an upper confidence bound of its growth.
