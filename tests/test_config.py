@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpaudit.claims import GaussianDP, PureDP
-from dpaudit.config import ConfigError, read_configs, schema
-from dpaudit.mechanisms import MechanismError
+from dpaudit.config import ConfigError, read_configs, schema, with_requirements
+from dpaudit.mechanisms import CommandMechanism, MechanismError
 from dpaudit.mechanisms.builtin import Gaussian
 
 GOOD = """\
@@ -64,7 +65,36 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         (("sigma: 1.0", "scale: 1.0"), "c.yaml:3: mechanism: params do not fit builtin gaussian: "),
         (("builtin: gaussian", "builtin: gauss"), "c.yaml:3: mechanism: builtin must be one of gaussian, laplace"),
         (("builtin: gaussian", "python: 7"), "c.yaml:4: mechanism.python: input should be a valid string, got 7"),
-        (("  builtin: gaussian\n", ""), "c.yaml:3: mechanism: must have exactly one of the keys python, builtin"),
+        (
+            ("  builtin: gaussian\n", ""),
+            "c.yaml:3: mechanism: must have exactly one of the keys python, command, builtin",
+        ),
+        (("builtin: gaussian", "command: [./p]"), "c.yaml:3: mechanism: params and batched do not go with command"),
+        (
+            ("  params: {", "  requires: [numpy]\n  params: {"),
+            "c.yaml:3: mechanism: requires and python_version go with",
+        ),
+        (
+            ("  params: {", "  requires: [-r x]\n  params: {"),
+            "c.yaml:5: mechanism.requires: a requirement must read like",
+        ),
+        (
+            ("  params: {", "  requires: numpy\n  params: {"),
+            "c.yaml:5: mechanism.requires: input should be a valid list",
+        ),
+        (
+            ("  params: {", "  python_version: '3.7'\n  params: {"),
+            "c.yaml:5: mechanism.python_version: python_version must be 3.8",
+        ),
+        (
+            ("  params: {", "  python_version: 3.11\n  params: {"),
+            "c.yaml:5: mechanism.python_version: input should be a valid str",
+        ),
+        (
+            ("gaussian(mu=1)", "from mechanism"),
+            'c.yaml:1: the audit: claim: "from mechanism" goes with mechanism.python only',
+        ),
+        (("pairs:", "timeout: 0\npairs:"), "c.yaml:6: timeout: input should be greater than 0, got 0"),
         (("relation: replace_one", "relation: cousins"), "c.yaml:7: pairs[0].relation must be 'add_remove', "),
         (("d1: [1],", ""), "c.yaml:7: pairs[0].d1 is missing"),
         (("name: sum", "name: ../sum"), "c.yaml:1: name: must be a file name"),
@@ -163,6 +193,79 @@ def test_the_claim_may_come_from_the_mechanism(tmp_path: Path) -> None:
     (audit,) = read_configs([tmp_path / "d.yaml"])
     with pytest.raises(ValueError, match=r"attribute claim is 2\.0, not a claim"):
         audit.load()
+
+
+WITH_COMMAND = GOOD.replace("  builtin: gaussian\n  params: {sigma: 1.0}\n", "  command: [sh, noise.sh]\ntimeout: 5\n")
+
+
+def test_a_command_runs_in_the_folder_of_its_config(tmp_path: Path) -> None:
+    (tmp_path / "noise.sh").write_text('while read -r line; do echo "{\\"outputs\\": [1]}"; done\n')
+    (tmp_path / "c.yaml").write_text(WITH_COMMAND)
+    (audit,) = read_configs([tmp_path])
+    mechanism, _ = audit.load()
+    assert isinstance(mechanism, CommandMechanism)
+    assert mechanism.timeout == 5
+    assert list(mechanism.sample([0], 1, np.random.default_rng(0))) == [1]
+    mechanism.close()
+
+
+def test_a_command_that_is_not_there_is_named_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(WITH_COMMAND.replace("[sh, noise.sh]", "[./noise]"))
+    with pytest.raises(MechanismError, match=r"\./noise could not be started"):
+        read_configs([tmp_path])[0].load()
+
+
+ISOLATED = """\
+audits:
+  - name: one
+    claim: from mechanism
+    mechanism: &m {python: "mine.py:m", requires: [Some_Thing==1, numpy], python_version: "3.11"}
+    pairs: &p [{d0: 0, d1: 1}]
+  - name: two
+    claim: pure(epsilon=1)
+    mechanism: {<<: *m, requires: []}
+    pairs: *p
+"""
+
+
+def test_requires_makes_an_environment_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(ISOLATED)
+    one, two = (audit.config.mechanism.mechanism(tmp_path, 7.0) for audit in read_configs([tmp_path]))
+    assert (one.requires, one.python_version, one.folder, one.timeout) == (
+        ("Some_Thing==1", "numpy"),
+        "3.11",
+        tmp_path,
+        7,
+    )
+    assert (two.requires, two.python_version) == ((), "3.11")
+
+
+def test_the_claim_of_an_isolated_mechanism_is_text(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class M:\n    claim = 'pure(epsilon=2)'\n    def __call__(self, d, rng): return d\nm = M()"
+    )
+    (tmp_path / "c.yaml").write_text(
+        ISOLATED.replace("Some_Thing==1, numpy", "").replace(', python_version: "3.11"', "")
+    )
+    mechanism, claim = read_configs([tmp_path])[0].load()
+    assert claim == PureDP(2.0)
+    mechanism.close()
+
+
+def test_another_version_takes_the_place_of_the_one_required(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(ISOLATED)
+    audits = read_configs([tmp_path])
+    one, two = with_requirements(audits, ["some.thing==2"])
+    assert one.config.mechanism.requires == ["some.thing==2", "numpy"]
+    assert two is audits[1]
+    assert audits[0].config.mechanism.requires == ["Some_Thing==1", "numpy"]
+    for wrong, message in [
+        (["other==1"], "--with other==1: no audit has other under requires; they have numpy, some-thing"),
+        (["-r x"], "--with: a requirement must read like"),
+        (["numpy==1", "numpy==2"], "--with: numpy is given twice"),
+    ]:
+        with pytest.raises(ConfigError, match=message):
+            with_requirements(audits, wrong)
 
 
 def test_the_schema_knows_every_key() -> None:

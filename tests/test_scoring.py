@@ -8,6 +8,7 @@ import numpy as np
 
 from dpaudit.registry import resolve_attacks
 from dpaudit.scoring import FIRST_FIT, Learner
+from dpaudit.scoring.standing import Standing
 
 
 def trained(attacks: Any = "auto", seed: int = 0) -> Learner:
@@ -36,6 +37,7 @@ class Fragile:
     """Fails on negative outputs, each time in another way."""
 
     name = "fragile"
+    sees = "features"
     calibrated = True
 
     def __init__(self, how: str) -> None:
@@ -79,4 +81,25 @@ def test_attacks_are_weighted_by_how_well_they_predict() -> None:
 
 
 def test_the_last_outputs_are_kept_for_learning() -> None:
-    assert len(trained().outputs()) == 2 * 6 * FIRST_FIT
+    assert [len(side) for side in trained().outputs()] == [6 * FIRST_FIT] * 2
+
+
+def test_one_that_falls_behind_rests_and_comes_back_when_the_trials_have_doubled() -> None:
+    standing = Standing()
+    for attack in (0, 1):
+        standing.join(attack, 10)
+    standing.count({0: 10.0, 1: 30.0}, 12.0, 50)
+    assert standing.send_to_rest([0, 1], 60) == [1]
+    assert standing.resting(1, 119)
+    assert not standing.resting(1, 120)
+    standing.join(1, 120)
+    weights = standing.weights([0, 1])
+    assert 0.04 < weights[1] < 0.05  # three nats behind the best
+    assert standing.mean_loss(1) == 0.3
+    standing.join(2, 130)  # a newcomer starts a little behind the mixture
+    assert standing.weights([0, 1, 2])[2] < weights[0]
+
+
+def test_the_same_seed_gives_the_same_scores() -> None:
+    outputs = np.random.default_rng(3).normal(size=(30, 1))
+    assert np.array_equal(trained().score(outputs), trained().score(outputs))

@@ -1,8 +1,4 @@
-"""Outputs that take few values: how often each occurs.
-
-The score of a value is the logarithm of its shrunken frequencies' ratio; half an observation is added to each
-count (Krichevsky & Trofimov 1981), so that a value seen once proves nothing.
-"""
+"""Outputs that take few values: how often each occurs."""
 
 from __future__ import annotations
 
@@ -13,8 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.claims import Array
+from dpaudit_attacks.ratios import Labels, label_ratios
 
-_MOST_VALUES = 64
+_MOST_VALUES = 4096
+_OFTEN = 4  # times that a value must occur on average
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +20,35 @@ class Events:
     """Best possible for discrete outputs, once every value has been seen often."""
 
     name: ClassVar[str] = "events"
+    sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
         outputs = np.concatenate([outputs0, outputs1])
-        return len(np.unique(outputs, axis=0)) <= min(_MOST_VALUES, len(outputs) // 4)
+        if len(set(_rows(outputs[:: max(1, len(outputs) // 200)]))) > 150:
+            return False  # a look at a few saves sorting them all
+        return len(set(_rows(outputs))) <= min(_MOST_VALUES, len(outputs) // _OFTEN)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,); new values score 0."""
+        if outputs0.shape[1] == 1:
+            known = np.unique(np.concatenate([outputs0[:, 0], outputs1[:, 0]]))  # NaN comes last and once
+
+            def places(outputs: Array) -> Labels:
+                place = np.minimum(np.searchsorted(known, outputs[:, 0]), len(known) - 1)
+                same = (known[place] == outputs[:, 0]) | (np.isnan(known[place]) & np.isnan(outputs[:, 0]))
+                return np.where(same, place, -1)[:, None]
+
+            ratio = label_ratios(places(outputs0), places(outputs1), [len(known)])
+            return lambda outputs: ratio(places(outputs))
+
         values = {row: index for index, row in enumerate(dict.fromkeys(_rows(np.concatenate([outputs0, outputs1]))))}
 
-        def log_frequency(outputs: Array) -> Array:
-            counts = np.bincount([values[row] for row in _rows(outputs)], minlength=len(values))
-            frequencies: Array = np.log((counts + 0.5) / (len(outputs) + 0.5 * len(values)))
-            return frequencies
+        def labels(outputs: Array) -> Labels:
+            return np.array([values.get(row, -1) for row in _rows(outputs)], dtype=np.intp).reshape(-1, 1)
 
-        ratio = np.append(log_frequency(outputs1) - log_frequency(outputs0), 0.0)
-        return lambda outputs: ratio[[values.get(row, len(values)) for row in _rows(outputs)]]
+        ratios = label_ratios(labels(outputs0), labels(outputs1), [len(values)])
+        return lambda outputs: ratios(labels(outputs))
 
 
 def _rows(outputs: Array) -> list[bytes]:

@@ -21,6 +21,7 @@ class Quadratic:
     """Log-odds linear in every column and its square."""
 
     name: ClassVar[str] = "quadratic"
+    sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:

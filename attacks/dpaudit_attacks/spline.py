@@ -16,14 +16,17 @@ from dpaudit.outputs import Scale
 from dpaudit_attacks.logistic import log_odds
 
 _COLUMNS = 20  # more than this and the curve has too many pieces to be learned from early trials
+_TAILS = np.array([0.003, 0.02])  # bends in both tails, once there are outputs enough to learn them from: some leaks
+_TAILS_FROM = 10_000  # show in rare outputs alone
 
 
 @dataclass(frozen=True, slots=True)
 class Spline:
-    """Additive log-odds, bending at `knots` quantiles of each column."""
+    """Additive log-odds, bending at `knots` quantiles of each column, later also in the tails."""
 
     knots: int = 7
     name: ClassVar[str] = "spline"
+    sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
@@ -34,7 +37,10 @@ class Spline:
         outputs = np.concatenate([outputs0, outputs1])
         scale = Scale.of(outputs)
         seen = scale(outputs)
-        bends = [np.unique(column) for column in np.quantile(seen, np.linspace(0, 1, self.knots + 2)[1:-1], axis=0).T]
+        quantiles = np.linspace(0, 1, self.knots + 2)[1:-1]
+        if len(outputs) >= _TAILS_FROM:
+            quantiles = np.concatenate([_TAILS, quantiles, 1 - _TAILS])
+        bends = [np.unique(column) for column in np.quantile(seen, quantiles, axis=0).T]
         low, high = seen.min(axis=0), seen.max(axis=0)
 
         def design(outputs: Array) -> Array:

@@ -21,6 +21,7 @@ class Threshold:
     """Best possible for Laplace noise of any scale on one number (Neyman-Pearson)."""
 
     name: ClassVar[str] = "threshold"
+    sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
         parse_claim,
     )
     from dpaudit.engine import audit
-    from dpaudit.mechanisms import Mechanism, MechanismError, batched
+    from dpaudit.mechanisms import CommandMechanism, Mechanism, MechanismError, batched
     from dpaudit.neighbours import Pair
     from dpaudit.one_run import audit_one_run
+    from dpaudit.outputs import Raised, Timed, register_encoder
     from dpaudit.planning import Plan, plan
     from dpaudit.registry import Attack
     from dpaudit.result import AuditResult, Verdict
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ApproxDP": "claims",
     "Attack": "registry",
+    "CommandMechanism": "mechanisms",
     "AuditResult": "result",
     "GaussianDP": "claims",
     "LaplaceDP": "claims",
@@ -42,7 +44,9 @@ _HOMES = {
     "PrivacyLoss": "claims",
     "PureDP": "claims",
     "RenyiDP": "claims",
+    "Raised": "outputs",
     "TabulatedTradeoff": "claims",
+    "Timed": "outputs",
     "TradeoffFunction": "claims",
     "Verdict": "result",
     "ZeroConcentratedDP": "claims",
@@ -53,12 +57,14 @@ _HOMES = {
     "compose": "claims",
     "parse_claim": "claims",
     "plan": "planning",
+    "register_encoder": "outputs",
 }
 
 __all__ = [
     "ApproxDP",
     "Attack",
     "AuditResult",
+    "CommandMechanism",
     "GaussianDP",
     "LaplaceDP",
     "Mechanism",
@@ -67,8 +73,10 @@ __all__ = [
     "Plan",
     "PrivacyLoss",
     "PureDP",
+    "Raised",
     "RenyiDP",
     "TabulatedTradeoff",
+    "Timed",
     "TradeoffFunction",
     "Verdict",
     "ZeroConcentratedDP",
@@ -78,6 +86,7 @@ __all__ = [
     "compose",
     "parse_claim",
     "plan",
+    "register_encoder",
 ]
 
 

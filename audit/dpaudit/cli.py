@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -35,92 +36,163 @@ def main() -> None:
     app()
 
 
+Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Config files, or folders of them.")]
+Output = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where results go.")]
+Trials = Annotated[int | None, typer.Option(min=1, help="Most runs on each dataset, instead of the configs'.")]
+Confidence = Annotated[float | None, typer.Option(help="Between 0 and 1, instead of the configs'.")]
+Seed = Annotated[int | None, typer.Option(help="Instead of the configs'.")]
+Jobs = Annotated[int, typer.Option(help="Processes the mechanisms run in; -1 for all cores.")]
+NoPdf = Annotated[bool, typer.Option("--no-pdf", help="Write no PDF documents.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the table of results, no progress.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show Python tracebacks of errors.")]
+_RESULTS = Path("dpaudit-results")
+
+
 @app.command()
 def run(
-    configs: Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Config files, or folders of them.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where results go.")] = Path(
-        "dpaudit-results"
-    ),
-    trials: Annotated[
-        int | None, typer.Option(min=1, help="Most runs on each dataset, instead of the configs'.")
+    configs: Configs,
+    output: Output = _RESULTS,
+    trials: Trials = None,
+    confidence: Confidence = None,
+    seed: Seed = None,
+    jobs: Jobs = 1,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="PKG==VERSION", help="Instead of what the configs require of that package."),
     ] = None,
-    confidence: Annotated[float | None, typer.Option(help="Between 0 and 1, instead of the configs'.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Instead of the configs'.")] = None,
-    jobs: Annotated[int, typer.Option(help="Processes the mechanisms run in; -1 for all cores.")] = 1,
-    no_pdf: Annotated[bool, typer.Option("--no-pdf", help="Write no PDF documents.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only the table of results, no progress.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show Python tracebacks of errors.")] = False,
+    no_pdf: NoPdf = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Run the audits of config files; writes DIR/NAME.json and DIR/NAME.pdf for each.
 
-    A config's `python:` is code, and running the config runs it.  Exit code: 0 no violation found, 1 violation,
-    2 wrong usage or config, 3 inconclusive or could not be completed.
+    A config's `python:`, `command:` and `requires:` run code, and running the config runs it.  Exit code: 0 no
+    violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or could not be completed.
     """
-    from dpaudit.config import ConfigError, read_configs
-    from dpaudit.mechanisms import MechanismError
+    from dpaudit.config import ConfigError, read_configs, with_requirements
 
+    how = _how(trials=trials, confidence=confidence, seed=seed, jobs=jobs, quiet=quiet, debug=debug)
+    try:
+        planned = with_requirements(read_configs(configs), with_ or [])
+    except ConfigError as error:
+        _refuse(str(error))
+    raise typer.Exit(_run_all(planned, how, output, pdf=not no_pdf)[1])
+
+
+@app.command()
+def compare(
+    configs: Configs,
+    with_: Annotated[
+        list[str], typer.Option("--with", metavar="PKG==VERSION", help="A version; give the option for each of them.")
+    ],
+    output: Output = _RESULTS,
+    trials: Trials = None,
+    confidence: Confidence = None,
+    seed: Seed = None,
+    jobs: Jobs = 1,
+    no_pdf: NoPdf = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run the same audits on several versions of a package: one table, and one document DIR/comparison.pdf.
+
+    Each version is `name==number` and takes the place of what the configs require.  Exit codes as for `dpaudit run`.
+    """
+    from dpaudit.config import ConfigError, read_configs, with_requirements
+
+    how = _how(trials=trials, confidence=confidence, seed=seed, jobs=jobs, quiet=quiet, debug=debug)
+    try:
+        read = read_configs(configs)
+        planned = [
+            audit.named(f"{audit.config.name}-{version.replace('==', '-')}", expect=None)
+            for version in with_
+            for audit in with_requirements(read, [version])
+        ]
+    except ConfigError as error:
+        _refuse(str(error))
+    results, code = _run_all(planned, how, output, pdf=False)
+    if results and not no_pdf:
+        from dpaudit_reports import write_pdf
+
+        write_pdf(results, output / "comparison.pdf")
+    raise typer.Exit(code)
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """Options that all audits of one command share."""
+
+    settings: dict[str, Any]  # instead of the configs'
+    jobs: int
+    quiet: bool
+    debug: bool
+
+
+def _how(
+    *, trials: int | None, confidence: float | None, seed: int | None, jobs: int, quiet: bool, debug: bool
+) -> _How:
     if confidence is not None and not 0 < confidence < 1:
         _refuse(f"--confidence must lie strictly between 0 and 1, got {confidence}")
     if jobs == 0 or jobs < -1:
         _refuse(f"--jobs must be -1 or at least 1, got {jobs}")
-    try:
-        planned = read_configs(configs)
-    except ConfigError as error:
-        _refuse(str(error))
+    given = {"trials": trials, "confidence": confidence, "seed": seed}
+    settings = {name: value for name, value in given.items() if value is not None}
+    return _How(settings, jobs, quiet, debug)
+
+
+def _run_all(planned: list[PlannedAudit], how: _How, output: Path, *, pdf: bool) -> tuple[list[AuditResult], int]:
+    """Runs audits one after the other, writes and prints their results; these, and the exit code."""
+    from dpaudit.console import log_to_stderr, print_results
+    from dpaudit.mechanisms import MechanismError
+
+    if not how.quiet:
+        log_to_stderr("dpaudit.environments")
     ready: list[tuple[PlannedAudit, Any, TradeoffFunction]] = []
     for audit in planned:
         try:
             ready.append((audit, *audit.load()))
         except (MechanismError, ValueError) as error:
-            if debug:
+            if how.debug:
                 raise
             _refuse(f"{audit.file}:{audit.line}: audit {audit.config.name}: mechanism: {error}")
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         _refuse(f"--output {output}: {error.strerror}")
-    overrides = {"trials": trials, "confidence": confidence, "seed": seed}
     results: list[AuditResult] = []
     expected: list[str | None] = []
     failed = False
     for audit, mechanism, claim in ready:
-        settings = {name: value for name, value in overrides.items() if value is not None}
         try:
-            result = _run_one(audit, mechanism, claim, settings, jobs=jobs, quiet=quiet)
+            result = _run_one(audit, mechanism, claim, how)
         except MechanismError as error:
-            if debug:
+            if how.debug:
                 raise
             _say(f"{audit.file}:{audit.line}: audit {audit.config.name} could not be run: {error}")
             failed = True
             continue
         results.append(result)
         expected.append(audit.config.expect)
-        _write(result, output, pdf=not no_pdf)
-        if not quiet:
+        _write(result, output, pdf=pdf)
+        if not how.quiet:
             for warning in result.warnings:
                 _say(f"{audit.file}:{audit.line}: audit {audit.config.name}: {warning}")
         if result.stopped_by == "interruption":
             _say("interrupted; the audits after this one were not run")
             break
     if results:
-        from dpaudit.console import print_results
-
         print_results(results, expected)
-        if not quiet:
+        if not how.quiet:
             _say(f"results are in {output}")
-    raise typer.Exit(_exit_code(results, failed=failed))
+    return results, _exit_code(results, failed=failed)
 
 
-def _run_one(
-    planned: PlannedAudit, mechanism: Any, claim: TradeoffFunction, settings: dict[str, Any], *, jobs: int, quiet: bool
-) -> AuditResult:
-    from dataclasses import replace
-
+def _run_one(planned: PlannedAudit, mechanism: Any, claim: TradeoffFunction, how: _How) -> AuditResult:
     from dpaudit.console import progress_bar
     from dpaudit.engine import audit
 
     config = planned.config
-    with progress_bar(config.name, shown=not quiet) as progress:
+    with progress_bar(config.name, shown=not how.quiet) as progress:
         result = audit(
             mechanism,
             claim,
@@ -128,10 +200,11 @@ def _run_one(
             attacks=config.attacks,
             method=config.method,
             detect=config.detect,
-            jobs=jobs,
+            jobs=how.jobs,
+            observe_time=config.mechanism.observe_time,
             progress=progress,
             name=config.name,
-            **{"trials": config.trials, "confidence": config.confidence, "seed": config.seed} | settings,
+            **{"trials": config.trials, "confidence": config.confidence, "seed": config.seed} | how.settings,
         )
     about = {"config": planned.file.name, "source": config.source, "claim stated by": _stated_by(planned)}
     return replace(result, environment={**result.environment, **about, "command": _command()})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,12 @@ from pydantic_core import ErrorDetails
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.mechanisms.builtin import BUILTIN
+from dpaudit.mechanisms.command import CommandMechanism
+from dpaudit.mechanisms.environments import project_name
+from dpaudit.mechanisms.interpreters import check_version
+from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.registry import resolve_attacks
 
@@ -34,19 +39,43 @@ class _Strict(BaseModel):
 
 
 class MechanismConfig(_Strict):
-    """What is audited: exactly one of `python` and `builtin`."""
+    """What is audited: exactly one of `python`, `command` and `builtin`."""
 
     python: str | None = Field(
         None, description="package.module:object, or path/to/file.py:object relative to this file"
     )
+    command: list[str] | None = Field(
+        None, min_length=1, description="a program and its arguments, run in this file's folder"
+    )
     builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
     params: dict[str, Any] | None = Field(None, description="if given, the object is a factory, called once with these")
     batched: bool = Field(False, description="the mechanism takes (dataset, n, rng) and returns n outputs")
+    observe_time: bool = Field(False, description="the running time of a trial is part of what the attacker sees")
+    requires: list[str] | None = Field(
+        None, description="packages; `python` then runs in an environment that has just these"
+    )
+    python_version: str | None = Field(None, description='of that environment, e.g. "3.11"')
+
+    @field_validator("requires")
+    @classmethod
+    def _requirements(cls, requires: list[str] | None) -> list[str] | None:
+        for requirement in requires or []:
+            project_name(requirement)
+        return requires
+
+    @field_validator("python_version")
+    @classmethod
+    def _version(cls, version: str | None) -> str | None:
+        return None if version is None else check_version(version)
 
     @model_validator(mode="after")
     def _one_of(self) -> MechanismConfig:
-        if (self.python is None) == (self.builtin is None):
-            raise ValueError("must have exactly one of the keys python, builtin")
+        if [self.python, self.command, self.builtin].count(None) != 2:
+            raise ValueError("must have exactly one of the keys python, command, builtin")
+        if self.python is None and self.isolated:
+            raise ValueError("requires and python_version go with python only")
+        if self.command is not None and (self.params is not None or self.batched):
+            raise ValueError("params and batched do not go with command; give the program arguments")
         if self.builtin is not None:
             if self.builtin not in BUILTIN:
                 raise ValueError(f"builtin must be one of {', '.join(BUILTIN)}, got {self.builtin!r}")
@@ -56,11 +85,28 @@ class MechanismConfig(_Strict):
                 raise ValueError(f"params do not fit builtin {self.builtin}: {error}") from None
         return self
 
-    def mechanism(self, folder: Path) -> Any:
-        """The mechanism; a Python one is not loaded yet."""
+    @property
+    def isolated(self) -> bool:
+        """Whether it runs in an environment of its own."""
+        return self.requires is not None or self.python_version is not None
+
+    def mechanism(self, folder: Path, timeout: float | None = TIMEOUT) -> Any:
+        """The mechanism; nothing is loaded, installed or started yet."""
         if self.builtin is not None:
             return BUILTIN[self.builtin](**(self.params or {}))
+        if self.command is not None:
+            return CommandMechanism(self.command, timeout=timeout, cwd=folder)
         assert self.python is not None
+        if self.isolated:
+            return IsolatedMechanism(
+                address=self.python,
+                requires=tuple(self.requires or ()),
+                python_version=self.python_version,
+                params=self.params,
+                batched=self.batched,
+                folder=folder,
+                timeout=timeout,
+            )
         return PythonMechanism(self.python, self.params, self.batched, folder)
 
 
@@ -87,6 +133,9 @@ class AuditConfig(_Strict):
     method: Literal["sequential"] = "sequential"
     seed: int = 0
     detect: str | None = Field(None, description="a violation, as a claim, that the audit should be able to see")
+    timeout: float = Field(
+        TIMEOUT, gt=0, description="seconds without an answer after which a command or an environment is given up"
+    )
     expect: Literal["violation", "no violation"] | None = None
 
     @field_validator("name")
@@ -109,6 +158,12 @@ class AuditConfig(_Strict):
         resolve_attacks(attacks)
         return attacks
 
+    @model_validator(mode="after")
+    def _has_a_claim(self) -> AuditConfig:
+        if self.claim == FROM_MECHANISM and self.mechanism.python is None:
+            raise ValueError(f'claim: "{FROM_MECHANISM}" goes with mechanism.python only; state the claim here')
+        return self
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAudit:
@@ -123,13 +178,24 @@ class PlannedAudit:
         """Its pairs of datasets."""
         return [Pair(p.d0, p.d1, p.relation, p.label) for p in self.config.pairs]
 
+    def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
+        """The same audit under another name, with another expectation."""
+        return replace(self, config=self.config.model_copy(update={"name": name, "expect": expect}))
+
     def load(self) -> tuple[Any, TradeoffFunction]:
-        """The mechanism and the claim.  MechanismError or ValueError says what could not be had."""
-        mechanism = self.config.mechanism.mechanism(self.file.parent)
+        """The mechanism, loaded or started, and the claim.  MechanismError or ValueError says what could not be had.
+
+        Builds the mechanism's environment if it asks for one that is not there.
+        """
+        mechanism = self.config.mechanism.mechanism(self.file.parent, self.config.timeout)
+        if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
+            mechanism.start()
         found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
         if self.config.claim != FROM_MECHANISM:
             return mechanism, parse_claim(self.config.claim)
         claim = getattr(found, "claim", None)
+        if isinstance(claim, str):  # as a mechanism must write it that cannot import this package
+            claim = parse_claim(claim)
         if not isinstance(claim, TradeoffFunction):
             raise ValueError(
                 f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim'
@@ -157,6 +223,39 @@ def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
     if problems:
         raise ConfigError("\n".join(problems))
     return audits
+
+
+def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:
+    """The audits with other versions: each requirement takes the place of those of the same project.
+
+    ConfigError if a requirement is not one, or if no audit requires its project.
+    """
+    changed = list(audits)
+    seen: set[str] = set()
+    for requirement in requirements:
+        try:
+            project = project_name(requirement)
+        except ValueError as error:
+            raise ConfigError(f"--with: {error}") from None
+        if project in seen:
+            raise ConfigError(f"--with: {project} is given twice")
+        seen.add(project)
+        before, changed = changed, [_with_requirement(audit, project, requirement) for audit in changed]
+        if all(new is old for new, old in zip(changed, before, strict=True)):
+            known = sorted({project_name(r) for audit in before for r in audit.config.mechanism.requires or []})
+            raise ConfigError(
+                f"--with {requirement}: no audit has {project} under requires; they have {', '.join(known) or 'none'}"
+            )
+    return changed
+
+
+def _with_requirement(audit: PlannedAudit, project: str, requirement: str) -> PlannedAudit:
+    mechanism = audit.config.mechanism
+    if project not in map(project_name, mechanism.requires or ()):
+        return audit
+    requires = [requirement if project_name(r) == project else r for r in mechanism.requires or ()]
+    changed = mechanism.model_copy(update={"requires": requires})
+    return replace(audit, config=audit.config.model_copy(update={"mechanism": changed}))
 
 
 def _files(paths: Iterable[str | Path], problems: list[str]) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
+from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
@@ -21,6 +23,15 @@ from dpaudit.result import AuditResult, Verdict
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}
 _STYLES = {Verdict.VIOLATION: "bold red", Verdict.NO_VIOLATION: "", Verdict.INCONCLUSIVE: "yellow"}
 _WIDE = 125  # columns from which nothing needs to be left out
+
+
+def log_to_stderr(name: str) -> None:
+    """Show what the logger of that name says, such as that an environment is being built."""
+    handler = RichHandler(console=Console(stderr=True), show_time=False, show_level=False, show_path=False)
+    logger = logging.getLogger(name)
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
 
 
 @contextmanager

@@ -89,14 +89,16 @@ class SequentialEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FixedEvidence:
-    """Counts of one frozen score on fresh outputs, and the rejection region that was frozen with it.
+    """Counts of one frozen score on fresh outputs, and the rejection regions that were frozen with it.
 
-    Each answer holds with the confidence at the planned number of trials; see `inference.exact_binomial`.
+    Each answer holds with the confidence at the planned number of trials; see `inference.exact_binomial`.  The claim is
+    tested on one region, a bound of epsilon may use another one: the pilot alone decides which.
     """
 
     method: ClassVar[str] = "fixed"
     pair: int  # on which all trials were spent, chosen in the pilot
-    threshold: int  # the region is: bin > threshold
+    threshold: int  # the region of the claim is: bin > threshold
+    pilot: Counts  # (2, BINS), on which nothing rests but the choice of regions
     counts: Counts  # (2, BINS)
 
     @property
@@ -105,8 +107,11 @@ class FixedEvidence:
 
     @property
     def outcome(self) -> tuple[int, int, int, int]:
-        """(x, n0, y, n1): x of n0 outputs of d0 and y of n1 outputs of d1 were in the region."""
-        (x, y), (n0, n1) = self.counts[:, self.threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
+        """(x, n0, y, n1): x of n0 outputs of d0 and y of n1 outputs of d1 were in the region of the claim."""
+        return self._outcome(self.threshold)
+
+    def _outcome(self, threshold: int) -> tuple[int, int, int, int]:
+        (x, y), (n0, n1) = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
         return int(x), int(n0), int(y), int(n1)
 
     def p_value(self, claim: TradeoffFunction) -> float:
@@ -120,7 +125,10 @@ class FixedEvidence:
         return exact_binomial.mu_lower(*self.outcome, significance=1 - confidence)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        return exact_binomial.epsilon_lower(*self.outcome, delta=delta, significance=1 - confidence)
+        threshold = exact_binomial.threshold_for_epsilon(
+            *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence
+        )
+        return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)
 
     def fingerprint(self) -> str:
         return _sha256(self.counts)
@@ -173,7 +181,8 @@ def written(evidence: Evidence) -> dict[str, Any]:
             return {"method": evidence.method, "bins": BINS, "counts": [_sparse(sides) for sides in evidence.counts]}
         case FixedEvidence():
             chosen = {"pair": evidence.pair, "threshold": evidence.threshold}
-            return {"method": evidence.method, **chosen, "bins": BINS, "counts": _sparse(evidence.counts)}
+            counted = {"pilot": _sparse(evidence.pilot), "counts": _sparse(evidence.counts)}
+            return {"method": evidence.method, **chosen, "bins": BINS, **counted}
         case OneRunEvidence():
             return {"method": evidence.method, **dataclasses.asdict(evidence)}
     raise TypeError(f"no such evidence: {type(evidence).__name__}")
@@ -196,7 +205,8 @@ def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
         threshold = int(values["threshold"])
         if not 0 <= threshold < BINS:
             raise ValueError(f"evidence must have a threshold among {BINS} bins, got {threshold}")
-        return FixedEvidence(pair=int(values["pair"]), threshold=threshold, counts=_dense(values["counts"]))
+        pilot, counts_after = _dense(values["pilot"]), _dense(values["counts"])
+        return FixedEvidence(pair=int(values["pair"]), threshold=threshold, pilot=pilot, counts=counts_after)
     raise ValueError(f"evidence must be of method sequential, fixed or one_run, got {method!r}")
 
 

@@ -8,14 +8,14 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from dpaudit.claims import Array
 
-Scorer = Callable[[Array], Array]
-"""(n, d) outputs -> (n,) scores, higher = more like d1; +-inf is legal, NaN is not."""
+Scorer = Callable[[Any], Array]
+"""n outputs, as the attack sees them -> (n,) scores, higher = more like d1; +-inf is legal, NaN is not."""
 
 ENTRY_POINTS = "dpaudit.attacks"
 
@@ -24,20 +24,30 @@ ENTRY_POINTS = "dpaudit.attacks"
 class Attack(Protocol):
     """Learns to tell outputs of d0 from outputs of d1.
 
-    Optional: `calibrated = True` if scores are log-likelihood ratios already (otherwise the engine calibrates them);
-    `suits(outputs0, outputs1) -> bool`, which "auto" asks before it uses the attack.
+    What it sees: outputs as they came, an array (n,) if they are numbers, (n, d) if they are vectors of d numbers, and
+    otherwise a list of n outputs.  Or, as its class variable `sees` says, for outputs of any kind:
+    "features": numbers (n, d), NaN where one is missing;
+    "derived":  these, and what `dpaudit.outputs.derived` derives from them;
+    "bits":     exponents and last bits of the numbers, exactly (`dpaudit.outputs.bits`);
+    "timed":    running times in seconds, and the features.
+
+    Optional: `calibrated = True` if scores are log-likelihood ratios already (otherwise the engine calibrates them).
+    `automatic = False` if "auto" is to leave it out, "released" if it is only for finished programs.  Used beside
+    others: `suits(outputs0, outputs1) -> bool` is asked
+    first; with `from_trials = n`, for an expensive one, it is first fitted after n trials, and again when they have
+    doubled.  `most_rows = n`: the outputs of each dataset, the latest, that a fit looks at.
     """
 
     name: str
 
-    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Scorer:
-        """outputs0, outputs1: (n, d) features of outputs of d0 and of d1.  Changes nothing."""
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Scorer:
+        """Outputs of d0 and of d1.  Changes nothing."""
         ...
 
 
 @cache
 def attack_classes() -> dict[str, type[Attack]]:
-    """Every known attack by name."""
+    """Every attack that is known by name: those that can be made without arguments."""
     package = importlib.import_module("dpaudit_attacks")
     found: list[type[Attack]] = []
     for module_info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
@@ -48,20 +58,29 @@ def attack_classes() -> dict[str, type[Attack]]:
             if kind.__module__ == module.__name__ and hasattr(kind, "fit") and hasattr(kind, "name")
         ]
     found += [point.load() for point in entry_points(group=ENTRY_POINTS)]
-    return {kind.name: kind for kind in found}
+    return {kind.name: kind for kind in found if _needs_nothing(kind)}
 
 
-def resolve_attacks(wanted: str | Attack | Sequence[str | Attack]) -> list[Attack]:
+def _needs_nothing(kind: type[Attack]) -> bool:
+    return all(
+        parameter.default is not parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        for parameter in inspect.signature(kind).parameters.values()
+    )
+
+
+def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: bool = False) -> list[Attack]:
     """The attacks that "auto", a name, an Attack object or a sequence of those stand for.
 
-    ValueError names the known attacks for an unknown name.
+    `released`: whether the mechanism is someone's finished program, whose every bit its user relies on.  "auto" then
+    also holds attacks that say `automatic = "released"`.  ValueError names the known attacks for an unknown name.
     """
     if wanted == "auto":
-        return [kind() for kind in attack_classes().values()]
+        used = (True, "released") if released else (True,)
+        return [kind() for kind in attack_classes().values() if getattr(kind, "automatic", True) in used]
     if isinstance(wanted, Sequence) and not isinstance(wanted, str):
         if not wanted:
             raise ValueError("attacks must name at least one attack")
-        return [attack for one in wanted for attack in resolve_attacks(one)]
+        return [attack for one in wanted for attack in resolve_attacks(one, released=released)]
     if isinstance(wanted, str):
         known = attack_classes()
         if wanted not in known:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.inference.grid import EDGES
+from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
 from dpaudit.result import Counts, Witness
 from dpaudit.scoring import Learner
 
 _FEW = 12  # distinct outputs that are listed one by one
 _PROBES = 4000
+_SAME, _NEARLY = 0.99, 0.85  # how far a single feature's cut must agree with the region to be named
 _GAPS = 3  # intervals that are still easier to read than the score
 
 
@@ -26,7 +30,8 @@ def make_witness(
 ) -> Witness | None:
     """The threshold whose counts lie furthest below the claim's curve, or least far above it; None without counts.
 
-    Chosen on the counts it shows, so it explains the verdict and does not prove it; unless `threshold` was frozen before.
+    Chosen on the counts it shows, so it explains the verdict and does not prove it, unless `threshold` was frozen
+    before.
     """
     n0, n1 = int(counts0.sum()), int(counts1.sum())
     if n0 == 0 or n1 == 0:
@@ -75,30 +80,116 @@ def _kl(observed: Array, rate: Array) -> Array:
 
 
 def describe_region(learner: Learner, threshold: float) -> str:
-    """The region {score > threshold} in words: in terms of the output where it is one number."""
+    """The region {score > threshold} in words.
+
+    In terms of the output where it is one number or has few labels; otherwise the score's threshold, and the one
+    feature that draws nearly the same line, if there is one.
+    """
     in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
-    examples = learner.outputs()
-    if examples.shape[1] != 1 or not learner.ready:
+    if not learner.ready or learner.encoding is None or not learner.trials:
         return in_score
-    values = np.unique(examples[~np.isnan(examples)])
+    weights = learner.weights()
+    strongest = learner.attacks[max(weights, key=lambda i: weights[i])]
+    sees = getattr(strongest, "sees", "natural")
+    if sees == "bits":
+        in_score = f"low-order bits of the numbers: {in_score}"
+    elif sees == "timed":
+        in_score = f"running time: {in_score}"
+    examples = Outputs.join([side.latest(_PROBES) for side in learner.outputs()])
+    if isinstance(learner.encoding, PlainEncoding) and learner.encoding.single and sees != "timed":
+        return _numbers(learner, examples, threshold, in_score)
+    inside = learner.score(examples) > threshold
+    if not inside.any() or inside.all():
+        return in_score
+    if isinstance(learner.encoding, PartsEncoding):
+        named = _labels([parts.labels.get("output", "") for parts in examples.parts()], inside)
+        if named:
+            return named
+    return _one_feature(learner, examples, inside, in_score)
+
+
+def _numbers(learner: Learner, examples: Outputs, threshold: float, in_score: str) -> str:
+    """The region of outputs that are one number each."""
+    if examples.array is None:
+        return in_score
+    values = examples.array.reshape(-1)
+    values = np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values)
     if len(values) == 0:
         return in_score
     if len(values) > _PROBES:
         values = values[np.linspace(0, len(values) - 1, _PROBES).astype(int)]
-    inside = learner.score(values[:, None]) > threshold
-    if len(values) <= _FEW:
-        chosen = ", ".join(f"{value:.6g}" for value in values[inside])
+    inside = learner.score(Outputs.read(values)) > threshold
+    if len(values) <= _FEW and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
+        chosen = ", ".join(_written(value) for value in values[inside])
         return f"output in {{{chosen}}}" if chosen else in_score
     starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
     stops = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
-    if not 0 < len(starts) <= _GAPS:
-        return in_score
-    return "output " + " or ".join(_interval(values, int(a), int(b)) for a, b in zip(starts, stops, strict=True))
+    if len(starts) <= _GAPS:
+        words = [_interval(values, int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
+        if values.dtype.kind == "f" and np.isnan(examples.array).any():
+            words += ["nan"] * bool(learner.score(Outputs.read(np.array([np.nan], values.dtype)))[0] > threshold)
+        return f"output {' or '.join(words)}" if words else in_score
+    return _one_feature(learner, Outputs.read(values), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
 
 
-def _interval(values: Array, first: int, last: int) -> str:
-    low = (values[first - 1] + values[first]) / 2 if first > 0 else None
-    high = (values[last] + values[last + 1]) / 2 if last + 1 < len(values) else None
+def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
+    """The set of labels that make the region, "" if labels do not decide it or there are too many."""
+    groups = {label: [bool(x) for x, one in zip(inside, labels, strict=True) if one == label] for label in set(labels)}
+    if "" in groups or len(groups) > _FEW or any(len(set(group)) > 1 for group in groups.values()):
+        return ""
+    return f"output in {{{', '.join(sorted(label for label, group in groups.items() if group[0]))}}}"
+
+
+def _one_feature(learner: Learner, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
+    """The feature, or column derived from features, whose best cut is nearest to the region."""
+    assert learner.encoding is not None
+    columns = examples.view(learner.encoding, "derived")
+    names = learner.encoding.names
+    names = [*names, *derived_names(names[: learner.encoding.numeric])]
+    best, agreement, plain = "", 0.0, False
+    for name, column in zip(names, columns.T, strict=True):
+        words, share = _cut(name, column, inside)
+        binary = set(np.unique(column)) <= {0.0, 1.0}
+        if share > agreement + (0.01 if plain or not binary else -0.01):  # a yes or no is easier to read
+            best, agreement, plain = words, share, binary
+    if agreement >= _SAME:
+        return best
+    return f"{in_score}; nearly the same as: {best}" if agreement >= _NEARLY else in_score
+
+
+def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, float]:
+    """A condition on one column in words, and how well it agrees with the region: mean of the shares in and out."""
+    known = ~np.isnan(column)
+    values = np.unique(column[known])
+    if len(values) < 2:
+        above = known
+        words, opposite = f"{name} is there", f"{name} is missing"
+    else:
+        order = np.argsort(column[known], kind="stable")
+        ranked, inner = column[known][order], inside[known][order]
+        ends = np.append(np.flatnonzero(np.diff(ranked) > 0), len(ranked) - 1)[:-1]
+        gain = np.cumsum(inner)[ends] / max(1, inner.sum()) - np.cumsum(~inner)[ends] / max(1, (~inner).sum())
+        end = int(ends[np.argmax(np.abs(gain))])
+        low, high = float(ranked[end]), float(ranked[end + 1])
+        with np.errstate(invalid="ignore"):
+            above = column > low
+        if set(values) == {0.0, 1.0}:
+            words, opposite = name, f"not: {name}"
+        else:
+            words, opposite = (f"{name} {side} {(low + high) / 2:.4g}" for side in ("above", "below"))
+    hit, spared = float(above[inside].mean()), float((~above[~inside]).mean())
+    share = (hit + spared) / 2
+    return (words, share) if share >= 0.5 else (opposite, 1 - share)
+
+
+def _written(value: Any) -> str:
+    """A value of an output, integers in full."""
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _interval(values: np.ndarray[Any, Any], first: int, last: int) -> str:
+    low = values[first - 1] / 2 + values[first] / 2 if first > 0 else None
+    high = values[last] / 2 + values[last + 1] / 2 if last + 1 < len(values) else None
     if low is None and high is None:
         return "anywhere"
     if low is None:

@@ -11,6 +11,7 @@ from dpaudit.engine.collecting import Collector, Progress, Report
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.summary import fixed_result, sequential_result
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.neighbours import Pair
 from dpaudit.provenance import environment
 from dpaudit.registry import Attack, resolve_attacks
@@ -35,6 +36,7 @@ def audit(
     seed: int = 0,
     jobs: int = 1,
     detect: TradeoffFunction | str | None = None,
+    observe_time: bool = False,
     progress: Report | None = None,
     name: str = "",
 ) -> AuditResult:
@@ -52,6 +54,7 @@ def audit(
     `seed`: of all randomness but the mechanism's own; a mechanism that draws only from its rng is repeated exactly.
     `jobs`: processes the mechanism runs in (-1: all cores); changes no result.
     `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends INCONCLUSIVE.
+    `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once for each run.
     `progress`: called after each block of trials.  `name`: for the report.
 
     Raises ValueError for impossible arguments, MechanismError if the mechanism fails before anything was measured;
@@ -67,9 +70,9 @@ def audit(
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     if method not in METHODS:
         raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
-    chosen = resolve_attacks(attacks)
+    chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
     collector = Collector(
-        sampler=Sampler(mechanism, pair_list, seed, jobs),
+        sampler=Sampler(mechanism, pair_list, seed, jobs, observe_time),
         learners=[Learner(chosen, seed, index) for index in range(len(pair_list))],
         allowed=trials,
     )
@@ -79,7 +82,11 @@ def audit(
         "claim": claim,
         "detect": detect,
         "name": name or _name(mechanism),
-        "environment": environment(seed=seed, mechanism=_name(mechanism)),
+        "environment": environment(
+            seed=seed,
+            mechanism=_name(mechanism),
+            installed=mechanism.packages if isinstance(mechanism, IsolatedMechanism) else None,
+        ),
     }
     if method == "sequential":
         sequential.go(progress)

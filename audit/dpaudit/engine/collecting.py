@@ -95,6 +95,8 @@ class Collector:
         try:
             if complete:
                 outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
+                if self.trials == 0 and all(output is None for side in (outputs0, outputs1) for output in side):
+                    raise OutputError("nothing (None) in all of its first runs; return what the analyst would see")
                 block = [self.learners[pair].read(outputs0, outputs1)]
                 for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
                     memory.add(outputs)

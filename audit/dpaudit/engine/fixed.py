@@ -66,4 +66,5 @@ class FixedAudit:
 
     @property
     def evidence(self) -> FixedEvidence:
-        return FixedEvidence(pair=self.pair, threshold=self._threshold, counts=self._counts)
+        pilot = self.pilot.evidence.counts[self.pair]
+        return FixedEvidence(pair=self.pair, threshold=self._threshold, pilot=pilot, counts=self._counts)

@@ -59,10 +59,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincc, betaincinv, gammaln, ndtr, ndtri, xlog1py, xlogy
+from scipy.special import betaincc, betaincinv, expit, gammaln, ndtr, ndtri, xlog1py, xlogy
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, TradeoffFunction
 from dpaudit.inference.alternatives import alternatives
+from dpaudit.inference.grid import EDGES
 
 Counts = npt.NDArray[np.int64]
 
@@ -235,6 +236,36 @@ def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) ->
     happens, fails = np.cumsum(counts1[::-1])[::-1][1:] > 0, np.cumsum(counts0)[:-1] > 0
     worth = np.where(happens & fails, _TYPICAL * _worth(claim), 0.0)
     return int(np.argmax(worth + deviations(claim, counts0.astype(np.float64), n0, counts1.astype(np.float64), n1)))
+
+
+def threshold_for_epsilon(counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float) -> int:
+    """The k for which {bin > k} is likely to give the largest `epsilon_lower` at `delta` from so many trials.
+
+    From the bin counts of a pilot, (BINS,) each.  Whatever it returns, the bound is valid on outputs that are not in
+    the pilot.  Large losses are in the tails, where a pilot has few outputs; but if the score is the log-likelihood
+    ratio l, then all outputs together tell how frequent an event is on each side: under d1 each counts 2/(1 + e^-l)
+    times, under d0 2/(1 + e^l) times.
+    """
+    both = (counts0 + counts1).astype(np.float64)
+    if both.sum() == 0 or trials == 0:
+        return len(both) // 2
+    ratio = np.concatenate([[EDGES[0]], (EDGES[:-1] + EDGES[1:]) / 2, [EDGES[-1]]])
+    p, q = 2 * both * expit(-ratio) / both.sum(), 2 * both * expit(ratio) / both.sum()
+    alpha, beta = np.cumsum(p[::-1])[::-1][1:], np.cumsum(q)[:-1]
+    z = -ndtri(significance / 2)
+
+    def upper(rate: Array) -> Array:
+        """Roughly what the upper bound of a rate will be: Wilson 1927."""
+        rate = np.clip(rate, 0.0, 1.0)
+        spread = z * np.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2)
+        return np.minimum((rate + z**2 / (2 * trials) + spread) / (1 + z**2 / trials), 1.0)
+
+    alpha_upper, beta_upper = upper(alpha), upper(beta)
+    bounds = [
+        np.log(np.maximum(1 - b - delta, _LEAST)) - np.log(np.maximum(a, _LEAST))
+        for a, b in ((alpha_upper, beta_upper), (beta_upper, alpha_upper))
+    ]
+    return int(np.argmax(np.maximum(*bounds)))
 
 
 @lru_cache(maxsize=64)

@@ -46,6 +46,7 @@ _ROUNDING = 1e-12  # relative; more than the error of one term of the budget, so
 _RUINED = -60.0  # log payoff below which an outcome has ended a bet anyway
 _LADDER_SHARE = 0.04  # of the initial wealth; costs the verdict one trial in seventy
 _LADDER_STEP = 1.5
+_TAILS = (1.5, 2.0, 2.7, 3.6)  # epsilon as multiples of mu: what rare outputs of Gaussian noise can certify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,6 +150,8 @@ def _ladder(claim: TradeoffFunction) -> Iterator[tuple[Alternative, TradeoffFunc
     for _ in range(8):
         yield gaussian_noise(1.1 * rung), GaussianDP(rung)
         yield laplace_noise(1.15 * rung), PureDP(rung)
+        for multiple in _TAILS:
+            yield gaussian_noise(rung), PureDP(multiple * rung)
         rung /= _LADDER_STEP
 
 

@@ -1,6 +1,26 @@
-"""Outputs of any mechanism as feature matrices."""
+"""Outputs of any mechanism, and what attacks see of them.
 
-from dpaudit.outputs.features import OutputError, features
+`Outputs` holds a block of outputs as they came; an encoding, learned from the past, turns them into a feature matrix.
+"""
+
+from dpaudit.outputs.block import VIEWS, Outputs
+from dpaudit.outputs.derived import derived, derived_names
+from dpaudit.outputs.encoders import register_encoder
+from dpaudit.outputs.encoding import Encoding, PartsEncoding, PlainEncoding
+from dpaudit.outputs.outcomes import OutputError, Raised, Timed
 from dpaudit.outputs.scaling import Scale
 
-__all__ = ["OutputError", "Scale", "features"]
+__all__ = [
+    "VIEWS",
+    "Encoding",
+    "OutputError",
+    "Outputs",
+    "PartsEncoding",
+    "PlainEncoding",
+    "Raised",
+    "Scale",
+    "Timed",
+    "derived",
+    "derived_names",
+    "register_encoder",
+]

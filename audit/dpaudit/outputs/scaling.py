@@ -37,6 +37,10 @@ class Scale:
     def __call__(self, outputs: Array) -> Array:
         """(n, d) -> (n, d + len(missing)), all finite."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scaled = np.clip((outputs - self.centre) / self.spread, -_REACH, _REACH)
-        absent = np.isnan(outputs[:, self.missing]).astype(np.float64)
-        return np.hstack([np.nan_to_num(scaled, nan=0.0), absent])
+            scaled = (outputs - self.centre) / self.spread
+        np.maximum(scaled, -_REACH, out=scaled)
+        np.minimum(scaled, _REACH, out=scaled)
+        scaled[np.isnan(scaled)] = 0.0
+        if not len(self.missing):
+            return scaled
+        return np.hstack([scaled, np.isnan(outputs[:, self.missing]).astype(np.float64)])

@@ -12,6 +12,7 @@ import numpy as np
 from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.neighbours import Pair
+from dpaudit.outputs import Timed
 from dpaudit.trials.streams import stream, trial_streams
 
 CHUNK = 16_384  # runs in one call of a batched mechanism; part of the address of its randomness
@@ -38,6 +39,7 @@ class Sampler:
     pairs: Sequence[Pair]
     seed: int
     jobs: int = 1
+    observe_time: bool = False  # outputs are `Timed`
     _seconds_per_run: float = field(default=0.0, init=False)
 
     def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
@@ -45,7 +47,7 @@ class Sampler:
         began = time.perf_counter()
         cuts = self._cuts(start, stop)
         tasks = [
-            (self.mechanism, dataset, self.seed, pair, side, a, b)
+            (self.mechanism, dataset, self.seed, pair, side, a, b, self.observe_time)
             for side, dataset in enumerate((self.pairs[pair].d0, self.pairs[pair].d1))
             for a, b in cuts
         ]
@@ -63,15 +65,21 @@ class Sampler:
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 
 
-def run(mechanism: Any, dataset: Any, seed: int, pair: int, side: int, start: int, stop: int) -> Outcome:
+def run(
+    mechanism: Any, dataset: Any, seed: int, pair: int, side: int, start: int, stop: int, observe_time: bool = False
+) -> Outcome:
     """Runs [start, stop) of one side.  Never raises for what the mechanism does."""
     found = _resolved(mechanism)
     if hasattr(found, "sample"):
+        if observe_time:
+            return Outcome([], "makes many runs in one call, so that the time of a run cannot be observed")
         return _batch(found.sample, dataset, stop - start, stream(seed, "batch", pair, side, start), start)
     outputs: list[Any] = []
     for rng in trial_streams(seed, "trial", pair, side, start=start, stop=stop):
         try:
-            outputs.append(found(dataset, rng))
+            began = time.perf_counter()
+            output = found(dataset, rng)
+            outputs.append(Timed(output, time.perf_counter() - began) if observe_time else output)
         except Exception as error:
             return Outcome(outputs, f"{_said(error)} on run {start + len(outputs)} of d{side}")
     return Outcome(outputs)
@@ -84,6 +92,8 @@ def _batch(
     try:
         outputs = sample(dataset, n, rng)
         count = len(outputs)
+    except MechanismError as error:  # of a program: it may end in many lines of stderr
+        return Outcome([], f"failed {where}: {error}")
     except Exception as error:
         return Outcome([], f"{_said(error)} {where}")
     if count != n:

@@ -43,12 +43,16 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
             tuple(rows),
         ),
         Paragraph(
-            f"All bounds and the verdict hold together with {percent(result.confidence)} confidence. They "
+            f"{_together(result)} with {percent(result.confidence)} confidence. They "
             "are lower bounds on the privacy loss: 0 means that nothing could be certified, not that "
             "nothing is lost. ▲ marks a bound above what the claim allows.",
             quiet=True,
         ),
     )
+
+
+def _together(result: AuditResult) -> str:
+    return "All bounds and the verdict hold together" if result.method == "sequential" else "Each bound holds"
 
 
 def _row(name: Text, certified: float | None, claimed: float, assumption: Text) -> tuple[Text, ...]:

@@ -34,7 +34,48 @@ _SEQUENTIAL: Text = (
 )
 
 
+_FIXED: Text = (
+    "A claim is a trade-off function ",
+    Math("f"),
+    ": no attack with type I error ",
+    Math("α"),
+    " has a type II error below ",
+    Math("f(α)"),
+    " (Dong, Roth & Su 2022). A tenth of the runs chose a pair of datasets, a score and a rejection region, which "
+    "were then frozen. On the other runs the two kinds of mistakes are independent binomial counts. The p-value is the "
+    "largest probability, over a confidence interval of the type I error, of counts that speak at least as much "
+    "against the claim as those observed, computed exactly (Berger & Boos 1994). Nothing is assumed about the noise; "
+    "runs must be independent of each other, and their number was fixed beforehand.",
+)
+
+_ONE_RUN: Text = (
+    "Each canary was included in the data by a fair coin of its own. From the one output it was guessed for some "
+    "canaries, their number fixed beforehand, whether they were included. The p-value bounds the chance of so many "
+    "right guesses under the claim (Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024).",
+)
+
+_BY_METHOD: dict[str, tuple[Text, tuple[str, ...]]] = {
+    "sequential": (_SEQUENTIAL, _REFERENCES),
+    "fixed": (
+        _FIXED,
+        (
+            _REFERENCES[0],
+            "Berger, R. & Boos, D. (1994). P values maximized over a confidence set for the nuisance parameter. "
+            "J. Am. Stat. Assoc. 89, 1012–1016.",
+        ),
+    ),
+    "one_run": (
+        _ONE_RUN,
+        (
+            "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36.",
+            "Mahloujifar, S., Melis, L. & Chaudhuri, K. (2024). Auditing f-differential privacy in one run. "
+            "arXiv:2410.22235.",
+        ),
+    ),
+}
+
+
 def method(result: AuditResult) -> tuple[Block, ...]:
     """The method in a paragraph, with references."""
-    text: Text = _SEQUENTIAL if result.method == "sequential" else f"Method of the test: {result.method}."
-    return Heading("Method"), Paragraph(text), Items(_REFERENCES, quiet=True)
+    text, references = _BY_METHOD.get(result.method, (f"Method of the test: {result.method}.", ()))
+    return Heading("Method"), Paragraph(text), Items(references, quiet=True)

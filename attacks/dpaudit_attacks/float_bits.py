@@ -1,0 +1,56 @@
+"""Which floats can be reached: the exponent of the last bit of each number, and the last bits themselves.
+
+fl(query + noise) is a multiple of the last bit of the query, of the noise or of the sum, whichever is coarsest; so
+near zero, and near powers of two, the datasets reach different floats (Mironov 2012; Haney, Desfontaines, Hartman,
+Shrestha & Hay 2022, arXiv 2207.13793).
+
+It refutes every mechanism that adds floating-point noise to a float, numpy's included, within some thousand trials:
+rightly, but while a mechanism is being developed a claim is often meant in real arithmetic.  So "auto" uses it for
+finished programs only (in an environment of their own, or behind a command), and otherwise it is asked for by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit_attacks.ratios import Labels, ratios_of_labels
+
+_NUMBERS = 4  # numbers of an output that are looked at
+_ODD = 3999  # exponents from here on are signs for zero, NaN and the like
+
+
+@dataclass(frozen=True, slots=True)
+class FloatBits:
+    """Ratios of where the last bit stands, in itself and beside the first bit, and of the last eight bits."""
+
+    name: ClassVar[str] = "float_bits"
+    automatic: ClassVar[str] = "released"
+    sees: ClassVar[str] = "bits"
+    calibrated: ClassVar[bool] = True
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        rows = np.concatenate([outputs0, outputs1])
+        return bool(np.any(rows[:, 1:] != rows[0, 1:]))
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, 3 d) exponents of the first and the last bit, and the last eight bits.
+
+        The scorer maps such rows to log-likelihood ratios (n,).
+        """
+        return ratios_of_labels(_labels, outputs0, outputs1)
+
+
+def _labels(outputs: Array) -> list[Labels]:
+    """(n, 3 d) -> labels (n,), six for each number."""
+    found: list[Labels] = []
+    for j in range(min(_NUMBERS, outputs.shape[1] // 3)):
+        first, last, low = (outputs[:, 3 * j + k].astype(np.intp) for k in range(3))
+        zeros = np.where(last < _ODD, last - first, last)
+        at = np.where(last < _ODD, np.clip(first, -8, 8) * 100 + np.clip(last - first, -60, 0), last)
+        found += [last, zeros, at, low & 1, low & 7, low]
+    return found

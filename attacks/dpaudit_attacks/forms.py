@@ -1,0 +1,47 @@
+"""Logistic regression on the few derived columns that differ most: rounding, equality, order, norms, products.
+
+See `dpaudit.outputs.derived` for the columns.  The choice among many flatters itself, so scores are calibrated on
+outputs that were left out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit.outputs import Scale
+from dpaudit_attacks.logistic import log_odds
+
+_CHOSEN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """Linear log-odds in the strongest columns, the outputs' own and those derived from them."""
+
+    name: ClassVar[str] = "forms"
+    sees: ClassVar[str] = "derived"
+    from_trials: ClassVar[int] = 100
+    most_rows: ClassVar[int] = 20_000
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return varied_forms(outputs0, outputs1)
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-odds (n,)."""
+        scale = Scale.of(np.concatenate([outputs0, outputs1]))
+        rows0, rows1 = scale(outputs0), scale(outputs1)
+        error = np.sqrt(rows0.var(axis=0) / len(rows0) + rows1.var(axis=0) / len(rows1)) + 1e-3
+        strength = np.abs(rows1.mean(axis=0) - rows0.mean(axis=0)) / error
+        chosen = np.sort(np.argsort(-strength, kind="stable")[:_CHOSEN])
+        return log_odds(lambda outputs: scale(outputs)[:, chosen], outputs0, outputs1)
+
+
+def varied_forms(outputs0: Array, outputs1: Array) -> bool:
+    """Whether more than one column varies at all: one number whose forms are always the same has nothing to add."""
+    rows = np.concatenate([outputs0[-500:], outputs1[-500:]])
+    return int(np.any(rows != rows[0], axis=0).sum()) > 1

@@ -1,0 +1,62 @@
+"""How often outputs fall between quantiles of each number, and on single values that recur.
+
+A histogram of equally full bins, with bins of their own for values that occur often: for noise with steps, gaps and
+atoms, such as clamped or truncated outputs.  The number of bins grows like the cube root of the outputs (Freedman &
+Diaconis 1981).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit_attacks.ratios import Labels, label_ratios
+
+_COLUMNS = 16
+_ATOM = 0.02  # share of the outputs that makes a value an atom
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Likelihood ratio of bins; of several numbers, the weighted sum of their logarithms."""
+
+    name: ClassVar[str] = "histogram"
+    sees: ClassVar[str] = "features"
+    calibrated: ClassVar[bool] = True
+    from_trials: ClassVar[int] = 100
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return bool(outputs0.shape[1] <= _COLUMNS)
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        binnings = [_binning(column) for column in np.concatenate([outputs0, outputs1]).T]
+
+        def labels(outputs: Array) -> Labels:
+            return np.column_stack([place(column) for (place, _), column in zip(binnings, outputs.T, strict=True)])
+
+        ratios = label_ratios(labels(outputs0), labels(outputs1), [size for _, size in binnings])
+        return lambda outputs: ratios(labels(outputs))
+
+
+def _binning(column: Array) -> tuple[Callable[[Array], Labels], int]:
+    """Which bin a number is in, and how many bins there are; `column`: (n,)."""
+    values = np.sort(column[~np.isnan(column)])
+    bins = max(4, round(1.5 * len(column) ** (1 / 3)))
+    edges = np.unique(values[np.linspace(0, len(values) - 1, bins + 1).astype(int)[1:-1]]) if len(values) else values
+    distinct, times = np.unique(values, return_counts=True)
+    atoms = distinct[times > max(3, _ATOM * len(column))][: 4 * bins]
+
+    def place(numbers: Array) -> Labels:
+        found = np.searchsorted(edges, numbers, side="left")  # NaN falls into the last bin
+        found = np.where(np.isnan(numbers), len(edges) + 1, found)
+        if len(atoms):
+            at = np.minimum(np.searchsorted(atoms, numbers), len(atoms) - 1)
+            found = np.where(atoms[at] == numbers, len(edges) + 2 + at, found)
+        return found.astype(np.intp)
+
+    return place, len(edges) + 2 + len(atoms)

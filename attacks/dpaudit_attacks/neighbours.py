@@ -1,0 +1,47 @@
+"""The nearest earlier outputs: whose are they?
+
+Cover & Hart 1967.  Sees any shape in a few dimensions, such as rings and clusters, that no column shows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit.outputs import Scale
+
+_COLUMNS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Share of d1 among the k nearest outputs; k is the square root of their number."""
+
+    name: ClassVar[str] = "neighbours"
+    sees: ClassVar[str] = "features"
+    from_trials: ClassVar[int] = 400
+    most_rows: ClassVar[int] = 3000
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return bool(2 <= outputs0.shape[1] <= _COLUMNS)
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-odds (n,)."""
+        from scipy.spatial import cKDTree
+
+        scale = Scale.of(np.concatenate([outputs0, outputs1]))
+        tree = cKDTree(scale(np.concatenate([outputs0, outputs1])))
+        of_d1 = np.arange(tree.n) >= len(outputs0)
+        k = min(tree.n, max(3, round(2 * tree.n**0.5)))
+
+        def score(outputs: Array) -> Array:
+            _, nearest = tree.query(scale(outputs), k=k)
+            votes = of_d1[nearest.reshape(len(outputs), k)].sum(axis=1)
+            odds: Array = np.log((votes + 1) / (k - votes + 1))
+            return odds
+
+        return score

@@ -1,0 +1,58 @@
+"""Gradient-boosted trees on the outputs and the columns derived from them: conditions that hold together.
+
+Friedman 2001; scikit-learn's histogram version, in which inf and NaN have places of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit.regression import ridge
+from dpaudit_attacks.forms import varied_forms
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """Sums of small trees, calibrated on outputs that were left out: every third."""
+
+    name: ClassVar[str] = "trees"
+    sees: ClassVar[str] = "derived"
+    calibrated: ClassVar[bool] = True
+    from_trials: ClassVar[int] = 400
+    most_rows: ClassVar[int] = 20_000
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return varied_forms(outputs0, outputs1)
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        from sklearn import config_context
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        out0, out1 = np.arange(len(outputs0)) % 3 == 2, np.arange(len(outputs1)) % 3 == 2
+        rows = np.concatenate([outputs0[~out0], outputs1[~out1]])
+        rows = np.clip(rows, -1e300, 1e300)
+        model = HistGradientBoostingClassifier(
+            max_iter=40,
+            max_leaf_nodes=8,
+            min_samples_leaf=max(5, len(rows) // 100),
+            l2_regularization=5.0,
+            early_stopping=False,
+            random_state=int(rng.integers(2**31)),
+        )
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            model.fit(rows, np.repeat([0, 1], [(~out0).sum(), (~out1).sum()]))
+
+        def raw(outputs: Array) -> Array:
+            if not len(outputs):
+                return np.zeros(0)
+            with config_context(assume_finite=True, skip_parameter_validation=True):
+                return np.asarray(model.decision_function(np.clip(outputs, -1e300, 1e300)))
+
+        slopes, intercept = ridge(np.concatenate([raw(outputs0[out0]), raw(outputs1[out1])])[:, None], int(out0.sum()))
+        return lambda outputs: raw(outputs) * slopes[0] + intercept

@@ -1,0 +1,108 @@
+"""Mechanisms that are programs, in any language."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from dpaudit.mechanisms.json_values import from_json, to_json
+from dpaudit.mechanisms.processes import TIMEOUT, Child, close, named, running, shown
+from dpaudit.mechanisms.protocol import MechanismError
+
+SEEDS = 2**53  # seeds lie below: JSON readers that know only floating-point numbers then read them exactly
+
+
+@dataclass(frozen=True, init=False)
+class CommandMechanism:
+    """A program that answers one JSON line with another.
+
+    It reads `{"dataset": ..., "n": 1000, "seed": 12345}` on stdin and answers `{"outputs": [...]}` with n independent
+    outputs, or `{"error": "..."}`, and waits for the next request until its stdin ends.  `json_values` says how NaN,
+    inf and bytes are written.  What it writes on stderr is shown if it fails.  The seed is drawn from the audit's
+    randomness: a program that draws only from a generator seeded with it gives the same audit again.
+
+    The program is started, without a shell, when it is first needed, and once in every process that runs trials.
+    """
+
+    command: tuple[str, ...]
+    timeout: float | None  # seconds without an answer after which the program is given up; None: no limit
+    cwd: Path | None  # where it runs; a relative path to the program starts here
+    env: tuple[tuple[str, str], ...]  # variables besides the inherited ones
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        timeout: float | None = TIMEOUT,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
+            raise ValueError(f"command must be a list of the program and its arguments, got {command!r}")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be > 0 seconds, got {timeout}")
+        object.__setattr__(self, "command", tuple(command))
+        object.__setattr__(self, "timeout", timeout)
+        object.__setattr__(self, "cwd", None if cwd is None else Path(cwd))
+        object.__setattr__(self, "env", tuple(sorted((env or {}).items())))
+
+    @property
+    def address(self) -> str:
+        """The command as it would be typed."""
+        return named(self.command)
+
+    def start(self) -> None:
+        """Start the program now.  MechanismError if there is none."""
+        self._child()
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any]:
+        """n outputs.  MechanismError if the program dies, is silent, or answers with anything else."""
+        seed = int(rng.integers(SEEDS))
+        try:
+            request = to_json({"dataset": dataset, "n": n, "seed": seed})
+        except TypeError as error:
+            raise MechanismError(f"the dataset cannot be sent to {self.address}: {error}") from None
+        child = self._child()
+        answer = child.exchange(
+            f"{request}\n".encode(), _line, timeout=self.timeout, awaited=f"a line with {n} outputs"
+        )
+        try:
+            found = from_json(answer)
+        except (ValueError, RecursionError) as error:
+            raise child.failed(f"answered with a line that is not JSON ({error}): {shown(answer)}") from None
+        if isinstance(found, dict) and "error" in found:
+            raise child.failed(f"reported: {found['error']}")
+        outputs = found.get("outputs") if isinstance(found, dict) else None
+        if not isinstance(outputs, list):
+            raise child.failed(f'must answer {{"outputs": [...]}} or {{"error": "..."}}, got {shown(answer)}')
+        if len(outputs) != n:
+            raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
+        return outputs
+
+    def close(self) -> None:
+        """End the program in this process; it is started again when it is needed."""
+        close(self._key)
+
+    def __enter__(self) -> CommandMechanism:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def _key(self) -> Hashable:
+        return (self.command, self.cwd, self.env)
+
+    def _child(self) -> Child:
+        return running(
+            self._key, lambda: Child(self.command, name=self.address, cwd=self.cwd, env=dict(self.env) or None)
+        )
+
+
+def _line(heard: bytearray) -> int:
+    return heard.find(b"\n") + 1

@@ -1,0 +1,145 @@
+"""Private Python environments with just the packages that a mechanism asks for, built once and kept."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpaudit.mechanisms.interpreters import find_interpreter, this_version
+from dpaudit.mechanisms.protocol import MechanismError
+
+_log = logging.getLogger("dpaudit.environments")
+_SHOWN = 15  # last lines of a failed installer
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A complete environment."""
+
+    python: Path
+    packages: dict[str, str]  # name -> version of all that was installed
+
+
+def project_name(requirement: str) -> str:
+    """The project that a requirement is about, as PEP 503 writes it.  ValueError if it does not begin with one."""
+    found = re.match(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?=$|[\[<>=!~;@(])", requirement)
+    if not found or "\n" in requirement:
+        raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r}')
+    return re.sub(r"[-_.]+", "-", found[1]).lower()
+
+
+def cache_folder() -> Path:
+    """Where environments are kept: $DPAUDIT_CACHE, or dpaudit in the user's cache folder."""
+    if os.environ.get("DPAUDIT_CACHE"):
+        return Path(os.environ["DPAUDIT_CACHE"])
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpaudit"
+
+
+def environment(requires: Sequence[str], python_version: str | None = None) -> Environment:
+    """The environment with these packages and what they need; built now if there is none.
+
+    `python_version`: "3.11" or "3.11.7"; that of this process by default.  MechanismError with the installer's last
+    lines if it cannot be built.  Built under a lock, in a folder of its own, to which a file points once all is
+    installed: so no other process, and none after an interruption, ever sees half of one.
+    """
+    version = python_version or this_version()
+    wanted = sorted(" ".join(requirement.split()) for requirement in requires)
+    key = hashlib.sha256(json.dumps([version, wanted]).encode()).hexdigest()[:16]
+    pointer = cache_folder() / "environments" / f"py{version}-{key}.json"
+    found = _complete(pointer)
+    if found is None:
+        try:
+            pointer.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(pointer.with_suffix(".lock")):
+                found = _complete(pointer) or _build(pointer, version, wanted)
+        except OSError as error:
+            raise MechanismError(f"the environment {pointer} cannot be written: {error}") from error
+    return found
+
+
+def _complete(pointer: Path) -> Environment | None:
+    """The environment that `pointer` is about, if its Python, which may have been removed since, still exists."""
+    try:
+        about = json.loads(pointer.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    python = pointer.parent / about["folder"] / "bin" / "python"
+    return Environment(python, about["packages"]) if os.access(python, os.X_OK) else None
+
+
+@contextlib.contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    with file.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # the system lets go of it if we die
+        yield
+
+
+def _build(pointer: Path, version: str, wanted: list[str]) -> Environment:
+    """We hold the lock, so other folders of this name were interrupted; their installers may still be writing."""
+    for left in pointer.parent.glob(f"{pointer.stem}-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    base = find_interpreter(version)
+    folder = Path(tempfile.mkdtemp(prefix=f"{pointer.stem}-", dir=pointer.parent))
+    _log.info("installing %s for Python %s", ", ".join(wanted) or "no packages", version)
+    python = folder / "bin" / "python"
+    uv = shutil.which("uv")
+    try:
+        if uv:
+            _run([uv, "venv", "--no-project", "--quiet", "--python", base, str(folder)], "making an environment")
+        else:
+            _run([base, "-I", "-m", "venv", "--without-pip", str(folder)], "making an environment")
+        if wanted:
+            install = [uv, "pip", "install", "--python", str(python)] if uv else [*_pip(base, python), "install"]
+            _run([*install, "--quiet", *wanted], f"installing {', '.join(wanted)} for Python {version}")
+        packages = _installed(python)
+        about = {"folder": folder.name, "python": version, "requires": wanted, "packages": packages}
+        (folder / pointer.name).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        os.replace(folder / pointer.name, pointer)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Environment(python, packages)
+
+
+def _pip(base: str, python: Path) -> list[str]:
+    """The pip of `base`, made to install for `python`; if there is none that can (before 22.3), one put there."""
+    pip = ["-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    about = subprocess.run([base, *pip, "--version"], capture_output=True, text=True)
+    version = tuple(map(int, re.findall(r"\d+", about.stdout)[:2]))
+    if about.returncode == 0 and version >= (22, 3):
+        return [base, *pip, "--python", str(python)]
+    _run([str(python), "-I", "-m", "ensurepip"], "making an environment with pip")
+    return [str(python), *pip]
+
+
+def _installed(python: Path) -> dict[str, str]:
+    code = (
+        "import importlib.metadata as m, json; "
+        "print(json.dumps({d.metadata['Name']: d.version for d in m.distributions()}, sort_keys=True))"
+    )
+    found: dict[str, str] = json.loads(_run([str(python), "-I", "-c", code], "listing the packages"))
+    return found
+
+
+def _run(command: list[str], what: str) -> str:
+    """What the command wrote on stdout.  MechanismError with the last lines of all it wrote if it fails."""
+    # pip starts the other Python without -I: settings for this process's Python must not get in
+    env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=env)
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN:]
+        said = "\n".join(f"    {line}" for line in lines) or "    (nothing)"
+        who = command[command.index("-m") + 1] if "-m" in command else Path(command[0]).name
+        raise MechanismError(f"{what} failed; {who} said:\n{said}")
+    return done.stdout

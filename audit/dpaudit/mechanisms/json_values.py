@@ -1,0 +1,64 @@
+"""Values in the JSON of command mechanisms, where JSON has no word for them.
+
+    NaN, inf, any float exactly     {"$float": "nan"}, {"$float": "-inf"}, {"$float": "0x1.8p+1"}
+    bytes                           {"$bytes": "<base64>"}
+
+Requests use the first form only for NaN and inf, since the decimal text of other floats reads back as the same float.
+In answers the bare words NaN, Infinity and -Infinity are understood too.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_FLOAT, _BYTES = "$float", "$bytes"
+
+
+def to_json(value: Any) -> str:
+    """`value` on one line.  TypeError if it holds something that has no form in JSON."""
+    return json.dumps(_plain(value), allow_nan=False, separators=(", ", ": "))
+
+
+def from_json(text: str | bytes) -> Any:
+    """The value of a text.  ValueError if it is none."""
+    return json.loads(text, object_hook=_special)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {_FLOAT: repr(float(value))}
+    if value is None or isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
+    if isinstance(value, Mapping):
+        wrong = [key for key in value if not isinstance(key, str)]
+        if wrong:
+            raise TypeError(f"keys must be text, got {wrong[0]!r}")
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "columns") and hasattr(value, "to_dict"):  # data frames of pandas and polars
+        return {str(name): _plain(value[name].to_list()) for name in value.columns}
+    raise TypeError(f"a {type(value).__qualname__} has no form in JSON")
+
+
+def _special(found: dict[str, Any]) -> Any:
+    if len(found) != 1:
+        return found
+    ((key, text),) = found.items()
+    if key not in (_FLOAT, _BYTES) or not isinstance(text, str):
+        return found
+    try:
+        return float.fromhex(text) if key == _FLOAT else base64.b64decode(text, validate=True)
+    except (ValueError, OverflowError, binascii.Error) as error:
+        raise ValueError(f"{key} {text[:60]!r}: {error}") from None

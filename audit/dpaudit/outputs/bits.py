@@ -1,0 +1,69 @@
+"""The exact bits of numbers: where their last bit stands, and what the last bits are.
+
+A float64 is m 2^k with m odd.  Rounding noise + query moves k: noise near 0 has bits far below those that
+fl(1 + noise) can have (Mironov 2012, On significance of the least significant bits for differential privacy;
+Haney, Desfontaines, Hartman, Shrestha & Hay 2022, arXiv 2207.13793).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import Array
+
+PER_NUMBER = 3  # columns of bits for each number
+_ZERO, _NOT_FINITE, _MISSING = 4000.0, 4001.0, 4002.0  # instead of an exponent
+_LOW = 0xFF
+
+
+def bits(values: np.ndarray[Any, Any] | Sequence[int | float]) -> Array:
+    """(n,) numbers -> (n, 3): exponent of the first bit, exponent of the last bit, last eight bits of the significand.
+
+    Integers of any size are exact; the significand of an integer is the integer itself, that of a float has 53 bits.
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
+        return _integers(values)
+    if isinstance(values, np.ndarray):
+        return _floats(values.astype(np.float64))
+    whole = [i for i, value in enumerate(values) if isinstance(value, int)]
+    if not whole:
+        return _floats(np.array(values, dtype=np.float64))
+    table = _floats(np.array([math.nan if isinstance(value, int) else value for value in values], dtype=np.float64))
+    for i in whole:
+        value = int(values[i])
+        last = (value & -value).bit_length() - 1
+        table[i] = (value.bit_length() - 1, last, value & _LOW) if value else (_ZERO, _ZERO, 0)
+    return table
+
+
+def _integers(values: np.ndarray[Any, Any]) -> Array:
+    unsigned = values.astype(np.int64).view(np.uint64) if values.dtype.kind in "bi" else values.astype(np.uint64)
+    low = unsigned & (~unsigned + np.uint64(1))
+    zero = unsigned == 0
+    with np.errstate(divide="ignore"):
+        last = np.where(zero, _ZERO, np.log2(low.astype(np.float64)))
+        size = np.abs(values.astype(np.float64))
+        first = np.where(zero, _ZERO, np.floor(np.log2(np.where(size > 0, size, 1.0))))
+    return np.column_stack([first, last, (unsigned & np.uint64(_LOW)).astype(np.float64)])
+
+
+def _floats(values: Array) -> Array:
+    finite = np.isfinite(values)
+    fraction, exponent = np.frexp(np.where(finite, values, 1.0))
+    significand: npt.NDArray[np.int64] = np.abs(np.ldexp(fraction, 53)).astype(np.int64)
+    zero = significand == 0
+    trailing = np.log2(np.where(zero, 1, significand & -significand).astype(np.float64))
+    special = np.where(np.isnan(values), _MISSING, np.where(finite, _ZERO, _NOT_FINITE))
+    usual = finite & ~zero
+    return np.column_stack(
+        [
+            np.where(usual, exponent - 1, special),
+            np.where(usual, exponent - 53 + trailing, special),
+            np.where(usual, significand & _LOW, 0),
+        ]
+    )

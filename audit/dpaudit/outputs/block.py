@@ -1,0 +1,223 @@
+"""Outputs of one dataset as they came, and, once each, as attacks want to see them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import Array
+from dpaudit.outputs.derived import derived
+from dpaudit.outputs.encoding import Encoding, PlainEncoding, parts_of_all
+from dpaudit.outputs.outcomes import OutputError, Timed
+from dpaudit.outputs.parts import Parts
+from dpaudit.outputs.plain import Plain, plain_array
+
+
+class Outputs:
+    """n outputs of one dataset.  Nothing in here changes; what is computed is kept."""
+
+    __slots__ = ("_misfits", "_parts", "_views", "array", "raw", "seconds")
+
+    def __init__(
+        self,
+        raw: Sequence[Any] | Plain | None,
+        array: Plain | None,
+        seconds: Array | None,
+        parts: list[Parts] | None = None,
+    ) -> None:
+        self.raw = raw  # as the mechanism returned them; None if they were too large to be kept
+        self.array = array  # (n,) or (n, d) if they are plain numbers
+        self.seconds = seconds  # (n,) running times, if they were observed
+        self._parts = parts
+        self._views: dict[str, tuple[Encoding, Any]] = {}
+        self._misfits: tuple[Encoding, npt.NDArray[np.bool_]] | None = None
+
+    @classmethod
+    def read(cls, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> Outputs:
+        """OutputError if an output cannot be read."""
+        seconds = None
+        if not isinstance(outputs, np.ndarray | list):  # a series, a tensor, a tuple
+            outputs = np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
+        if not isinstance(outputs, np.ndarray) and any(type(output) is Timed for output in outputs):
+            seconds = np.array([output.seconds if type(output) is Timed else np.nan for output in outputs])
+            outputs = [output.output if type(output) is Timed else output for output in outputs]
+        array = plain_array(outputs)
+        parts = None
+        if array is None:
+            outputs = list(outputs)
+            parts = _read_all(outputs)
+        return cls(outputs, array, seconds, parts)
+
+    def __len__(self) -> int:
+        if self.array is not None:
+            return len(self.array)
+        return len(self._parts) if self._parts is not None else len(self.listed())
+
+    def listed(self) -> Sequence[Any] | Plain:
+        """The outputs one by one; none if they were not kept."""
+        return () if self.raw is None else self.raw
+
+    def parts(self) -> list[Parts]:
+        if self._parts is None:
+            self._parts = parts_of_all(self.listed())
+        return self._parts
+
+    def misfits(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
+        """Which outputs the encoding does not know at all, (n,); None if it knows them all."""
+        if not isinstance(encoding, PlainEncoding) or (self.array is not None and encoding.fits(self.array)):
+            return None
+        if self._misfits is None or self._misfits[0] is not encoding:
+            self._misfits = encoding, encoding.misfits([None] * len(self) if self.raw is None else self.raw)
+        return self._misfits[1]
+
+    def view(self, encoding: Encoding, sees: str) -> Any:
+        """What an attack that `sees` this gets: n rows, or a list of n outputs.  Misfits must have been taken out."""
+        known = self._views.get(sees)
+        if known is None or known[0] is not encoding:
+            known = encoding, _VIEWS[sees](self, encoding)
+            self._views[sees] = known
+        return known[1]
+
+    def take(self, index: npt.NDArray[np.intp]) -> Outputs:
+        """Some of the outputs, with all that was computed for them."""
+        raw = self.raw
+        chosen = Outputs(
+            raw if raw is None else raw[index] if isinstance(raw, np.ndarray) else [raw[i] for i in index],
+            None if self.array is None else self.array[index],
+            None if self.seconds is None else self.seconds[index],
+            None if self._parts is None else [self._parts[i] for i in index],
+        )
+        for sees, (encoding, view) in self._views.items():
+            part = view[index] if isinstance(view, np.ndarray) else [view[i] for i in index]
+            chosen._views[sees] = encoding, part
+        return chosen
+
+    def latest(self, n: int) -> Outputs:
+        """The last n of them."""
+        return self if len(self) <= n else self.take(np.arange(len(self) - n, len(self)))
+
+    def parts_each(self) -> float:
+        """How many parts an output has, on average; 1 for plain numbers."""
+        if not self._parts:
+            return 1.0
+        some = self._parts[:: max(1, len(self._parts) // 50)]
+        return sum(1 + len(one.numbers) + len(one.labels) + len(one.counts) for one in some) / len(some)
+
+    def size(self) -> float:
+        """About how many bytes the outputs take as they came."""
+        if isinstance(self.raw, np.ndarray):
+            return self.raw.nbytes
+        some = self.listed()[:: max(1, len(self) // 20)]
+        return len(self) * sum(map(_size, some)) / max(1, len(some))
+
+    def without_raw(self) -> Outputs:
+        """The same without the outputs themselves, if all that is needed of them is known."""
+        if self.array is not None:
+            return self
+        slim = Outputs(None, None, self.seconds, self._parts)
+        slim._views = {sees: view for sees, view in self._views.items() if sees != "natural"}
+        return slim
+
+    @classmethod
+    def join(cls, blocks: Sequence[Outputs]) -> Outputs:
+        """All the blocks' outputs in order, with all that was computed for each of them alike."""
+        if len(blocks) == 1:
+            return blocks[0]
+        arrays = [block.array for block in blocks]
+        shapes = {(array.dtype, array.shape[1:]) for array in arrays if array is not None}
+        plain = len(shapes) == 1 and all(array is not None for array in arrays)
+        array = np.concatenate([array for array in arrays if array is not None]) if plain else None
+        parts = None
+        if all(block._parts is not None for block in blocks):
+            parts = [one for block in blocks for one in block._parts or ()]
+        elif not plain:
+            parts = [one for block in blocks for one in block.parts()]
+        raw: Sequence[Any] | Plain | None = None
+        if array is not None and all(isinstance(block.raw, np.ndarray) for block in blocks):
+            raw = array
+        elif all(block.raw is not None for block in blocks):
+            raw = [output for block in blocks for output in block.listed()]
+        seconds = None
+        if any(block.seconds is not None for block in blocks):
+            seconds = np.concatenate(
+                [block.seconds if block.seconds is not None else np.full(len(block), np.nan) for block in blocks]
+            )
+        whole = cls(raw, array, seconds, parts)
+        for sees, (encoding, view) in blocks[-1]._views.items():
+            views = [block._views.get(sees, (None, None)) for block in blocks]
+            if isinstance(view, np.ndarray) and all(known is encoding for known, _ in views):
+                whole._views[sees] = encoding, np.concatenate([part for _, part in views])
+        return whole
+
+
+def _size(output: Any) -> float:
+    if hasattr(output, "nbytes"):
+        return float(output.nbytes)
+    inside = list(output.values()) if isinstance(output, dict) else output
+    deeper = 0.0
+    if isinstance(inside, tuple | list) and inside:
+        some = inside[:: max(1, len(inside) // 20)]
+        deeper = len(inside) * sum(map(_size, some)) / len(some)
+    return sys.getsizeof(output) + deeper
+
+
+def _read_all(outputs: Sequence[Any]) -> list[Parts]:
+    try:
+        return parts_of_all(outputs)
+    except OutputError:
+        raise
+    except Exception as error:  # a registered encoder, or an object that pretends to be a container
+        raise OutputError(f"an output could not be read: {type(error).__name__}: {error}") from error
+
+
+def _features(outputs: Outputs, encoding: Encoding) -> Array:
+    if isinstance(encoding, PlainEncoding):
+        return encoding.features(_plain(outputs, encoding))
+    return encoding.features(outputs.parts())
+
+
+def _derived(outputs: Outputs, encoding: Encoding) -> Array:
+    features: Array = outputs.view(encoding, "features")
+    return np.hstack([features, derived(features[:, : encoding.numeric])])
+
+
+def _bits(outputs: Outputs, encoding: Encoding) -> Array:
+    if isinstance(encoding, PlainEncoding):
+        return encoding.bits(_plain(outputs, encoding))
+    return encoding.bits(outputs.parts())
+
+
+def _natural(outputs: Outputs, encoding: Encoding) -> Any:
+    if isinstance(encoding, PlainEncoding):
+        array = _plain(outputs, encoding)
+        return array.reshape(-1) if encoding.single else array.reshape(len(array), -1)
+    return list(outputs.listed())
+
+
+def _timed(outputs: Outputs, encoding: Encoding) -> Array:
+    seconds = outputs.seconds if outputs.seconds is not None else np.full(len(outputs), np.nan)
+    return np.column_stack([seconds, outputs.view(encoding, "features")])
+
+
+def _plain(outputs: Outputs, encoding: PlainEncoding) -> Plain:
+    """The outputs as one array, in whatever company they came."""
+    if outputs.array is not None:
+        return outputs.array
+    rows = [plain_array([output]) for output in outputs.listed()]
+    return (
+        np.concatenate([row.reshape(1, encoding.columns) for row in rows if row is not None]) if rows else np.zeros(0)
+    )
+
+
+_VIEWS: dict[str, Callable[[Outputs, Encoding], Any]] = {
+    "features": _features,
+    "derived": _derived,
+    "bits": _bits,
+    "natural": _natural,
+    "timed": _timed,
+}
+VIEWS = tuple(_VIEWS)

@@ -1,0 +1,84 @@
+"""Columns derived from features that have given real bugs away, and what they are called.
+
+Rounding that depends on the data shows in integrality, parity, decimals and small denominators; noise that is shared or
+forgotten in equality and differences of components; noise of the wrong shape in norms, products and order.  Each
+column is a fixed function of the features; nothing is learned.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit.claims import Array
+
+_ALONE = 8  # columns that are looked at one by one
+_PAIRED = 6  # columns that are compared with each other
+_DECIMALS = 6
+_LARGEST_DENOMINATOR = 12
+_EXACT = 2.0**53
+
+
+def derived(features: Array) -> Array:
+    """(n, d) features -> (n, m), m depending on d alone."""
+    if not features.shape[1]:
+        return features
+    columns = [column for _, column in _columns(features, [""] * features.shape[1])]
+    return np.column_stack(columns).astype(np.float64)
+
+
+def derived_names(names: Sequence[str]) -> list[str]:
+    """What the derived columns are called, (m,), if the features are called `names`."""
+    return [] if not names else [name for name, _ in _columns(np.zeros((1, len(names))), names)]
+
+
+def _columns(features: Array, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    with np.errstate(all="ignore"):
+        for name, column in zip(names[:_ALONE], features.T, strict=False):
+            yield from _alone(name, column)
+        paired = range(min(_PAIRED, features.shape[1]))
+        for i, j in itertools.combinations(paired, 2):
+            first, second = features[:, i], features[:, j]
+            yield f"{names[i]} equals {names[j]}", (first == second) & np.isfinite(first)
+            yield f"{names[i]} is above {names[j]}", first > second
+            yield f"distance of {names[i]} and {names[j]}", np.abs(first - second)
+            yield f"{names[i]} times {names[j]}", first * second
+        if features.shape[1] > 1:
+            yield from _together(features)
+
+
+def _alone(name: str, column: Array) -> Iterator[tuple[str, Any]]:
+    finite = np.isfinite(column)
+    value = np.where(finite, column, 0.5)
+    whole = finite & (value == np.floor(value))
+    yield f"{name} is a whole number", whole
+    yield f"{name} is odd", whole & (np.abs(value) < _EXACT) & (np.mod(value, 2) == 1)
+    yield f"{name} is zero", column == 0
+    decimals = np.full(len(column), _DECIMALS + 1.0)
+    for digits in range(_DECIMALS, -1, -1):
+        decimals[finite & (np.round(value, digits) == value)] = digits
+    yield f"decimals of {name}", decimals
+    denominator = np.full(len(column), _LARGEST_DENOMINATOR + 1.0)
+    for q in range(_LARGEST_DENOMINATOR, 0, -1):
+        multiple = value * q
+        near = np.abs(multiple - np.round(multiple)) <= 1e-12 * np.maximum(1.0, np.abs(multiple))
+        denominator[finite & near & (np.abs(multiple) < 1e9)] = q
+    yield f"denominator of {name}", denominator
+
+
+def _together(features: Array) -> Iterator[tuple[str, Any]]:
+    known = np.where(np.isfinite(features), features, 0.0)
+    yield "sum of all numbers", known.sum(axis=1)
+    yield "norm of all numbers", np.sqrt((known**2).sum(axis=1))
+    yield "largest number", known.max(axis=1)
+    yield "least number", known.min(axis=1)
+    yield "place of the largest number", known.argmax(axis=1)
+    yield "place of the least number", known.argmin(axis=1)
+    yield "number of zeros", (features == 0).sum(axis=1)
+    ordered = np.sort(known, axis=1)
+    yield "number of different numbers", 1 + (np.diff(ordered, axis=1) > 0).sum(axis=1)
+    yield "number of steps up", (np.diff(known, axis=1) > 0).sum(axis=1)
+    yield "sum of products of neighbours", (known[:, 1:] * known[:, :-1]).sum(axis=1)

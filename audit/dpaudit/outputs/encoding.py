@@ -1,0 +1,238 @@
+"""Columns that outputs are turned into, learned from past outputs and frozen until the next time.
+
+A column of an output depends on that output and on the past alone; the validity of every score rests on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import Array
+from dpaudit.outputs.bits import PER_NUMBER, bits
+from dpaudit.outputs.parts import Parts, parts_of
+from dpaudit.outputs.plain import Plain, plain_array
+
+_EXACT = 2**53  # integers up to this are floats
+_MOST_COLUMNS = 96
+_MOST_CANDIDATES = 1000
+_MOST_LABELS = 32  # values of one label that get columns of their own
+_MOST_BITS = 16  # numbers whose bits are looked at
+_OFTEN = 2  # times that a label must have occurred to be known
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEncoding:
+    """Numbers, or vectors of equally many: one column each, as they are.
+
+    From integers beyond 2^53 a typical one is first subtracted, exactly, so that their last bits survive.
+    """
+
+    single: bool  # numbers, not vectors
+    columns: int
+    centre: tuple[int, ...] | None  # (columns,), of large integers
+
+    @classmethod
+    def of(cls, past: Plain) -> PlainEncoding:
+        """`past`: (n,) or (n, d)."""
+        rows = past.reshape(len(past), -1)
+        centre = None
+        if past.dtype.kind in "iu" and past.dtype.itemsize == 8 and np.any(np.abs(rows.astype(np.float64)) > _EXACT):
+            centre = tuple(int(value) for value in np.sort(rows, axis=0)[len(rows) // 2])
+        return cls(past.ndim == 1, rows.shape[1], centre)
+
+    @property
+    def names(self) -> list[str]:
+        """Each column in words."""
+        return ["output"] if self.single else [f"output[{i}]" for i in range(self.columns)]
+
+    @property
+    def numeric(self) -> int:
+        """How many columns, the first ones, are numbers of the output."""
+        return self.columns
+
+    def fits(self, array: Plain) -> bool:
+        return array.size == 0 or array.size // len(array) == self.columns
+
+    def features(self, array: Plain) -> Array:
+        """(n,) or (n, columns) numbers -> (n, columns)."""
+        rows = array.reshape(len(array), self.columns)
+        if self.centre is None:
+            return rows.astype(np.float64)
+        if rows.dtype.kind not in "iu":
+            return rows.astype(np.float64) - np.array(self.centre, dtype=np.float64)
+        centre = np.array(self.centre, dtype=rows.dtype if rows.dtype.itemsize == 8 else np.int64)
+        wide = rows.astype(centre.dtype)
+        far = wide.astype(np.float64) - centre.astype(np.float64)
+        with np.errstate(over="ignore"):
+            near = np.where(wide >= centre, (wide - centre).astype(np.float64), -((centre - wide).astype(np.float64)))
+        return np.where(np.abs(far) < 2.0**62, near, far)
+
+    def bits(self, array: Plain) -> Array:
+        """(n,) or (n, columns) numbers -> (n, 3 x columns)."""
+        rows = array.reshape(len(array), self.columns)
+        return np.hstack([bits(rows[:, j]) for j in range(min(self.columns, _MOST_BITS))])
+
+    def misfits(self, outputs: Sequence[Any] | Plain) -> npt.NDArray[np.bool_]:
+        """Which outputs of any kinds are not what this encoding knows, (n,)."""
+        arrays = [plain_array([output]) for output in outputs]
+        return np.array([array is None or not self.fits(array) for array in arrays], dtype=bool)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartsEncoding:
+    """Columns for outputs of any kind.
+
+    A number is a column (NaN where it is missing); so are each frequent value of a label, each count, and how much of
+    the output had never been seen.
+    """
+
+    numbers: tuple[str, ...]
+    centre: tuple[int, ...]  # of each number; 0 unless it is a large integer
+    labels: tuple[tuple[str, str], ...]
+    counts: tuple[str, ...]
+    known_parts: frozenset[str]
+    known_labels: frozenset[tuple[str, str]]
+    exact: tuple[str, ...]  # numbers whose bits are looked at
+
+    @classmethod
+    def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_]) -> PartsEncoding:
+        """`past`: parts of n outputs; `side`: which of them are of d1, (n,)."""
+        numbers: Counter[str] = Counter(name for parts in past for name in parts.numbers)
+        counts: Counter[str] = Counter(name for parts in past for name in parts.counts)
+        labels: Counter[tuple[str, str]] = Counter(pair for parts in past for pair in parts.labels.items())
+        known = frozenset(pair for pair, times in labels.items() if times >= _OFTEN)
+        of_part: Counter[str] = Counter()
+        columns: list[tuple[str, str]] = []
+        for (name, label), times in labels.most_common():
+            if times >= _OFTEN and times < len(past) and of_part[name] < _MOST_LABELS:
+                of_part[name] += 1
+                columns.append((name, label))
+        centres = {
+            name: _centre(parts.numbers.get(name) for parts in past)
+            for name, _ in numbers.most_common(_MOST_CANDIDATES)
+        }
+        whole = cls(
+            numbers=tuple(centres),
+            centre=tuple(centres.values()),
+            labels=tuple(columns[:_MOST_CANDIDATES]),
+            counts=tuple(name for name, _ in counts.most_common(_MOST_CANDIDATES)),
+            known_parts=frozenset(name for found in (numbers, counts) for name, n in found.items() if n >= _OFTEN),
+            known_labels=known,
+            exact=(),
+        )
+        return whole._pruned(whole._matrix(past), side)
+
+    def _pruned(self, matrix: Array, side: npt.NDArray[np.bool_]) -> PartsEncoding:
+        """Without columns that never vary or repeat another; of too many, those that differ most between datasets."""
+        seen: set[bytes] = set()
+        keep: list[int] = []
+        for j, column in enumerate(np.ascontiguousarray(matrix[:, :-1].T)):
+            key = column.tobytes()
+            if key not in seen and not np.all((column == column[0]) | (np.isnan(column) & np.isnan(column[0]))):
+                seen.add(key)
+                keep.append(j)
+        if len(keep) > _MOST_COLUMNS:
+            strength = _association(matrix[:, keep], side)
+            keep = sorted(keep[i] for i in np.argsort(-strength, kind="stable")[:_MOST_COLUMNS])
+        n, m = len(self.numbers), len(self.labels)
+        kept = [j for j in keep if j < n]
+        return PartsEncoding(
+            numbers=tuple(self.numbers[j] for j in kept),
+            centre=tuple(self.centre[j] for j in kept),
+            labels=tuple(self.labels[j - n] for j in keep if n <= j < n + m),
+            counts=tuple(self.counts[j - n - m] for j in keep if j >= n + m),
+            known_parts=self.known_parts,
+            known_labels=self.known_labels,
+            exact=tuple(self.numbers[j] for j in kept)[:_MOST_BITS],
+        )
+
+    @property
+    def numeric(self) -> int:
+        """How many columns, the first ones, are numbers of the output."""
+        return len(self.numbers)
+
+    @property
+    def columns(self) -> int:
+        return len(self.numbers) + len(self.labels) + len(self.counts) + 1
+
+    @property
+    def names(self) -> list[str]:
+        """Each column in words."""
+        return [
+            *self.numbers,
+            *(f"{name} is {label}" for name, label in self.labels),
+            *self.counts,
+            "number of parts never seen before",
+        ]
+
+    def features(self, outputs: Sequence[Parts]) -> Array:
+        """Parts of n outputs -> (n, columns)."""
+        return self._matrix(outputs)
+
+    def _matrix(self, outputs: Sequence[Parts]) -> Array:
+        matrix = np.empty((len(outputs), self.columns))
+        first_label, first_count = len(self.numbers), len(self.numbers) + len(self.labels)
+        large = [j for j, centre in enumerate(self.centre) if centre]
+        for row, parts in zip(matrix, outputs, strict=True):
+            numbers = [parts.numbers.get(name, math.nan) for name in self.numbers]
+            for j in large:
+                value = numbers[j]
+                numbers[j] = value - self.centre[j] if isinstance(value, int) else value - float(self.centre[j])
+            try:
+                row[:first_label] = numbers
+            except OverflowError:
+                row[:first_label] = [_float(value) for value in numbers]
+            row[first_label:first_count] = [parts.labels.get(name) == label for name, label in self.labels]
+            row[first_count:-1] = [parts.counts.get(name, 0.0) for name in self.counts]
+            row[-1] = (
+                len(parts.labels.items() - self.known_labels)
+                + len(parts.numbers.keys() - self.known_parts)
+                + len(parts.counts.keys() - self.known_parts)
+            )
+        return matrix
+
+    def bits(self, outputs: Sequence[Parts]) -> Array:
+        """Parts of n outputs -> (n, 3 x numbers looked at)."""
+        found = [bits([parts.numbers.get(name, math.nan) for parts in outputs]) for name in self.exact]
+        return np.hstack(found) if found else np.zeros((len(outputs), PER_NUMBER))
+
+
+Encoding = PlainEncoding | PartsEncoding
+
+
+def parts_of_all(outputs: Sequence[Any] | Plain) -> list[Parts]:
+    """Parts of every output; an error says which output it was."""
+    return [parts_of(output) for output in outputs]
+
+
+def _float(value: int | float) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _centre(values: Any) -> int:
+    """A typical value of integers that floats cannot hold, 0 for other numbers."""
+    known = sorted(value for value in values if isinstance(value, int))
+    return known[len(known) // 2] if known and max(-known[0], known[-1]) > _EXACT else 0
+
+
+def _association(matrix: Array, side: npt.NDArray[np.bool_]) -> Array:
+    """How far each column's mean, or how often it is missing, differs between the datasets, in standard errors."""
+    strength = np.zeros(matrix.shape[1])
+    with np.errstate(all="ignore"):
+        for column in (np.isnan(matrix).astype(float), np.nan_to_num(matrix, posinf=1e300, neginf=-1e300)):
+            low, high = np.quantile(column, [0.02, 0.98], axis=0)
+            clipped = np.where(low < high, np.clip(column, low, high), np.sign(column - low))
+            gap = clipped[side].mean(axis=0) - clipped[~side].mean(axis=0)
+            error = clipped.std(axis=0) + 1e-300
+            strength = np.maximum(strength, np.nan_to_num(np.abs(gap) / error))
+    return strength

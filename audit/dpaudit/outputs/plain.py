@@ -1,0 +1,59 @@
+"""The fast path: outputs that are all single numbers, or all vectors of equally many numbers, as one array."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit.outputs.encoders import encoder_of
+
+Plain = np.ndarray[Any, Any]
+"""(n,) or (n, d), of integers, floats or booleans."""
+
+_MOST_COLUMNS = 1024  # longer vectors are summarised
+_SINGLE = {bool, int, float}
+
+
+def plain_array(outputs: Sequence[Any] | np.ndarray[Any, Any]) -> Plain | None:
+    """The outputs as one array that loses nothing of them; None if there is no such array.
+
+    Lists must hold one type of number only: that an output is 1 and not 1.0, or a list and no tuple, may be the leak.
+    """
+    if isinstance(outputs, np.ndarray):
+        array = outputs
+    else:
+        if not len(outputs) or not _alike(outputs):
+            return None
+        try:
+            array = np.array(outputs)
+        except (ValueError, TypeError, OverflowError):
+            return None
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8 or array.ndim == 0:
+        return None
+    if array.ndim > 1:
+        array = array.reshape(len(array), -1) if len(array) else array.reshape(0, 1)
+        if not 0 < array.shape[1] <= _MOST_COLUMNS:
+            return None
+    return array
+
+
+def _alike(outputs: Sequence[Any]) -> bool:
+    """Whether all outputs, and all numbers in them, are of the same types."""
+    kinds = set(map(type, outputs))
+    if len(kinds) != 1:
+        return False
+    (kind,) = kinds
+    if encoder_of(outputs[0]) is not None:
+        return False
+    if kind in _SINGLE or (issubclass(kind, np.number | np.bool_)):
+        return kind is not int or all(-(2**63) <= output < 2**63 for output in outputs)
+    if kind is np.ndarray:
+        return len({(output.shape, output.dtype) for output in outputs}) == 1
+    if kind not in (tuple, list) or len(set(map(len, outputs))) != 1 or len(outputs[0]) > _MOST_COLUMNS:
+        return False
+    inner = {type(entry) for output in outputs for entry in output}
+    if len(inner) != 1 or not inner <= _SINGLE | {np.float64, np.int64}:
+        return False
+    return int not in inner or all(-(2**63) <= entry < 2**63 for output in outputs for entry in output)

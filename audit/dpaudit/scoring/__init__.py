@@ -1,0 +1,5 @@
+"""From attacks to one estimate of the log-likelihood ratio, learned from past trials only."""
+
+from dpaudit.scoring.learner import FIRST_FIT, Learner
+
+__all__ = ["FIRST_FIT", "Learner"]

@@ -1,0 +1,286 @@
+"""What is known about telling the two datasets of one pair apart.
+
+The combined score is the mean of the attacks' log-likelihood ratios, weighted by their standing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import Array
+from dpaudit.outputs import VIEWS, Encoding, Outputs, PartsEncoding, PlainEncoding
+from dpaudit.registry import Attack, Scorer
+from dpaudit.scoring.calibration import calibrated, rows_of
+from dpaudit.scoring.standing import Standing, log_loss
+from dpaudit.trials.streams import stream
+
+FIRST_FIT = 10  # trials the first scores are learned from
+_GROWTH = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))  # scores are learned anew after so many times the trials
+_MOST_ROWS = 50_000  # outputs of each dataset that a fit looks at: the latest
+_MOST_PARTS = 500_000  # parts of outputs of each dataset that are kept in memory
+_MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attacks that want them as they came
+_VOCABULARY = 2_000  # outputs of each dataset that an encoding is learned from
+_CERTAIN = 60.0  # nats; a score of +-inf is worth this much in the mean
+_DIGITS = 9  # of a score; what is beyond may depend on an output's place in its block, and must not decide a bin
+
+Block = tuple[Outputs, Outputs]
+
+
+@dataclass
+class Learner:
+    """Attacks, fitted again and again to the outputs of one pair."""
+
+    attacks: Sequence[Attack]
+    seed: int
+    pair: int
+    trials: int = field(default=0, init=False)
+    next_fit: int = field(default=FIRST_FIT, init=False)
+    warnings: list[str] = field(default_factory=list, init=False)
+    encoding: Encoding | None = field(default=None, init=False)
+    _encoded_at: int = field(default=0, init=False)  # trials when the encoding was learned
+    _misfits: bool = field(default=False, init=False)  # whether outputs came since that it does not know
+    _blocks: list[Block] = field(default_factory=list, init=False)
+    _kept: int = field(default=0, init=False)  # trials in those blocks
+    _whole: list[Block] = field(default_factory=list, init=False)  # the latest ones with the outputs as they came
+    _scorers: dict[int, Scorer] = field(default_factory=dict, init=False)
+    _fitted_at: dict[int, int] = field(default_factory=dict, init=False)
+    _standing: Standing = field(default_factory=Standing, init=False)
+    _dropped: set[int] = field(default_factory=set, init=False)
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a score to bet with."""
+        return bool(self._scorers)
+
+    def weights(self) -> dict[int, float]:
+        """Each attack in use and its say, summing to one."""
+        return self._standing.weights(list(self._scorers))
+
+    def mean_loss(self, attack: int) -> float:
+        """Mean log-loss of an attack on outputs it had not seen; nan if there were none."""
+        return self._standing.mean_loss(attack)
+
+    def read(
+        self, outputs0: Sequence[Any] | np.ndarray[Any, Any], outputs1: Sequence[Any] | np.ndarray[Any, Any]
+    ) -> Any:
+        """Outputs of both datasets, ready to be scored and learned from; OutputError if one cannot be read."""
+        return Outputs.read(outputs0), Outputs.read(outputs1)
+
+    def outputs(self) -> Block:
+        """The latest outputs learned from, of both datasets, which can be scored."""
+        return _joined(self._whole or self._blocks)
+
+    def score(self, outputs: Outputs | Array) -> Array:
+        """The combined estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
+        return self._mean({i: self._scores(i, _read(outputs))[0] for i in self._scorers}, len(outputs))
+
+    def score_of(self, attack: int, outputs: Outputs | Array) -> Array:
+        """One attack's estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
+        return self._scores(attack, _read(outputs))[0]
+
+    def score_fresh(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
+        """Scores of outputs not seen before, which also tell how good each attack is.
+
+        The score of an output depends on that output and on the past alone: an attack that fails on some of these
+        outputs scores them 0 and is dropped afterwards, so that a failure decides nothing about the rest of the block.
+        """
+        # One call for each dataset, never one for both: a score may differ in its last bit with its row's place, and
+        # then an output near the edge of a bin would fall on the side of the dataset it came from.
+        sides = _read(outputs0), _read(outputs1)
+        parts: tuple[dict[int, Array], dict[int, Array]] = {}, {}
+        failures: dict[int, str] = {}
+        for i in self._scorers:
+            for side, part in zip(sides, parts, strict=True):
+                part[i], failure = self._scores(i, side)
+                if failure:
+                    failures.setdefault(i, failure)
+        scores0, scores1 = (self._mean(part, len(side)) for part, side in zip(parts, sides, strict=True))
+        losses = {i: log_loss(parts[0][i], parts[1][i]) for i in self._scorers}
+        self._standing.count(losses, log_loss(scores0, scores1), len(scores0))
+        for i, failure in failures.items():
+            self._drop(i, failure)
+        return scores0, scores1
+
+    def learn(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> None:
+        """Remember outputs; fit anew when enough have come together."""
+        block = _read(outputs0), _read(outputs1)
+        self._remember(block)
+        self.trials += len(block[0])
+        if len(self.attacks) > 1:
+            for i in self._standing.send_to_rest(list(self._scorers), self.trials):
+                del self._scorers[i]
+        if self.trials < self.next_fit:
+            return
+        growth = next(growth for until, growth in _GROWTH if self.trials < until)
+        self.next_fit = max(self.trials + 3, math.ceil(self.trials * growth))
+        seen = self._gather()
+        self._encode(seen)
+        for index, attack in enumerate(self.attacks):
+            if self._due(index, attack):
+                self._scorers.pop(index, None)
+                self._fit(index, attack, seen)
+
+    def _remember(self, block: Block) -> None:
+        encoding = self.encoding
+        if encoding is not None:
+            self._misfits |= any(side.misfits(encoding) is not None for side in block)
+        if any(_sees(attack) == "natural" for attack in self.attacks):
+            self._whole.append(block)
+            while (
+                len(self._whole) > 1 and max(sum(b[side].size() for b in self._whole) for side in (0, 1)) > _MOST_BYTES
+            ):
+                del self._whole[0]
+        self._blocks.append((block[0].without_raw(), block[1].without_raw()))
+        self._kept += len(block[0])
+        while self._kept - len(self._blocks[0][0]) >= _MOST_ROWS:
+            self._kept -= len(self._blocks.pop(0)[0])
+
+    def _gather(self) -> Block:
+        """What a fit looks at; the rest is forgotten."""
+        seen0, seen1 = _joined(self._blocks)
+        if len(self._whole) > 1:
+            self._whole = [_joined(self._whole)]
+        most = min(_MOST_ROWS, *(max(1000, int(_MOST_PARTS / side.parts_each())) for side in (seen0, seen1)))
+        self._blocks = [(seen0.latest(most), seen1.latest(most))]
+        self._kept = len(self._blocks[0][0])
+        return self._blocks[0]
+
+    def _encode(self, seen: Block) -> None:
+        """Learn the encoding anew if it is time; features that are known already stay known otherwise."""
+        if self.encoding is not None and not self._misfits and self.trials < 2 * self._encoded_at:
+            return
+        encoding = _encoding_of(seen)
+        self._encoded_at, self._misfits = self.trials, False
+        if not (isinstance(encoding, PlainEncoding) and _alike(encoding, self.encoding)):
+            self.encoding = encoding
+            self._scorers.clear()  # they know the old columns
+            self._fitted_at.clear()
+
+    def _due(self, index: int, attack: Attack) -> bool:
+        if index in self._dropped or (len(self.attacks) > 1 and self._standing.resting(index, self.trials)):
+            return False
+        first = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0
+        if self.trials < first:
+            return False
+        return not first or self.trials >= 2 * self._fitted_at.get(index, 0)
+
+    def _fit(self, index: int, attack: Attack, seen: Block) -> None:
+        assert self.encoding is not None
+        self._fitted_at[index] = self.trials
+        rng = stream(self.seed, "fit", self.pair, index, self.trials)
+        sees = _sees(attack)
+        try:
+            if sees not in VIEWS:
+                raise ValueError(f"sees must be one of {', '.join(VIEWS)}, got {sees!r}")
+            if sees == "natural" and self._whole:
+                seen = self._whole[-1]
+            most = getattr(attack, "most_rows", _MOST_ROWS)
+            view0, view1 = (_view(side.latest(most), self.encoding, sees) for side in seen)
+            suits = getattr(attack, "suits", None)
+            if suits is not None and len(self.attacks) > 1 and not suits(view0, view1):
+                return
+            scorer = attack.fit(view0, view1, rng)
+            if not getattr(attack, "calibrated", False):
+                scorer = calibrated(attack, scorer, view0, view1, rng)
+        except Exception as error:  # an attack's mistake must not end the audit
+            self._drop(index, f"raised {type(error).__name__} in fit: {error}")
+            return
+        if not _pointwise(scorer, view0):
+            self._drop(
+                index, "gave an output another score in other company; a score may depend on its own output alone"
+            )
+            return
+        self._scorers[index] = scorer
+        self._standing.join(index, self.trials)
+
+    def _scores(self, index: int, outputs: Outputs) -> tuple[Array, str]:
+        """An attack's scores, 0 for outputs that the encoding does not know, and what it did wrong, if anything."""
+        assert self.encoding is not None
+        misfits = outputs.misfits(self.encoding)
+        if misfits is None:
+            return _scores(self._scorers[index], outputs.view(self.encoding, _sees(self.attacks[index])))
+        values, failure = np.zeros(len(outputs)), ""
+        if not misfits.all():
+            known = outputs.take(np.flatnonzero(~misfits))
+            values[~misfits], failure = _scores(
+                self._scorers[index], known.view(self.encoding, _sees(self.attacks[index]))
+            )
+        return values, failure
+
+    def _mean(self, parts: dict[int, Array], n: int) -> Array:
+        mean = sum((weight * parts[i] for i, weight in self.weights().items()), np.zeros(n))
+        return np.round(mean, _DIGITS)
+
+    def _drop(self, index: int, why: str) -> None:
+        self._dropped.add(index)
+        self._scorers.pop(index, None)
+        self.warnings.append(f"attack {self.attacks[index].name} was dropped after {self.trials} trials: it {why}")
+
+
+def _sees(attack: Attack) -> str:
+    sees: str = getattr(attack, "sees", "natural")
+    return sees
+
+
+def _read(outputs: Outputs | Array) -> Outputs:
+    return outputs if isinstance(outputs, Outputs) else Outputs.read(outputs)
+
+
+def _joined(blocks: Sequence[Block]) -> Block:
+    return Outputs.join([block[0] for block in blocks]), Outputs.join([block[1] for block in blocks])
+
+
+def _view(outputs: Outputs, encoding: Encoding, sees: str) -> Any:
+    """What an attack sees of outputs that are learned from; misfits are left out."""
+    misfits = outputs.misfits(encoding)
+    return (outputs if misfits is None else outputs.take(np.flatnonzero(~misfits))).view(encoding, sees)
+
+
+def _alike(new: PlainEncoding, old: Encoding | None) -> bool:
+    """Whether columns of the old encoding mean what those of the new one do."""
+    return (
+        isinstance(old, PlainEncoding)
+        and (old.single, old.columns, old.centre is None) == (new.single, new.columns, new.centre is None)
+    )  # fmt: skip
+
+
+def _encoding_of(seen: Block) -> Encoding:
+    arrays = [side.array for side in seen]
+    if arrays[0] is not None and arrays[1] is not None:
+        same = arrays[0].dtype == arrays[1].dtype and arrays[0].shape[1:] == arrays[1].shape[1:]
+        if same:
+            return PlainEncoding.of(np.concatenate([arrays[0], arrays[1]]))
+    parts0, parts1 = (side.latest(_VOCABULARY).parts() for side in seen)
+    return PartsEncoding.of([*parts0, *parts1], np.repeat([False, True], [len(parts0), len(parts1)]))
+
+
+def _scores(scorer: Scorer, view: Any) -> tuple[Array, str]:
+    """A scorer's values, 0 for outputs on which it fails, and what it did wrong, if anything."""
+    try:
+        values = np.asarray(scorer(view), dtype=np.float64)
+        failure = "" if values.shape == (len(view),) else f"returned scores of shape {values.shape}"
+    except Exception as error:  # an attack's mistake must not end the audit
+        values, failure = np.zeros(0), f"raised {type(error).__name__} when scoring: {error}"
+    if failure and len(view) > 1:  # find out on which outputs, one by one
+        values = np.concatenate([_scores(scorer, view[i : i + 1])[0] for i in range(len(view))])
+    elif failure:
+        values = np.zeros(len(view))
+    elif np.isnan(values).any():
+        failure = "returned NaN"
+        values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
+    return np.clip(values, -_CERTAIN, _CERTAIN), failure
+
+
+def _pointwise(scorer: Scorer, view: Any) -> bool:
+    """Whether a few outputs get the same scores alone as together, up to rounding."""
+    chosen: npt.NDArray[np.bool_] = np.zeros(len(view), dtype=bool)
+    chosen[:: max(1, len(view) // 3)] = True
+    probe = rows_of(view, chosen)
+    alone = np.concatenate([_scores(scorer, probe[i : i + 1])[0] for i in range(len(probe))])
+    return np.allclose(_scores(scorer, probe)[0], alone, rtol=1e-9, atol=1e-9)

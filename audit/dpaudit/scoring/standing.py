@@ -1,0 +1,90 @@
+"""How good each attack has been on outputs it had not seen, and what say that gives it.
+
+Each attack's weight is its predictive likelihood: exp(-sum of its log-losses on outputs it had not seen), the
+posterior probability of the attack under a uniform prior (Dawid 1984, prequential statistics).
+
+An attack far behind the best one rests: it is neither fitted nor asked until the trials have doubled, and then starts
+again a little behind, so that one that learns slowly can still catch up (van Erven, Gruenwald & de Rooij 2012, on
+switching between predictors).  All of this looks at past blocks only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpaudit.claims import Array
+
+_HOPELESS = 8.0  # nats behind the best: a weight of 1 in 3000
+_BEHIND = 3.0  # nats behind the best; after a fair trial that is enough to rest, too
+_FAIR_TRIAL = 200  # trials
+_LATE = 2.0  # nats that one who joins later starts behind the mixture
+
+
+def log_loss(scores0: Array, scores1: Array) -> float:
+    """Log-loss of the probabilities 1 / (1 + e^-score) that an output came from d1, summed over both sides."""
+    return float(np.logaddexp(0.0, scores0).sum() + np.logaddexp(0.0, -scores1).sum())
+
+
+@dataclass
+class Standing:
+    """Losses of attacks 0, 1, ... that take part."""
+
+    _losses: dict[int, float] = field(default_factory=dict)  # nats; of a late one, as if it had always been there
+    _since: dict[int, int] = field(default_factory=dict)  # trials at which it started, or started again
+    _rests_until: dict[int, int] = field(default_factory=dict)
+    _true: dict[int, tuple[float, int]] = field(default_factory=dict)  # losses on what it did score, outputs scored
+    _combined: float = 0.0
+    _scored: int = 0  # trials
+
+    def join(self, attack: int, trials: int) -> None:
+        """An attack takes part from now on, or goes on taking part."""
+        if attack in self._losses and attack not in self._rests_until:
+            return
+        if attack in self._losses:  # comes back
+            self._losses[attack] = self._best() + _BEHIND
+        else:
+            self._losses[attack] = self._combined + (_LATE if self._scored else 0.0)
+        self._rests_until.pop(attack, None)
+        self._since[attack] = trials
+
+    def resting(self, attack: int, trials: int) -> bool:
+        return trials < self._rests_until.get(attack, 0)
+
+    def weights(self, attacks: list[int]) -> dict[int, float]:
+        """The say of each of these attacks, summing to one."""
+        least = min((self._losses[i] for i in attacks), default=0.0)
+        raw = {i: math.exp(least - self._losses[i]) for i in attacks}
+        total = sum(raw.values())
+        return {i: value / total for i, value in raw.items()}
+
+    def count(self, losses: dict[int, float], combined: float, n: int) -> None:
+        """Losses of the attacks and of their mixture on n fresh trials."""
+        for attack, loss in losses.items():
+            self._losses[attack] += loss
+            total, scored = self._true.get(attack, (0.0, 0))
+            self._true[attack] = total + loss, scored + 2 * n
+        self._combined += combined
+        self._scored += n
+
+    def send_to_rest(self, attacks: list[int], trials: int) -> list[int]:
+        """Which of these attacks have fallen behind and rest from now on."""
+        best = min((self._losses[i] for i in attacks), default=0.0)
+        tired = []
+        for attack in attacks:
+            behind = self._losses[attack] - best
+            fair = trials - self._since[attack] >= max(_FAIR_TRIAL, self._since[attack] // 8)
+            if behind > _HOPELESS or (fair and behind > _BEHIND):
+                self._rests_until[attack] = 2 * trials
+                tired.append(attack)
+        return tired
+
+    def mean_loss(self, attack: int) -> float:
+        """Mean log-loss of an attack on outputs it had not seen; nan if there were none."""
+        total, scored = self._true.get(attack, (math.nan, 1))
+        return total / scored
+
+    def _best(self) -> float:
+        return min((loss for i, loss in self._losses.items() if i not in self._rests_until), default=self._combined)

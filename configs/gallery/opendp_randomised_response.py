@@ -1,0 +1,21 @@
+"""OpenDP's randomised response on one bit.  The library draws from the operating system's randomness."""
+
+from opendp.meas import make_randomized_response_bool
+from opendp.mod import binary_search, enable_features
+
+enable_features("contrib")
+
+
+class RandomisedResponse:
+    """make_randomized_response_bool; the claim is the least epsilon that the library accepts at distance 1."""
+
+    def __init__(self, prob):
+        self._measurement = make_randomized_response_bool(prob=prob)
+        if hasattr(self._measurement, "map"):
+            epsilon = self._measurement.map(1)
+        else:  # before 0.5 the library only said whether an epsilon is enough
+            epsilon = binary_search(lambda e: self._measurement.check(1, e), bounds=(0.0, 100.0))
+        self.claim = f"pure(epsilon={epsilon!r})"
+
+    def __call__(self, dataset, rng):
+        return self._measurement(bool(dataset))

@@ -1,0 +1,122 @@
+"""The gallery: what its configs have in common, and that the planted differences are there, without the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import beta, chi2_contingency
+
+from dpaudit.config import PlannedAudit, read_configs
+from dpaudit.mechanisms import IsolatedMechanism
+
+from .programs import needs_registry
+
+GALLERY = Path(__file__).parents[2] / "configs" / "gallery"
+AUDITS = {audit.config.name: audit for audit in read_configs([GALLERY])}
+Event = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_every_case_cites_pins_and_expects(name: str) -> None:
+    config = AUDITS[name].config
+    assert config.source
+    assert config.expect
+    assert config.claim == "from mechanism"
+    assert "==" in (config.mechanism.requires or [""])[0]
+    assert (GALLERY / str(config.mechanism.python).split(":")[0]).is_file()
+
+
+def settings(name: str) -> dict[str, Any]:
+    about = AUDITS[name].config.model_dump(exclude={"name", "source", "expect"})
+    about["mechanism"].pop("requires")
+    return about
+
+
+@pytest.mark.parametrize(
+    ("affected", "control"),
+    [
+        ("opendp-0.14.1-discrete-laplace-scale-3", "opendp-0.14.2-discrete-laplace-scale-3"),
+        ("opendp-0.14.1-discrete-laplace-scale-10", "opendp-0.14.2-discrete-laplace-scale-10"),
+        ("opendp-0.4.0-randomised-response", "opendp-0.5.0-randomised-response"),
+        ("pure-ldp-1.1.2-unary-encoding", "pure-ldp-1.2.0-unary-encoding"),
+    ],
+)
+def test_affected_and_control_differ_in_the_version_only(affected: str, control: str) -> None:
+    assert settings(affected) == settings(control)
+
+
+@pytest.fixture
+def _kept_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DPAUDIT_CACHE")
+
+
+def fine(outputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Near 0, with bits that 1 plus noise cannot have."""
+    found: np.ndarray[Any, Any] = (abs(outputs) < 0.5) & (outputs * 2.0**53 != np.round(outputs * 2.0**53))
+    return found
+
+
+def below(period: int, residue: int) -> Event:
+    """Fewer than 100, by a number with this residue."""
+    return lambda outputs: (outputs < 100) & ((100 - outputs) % period == residue)
+
+
+EVENTS: dict[str, tuple[Event, int, int]] = {  # event, runs, which dataset it favours
+    "diffprivlib-0.6.6-laplace": (fine, 1_000, 0),
+    "diffprivlib-0.6.6-gaussian-analytic": (fine, 1_000, 0),
+    "diffprivlib-0.6.6-snapping": (fine, 1_000, 0),
+    "diffprivlib-0.4.1-laplace": (fine, 1_000, 0),
+    "opendp-0.14.1-discrete-laplace-scale-3": (below(3, 2), 50_000, 0),
+    "opendp-0.14.2-discrete-laplace-scale-3": (below(3, 2), 50_000, 0),
+    "opendp-0.14.1-discrete-laplace-scale-10": (below(10, 8), 200_000, 0),
+    "opendp-0.14.2-discrete-laplace-scale-10": (below(10, 8), 200_000, 0),
+    "opacus-1.6.0-gdp-accountant": (lambda outputs: outputs > 1.5, 400_000, 1),
+    "opacus-1.6.0-prv-accountant": (lambda outputs: outputs > 1.5, 400_000, 1),
+}
+
+
+def rates(audit: PlannedAudit, event: Event, runs: int, favoured: int) -> tuple[float, float]:
+    """Bounds, each wrong with probability 1e-4 (Clopper & Pearson 1934): below where favoured, above on the other."""
+    mechanism, _ = audit.load()
+    pair, rng = audit.pairs[0], np.random.default_rng(5)
+    counts = [int(event(np.array(mechanism.sample(d, runs, rng), dtype=float)).sum()) for d in (pair.d0, pair.d1)]
+    more, fewer = counts[favoured], counts[1 - favoured]
+    least = beta.ppf(1e-4, more, runs - more + 1) if more else 0.0
+    return float(least), float(beta.ppf(1 - 1e-4, fewer + 1, runs - fewer))
+
+
+@needs_registry
+@pytest.mark.slow
+@pytest.mark.usefixtures("_kept_environments")
+@pytest.mark.parametrize("name", EVENTS)
+def test_one_event_tells_affected_from_control(name: str) -> None:
+    """A control fails by chance < 2 in 10**4; installs from a package registry, into the user's own cache."""
+    audit = AUDITS[name]
+    _, claim = audit.load()
+    least, most = rates(audit, *EVENTS[name])
+    refuted = least > 1 - float(claim.beta(most))
+    assert refuted is (audit.config.expect == "violation")
+
+
+@needs_registry
+@pytest.mark.slow
+@pytest.mark.usefixtures("_kept_environments")
+@pytest.mark.parametrize("name", ["opendp-0.14.1-discrete-laplace-scale-3", "opendp-0.14.2-discrete-laplace-scale-3"])
+def test_a_vector_of_releases_is_like_as_many_single_ones(name: str, tmp_path: Path) -> None:
+    """Fails by chance 1 in 10**4 (chi-squared, 10 000 runs of each)."""
+    audit = AUDITS[name]
+    many, _ = audit.load()
+    (tmp_path / "single.py").write_text(
+        (GALLERY / "opendp_laplace.py").read_text()
+        + "\n\nclass Single(Laplace):\n    def sample(self, dataset, n, rng):\n"
+        "        return [self.release(dataset) for _ in range(n)]\n"
+    )
+    single = IsolatedMechanism(address="single.py:Single", requires=many.requires, params=many.params, folder=tmp_path)
+    rng = np.random.default_rng(0)
+    tables = [np.clip(np.array(mechanism.sample(100, 10_000, rng)) - 90, 0, 20) for mechanism in (many, single)]
+    counts = [np.bincount(table, minlength=21) for table in tables]
+    assert chi2_contingency(counts).pvalue > 1e-4

@@ -1,0 +1,176 @@
+"""Outputs as attacks see them: nothing is lost, nothing depends on the company."""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import MechanismError, Pair, PureDP, audit
+from dpaudit.outputs import OutputError, Outputs, PartsEncoding, PlainEncoding, Raised, derived, derived_names
+from dpaudit.outputs.bits import bits
+from dpaudit.outputs.parts import parts_of
+from dpaudit.outputs.plain import plain_array
+from dpaudit.registry import resolve_attacks
+from dpaudit.scoring import Learner
+
+sys.path.insert(0, str(Path(__file__).parent))
+from leaks import LEAKS, Leaking
+
+PAIR = Pair([0], [1])
+
+
+def draw(kind: str, n: int, seed: int) -> tuple[list[Any], list[Any]]:
+    rng = np.random.default_rng(seed)
+    mechanism = Leaking(kind)
+    return [mechanism([0], rng) for _ in range(n)], [mechanism([1], rng) for _ in range(n)]
+
+
+@pytest.mark.parametrize("kind", list(LEAKS))
+def test_scores_and_features_of_an_output_do_not_depend_on_its_company(kind: str) -> None:
+    learner = Learner(resolve_attacks(["logistic", "events", "low_bits", "spline"]), seed=0, pair=0)
+    learner.learn(*learner.read(*draw(kind, 150, 1)))
+    _, fresh = draw(kind, 12, 2)
+    strangers = [*fresh[:6], None, "unheard of", *fresh[6:], {"never": 1}, 2**70, [1, [2]]]
+    together, mixed = learner.score(Outputs.read(fresh)), learner.score(Outputs.read(strangers))
+    alone = np.array([learner.score(Outputs.read([output]))[0] for output in fresh])
+    assert np.allclose(together, alone, rtol=0, atol=1e-8)
+    assert np.allclose(together, np.delete(mixed, [6, 7, 14, 15, 16]), rtol=0, atol=1e-8)
+
+
+def test_plain_numbers_stay_arrays_and_lose_nothing() -> None:
+    for outputs in ([1, 2], [1.0, 2.5], [True, False], [(1, 2), (3, 4)], [np.float64(1), np.float64(2)]):
+        array = plain_array(outputs)
+        assert array is not None
+        assert array.tolist() == [list(x) if isinstance(x, tuple) else x for x in outputs]
+    for mixed in ([1, 1.0], [True, 1], [1, None], [(1,), [1]], [(1, 2), (1,)], ["a"], [2**64], [], [(1, 1.0)]):
+        assert plain_array(mixed) is None
+
+
+def test_integers_keep_all_their_bits() -> None:
+    for values in (2**60 + np.arange(5), np.array([2**63 + k for k in range(5)], dtype=np.uint64)):
+        encoding = PlainEncoding.of(values)
+        assert np.array_equal(np.diff(encoding.features(values)[:, 0]), np.ones(4))
+        assert np.array_equal(encoding.bits(values)[:, 2], np.arange(5))
+    huge = [2**90 + k for k in range(6)]
+    encoding = PartsEncoding.of([parts_of(value) for value in huge], np.arange(6) % 2 == 1)
+    assert np.array_equal(np.diff(encoding.features([parts_of(value) for value in huge])[:, 0]), np.ones(5))
+    assert encoding.features([parts_of(10**400)])[0, 0] == np.inf
+
+
+@pytest.mark.parametrize(
+    ("value", "first", "last", "low"),
+    [(1.0, 0, 0, 0), (0.75, -1, -2, 0), (1 + 2**-52, 0, -52, 1), (-(2.0**-1074), -1074, -1074, 0), (3.0, 1, 0, 0)],
+)
+def test_bits_of_floats(value: float, first: int, last: int, low: int) -> None:
+    assert bits(np.array([value]))[0].tolist() == [first, last, low]
+
+
+def test_bits_of_integers_and_what_has_none() -> None:
+    assert bits([12, -12, 0, 2**80 + 256]).tolist() == [[3, 2, 12], [3, 2, 244], [4000, 4000, 0], [80, 8, 0]]
+    assert np.array_equal(bits(np.array([12, -12, 0])), bits([12, -12, 0]))
+    assert len(set(bits([0.0, float("nan"), float("inf")])[:, 1])) == 3
+
+
+def test_every_kind_has_parts_and_equal_outputs_have_equal_ones() -> None:
+    for output in (1, "x" * 10_000, b"ab", None, 1j, Decimal("NaN"), Fraction(1, 3), {1, 2}, np.zeros((2, 3)), object):
+        if output is object:
+            continue
+        assert parts_of(output) == parts_of(output) or output != output or isinstance(output, Decimal)
+        assert parts_of(output).labels["type of output"]
+    assert parts_of(Raised("ValueError", "no 7")).numbers["number 1 in message of output"] == 7
+    assert parts_of({"b": 1, "a": 2}).labels["first key of output"] == "'b'"
+
+
+def test_large_outputs_have_few_parts() -> None:
+    big = np.random.default_rng(0).normal(size=1_250_000)
+    for output in (
+        big,
+        big.tolist(),
+        "x" * 10**7,
+        bytes(10**7),
+        {str(i): i for i in range(10**5)},
+        [["a"] * 9] * 10**5,
+    ):
+        parts = parts_of(output)
+        assert len(parts.numbers) + len(parts.labels) + len(parts.counts) < 12_000
+
+
+def test_an_encoding_is_frozen_and_has_a_place_for_what_is_new() -> None:
+    past = [parts_of(label) for label in ["a", "b", "a", "b", "a", "c"]]
+    encoding = PartsEncoding.of(past, np.arange(6) % 2 == 1)
+    new = encoding.features([parts_of("zebra"), parts_of("a"), parts_of({"k": 1})])
+    assert new.shape == (3, encoding.columns)
+    assert encoding.names[-1] == "number of parts never seen before"
+    assert new[0, -1] > 0
+    assert new[1, -1] == 0
+    assert new[2, -1] > new[0, -1]
+
+
+def test_derived_columns_have_names() -> None:
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 5, 20):
+        columns = derived(rng.normal(size=(7, d)))
+        assert columns.shape == (7, len(derived_names([f"x{i}" for i in range(d)])))
+    assert derived(np.zeros((3, 0))).shape == (3, 0)
+
+
+class Unknown:
+    pass
+
+
+def test_an_unknown_object_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(OutputError, match=r"output\['x'\] is of type .*Unknown.*register_encoder\(Unknown, function\)"):
+        Outputs.read([{"x": Unknown()}])
+    with pytest.raises(MechanismError, match="return numbers or a dict"):
+        audit(lambda dataset, rng: Unknown(), PureDP(1.0), PAIR)
+
+
+class Reads:
+    """A user's attack that notes what it is given."""
+
+    name = "reads"
+    seen: Any = None
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        type(self).seen = outputs0
+        return lambda outputs: np.zeros(len(outputs))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "shape"),
+    [
+        (lambda dataset, rng: float(rng.normal()), (7,)),
+        (lambda dataset, rng: (1, 2), (7, 2)),
+        (lambda dataset, rng: {"a": 1}, None),
+        (lambda dataset, rng: rng.choice(["x", "y"]), None),
+    ],
+)
+def test_an_attack_that_declares_nothing_sees_outputs_as_they_came(
+    mechanism: Any, shape: tuple[int, ...] | None
+) -> None:
+    audit(mechanism, PureDP(1.0), PAIR, trials=12, attacks=Reads())
+    if shape is None:
+        assert isinstance(Reads.seen, list)
+        assert len(Reads.seen) == 7  # of ten; three are left out to calibrate its scores
+    else:
+        assert Reads.seen.shape == shape
+
+
+def test_kinds_that_change_in_the_middle_are_learned() -> None:
+    """Numbers for 40 runs, then now and then None on d1.  Fails by chance < 1 in 10**6."""
+    calls = {"n": 0}
+
+    def mechanism(dataset: list[int], rng: np.random.Generator) -> Any:
+        calls["n"] += 1
+        late = calls["n"] > 200 and rng.random() < 0.5
+        return None if late and dataset == [1] else float(rng.normal())
+
+    result = audit(mechanism, PureDP(0.1), PAIR, trials=3000, seed=0)
+    assert result.e_value >= 20
+    assert not [warning for warning in result.warnings if "dropped" in warning]
