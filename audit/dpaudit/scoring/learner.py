@@ -25,6 +25,7 @@ _GROWTH = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))  # scores are learned a
 _MOST_ROWS = 50_000  # outputs of each dataset that a fit looks at: the latest
 _MOST_PARTS = 500_000  # parts of outputs of each dataset that are kept in memory
 _MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attacks that want them as they came
+_MOST_JUDGED = 4_096  # outputs of each dataset of a block from which an attack's standing is computed
 _VOCABULARY = 2_000  # outputs of each dataset that an encoding is learned from
 _CERTAIN = 60.0  # nats; a score of +-inf is worth this much in the mean
 _DIGITS = 9  # of a score; what is beyond may depend on an output's place in its block, and must not decide a bin
@@ -101,8 +102,9 @@ class Learner:
                 if failure:
                     failures.setdefault(i, failure)
         scores0, scores1 = (self._mean(part, len(side)) for part, side in zip(parts, sides, strict=True))
-        losses = {i: log_loss(parts[0][i], parts[1][i]) for i in self._scorers}
-        self._standing.count(losses, log_loss(scores0, scores1), len(scores0))
+        some = slice(_MOST_JUDGED)  # an attack's standing is clear long before all of a large block is looked at
+        losses = {i: log_loss(parts[0][i][some], parts[1][i][some]) for i in self._scorers}
+        self._standing.count(losses, log_loss(scores0[some], scores1[some]), len(scores0[some]))
         for i, failure in failures.items():
             self._drop(i, failure)
         return scores0, scores1
