@@ -96,7 +96,7 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         ),
         (("pairs:", "timeout: 0\npairs:"), "c.yaml:6: timeout: input should be greater than 0, got 0"),
         (("relation: replace_one", "relation: cousins"), "c.yaml:7: pairs[0].relation must be 'add_remove', "),
-        (("d1: [1],", ""), "c.yaml:7: pairs[0].d1 is missing"),
+        (("d1: [1],", ""), "c.yaml:7: pairs[0]: must have d0 and d1, or search; d1 is missing"),
         (("name: sum", "name: ../sum"), "c.yaml:1: name: must be a file name"),
         (("pairs:", "trials: 1e5\npairs:"), "c.yaml:6: trials: input should be a valid integer, got '1e5'"),
         (("pairs:", "trials: 0\npairs:"), "c.yaml:6: trials: input should be greater than or equal to 1, got 0"),
@@ -271,3 +271,15 @@ def test_another_version_takes_the_place_of_the_one_required(tmp_path: Path) -> 
 def test_the_schema_knows_every_key() -> None:
     properties = schema()["$defs"]["AuditConfig"]["properties"]
     assert {"name", "claim", "mechanism", "pairs", "expect", "detect"} <= set(properties)
+
+
+def test_pairs_may_be_searched_for(tmp_path: Path) -> None:
+    searched = GOOD.replace(
+        "{d0: [0], d1: [1], relation: replace_one}", "search: {relation: add_remove, size: 3, most: 4}"
+    )
+    (tmp_path / "c.yaml").write_text(searched)
+    [planned] = read_configs([tmp_path / "c.yaml"])
+    assert len(planned.pairs) == 4
+    assert {pair.relation for pair in planned.pairs} == {"add_remove"}
+    assert "search must stand alone" in problem(tmp_path, searched.replace("search:", "d0: [1]\n    search:"))
+    assert "relation must be" in problem(tmp_path, searched.replace("add_remove", "nearby"))

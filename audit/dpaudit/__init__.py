@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dpaudit.planning import Plan, plan
     from dpaudit.registry import Attack
     from dpaudit.result import AuditResult, Verdict
+    from dpaudit.search import SearchPairs
 
 _HOMES = {
     "ApproxDP": "claims",
@@ -45,6 +46,7 @@ _HOMES = {
     "PureDP": "claims",
     "RenyiDP": "claims",
     "Raised": "outputs",
+    "SearchPairs": "search",
     "TabulatedTradeoff": "claims",
     "Timed": "outputs",
     "TradeoffFunction": "claims",
@@ -75,6 +77,7 @@ __all__ = [
     "PureDP",
     "Raised",
     "RenyiDP",
+    "SearchPairs",
     "TabulatedTradeoff",
     "Timed",
     "TradeoffFunction",

@@ -25,6 +25,7 @@ from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.registry import resolve_attacks
+from dpaudit.search import Moves, SearchPairs
 
 FROM_MECHANISM = "from mechanism"
 """In place of a claim: the one the mechanism object itself states in its attribute `claim`."""
@@ -110,13 +111,53 @@ class MechanismConfig(_Strict):
         return PythonMechanism(self.python, self.params, self.batched, folder)
 
 
-class PairConfig(_Strict):
-    """Two neighbouring datasets, as YAML values."""
+class SearchConfig(_Strict):
+    """Candidate pairs, the most telling ones first; see `dpaudit.SearchPairs`."""
 
-    d0: Any
-    d1: Any
+    relation: Moves
+    size: int = Field(10, ge=1, description="records of the larger dataset, or values of the vector")
+    bounds: tuple[float, float] | None = Field(None, strict=False, description="least and largest value")
+    step: float | None = Field(None, gt=0, description="how far a value of a vector may move")
+    whole: bool = Field(False, description="only whole numbers")
+    columns: dict[str, list[Any]] | None = Field(
+        None, alias="schema", description="records are tables' rows: of each column [low, high] or the categories"
+    )
+    strays: bool | None = Field(None, description="also values beyond the bounds, NaN, None")
+    most: int = Field(12, ge=1, description="pairs at the most")
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _fits(self) -> SearchConfig:
+        self.pairs()
+        return self
+
+    def pairs(self) -> list[Pair]:
+        """The pairs, in order."""
+        settings = self.model_dump(exclude={"columns"})
+        return list(SearchPairs(**settings, schema=self.columns))
+
+
+class PairConfig(_Strict):
+    """Two neighbouring datasets, as YAML values; or, with the key `search` alone, those of a search."""
+
+    d0: Any = None
+    d1: Any = None
     relation: Relation = "unspecified"
     label: str = ""
+    search: SearchConfig | None = None
+
+    @model_validator(mode="after")
+    def _one_of(self) -> PairConfig:
+        given = self.model_fields_set
+        if "search" in given and len(given) > 1:
+            raise ValueError("search must stand alone, without d0, d1, relation or label")
+        if missing := {"d0", "d1"} - given if "search" not in given else set():
+            raise ValueError(f"must have d0 and d1, or search; {' and '.join(sorted(missing))} is missing")
+        return self
+
+    def pairs(self) -> list[Pair]:
+        """One pair, or those of the search."""
+        return [Pair(self.d0, self.d1, self.relation, self.label)] if self.search is None else self.search.pairs()
 
 
 class AuditConfig(_Strict):
@@ -130,7 +171,7 @@ class AuditConfig(_Strict):
     attacks: str | list[str] = "auto"
     trials: int = Field(100_000, ge=1, description="most runs on each dataset")
     confidence: float = Field(0.95, gt=0, lt=1)
-    method: Literal["sequential"] = "sequential"
+    method: Literal["sequential", "fixed"] = "sequential"
     seed: int = 0
     detect: str | None = Field(None, description="a violation, as a claim, that the audit should be able to see")
     timeout: float = Field(
@@ -176,7 +217,7 @@ class PlannedAudit:
     @property
     def pairs(self) -> list[Pair]:
         """Its pairs of datasets."""
-        return [Pair(p.d0, p.d1, p.relation, p.label) for p in self.config.pairs]
+        return [pair for entry in self.config.pairs for pair in entry.pairs()]
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
         """The same audit under another name, with another expectation."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction, parse_claim
@@ -18,6 +19,7 @@ from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import AuditResult
 from dpaudit.scoring import Learner
 from dpaudit.trials.sampling import Sampler
+from dpaudit.trials.store import Store, StoreError
 
 __all__ = ["METHODS", "Progress", "audit"]
 
@@ -27,7 +29,7 @@ METHODS = ("sequential", "fixed")
 def audit(
     mechanism: Any,
     claim: TradeoffFunction | str,
-    pairs: Pair | Sequence[Pair],
+    pairs: Pair | Iterable[Pair],
     *,
     attacks: str | Attack | Sequence[str | Attack] = "auto",
     trials: int = 100_000,
@@ -35,6 +37,7 @@ def audit(
     method: str = "sequential",
     seed: int = 0,
     jobs: int = 1,
+    store: str | Path | None = None,
     detect: TradeoffFunction | str | None = None,
     observe_time: bool = False,
     progress: Report | None = None,
@@ -45,14 +48,17 @@ def audit(
     `mechanism`: a callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
     outputs.  Runs must be independent of each other; the guarantee rests on that alone.
     `claim`: a claim, or text for `parse_claim`.  It is about both orders of each pair.
-    `pairs`: neighbouring datasets; with several, the claim is refuted if it fails on any of them, and trials go where
-    evidence grows.
+    `pairs`: neighbouring datasets, or a `SearchPairs`; with several, the claim is refuted if it fails on any of them,
+    and trials go where evidence grows.
     `attacks`: "auto", a name, an Attack, or several.  `trials`: the most runs on each dataset, all pairs together.
     `confidence`: a true claim is called violated with probability at most 1 - confidence, whenever the audit stops.
     `method`: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`, a tenth of them to choose
     a pair and a rejection region, and tests that region exactly; its bounds are tighter at a given number of trials.
     `seed`: of all randomness but the mechanism's own; a mechanism that draws only from its rng is repeated exactly.
     `jobs`: processes the mechanism runs in (-1: all cores); changes no result.
+    `store`: a file in which every block of outputs is kept as soon as it is made.  If it is there already, and of the
+    same mechanism, pairs and seed, the audit goes on where it stood, and ends with the result of one that was never
+    interrupted.  `trials.store` describes the format.
     `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends INCONCLUSIVE.
     `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once for each run.
     `progress`: called after each block of trials.  `name`: for the report.
@@ -76,6 +82,17 @@ def audit(
         learners=[Learner(chosen, seed, index) for index in range(len(pair_list))],
         allowed=trials,
     )
+    if store is not None:
+        about = {
+            "mechanism": _name(mechanism),
+            "seed": seed,
+            "pairs": [f"{pair.relation}: {pair.d0!r} {pair.d1!r}" for pair in pair_list],
+            "observe_time": observe_time,
+        }
+        try:
+            collector.sampler.store = Store(store, about)
+        except StoreError as error:
+            raise ValueError(f"store: {error}") from None
     began = time.perf_counter()
     sequential = SequentialAudit(collector, claim.symmetrized(), confidence)
     shared: dict[str, Any] = {

@@ -12,6 +12,7 @@ from dpaudit.outputs import OutputError
 from dpaudit.result import StoppedBy
 from dpaudit.scoring import FIRST_FIT, Learner
 from dpaudit.trials.sampling import Sampler
+from dpaudit.trials.store import StoreError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,11 @@ class Collector:
         MechanismError if that happens in the very first block.
         """
         start = self.spent[pair]
-        outcomes = self.sampler.block(pair, start, start + min(size, self.allowed - self.trials))
+        try:
+            outcomes = self.sampler.block(pair, start, start + min(size, self.allowed - self.trials))
+        except StoreError as error:
+            self.failure = str(error)
+            return []
         failures = [outcome.failure for outcome in outcomes if outcome.failure]
         complete = min(len(outcome.outputs) for outcome in outcomes)
         block: list[tuple[Array, Array]] = []

@@ -13,6 +13,7 @@ from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import Timed
+from dpaudit.trials.store import Store
 from dpaudit.trials.streams import stream, trial_streams
 
 CHUNK = 16_384  # runs in one call of a batched mechanism; part of the address of its randomness
@@ -40,10 +41,21 @@ class Sampler:
     seed: int
     jobs: int = 1
     observe_time: bool = False  # outputs are `Timed`
+    store: Store | None = None  # where blocks are kept, and looked for first
     _seconds_per_run: float = field(default=0.0, init=False)
 
     def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        """Trials [start, stop) of a pair: outputs of d0 and of d1."""
+        """Trials [start, stop) of a pair, or the first ones of them: outputs of d0 and of d1."""
+        kept = self.store.get(pair, start, stop) if self.store is not None else None
+        if kept is not None:
+            return Outcome(kept[0]), Outcome(kept[1])
+        outcomes = self._sampled(pair, start, stop)
+        if self.store is not None:
+            complete = min(len(outcome.outputs) for outcome in outcomes)
+            self.store.put(pair, start, *(outcome.outputs[:complete] for outcome in outcomes))
+        return outcomes
+
+    def _sampled(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
         began = time.perf_counter()
         cuts = self._cuts(start, stop)
         tasks = [

@@ -1,0 +1,260 @@
+"""The pytest plugin: the fixture `dpaudit`, its marker and its options.
+
+It is loaded in every pytest run of every project that has dpaudit installed, so this module imports nothing but pytest
+and what pytest has loaded anyway; all else is loaded by the first test that audits.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from dpaudit.result import AuditResult
+    from dpaudit.testing.baseline import Baseline
+    from dpaudit.testing.session import Allowance
+
+_MARK = "dpaudit"
+_NODE = pytest.StashKey[str]()  # id of a test, without what pytest-xdist adds to it
+_ALLOWANCE = pytest.StashKey["Allowance"]()  # of a test that audits
+_BASELINE = pytest.StashKey["Baseline"]()  # as it was when the session began
+_TESTS = pytest.StashKey[int]()  # how many tests the session's budget is split over
+
+
+class Dpaudit:
+    """What the fixture gives to a test."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
+
+    def assert_private(self, mechanism: Any, claim: Any, pairs: Any, **options: Any) -> AuditResult:
+        """Fail the test if an audit refutes `claim` about `mechanism`; otherwise return the audit's result.
+
+        Options: `trials`, `detect`, `attacks`, `jobs`, `name`, as in `dpaudit.testing.assert_private`.
+        """
+        __tracebackhide__ = True
+        from dpaudit.testing.assertion import carry_out
+
+        return carry_out(self._allowance, mechanism, claim, pairs, **options)
+
+
+@pytest.fixture
+def dpaudit(request: pytest.FixtureRequest) -> Dpaudit:
+    """Audits privacy claims: `dpaudit.assert_private(mechanism, claim=..., pairs=...)`."""
+    allowance = request.node.stash.get(_ALLOWANCE, None)
+    if allowance is None:
+        pytest.fail(
+            "the false-alarm budget was split before this test asked for the fixture `dpaudit`: name it as an "
+            "argument, or mark the test with @pytest.mark.dpaudit",
+            pytrace=False,
+        )
+    return Dpaudit(allowance)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("dpaudit", "privacy audits")
+    group.addoption(
+        "--dpaudit-report",
+        metavar="DIR",
+        default=".dpaudit",
+        help="write JSON and PDF of failures to DIR (%(default)s)",
+    )
+    group.addoption(
+        "--dpaudit-false-alarm",
+        metavar="P",
+        type=_probability,
+        default=1e-3,
+        help="probability that any true claim of the whole session is called violated, at most (%(default)s)",
+    )
+    group.addoption(
+        "--dpaudit-trials",
+        metavar="N",
+        type=_positive,
+        default=100_000,
+        help="the most runs per dataset of one audit (%(default)s)",
+    )
+    group.addoption(
+        "--dpaudit-seed", metavar="S", type=int, default=0, help="of all randomness of the audits (%(default)s)"
+    )
+    group.addoption(
+        "--dpaudit-baseline", metavar="FILE", help="carry evidence on in FILE from run to run, under one budget for all"
+    )
+    group.addoption(
+        "--dpaudit-restart",
+        action="store_true",
+        help="with a baseline: begin anew with claims that earlier runs refuted, after a correction",
+    )
+
+
+def _probability(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must lie strictly between 0 and 1, got {text}")
+    return value
+
+
+def _positive(text: str) -> int:
+    if not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    return int(text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", f"{_MARK}: audits a privacy claim; tests with the fixture `dpaudit` have it anyway"
+    )
+    config.pluginmanager.register(_Gathering(config), "dpaudit-gathering")
+    if _baseline_file(config) is not None:
+        config.stash[_BASELINE] = _read_baseline(config)  # refused before anything runs
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "dpaudit" in getattr(item, "fixturenames", ()):
+            item.add_marker(_MARK)
+        if item.get_closest_marker(_MARK) is not None:
+            item.stash[_NODE] = item.nodeid
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Split the budget over the tests that are left after any selection; every worker of pytest-xdist does the same."""
+    items = [item for item in session.items if _NODE in item.stash]
+    if not items:
+        return
+    from dpaudit.testing.session import Allowance, Settings
+
+    config, budget = session.config, session.config.getoption("--dpaudit-false-alarm")
+    config.stash[_TESTS] = len(items)
+    baseline = config.stash.get(_BASELINE, None)
+    settings = Settings(
+        false_alarm=budget,
+        trials=config.getoption("--dpaudit-trials"),
+        seed=config.getoption("--dpaudit-seed"),
+        report=Path(config.getoption("--dpaudit-report")),
+        run=0 if baseline is None else baseline.runs + 1,
+    )
+    nodes = [item.stash[_NODE] for item in items]
+    if baseline is None:
+        for item, node in zip(items, nodes, strict=True):
+            item.stash[_ALLOWANCE] = Allowance(node=node, share=budget / len(items), settings=settings)
+        return
+    numbers, founders = baseline.numbers(nodes), baseline.founders or len(items)
+    for item, node in zip(items, nodes, strict=True):
+        item.stash[_ALLOWANCE] = Allowance(
+            node=node,
+            share=baseline.share(numbers[node], founders),
+            settings=settings,
+            chains=baseline.tests[node].chains if node in baseline.tests else (),
+            restart=config.getoption("--dpaudit-restart"),
+            number=numbers[node],
+        )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let `dpaudit.testing.assert_private` find the allowance of the test, also in unittest classes."""
+    allowance = item.stash.get(_ALLOWANCE, None)
+    if allowance is not None:
+        from dpaudit.testing import session
+
+        allowance.calls = 0  # a test that is run again repeats itself
+        allowance.records.clear()
+        session.current = allowance
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    if item.stash.get(_ALLOWANCE, None) is not None:
+        from dpaudit.testing import session
+
+        session.current = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Put what was audited on the test's reports, which pytest-xdist sends to the controller, and into JUnit files."""
+    allowance = item.stash.get(_ALLOWANCE, None)
+    if allowance is not None and call.when == "call":
+        item.user_properties.extend(_properties(allowance))
+    report = yield
+    if allowance is not None and call.when == "teardown":
+        report.dpaudit = list(allowance.records)  # type: ignore[attr-defined]
+        report.dpaudit_tests = item.config.stash[_TESTS]  # type: ignore[attr-defined]
+    return report
+
+
+def _properties(allowance: Allowance) -> Iterator[tuple[str, object]]:
+    for record in allowance.records:
+        suffix = "" if record["call"] == 1 else f"_{record['call']}"
+        for key in ("verdict", "claim", "p_value", "trials", "mu_lower"):
+            yield f"dpaudit_{key}{suffix}", record[key]
+
+
+class _Gathering:
+    """What all workers found, in the process that talks to the user."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._records: list[dict[str, Any]] = []
+        self._tests = 0
+        self._trouble = ""
+        self._runs = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._records += getattr(report, "dpaudit", ())
+        self._tests = getattr(report, "dpaudit_tests", self._tests)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        path = _baseline_file(self._config)
+        if path is None or not self._records or hasattr(self._config, "workerinput"):
+            return
+        from dpaudit.testing.baseline import BaselineError, write
+
+        try:
+            after = self._config.stash[_BASELINE].after(self._records, founders=self._tests)
+            self._runs = after.runs
+            write(path, after)
+        except (BaselineError, OSError) as error:
+            self._trouble = str(error)
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self._records:
+            return
+        from dpaudit.testing.summary import summary
+
+        terminalreporter.section("dpaudit")
+        budget = self._config.getoption("--dpaudit-false-alarm")
+        for line in summary(self._records, tests=self._tests, false_alarm=budget, runs=self._runs):
+            terminalreporter.write_line(line)
+        if self._trouble:
+            terminalreporter.write_line(f"the baseline was not written: {self._trouble}", red=True)
+
+
+def _baseline_file(config: pytest.Config) -> Path | None:
+    """Relative to where pytest was called, like --junit-xml."""
+    given = config.getoption("--dpaudit-baseline")
+    return None if given is None else config.invocation_params.dir / given
+
+
+def _read_baseline(config: pytest.Config) -> Baseline:
+    from dpaudit.testing.baseline import BaselineError, read
+
+    path = _baseline_file(config)
+    assert path is not None
+    try:
+        return read(path, config.getoption("--dpaudit-false-alarm"))
+    except BaselineError as error:
+        raise pytest.UsageError(f"--dpaudit-baseline: {error}") from None

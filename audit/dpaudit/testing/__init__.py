@@ -1,0 +1,22 @@
+"""Audits as assertions, for test suites: with the pytest plugin or without pytest.
+
+Names are loaded when they are used: the plugin must cost nothing where nobody audits.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpaudit.testing.assertion import AuditInconclusive, PrivacyViolation, assert_private
+
+_HOMES = {"AuditInconclusive": "assertion", "PrivacyViolation": "assertion", "assert_private": "assertion"}
+
+__all__ = ["AuditInconclusive", "PrivacyViolation", "assert_private"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dpaudit.testing' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"dpaudit.testing.{_HOMES[name]}"), name)

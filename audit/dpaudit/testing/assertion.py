@@ -1,0 +1,263 @@
+"""An audit that raises if the claim is refuted, or if nothing could be said."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.engine import audit
+from dpaudit.mechanisms import MechanismError
+from dpaudit.neighbours import Pair
+from dpaudit.registry import Attack
+from dpaudit.result import AuditResult, Verdict
+from dpaudit.testing import session
+from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows
+from dpaudit.testing.failures import Kept, keep, known_violation, no_answer, violation
+from dpaudit.testing.session import Allowance, Settings
+from dpaudit.testing.wealth import Chain
+
+_FALSE_ALARM = 1e-3
+_WORTH_ADVICE = 0.5  # seconds an audit takes before anyone wants it to be faster
+
+
+class PrivacyViolation(AssertionError):
+    """The claim was refuted.  `result`: the audit; None if an earlier run refuted it."""
+
+    __module__ = "dpaudit.testing"
+    result: AuditResult | None = None
+
+
+class AuditInconclusive(AssertionError):
+    """The audit could not say anything: the mechanism failed, its runs depend on each other, or there were too few.
+
+    `result`: the audit; None if it did not get that far.
+    """
+
+    __module__ = "dpaudit.testing"
+    result: AuditResult | None = None
+
+
+def assert_private(
+    mechanism: Any,
+    claim: TradeoffFunction | str,
+    pairs: Pair | Sequence[Pair],
+    *,
+    trials: int | None = None,
+    detect: TradeoffFunction | str | float | None = None,
+    attacks: str | Attack | Sequence[str | Attack] = "auto",
+    jobs: int = 1,
+    name: str = "",
+    false_alarm: float | None = None,
+    seed: int | None = None,
+    report: str | Path | None = None,
+) -> AuditResult:
+    """Raise PrivacyViolation if an audit refutes `claim`; otherwise return its result, which shows no claim to hold.
+
+    `mechanism`, `claim`, `pairs`, `attacks`, `jobs`, `name`: as in `dpaudit.audit`.
+    `detect`: the violation to look for, a claim or how many times less private than claimed, 1.2 unless given.  The
+    audit ends after the runs that show it with probability 0.999, or as soon as the claim is refuted.
+    `trials`: the most runs per dataset, 100,000 unless given.  If they are too few for a `detect` that was given,
+    AuditInconclusive is raised.
+
+    Outside pytest: `false_alarm`, the probability that a true claim is called violated, 0.001 unless given, in this
+    call alone; `seed`, 0 unless given; `report`, the folder for JSON and PDF of a failure, ".dpaudit" unless given.
+    In tests these three are the session's (`--dpaudit-false-alarm`, `--dpaudit-seed`, `--dpaudit-report`).
+
+    Raises AuditInconclusive if the mechanism raised or its runs depend on each other; ValueError for impossible
+    arguments, and for these three in a test; RuntimeError in a test that the session's budget does not count.
+    """
+    __tracebackhide__ = True
+    own = {"false_alarm": false_alarm, "seed": seed, "report": report}
+    allowance = session.current
+    if allowance is not None:
+        if given := [key for key, value in own.items() if value is not None]:
+            raise ValueError(f"{', '.join(given)}: in a test that is the session's, see the options --dpaudit-*")
+    elif "PYTEST_CURRENT_TEST" in os.environ and "_dpaudit_pytest" in sys.modules:
+        raise RuntimeError(
+            "the session's false-alarm budget does not count this test: "
+            "mark it, or its class, with @pytest.mark.dpaudit"
+        )
+    else:
+        allowance = _alone(false_alarm, seed, report)
+    return carry_out(
+        allowance, mechanism, claim, pairs, trials=trials, detect=detect, attacks=attacks, jobs=jobs, name=name
+    )
+
+
+def _alone(false_alarm: float | None, seed: int | None, report: str | Path | None) -> Allowance:
+    budget = _FALSE_ALARM if false_alarm is None else false_alarm
+    if not 0 < budget < 1:
+        raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {budget}")
+    settings = Settings(false_alarm=budget, seed=seed or 0, report=Path(".dpaudit" if report is None else report))
+    return Allowance(node="", share=budget * math.pi**2 / 6, settings=settings)  # there is no other call
+
+
+def carry_out(
+    allowance: Allowance,
+    mechanism: Any,
+    claim: TradeoffFunction | str,
+    pairs: Pair | Sequence[Pair],
+    *,
+    trials: int | None = None,
+    detect: TradeoffFunction | str | float | None = None,
+    attacks: str | Attack | Sequence[str | Attack] = "auto",
+    jobs: int = 1,
+    name: str = "",
+) -> AuditResult:
+    """`assert_private` at the expense of a test's allowance, which gets a record of the audit."""
+    __tracebackhide__ = True
+    settings = allowance.settings
+    claim = parse_claim(claim) if isinstance(claim, str) else claim
+    sought = _sought(detect)
+    chain = allowance.next_chain(str(claim))
+    if chain.refuted:
+        raise PrivacyViolation(known_violation(claim, chain))
+    significance = allowance.significance(chain)
+    size = 1 if isinstance(pairs, Pair) else len(pairs)
+    planned = planned_runs(claim, sought, significance=significance, pairs=max(size, 1))
+    seed = allowance.seed(allowance.calls) if allowance.node else settings.seed
+    try:
+        result = audit(
+            mechanism,
+            claim,
+            pairs,
+            attacks=attacks,
+            trials=min(settings.trials if trials is None else trials, planned),
+            confidence=_confidence(significance),
+            seed=seed,
+            jobs=jobs,
+            detect=sought if detect is not None and isinstance(sought, TradeoffFunction) else None,
+            name=name or _name(mechanism, allowance),
+        )
+    except MechanismError as error:
+        raise AuditInconclusive(no_answer(claim, [str(error)], seed)) from None
+    if result.stopped_by == "interruption":
+        raise KeyboardInterrupt
+    unseen = detect is not None and not shows(
+        claim, sought, result.trials_used, significance=significance, pairs=max(size, 1)
+    )
+    if unseen and result.verdict is Verdict.NO_VIOLATION:
+        few = f"{result.trials_used:,} runs per dataset are too few to see what is {described(sought)}"
+        result = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=(*result.warnings, few))
+    if unseen and result.verdict is Verdict.INCONCLUSIVE:
+        advice = f"{planned:,} runs (trials=) show it with 99.9 % probability"
+        result = dataclasses.replace(result, warnings=(*result.warnings, advice))
+    result = _with_address(result, allowance)
+    after = _continued(chain, result)
+    allowance.records.append(_record(allowance, result, claim, chain, after, sought, significance, size, planned))
+    match result.verdict:
+        case Verdict.VIOLATION:
+            kept = _kept(result, allowance)
+            raise _raised(
+                PrivacyViolation, violation(result, after if settings.run else None, significance, kept), result
+            )
+        case Verdict.INCONCLUSIVE:
+            kept = _kept(result, allowance)
+            raise _raised(AuditInconclusive, no_answer(claim, result.warnings, seed, kept), result)
+    return result
+
+
+def _sought(detect: TradeoffFunction | str | float | None) -> Detect:
+    match detect:
+        case None:
+            return DETECT
+        case str():
+            return parse_claim(detect)
+        case TradeoffFunction():
+            return detect
+    if not 1 < detect < math.inf:
+        raise ValueError(f"detect must be a claim, or times less private than claimed and > 1, got {detect}")
+    return float(detect)
+
+
+def _confidence(significance: float) -> float:
+    """1 - significance, rounded up: the wealth at which an audit stops must not be too low."""
+    confidence = 1 - significance
+    if 1 - confidence > significance:
+        confidence = math.nextafter(confidence, 1)
+    if not 0 < confidence < 1:
+        raise ValueError(f"the false-alarm budget is split too finely: {significance:.2g} is left for this audit")
+    return confidence
+
+
+def _name(mechanism: Any, allowance: Allowance) -> str:
+    if not allowance.node:
+        return ""
+    test = allowance.node.rsplit("/", 1)[-1]
+    return test if allowance.calls == 1 else f"{test} ({allowance.calls})"
+
+
+def _with_address(result: AuditResult, allowance: Allowance) -> AuditResult:
+    """The result, saying which test it is of."""
+    if not allowance.node:
+        return result
+    address = {"test": allowance.node, "call": allowance.calls, "suite_seed": allowance.settings.seed}
+    return dataclasses.replace(result, environment={**result.environment, **address})
+
+
+def _continued(chain: Chain, result: AuditResult) -> Chain:
+    """The chain with this audit.  What an inconclusive one won is not counted, since it may be worth nothing; what it
+    lost is, or else runs could be left out because of how they went."""
+    log_e = float(result.history.log_e[-1]) if len(result.history.log_e) else 0.0
+    return chain.after(
+        log_e=min(log_e, 0.0) if result.verdict is Verdict.INCONCLUSIVE else log_e,
+        refuted=datetime.now(UTC).date().isoformat() if result.violated else "",
+        mu_lower=0.0 if result.verdict is Verdict.INCONCLUSIVE else result.mu_lower,
+        trials=result.trials_used,
+    )
+
+
+def _record(
+    allowance: Allowance,
+    result: AuditResult,
+    claim: TradeoffFunction,
+    chain: Chain,
+    after: Chain,
+    sought: Detect,
+    significance: float,
+    pairs: int,
+    planned: int,
+) -> session.Record:
+    return {
+        "node": allowance.node,
+        "number": allowance.number,
+        "call": allowance.calls,
+        "name": result.name,
+        "claim": str(claim),
+        "verdict": result.verdict.value,
+        "p_value": result.p_value,
+        "trials": result.trials_used,
+        "planned": planned,
+        "detect": described(sought),
+        "mu_lower": result.mu_lower,
+        "mu_lower_before": chain.mu_lower,
+        "seen": result.detectable.claim,
+        "elapsed_s": result.elapsed_s,
+        "other": _other_runs(claim, sought, significance, pairs) if result.elapsed_s > _WORTH_ADVICE else {},
+        "chain": dataclasses.asdict(after),
+    }
+
+
+def _other_runs(claim: TradeoffFunction, sought: Detect, significance: float, pairs: int) -> dict[str, int]:
+    """What it would cost to look for half and for twice the excess over the claim."""
+    factor = sought if isinstance(sought, float) else DETECT
+    factors = [1 + 2 * (factor - 1), 1 + (factor - 1) / 2]
+    return {f"{f:g}": planned_runs(claim, f, significance=significance, pairs=pairs) for f in factors}
+
+
+def _kept(result: AuditResult, allowance: Allowance) -> Kept | None:
+    folder = allowance.settings.report
+    return None if folder is None else keep(result, folder)
+
+
+def _raised(kind: type[Any], message: str, result: AuditResult) -> Exception:
+    error: Exception = kind(message)
+    error.result = result  # type: ignore[attr-defined]  # both kinds have it
+    return error

@@ -1,0 +1,87 @@
+"""What a failing test says, and the files it leaves."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.result import AuditResult
+from dpaudit.testing.wealth import Chain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Files of a result."""
+
+    json: Path
+    pdf: Path
+    no_pdf: str = ""  # why there is none; "" if there is
+
+
+def keep(result: AuditResult, folder: Path) -> Kept:
+    """Write a result and its report.  A report that cannot be written must not hide what was found."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / file_name(f"{result.environment.get('test', result.name)}:{result.environment.get('call', 1)}")
+    json, pdf = stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".pdf")
+    result.to_json(json)
+    try:
+        result.to_pdf(pdf)
+    except Exception as error:
+        return Kept(json=json, pdf=pdf, no_pdf=f"{type(error).__name__}: {error}")
+    return Kept(json=json, pdf=pdf)
+
+
+def file_name(address: str) -> str:
+    """A short name for a file, readable and different for different addresses."""
+    readable = re.sub(r"[^A-Za-z0-9_.]+", "-", address).strip("-.")[-60:].lstrip("-.")
+    return f"{readable}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+
+
+def violation(result: AuditResult, chain: Chain | None, significance: float, kept: Kept | None) -> str:
+    """`chain`: with this run, if evidence is carried on from run to run."""
+    lines = [
+        f"VIOLATION of {result.claim.label}",
+        f"  certified  mu >= {result.mu_lower:.4g}, epsilon >= {result.epsilon_lower(0.0):.4g} at delta = 0",
+        f"  evidence   p <= {result.p_value:.2g}, where this audit may refute at {significance:.2g}; "
+        f"{result.trials_used:,} runs per dataset",
+    ]
+    if chain is not None and chain.runs > 1:
+        lines.append(f"             with the {chain.runs - 1} runs of the suite before, and the budget of all of them")
+    if result.witness is not None:
+        lines.append(f"  witness    {result.witness.describe()}")
+    lines += [f"  warning    {warning}" for warning in result.warnings]
+    return "\n".join([*lines, *_where(result.environment.get("seed"), result, kept)])
+
+
+def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
+    """Of a claim that an earlier run refuted."""
+    return "\n".join(
+        [
+            f"VIOLATION of {claim.label}, found on {chain.refuted}; the baseline keeps it",
+            f"  evidence   {chain.runs} runs of the suite, {chain.trials:,} per dataset; mu >= {chain.mu_lower:.4g}",
+            "  Once the mechanism is corrected, run this test with --dpaudit-restart: its evidence starts anew.",
+        ]
+    )
+
+
+def no_answer(claim: TradeoffFunction, reasons: Sequence[str], seed: int, kept: Kept | None = None) -> str:
+    """Of an audit that ended without a verdict."""
+    lines = [f"INCONCLUSIVE about {claim.label}: the audit could neither refute the claim nor look closely enough"]
+    return "\n".join([*lines, *(f"  because    {reason}" for reason in reasons), *_where(seed, None, kept)])
+
+
+def _where(seed: object, result: AuditResult | None, kept: Kept | None) -> list[str]:
+    lines = [f"  seed       {seed}"]
+    if kept is not None:
+        lines.append(f"  result     {kept.json}")
+        lines.append(f"  report     {kept.no_pdf or kept.pdf}")
+    if result is not None and (test := result.environment.get("test")):
+        lines.append(f"  same runs  pytest {shlex.quote(test)} --dpaudit-seed {result.environment['suite_seed']}")
+    if result is not None and kept is not None:
+        lines.append(f"  new runs   dpaudit replay {shlex.quote(str(kept.json))}")
+    return lines

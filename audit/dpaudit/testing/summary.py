@@ -1,0 +1,63 @@
+"""What is said at the end of a session that audited something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpaudit.testing.session import Record, one_in
+
+_SLOWEST = 3
+_SLOW = 1.0  # seconds
+_RISE = 1.1  # of a certified bound over the largest one before, from which it is mentioned
+
+
+def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
+    """Lines for the terminal.  `tests`: that the budget is split over; `runs`: of the baseline, this one included."""
+    refuted = sum(record["verdict"] == "violation" for record in records)
+    unclear = sum(record["verdict"] == "inconclusive" for record in records)
+    others = len(records) - refuted - unclear
+    found = [f"{refuted} violation{_s(refuted)}"] if refuted else []
+    found += [f"{unclear} inconclusive"] if unclear else []
+    found += [f"{others} no violation found" if found else "no violation found"] if others else []
+    often = one_in(false_alarm)
+    if runs:
+        which = {1: "this run", 2: "this run or the run before"}.get(runs, f"this run or any of the {runs - 1} before")
+        means = f"a true claim fails {which} with probability 1 in {often.split()[-1]} at most"
+    else:
+        means = f"a true claim fails this suite in at most {often}"
+    lines = [
+        f"{len(records)} audit{_s(len(records))}: {', '.join(found)}",
+        f"false-alarm budget {false_alarm:g}, split over {tests} test{_s(tests)}: {means}",
+    ]
+    rising = [r for r in records if 0 < _RISE * r["mu_lower_before"] < r["mu_lower"] and r["verdict"] != "violation"]
+    lines += [
+        f"drift: {record['name']}: certified mu >= {record['mu_lower']:.3g}, in earlier runs at most "
+        f"{record['mu_lower_before']:.3g} (no violation of {record['claim']} yet)"
+        for record in rising
+    ]
+    slow = sorted((r for r in records if r["elapsed_s"] > _SLOW), key=lambda r: -r["elapsed_s"])[:_SLOWEST]
+    if slow:
+        lines.append("slowest audits (runs per dataset):")
+        lines += [f"  {_cost(record)}" for record in slow]
+    return lines
+
+
+def _cost(record: Record) -> str:
+    runs, seconds = record["trials"], record["elapsed_s"]
+    cost = f"{seconds:5.1f} s  {record['name']}: {runs:,} runs, looks for what is {record['detect']}"
+    if runs < record["planned"]:
+        cost += f", which needs {record['planned']:,}" if record["verdict"] != "violation" else ""
+    others = [f"detect={f} {_about(n, seconds * n / max(runs, 1))}" for f, n in record["other"].items()]
+    return "; ".join([cost, *others])
+
+
+def _about(runs: int, seconds: float) -> str:
+    if runs >= 10**9:
+        return "cannot be seen"
+    return (
+        f"needs {runs:,} (about {seconds:.1f} s)" if seconds < 100 else f"needs {runs:,} (about {seconds / 60:.0f} min)"
+    )
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -1,0 +1,70 @@
+"""Evidence about one claim that is carried on from run to run.
+
+**What is tested.**  That every version of the mechanism that was audited so far kept the claim.
+
+**The wealth.**  Run i gives E_i, the wealth of its audit when it stopped: given all runs before, E[E_i] <= 1 if the
+claim is true, for the runs' randomness is fresh.  A mechanism that keeps its claim with room to spare loses wealth in
+every run, and a product of all E_i would have nothing left by the time it breaks.  So a bet is added in every run:
+
+    M_n = sum_{k<=n} w_k E_k E_{k+1} ... E_n  +  sum_{k>n} w_k,      w_k = 1 / (k (k + 1)),   sum_k w_k = 1.
+
+The first sum is invested, S_n = (S_{n-1} + w_n) E_n; the second is cash, R_n = 1 / (n + 1).
+
+**Theorem.**  If all versions kept the claim, P[M >= 1/significance, ever] <= significance.
+
+*Proof.*  Each product is a nonnegative supermartingale from run k on and constant before; M is their mean.  Ville 1939.
+It holds within a run as well, with the audit's wealth so far for E_n: so the audit of run n may stop, and refute, as
+soon as its own wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
+
+A violation that comes in run n costs log(n (n + 1)) more evidence than in a first run, whatever was there before.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Runs of one audit whose evidence is added up."""
+
+    call: int  # which assertion of its test, from 1
+    number: int  # which chain of its test, from 1; decides its share of the test's budget
+    claim: str
+    runs: int = 0
+    log_invested: float = -math.inf  # log S
+    refuted: str = ""  # when; "" if not
+    mu_lower: float = 0.0  # largest bound certified so far
+    trials: int = 0  # runs per dataset, all runs of the suite together
+
+    def significance(self, total: float) -> float:
+        """Of the next run's audit, in (0, 1), if the whole chain is to have significance `total`."""
+        run = self.runs + 1
+        return math.exp(self._stake()) / (1 / total - 1 / (run + 1))
+
+    def after(self, *, log_e: float, refuted: str, mu_lower: float, trials: int) -> Chain:
+        """The chain with one more run, whose audit ended with wealth e^log_e."""
+        return replace(
+            self,
+            runs=self.runs + 1,
+            log_invested=self._stake() + log_e,
+            refuted=refuted,
+            mu_lower=max(self.mu_lower, mu_lower),
+            trials=self.trials + trials,
+        )
+
+    @property
+    def log_wealth(self) -> float:
+        """log M now."""
+        return _log_add(self.log_invested, -math.log(self.runs + 1))
+
+    def _stake(self) -> float:
+        """log(S_{n-1} + w_n) of the next run n."""
+        run = self.runs + 1
+        return _log_add(self.log_invested, -math.log(run * (run + 1)))
+
+
+def _log_add(a: float, b: float) -> float:
+    most, least = max(a, b), min(a, b)
+    return most if least == -math.inf else most + math.log1p(math.exp(least - most))

@@ -1,0 +1,173 @@
+"""A test suite of 30 mechanisms at the boundary of their claims: false alarms, misses, and time.
+
+    python benchmarks/regression_suite.py true   [--sessions 200] [--false-alarm 0.05] [--jobs 2]
+    python benchmarks/regression_suite.py broken [--sessions 50] [--false-alarm 0.001] [--jobs 2]
+    python benchmarks/regression_suite.py time   [--workers 2]
+
+"true": sessions with any failure, which happens by chance in at most --false-alarm of them.  "broken": in each session
+one noise scale, of another mechanism each time, is 20 % too small; sessions in which its test fails (the other 29 are
+not run: they are the ones of "true").  Both call what the plugin's fixture calls, with the shares of a session of 30
+tests.  "time": the suite as pytest runs it, all caches cold, with pytest-xdist.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import binom
+
+from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP
+from dpaudit.claims import TradeoffFunction
+from dpaudit.testing.assertion import carry_out
+from dpaudit.testing.session import Allowance, Settings
+
+Mechanism = Callable[[Any, np.random.Generator], Any]
+Make = Callable[[float, float], Mechanism]  # privacy parameter, factor on the noise scale
+
+
+def gaussian(mu: float, factor: float) -> Mechanism:
+    return lambda dataset, rng: sum(dataset) + rng.normal(0, factor / mu)
+
+
+def laplace(epsilon: float, factor: float) -> Mechanism:
+    return lambda dataset, rng: sum(dataset) + rng.laplace(0, factor / epsilon)
+
+
+def geometric(epsilon: float, factor: float) -> Mechanism:
+    stop = -math.expm1(-epsilon / factor)
+    return lambda dataset, rng: int(sum(dataset) + rng.geometric(stop) - rng.geometric(stop))
+
+
+def response(epsilon: float, factor: float) -> Mechanism:
+    """Keeps its bit with odds e^epsilon."""
+    keeps = 1 / (1 + math.exp(-epsilon / factor))
+    return lambda dataset, rng: int(dataset[0]) if rng.random() < keeps else 1 - int(dataset[0])
+
+
+def leaky_response(epsilon: float, factor: float) -> Mechanism:
+    """The least private mechanism of approximate(epsilon, DELTA): shows its bit with probability DELTA."""
+    inner = response(epsilon, factor)
+    return lambda dataset, rng: f"it is {dataset[0]}" if rng.random() < DELTA else str(inner(dataset, rng))
+
+
+def mean(mu: float, factor: float) -> Mechanism:
+    """Of values in [0, 1], a public number of them."""
+    return lambda dataset, rng: float(np.mean(dataset)) + rng.normal(0, factor / (mu * len(dataset)))
+
+
+def rounded(mu: float, factor: float) -> Mechanism:
+    """To so many digits that next to nothing is lost."""
+    return lambda dataset, rng: round(sum(dataset) + rng.normal(0, factor / mu), 3)
+
+
+DELTA = 0.01
+BIT, TEN = Pair([0], [1], "replace_one"), Pair([1.0] * 10, [1.0] * 9 + [0.0], "replace_one")
+
+SUITE: list[tuple[str, Make, float, Callable[[float], TradeoffFunction], Pair]] = [
+    *(("gaussian", gaussian, mu, GaussianDP, BIT) for mu in (0.5, 0.7, 1.0, 1.5, 2.0, 3.0)),
+    *(("mean", mean, mu, GaussianDP, TEN) for mu in (0.5, 0.7, 1.0, 1.5)),
+    *(("rounded", rounded, mu, GaussianDP, BIT) for mu in (0.5, 1.0, 2.0)),
+    *(("laplace", laplace, epsilon, LaplaceDP, BIT) for epsilon in (0.5, 1.0, 2.0)),
+    *(("laplace", laplace, epsilon, PureDP, BIT) for epsilon in (0.5, 1.0, 2.0, 3.0)),
+    *(("geometric", geometric, epsilon, PureDP, BIT) for epsilon in (0.5, 1.0, 2.0)),
+    *(("response", response, epsilon, PureDP, BIT) for epsilon in (0.5, 1.0, 1.5, 2.0, 3.0)),
+    *(
+        ("leaky_response", leaky_response, epsilon, lambda epsilon: ApproxDP(epsilon=epsilon, delta=DELTA), BIT)
+        for epsilon in (1.0, 2.0)
+    ),
+]
+
+
+def fails(index: int, *, session: int, false_alarm: float, factor: float = 1.0) -> bool:
+    """Whether the test of one mechanism fails in a session with this seed.  AuditInconclusive is an error here."""
+    from dpaudit.testing import PrivacyViolation
+
+    name, make, parameter, claim, pair = SUITE[index]
+    settings = Settings(false_alarm=false_alarm, seed=session, report=None)
+    allowance = Allowance(node=f"{name}[{index}]", share=false_alarm / len(SUITE), settings=settings)
+    try:
+        carry_out(allowance, make(parameter, factor), claim(parameter), pair)
+    except PrivacyViolation:
+        return True
+    return False
+
+
+def true_claims(sessions: int, false_alarm: float, jobs: int) -> None:
+    def failures(session: int) -> list[int]:
+        return [i for i in range(len(SUITE)) if fails(i, session=session, false_alarm=false_alarm)]
+
+    found = Parallel(n_jobs=jobs)(delayed(failures)(session) for session in range(sessions))
+    any_failure = sum(bool(failed) for failed in found)
+    print(f"{len(SUITE)} true claims at their boundary, {sessions} sessions, budget {false_alarm:g}:")
+    print(f"  sessions with any failure   {any_failure}")
+    print(f"  expected at most            {false_alarm * sessions:g}")
+    print(f"  more than these by chance in 1 of 1,000: {binom.ppf(0.999, sessions, false_alarm):.0f}")
+    print(f"  failures of single tests    {[(SUITE[i][0], SUITE[i][2]) for failed in found for i in failed]}")
+
+
+def broken(sessions: int, false_alarm: float, jobs: int) -> None:
+    found = Parallel(n_jobs=jobs)(
+        delayed(fails)(session % len(SUITE), session=session, false_alarm=false_alarm, factor=0.8)
+        for session in range(sessions)
+    )
+    missed = [SUITE[session % len(SUITE)][:3:2] for session, caught in enumerate(found) if not caught]
+    print(f"one noise scale 20 % too small, budget {false_alarm:g} over {len(SUITE)} tests:")
+    print(f"  caught   {sum(found)} of {sessions} sessions{f'; missed: {missed}' if missed else ''}")
+
+
+EXAMPLE = f"""\
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import pytest
+from regression_suite import SUITE
+
+@pytest.mark.parametrize("index", range(len(SUITE)))
+def test_claim(dpaudit, index):
+    _, make, parameter, claim, pair = SUITE[index]
+    dpaudit.assert_private(make(parameter, 1.0), claim=claim(parameter), pairs=pair)
+"""
+
+
+def timed(workers: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "test_suite.py").write_text(EXAMPLE)
+        began = time.perf_counter()
+        command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "test_suite.py"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        elapsed = time.perf_counter() - began
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(done.stdout)
+    print(f"{len(SUITE)} scalar audits in {elapsed:.1f} s with {workers} workers, processes' start included")
+    print(f"the processors' time: {used.ru_utime + used.ru_stime:.1f} s, all workers together")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["true", "broken", "time"])
+    parser.add_argument("--sessions", type=int)
+    parser.add_argument("--false-alarm", type=float)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
+    given = parser.parse_args()
+    match given.what:
+        case "true":
+            true_claims(given.sessions or 200, given.false_alarm or 0.05, given.jobs)
+        case "broken":
+            broken(given.sessions or 50, given.false_alarm or 1e-3, given.jobs)
+        case _:
+            timed(given.workers)
+
+
+if __name__ == "__main__":
+    main()

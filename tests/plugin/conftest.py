@@ -1,0 +1,104 @@
+"""Small projects, and pytest runs on them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+collect_ignore = ["example"]  # a project of its own, run by test_example
+
+HEAD = """\
+import unittest
+import pytest
+from dpaudit import GaussianDP, Pair, batched
+from dpaudit.testing import assert_private
+
+CLAIM, BIT = GaussianDP(1.0), Pair([0], [1])
+
+def noise(sigma):
+    return batched(lambda dataset, n, rng: rng.normal(sum(dataset), sigma, n))
+
+"""
+
+
+LEAN = ("-p", "no:hypothesispytest")  # which loads Hypothesis when scikit-learn is loaded: seconds each time
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished run of pytest."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Of pytest's last line, e.g. {"passed": 2, "failed": 1}."""
+        last = [line for line in self.out.splitlines() if line.strip()][-1]
+        return {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|deselected|error)", last)}
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Run:
+    """The same in a process of its own, in `tmp_path`."""
+
+    def run(code: str | None, *arguments: str) -> Done:
+        if code is not None:
+            (tmp_path / "test_project.py").write_text(HEAD + code)
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *LEAN, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env={**os.environ, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "PY_COLORS": "0"},
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+def _loud(dataset: list[int], rng: np.random.Generator) -> float:
+    return float(rng.normal(sum(dataset), 0.2))
+
+
+@pytest.fixture(scope="session")
+def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Everything an audit and a report load is loaded: pytester forgets what is loaded first within it."""
+    from dpaudit import GaussianDP, Pair
+    from dpaudit.testing.assertion import PrivacyViolation, carry_out
+    from dpaudit.testing.session import Allowance, Settings
+    from dpaudit.testing.summary import summary
+
+    assert summary
+    settings = Settings(false_alarm=0.001, report=tmp_path_factory.mktemp("warm"))
+    with pytest.raises(PrivacyViolation):  # not so by chance < 1 in 10**6
+        carry_out(Allowance(node="", share=0.001, settings=settings), _loud, GaussianDP(1.0), Pair([0], [1]))
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, warm: None, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Writes `test_project.py` and runs pytest on it in this process; no code: what is there already."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(code: str | None, *arguments: str) -> Done:
+        if code is not None:
+            pytester.makepyfile(test_project=HEAD + code)
+        cache = () if "--lf" in arguments else ("-p", "no:cacheprovider")
+        done = pytester.runpytest_inprocess(*LEAN, *cache, *arguments)
+        return Done(int(done.ret), done.stdout.str(), done.stderr.str())
+
+    return run

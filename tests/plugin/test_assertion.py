@@ -1,0 +1,77 @@
+"""`dpaudit.testing.assert_private` without pytest, and what the documentation says.  Seeds are fixed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest_plugins = ["pytester"]
+DOCUMENT = Path(__file__).parents[2] / "docs" / "regression-tests.md"
+
+SCRIPT = """
+from dpaudit import AuditResult, GaussianDP, Pair, batched
+from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
+
+def noise(sigma):
+    return batched(lambda dataset, n, rng: rng.normal(sum(dataset), sigma, n))
+
+claim, bit = GaussianDP(1.0), Pair([0], [1])
+kept = assert_private(noise(1.0), claim, bit, trials=200, false_alarm=0.01, seed=3)
+assert kept.environment["seed"] == 3 and abs(kept.confidence - 0.99) < 1e-12 and not kept.violated
+
+try:
+    assert_private(noise(0.3), claim, [bit, Pair([1], [2])], name="wrong", report="found")
+except PrivacyViolation as error:
+    assert error.result.violated and error.result.name == "wrong"
+    assert "same runs" not in str(error)
+    (path,) = [line.split()[-1] for line in str(error).splitlines() if "dpaudit replay" in line]
+    assert AuditResult.from_json(path).verdict is error.result.verdict
+else:
+    raise SystemExit("no violation found")
+
+try:
+    assert_private(noise(1.0), claim, bit, trials=50, detect=1.2)
+except AuditInconclusive as error:
+    assert "50 runs per dataset are too few" in str(error)
+else:
+    raise SystemExit("not inconclusive")
+
+for wrong in ({"false_alarm": 0}, {"false_alarm": 1e-20}, {"detect": 0.9}, {"detect": "gauss"}):
+    try:
+        assert_private(noise(1.0), claim, bit, trials=50, **wrong)
+    except ValueError:
+        continue
+    raise SystemExit(f"accepted {wrong}")
+"""
+
+
+def test_without_pytest(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(file.suffix for file in (tmp_path / "found").iterdir()) == [".json", ".pdf"]
+
+
+def test_the_documentation_names_the_options_there_are(run: Callable[..., Any]) -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\| `(--dpaudit-[a-z-]+)", text, re.MULTILINE))
+    assert documented == set(re.findall(r"^  (--dpaudit-[a-z-]+)", run("", "--help").out, re.MULTILINE))
+
+
+def test_what_a_wheel_must_hold_is_named_in_the_project() -> None:
+    import tomllib
+
+    project = tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "audit/_dpaudit_pytest.py" in project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    assert project["project"]["entry-points"]["pytest11"] == {"dpaudit": "_dpaudit_pytest"}
+
+
+@pytest.mark.parametrize("word", ["is private", "passed"])
+def test_nothing_is_said_that_no_audit_can_show(word: str) -> None:
+    for file in (DOCUMENT, *(DOCUMENT.parents[1] / "audit" / "dpaudit" / "testing").glob("*.py")):
+        assert not re.search(rf"\b{word}\b", file.read_text(encoding="utf-8")), file

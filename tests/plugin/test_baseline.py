@@ -1,0 +1,97 @@
+"""Evidence that adds up over runs of a suite, and the file it is kept in.  Seeds are fixed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest_plugins = ["pytester"]
+Run = Callable[..., Any]
+
+SUITE = """
+SIGMA = {sigma}
+
+def test_it(dpaudit):
+    dpaudit.assert_private(noise(SIGMA), claim=CLAIM, pairs=BIT)
+"""
+FILE = ("--dpaudit-baseline", "b.json")
+
+
+def chains(folder: Path) -> list[dict[str, Any]]:
+    (entry,) = json.loads((folder / "b.json").read_text())["tests"].values()
+    found: list[dict[str, Any]] = entry["chains"]
+    return found
+
+
+def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pytester: pytest.Pytester) -> None:
+    """A sixth of the runs that a single session would need."""
+    wrong, right = SUITE.format(sigma=0.7), SUITE.format(sigma=1.0)
+    options = (*FILE, "--dpaudit-trials", "150", "--dpaudit-report", "found")
+    nights = [run(wrong, *options) for _ in range(2)]
+    while nights[-1].code == 0 and len(nights) < 15:
+        nights.append(run(None, *options))
+    assert 3 <= len(nights) < 15
+    assert "VIOLATION of gaussian(mu=1)" in nights[-1].out
+    assert f"with the {len(nights) - 1} runs of the suite before, and the budget of all of them" in nights[-1].out
+    assert chains(pytester.path)[0]["runs"] == len(nights)
+    assert "a true claim fails this run or the run before with probability 1 in 1,000 at most" in nights[1].out
+
+    again = run(right, *options)
+    assert again.counts == {"failed": 1}
+    assert "the baseline keeps it" in again.out
+    assert run(None, *options, "--dpaudit-restart").counts == {"passed": 1}
+    assert run(None, *options).counts == {"passed": 1}
+    assert [(chain["number"], chain["runs"]) for chain in chains(pytester.path)] == [(1, len(nights)), (2, 2)]
+
+
+def test_seeds_change_from_run_to_run_and_drift_is_told(run: Run, pytester: pytest.Pytester) -> None:
+    options = (*FILE, "--dpaudit-trials", "1000")
+    code = SUITE.format(sigma=1.6) + "\n    print(noise(1).sample([0], 1, __import__('numpy').random.default_rng(1)))"
+    run(code, *options)
+    first = float(chains(pytester.path)[0]["log_invested"])
+    assert "drift: " not in run(None, *options).out
+    second = float(chains(pytester.path)[0]["log_invested"])
+    assert first != second
+    done = run(SUITE.format(sigma=1.15), *options)
+    assert done.counts == {"passed": 1}
+    assert "drift: test_project.py::test_it: certified mu >= 0." in done.out
+
+
+def test_a_file_that_cannot_be_trusted_is_refused(run: Run, pytester: pytest.Pytester) -> None:
+    file = pytester.path / "b.json"
+    run(SUITE.format(sigma=1.0), *FILE, "--dpaudit-trials", "100")
+    good = file.read_text()
+    for bad, message in (
+        (good.replace('"trials": 100', '"trials": 101'), "is damaged: its checksum does not match; restore it"),
+        (good[:-20], "is damaged, or not a baseline of dpaudit"),
+        ('{"a": 1}', "is not a baseline of dpaudit; name another file"),
+        ("[]", "is not a baseline of dpaudit; name another file"),
+        (good.replace("dpaudit-baseline/1", "dpaudit-baseline/9"), "this version of dpaudit reads dpaudit-baseline/1"),
+    ):
+        file.write_text(bad)
+        done = run(None, *FILE)
+        assert done.code == pytest.ExitCode.USAGE_ERROR
+        assert message in done.err
+        assert file.read_text() == bad
+    file.write_text(good)
+    done = run(None, *FILE, "--dpaudit-false-alarm", "0.01")
+    assert "was begun with --dpaudit-false-alarm 0.001, which is the budget of all its runs; got 0.01" in done.err
+    assert run(None, *FILE, "--dpaudit-trials", "100").code == 0
+
+
+def test_of_two_sessions_at_once_one_is_recorded(run: Run, pytester: pytest.Pytester) -> None:
+    """The test itself plays the other session: it puts the file of a later run in place."""
+    run(SUITE.format(sigma=1.0), *FILE, "--dpaudit-trials", "100")
+    run(None, "--dpaudit-baseline", "b.json", "--dpaudit-trials", "100")
+    later = (pytester.path / "b.json").read_text()
+    (pytester.path / "b.json").unlink()
+    meanwhile = f"\n    import pathlib; pathlib.Path('b.json').write_text({later!r})\n"
+    done = run(SUITE.format(sigma=1.0) + meanwhile, *FILE, "--dpaudit-trials", "100")
+    assert done.code == pytest.ExitCode.INTERNAL_ERROR
+    assert "the baseline was not written: " in done.out
+    assert "was written by another session meanwhile" in done.out
+    assert (pytester.path / "b.json").read_text() == later

@@ -1,0 +1,121 @@
+"""The shares of a budget sum to it, and evidence carried from run to run keeps it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit.testing.baseline import Baseline, Entry
+from dpaudit.testing.session import Allowance, Record, Settings, one_in
+from dpaudit.testing.wealth import Chain
+
+BUDGET = 0.01
+
+
+def test_the_audits_of_a_test_share_what_is_its() -> None:
+    allowance = Allowance(node="t", share=BUDGET, settings=Settings(false_alarm=BUDGET))
+    shares = [allowance.significance(allowance.next_chain("pure(epsilon=1)")) for _ in range(2000)]
+    assert shares == sorted(shares, reverse=True)
+    assert BUDGET * 0.999 < sum(shares) < BUDGET
+
+
+@pytest.mark.parametrize("founders", [1, 2, 30])
+def test_tests_that_come_later_find_something_left(founders: int) -> None:
+    baseline = Baseline(false_alarm=BUDGET, tests={})
+    shares = [baseline.share(number, founders) for number in range(1, 100_000)]
+    assert shares == sorted(shares, reverse=True)
+    assert BUDGET * 0.999 < sum(shares) < BUDGET * (1 + 1e-9)
+
+
+def test_new_tests_get_free_numbers() -> None:
+    baseline = Baseline(false_alarm=BUDGET, tests={"b": Entry(number=2, chains=())})
+    assert baseline.numbers(["a", "b", "c"]) == {"a": 1, "b": 2, "c": 3}
+
+
+def test_seeds_differ_and_stay() -> None:
+    def seed(node: str, call: int, run: int, base: int) -> int:
+        return Allowance(node=node, share=1.0, settings=Settings(false_alarm=0.1, seed=base, run=run)).seed(call)
+
+    seeds = [seed(*address) for address in itertools.product("ab", (1, 2), (0, 1), (0, 1))]
+    assert len(set(seeds)) == len(seeds)
+    assert seeds == [seed(*address) for address in itertools.product("ab", (1, 2), (0, 1), (0, 1))]
+
+
+def record(chain: Chain) -> Record:
+    values = {name: getattr(chain, name) for name in Chain.__dataclass_fields__}
+    return {"node": "t", "number": 1, "chain": values}
+
+
+def test_another_claim_and_a_restart_begin_a_chain_with_a_share_of_its_own() -> None:
+    """Numbers of a test's chains, which decide their shares, are never used twice."""
+    settings = Settings(false_alarm=BUDGET, run=1)
+
+    def one_run(
+        baseline: Baseline, claims: str, restart: bool = False, refuted: str = ""
+    ) -> tuple[Baseline, list[int]]:
+        chains = baseline.tests["t"].chains if baseline.tests else ()
+        allowance = Allowance(node="t", share=1.0, settings=settings, chains=chains, restart=restart)
+        for claim in claims:
+            chain = allowance.next_chain(claim)
+            if chain.refuted:
+                continue
+            done = chain.after(log_e=0.0, refuted=refuted if claim == "b" else "", mu_lower=0.0, trials=1)
+            allowance.records.append(record(done))
+        return baseline.after(allowance.records, founders=1), [r["chain"]["number"] for r in allowance.records]
+
+    baseline, numbers = one_run(Baseline(false_alarm=BUDGET, tests={}), "ab")
+    assert numbers == [1, 2]
+    baseline, numbers = one_run(baseline, "abc", refuted="today")
+    assert numbers == [1, 2, 3]
+    baseline, numbers = one_run(baseline, "abc")
+    assert numbers == [1, 3]
+    baseline, numbers = one_run(baseline, "dbc", restart=True)
+    assert numbers == [4, 5, 3]
+    baseline, numbers = one_run(baseline, "abc")
+    assert numbers == [6, 5, 3]
+    assert {c.number: c.runs for c in baseline.tests["t"].chains} == {1: 3, 2: 2, 3: 4, 4: 1, 5: 2, 6: 1}
+
+
+def plain_wealth(gains: list[float]) -> float:
+    """M of `wealth`, term by term."""
+    n = len(gains)
+    invested = sum(math.exp(sum(gains[k - 1 :])) / (k * (k + 1)) for k in range(1, n + 1))
+    return invested + 1 / (n + 1)
+
+
+def test_the_wealth_is_the_mean_of_bets_begun_in_every_run() -> None:
+    rng = np.random.default_rng(5)
+    chain, gains = Chain(call=1, number=1, claim=""), []
+    for gain in rng.normal(-0.5, 2, 40):
+        needed = -math.log(chain.significance(BUDGET))
+        assert plain_wealth([*gains, needed]) == pytest.approx(1 / BUDGET)  # a run may stop exactly there
+        gains.append(float(gain))
+        chain = chain.after(log_e=gains[-1], refuted="", mu_lower=0.0, trials=1)
+        assert math.exp(chain.log_wealth) == pytest.approx(plain_wealth(gains))
+
+
+def test_a_claim_that_stays_true_is_refuted_within_the_budget() -> None:
+    """2,000 histories of 40 runs, each a fair game with log-normal wealth; fails by chance < 1 in 10**6."""
+    rng, budget, refuted = np.random.default_rng(11), 0.05, 0
+    for _ in range(2000):
+        chain = Chain(call=1, number=1, claim="")
+        for gain in rng.normal(-0.5, 1.0, 40):  # E[exp] = 1
+            if gain >= -math.log(chain.significance(budget)):
+                refuted += 1
+                break
+            chain = chain.after(log_e=float(gain), refuted="", mu_lower=0.0, trials=1)
+    assert refuted <= 153  # 0.999999 quantile of Binomial(2000, 0.05)
+
+
+def test_what_was_lost_before_does_not_hide_a_later_violation() -> None:
+    chain = Chain(call=1, number=1, claim="")
+    for _ in range(365):
+        chain = chain.after(log_e=-5.0, refuted="", mu_lower=0.0, trials=1)
+    assert -math.log(chain.significance(1e-4)) < math.log(1e4) + math.log(366 * 367) + 0.01
+
+
+def test_probabilities_in_words() -> None:
+    assert [one_in(p) for p in (1e-3, 0.05, 1e-6)] == ["one run of 1,000", "one run of 20", "one run of 1,000,000"]

@@ -1,0 +1,209 @@
+"""The plugin as its users meet it.  Seeds are fixed, so outcomes do not change from run to run."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import xml.etree.ElementTree
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.result import AuditResult
+
+pytest_plugins = ["pytester"]
+Run = Callable[..., Any]
+
+ONE_OF_TWO = """
+def test_right(dpaudit):
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+
+def test_wrong(dpaudit):
+    dpaudit.assert_private(noise(0.3), claim=CLAIM, pairs=BIT)
+"""
+
+
+def test_a_failure_shows_the_evidence_and_keeps_it(run: Run, pytester: pytest.Pytester) -> None:
+    done = run(ONE_OF_TWO, "--dpaudit-trials", "300", "--dpaudit-report", "found", "--junit-xml", "junit.xml")
+    assert done.counts == {"passed": 1, "failed": 1}
+    for line in (
+        r"dpaudit.testing.PrivacyViolation: VIOLATION of gaussian\(mu=1\)",
+        r"certified  mu >= 1\.\d+, epsilon >= \d",
+        r"evidence   p <= .*, where this audit may refute at 0.0003; \d+ runs per dataset",
+        r"witness    output above .* of the outputs of d0, .* the claim allows at most",
+        r"seed       \d+",
+        r"report     found/\S+\.pdf",
+        r"same runs  pytest test_project.py::test_wrong --dpaudit-seed 0",
+        r"new runs   dpaudit replay found/\S+\.json",
+        r"2 audits: 1 violation, 1 no violation found$",
+        r"split over 2 tests: a true claim fails this suite in at most one run of 1,000$",
+    ):
+        assert re.search(line, done.out, re.MULTILINE), line
+    assert "assertion.py" not in done.out  # where we raise is nobody's business
+    (kept,) = Path(pytester.path, "found").glob("*.json")
+    result = AuditResult.from_json(kept)
+    assert result.violated
+    assert result.environment["test"] == "test_project.py::test_wrong"
+    assert kept.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+    cases = xml.etree.ElementTree.parse(pytester.path / "junit.xml").iter("testcase")
+    properties = {case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")} for case in cases}
+    assert properties["test_right"]["dpaudit_verdict"] == "no violation found"
+    assert properties["test_right"]["dpaudit_trials"] == "300"
+    assert properties["test_wrong"]["dpaudit_claim"] == "gaussian(mu=1)"
+    assert float(properties["test_wrong"]["dpaudit_mu_lower"] or 0) > 1
+    assert float(properties["test_wrong"]["dpaudit_p_value"] or 1) < 1e-3
+
+
+def test_no_answer_fails_in_other_words(run: Run) -> None:
+    done = run(
+        """
+def raises(dataset, rng):
+    raise OSError("no entropy")
+
+def test_raises(dpaudit):
+    dpaudit.assert_private(raises, claim=CLAIM, pairs=BIT)
+
+@pytest.mark.parametrize("detect", ["gaussian(mu=1.1)", 1.1])
+def test_too_few(dpaudit, detect):
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, trials=100, detect=detect)
+
+@batched
+def repeats(dataset, n, rng):
+    return [float(i % 3) for i in range(n)]
+
+def test_repeats(dpaudit):
+    dpaudit.assert_private(repeats, claim=CLAIM, pairs=BIT)
+""",
+        "--dpaudit-trials",
+        "2000",
+    )
+    assert done.counts == {"failed": 4}
+    assert "VIOLATION" not in done.out
+    assert (
+        done.out.count("E       dpaudit.testing.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
+    )
+    assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
+    assert done.out.count("because    100 runs per dataset are too few to see") == 2
+    assert done.out.count("runs (trials=) show it with 99.9 % probability") == 2
+    assert "3 audits: 3 inconclusive" in done.out
+    assert "because    the output of 3 runs before came again" in done.out
+
+
+MANY = """
+@pytest.mark.parametrize("sigma", [1.0, 1.5])
+def test_each(dpaudit, sigma):
+    for scale in (1, 2):
+        dpaudit.assert_private(noise(scale * sigma), claim=CLAIM, pairs=BIT)
+
+@pytest.mark.dpaudit
+class TestInAClass(unittest.TestCase):
+    def test_it(self):
+        self.assertIs(assert_private(noise(1.0), CLAIM, BIT).violated, False)
+
+class TestWithAFixture(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def privacy(self, dpaudit):
+        self.dpaudit = dpaudit
+
+    def test_it(self):
+        self.dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+
+def test_other():
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "passed", "audits", "tests"),
+    [((), 5, 6, 4), (("-k", "each"), 2, 4, 2), (("-m", "dpaudit"), 4, 6, 4), (("-m", "not dpaudit"), 1, 0, 0)],
+    ids=["all", "-k", "-m dpaudit", "-m not dpaudit"],
+)
+def test_the_budget_is_split_over_what_is_selected(
+    run: Run, arguments: tuple[str, ...], passed: int, audits: int, tests: int
+) -> None:
+    done = run(MANY, "--dpaudit-trials", "100", "--dpaudit-false-alarm", "0.01", *arguments)
+    assert done.counts["passed"] == passed
+    assert "failed" not in done.counts
+    assert (f"\n{audits} audits: " in done.out) == (audits > 0)
+    assert (f"split over {tests} tests: a true claim fails this suite in at most one run of 100\n" in done.out) == (
+        tests > 0
+    )
+
+
+def test_the_last_failed_test_alone_gets_the_whole_budget(run: Run) -> None:
+    run(ONE_OF_TWO, "--dpaudit-trials", "300", "--lf")
+    done = run(None, "--dpaudit-trials", "300", "--lf")
+    assert done.counts["failed"] == 1
+    assert "passed" not in done.counts
+    assert "split over 1 test: " in done.out
+
+
+def test_an_audit_that_was_not_announced_is_refused(run: Run) -> None:
+    done = run(
+        """
+def test_not_marked():
+    assert_private(noise(1.0), CLAIM, BIT)
+
+def test_late(request):
+    request.getfixturevalue("dpaudit")
+
+@pytest.mark.dpaudit
+def test_marked():
+    with pytest.raises(ValueError, match="seed: in a test that is the session's"):
+        assert_private(noise(1.0), CLAIM, BIT, seed=3)
+"""
+    )
+    assert done.counts["passed"] == 1
+    assert "does not count this test: mark it, or its class, with @pytest.mark.dpaudit" in done.out
+    assert "the false-alarm budget was split before this test asked for the fixture" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--dpaudit-false-alarm", "2"), "must lie strictly between 0 and 1, got 2"),
+        (("--dpaudit-false-alarm", "few"), "must lie strictly between 0 and 1, got few"),
+        (("--dpaudit-trials", "0"), "must be at least 1, got 0"),
+    ],
+)
+def test_impossible_options_are_refused(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    done = run(ONE_OF_TWO, *arguments)
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert message in done.err
+
+
+def test_workers_share_budget_and_baseline(elsewhere: Run, tmp_path: Path) -> None:
+    done = elsewhere(MANY, "-n", "2", "--dpaudit-trials", "100", "--dpaudit-baseline", "b.json")
+    assert done.counts == {"passed": 5}, done.out
+    assert "6 audits: no violation found" in done.out
+    assert "split over 4 tests: " in done.out
+    values = json.loads((tmp_path / "b.json").read_text())
+    assert (values["runs"], values["founders"]) == (1, 4)
+    assert sorted(entry["number"] for entry in values["tests"].values()) == [1, 2, 3, 4]
+    assert sorted(len(entry["chains"]) for entry in values["tests"].values()) == [1, 1, 2, 2]
+
+
+def test_where_nobody_audits_nothing_is_loaded(elsewhere: Run, tmp_path: Path) -> None:
+    (tmp_path / "test_project.py").write_text(
+        "import sys\n\ndef test_it(pytestconfig):\n"
+        "    assert pytestconfig.pluginmanager.hasplugin('dpaudit')\n"
+        "    assert not {'dpaudit', 'numpy', 'scipy'} & set(sys.modules)\n"
+    )
+    done = elsewhere(None, "-q")
+    assert done.counts == {"passed": 1}, done.out
+    assert "dpaudit" not in done.out
+
+
+def test_the_plugin_loads_in_under_20_ms() -> None:
+    """Median of 5 fresh processes, the processor's time, pytest loaded beforehand: 3 to 10 ms when written."""
+    code = "import pytest, time; t = time.process_time(); import _dpaudit_pytest; print(time.process_time() - t)"
+    seconds = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    assert statistics.median(seconds) < 0.020
