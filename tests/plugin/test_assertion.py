@@ -30,7 +30,7 @@ try:
 except PrivacyViolation as error:
     assert error.result.violated and error.result.name == "wrong"
     assert "same runs" not in str(error)
-    (path,) = [line.split()[-1] for line in str(error).splitlines() if "dpaudit replay" in line]
+    (path,) = [line.split()[-1] for line in str(error).splitlines() if line.strip().startswith("result")]
     assert AuditResult.from_json(path).verdict is error.result.verdict
 else:
     raise SystemExit("no violation found")

@@ -39,7 +39,7 @@ def test_a_failure_shows_the_evidence_and_keeps_it(run: Run, pytester: pytest.Py
         r"seed       \d+",
         r"report     found/\S+\.pdf",
         r"same runs  pytest test_project.py::test_wrong --dpaudit-seed 0",
-        r"new runs   dpaudit replay found/\S+\.json",
+        r"new runs   pytest test_project.py::test_wrong --dpaudit-seed 1",
         r"2 audits: 1 violation, 1 no violation found$",
         r"split over 2 tests: a true claim fails this suite in at most one run of 1,000$",
     ):

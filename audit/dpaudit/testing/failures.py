@@ -81,7 +81,7 @@ def _where(seed: object, result: AuditResult | None, kept: Kept | None) -> list[
         lines.append(f"  result     {kept.json}")
         lines.append(f"  report     {kept.no_pdf or kept.pdf}")
     if result is not None and (test := result.environment.get("test")):
-        lines.append(f"  same runs  pytest {shlex.quote(test)} --dpaudit-seed {result.environment['suite_seed']}")
-    if result is not None and kept is not None:
-        lines.append(f"  new runs   dpaudit replay {shlex.quote(str(kept.json))}")
+        suite_seed = int(result.environment["suite_seed"])
+        lines.append(f"  same runs  pytest {shlex.quote(test)} --dpaudit-seed {suite_seed}")
+        lines.append(f"  new runs   pytest {shlex.quote(test)} --dpaudit-seed {suite_seed + 1}")
     return lines
