@@ -14,6 +14,10 @@ from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.strategy import Strategy, log_threshold, strategy
 
 
+_LEAST_SHARE = 0.25  # of its even share of the trials that every pair gets
+_PRIOR = 30.0  # trials that the largest variance of any pair counts for in each of them
+
+
 @dataclass
 class SequentialAudit:
     """An audit that may be looked at, and stopped, at any time.
@@ -91,7 +95,9 @@ class SequentialAudit:
         """The pair on which evidence may grow fastest, by an upper confidence bound of its growth.
 
         UCB, Auer, Cesa-Bianchi & Fischer 2002: the growth of the pair's best bet so far, and twice the logarithm of all
-        trials times its variance over its trials, under the root.  Pairs without a score are first.
+        trials times its variance over its trials, under the root.  Pairs without a score are first.  A few runs say
+        little about the variance where a leak is rare, nor has a score been learned then: no pair gets less than a
+        quarter of its even share.
         """
         spent = self.collector.spent
         unready = [i for i, learner in enumerate(self.collector.learners) if not learner.ready]
@@ -102,7 +108,10 @@ class SequentialAudit:
         bets = self._counts[:, 0].sum(axis=1)
         if not np.all(bets):
             return int(np.argmin(bets))
+        if bets.min() < _LEAST_SHARE * bets.sum() / len(bets):
+            return int(np.argmin(bets))
         best = np.argmax(self._bets.log_weights + self._gains, axis=1)
         growth = self._gains[np.arange(len(best)), best] / bets
         variance = self._bets.variances(self._counts, best)
+        variance = (bets * variance + _PRIOR * variance.max()) / (bets + _PRIOR)
         return int(np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets)))
