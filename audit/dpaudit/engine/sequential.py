@@ -13,7 +13,6 @@ from dpaudit.evidence import Counts, SequentialEvidence
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.strategy import Strategy, log_threshold, strategy
 
-
 _LEAST_SHARE = 0.25  # of its even share of the trials that every pair gets
 _PRIOR = 30.0  # trials that the largest variance of any pair counts for in each of them
 
