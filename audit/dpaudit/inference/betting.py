@@ -101,24 +101,31 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: i
     return best
 
 
-def _steepest(claim: TradeoffFunction, above0: Array, above1: Array) -> tuple[Array, Array]:
+def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, steps: int = 32) -> tuple[Array, Array]:
     """For each event the slope s at which Q - e^s P - delta(s) is largest, and that value; (k,) each.
 
     The function is concave in e^s.  Claims may have kinks, and bets at a kink pay best exactly there, so the maximum is
-    bracketed on a grid and then found by golden sections.
+    bracketed on a grid and then found by golden sections; 32 steps narrow the bracket by 5 million.
     """
     excess = above1[:, None] - np.exp(_SLOPES) * above0[:, None] - claim.delta(_SLOPES)
     best = np.argmax(excess, axis=1)
+    if steps == 0:
+        return _SLOPES[best], excess[np.arange(len(best)), best]
     low, high = _SLOPES[np.maximum(best - 1, 0)], _SLOPES[np.minimum(best + 1, len(_SLOPES) - 1)]
     golden = (math.sqrt(5) - 1) / 2
 
     def value(slopes: Array) -> Array:
         return np.asarray(above1 - np.exp(slopes) * above0 - claim.delta(slopes))
 
-    for _ in range(40):
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        rising = value(left) < value(right)
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    value_left, value_right = value(left), value(right)
+    for _ in range(steps):
+        rising = value_left < value_right
         low, high = np.where(rising, left, low), np.where(rising, high, right)
+        new = np.where(rising, low + golden * (high - low), high - golden * (high - low))
+        value_new = value(new)
+        left, right = np.where(rising, right, new), np.where(rising, new, left)
+        value_left, value_right = np.where(rising, value_right, value_new), np.where(rising, value_new, value_left)
     middle = (low + high) / 2
     return middle, value(middle)
 
@@ -137,7 +144,7 @@ def _informative_edges(alternative: Alternative, claim: TradeoffFunction, most: 
     cumulative = np.cumsum(mass)[gaps]
     even = np.searchsorted(cumulative, np.linspace(0, 1, most + 2)[1:-1]).clip(0, len(gaps) - 1)
     above0, above1 = (np.cumsum(law[::-1])[::-1][1:][gaps] for law in (alternative.p, alternative.q))
-    slopes, excess = _steepest(claim, above0, above1)
+    slopes, excess = _steepest(claim, above0, above1, steps=0)
     noise = np.exp(2 * slopes) * above0 * (1 - above0) + above1 * (1 - above1)
     strength = np.maximum(excess, 0.0) / np.sqrt(noise + 1e-12)
     strong = np.flatnonzero(strength > strength.max() / 2) if strength.max() > 0 else np.zeros(0, dtype=np.intp)

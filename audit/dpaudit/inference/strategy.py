@@ -46,6 +46,9 @@ _ROUNDING = 1e-12  # relative; more than the error of one term of the budget, so
 _RUINED = -60.0  # log payoff below which an outcome has ended a bet anyway
 _LADDER_SHARE = 0.04  # of the initial wealth; costs the verdict one trial in seventy
 _LADDER_STEP = 1.5
+_LADDER_THRESHOLDS = (
+    10  # fewer than for the claim itself: bounds gain little from more, and each bet takes time to design
+)
 _TAILS = (1.5, 2.0, 2.7, 3.6)  # epsilon as multiples of mu: what rare outputs of Gaussian noise can certify
 
 
@@ -136,11 +139,11 @@ def strategy(claim: TradeoffFunction) -> Strategy:
     Most of the wealth is bet against the claim.  The rest is bet against a ladder of stronger promises, so that
     the certified bounds are near the truth also where the claim promises far less than the mechanism keeps.
     """
-    against = [(alternative, claim, (1 - _LADDER_SHARE) * alternative.weight) for alternative in alternatives(claim)]
-    rungs = list(_ladder(claim))
-    against += [(alternative, rung, _LADDER_SHARE / len(rungs)) for alternative, rung in rungs]
-    bets = [best_bet(alternative, target) for alternative, target, _ in against]
-    return Strategy.of(bets, np.array([weight for _, _, weight in against]))
+    violations, rungs = alternatives(claim), list(_ladder(claim))
+    bets = [best_bet(alternative, claim) for alternative in violations]
+    bets += [best_bet(alternative, rung, thresholds=_LADDER_THRESHOLDS) for alternative, rung in rungs]
+    weights = [(1 - _LADDER_SHARE) * alternative.weight for alternative in violations]
+    return Strategy.of(bets, np.array(weights + [_LADDER_SHARE / len(rungs)] * len(rungs)))
 
 
 def _ladder(claim: TradeoffFunction) -> Iterator[tuple[Alternative, TradeoffFunction]]:
