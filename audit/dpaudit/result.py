@@ -137,6 +137,9 @@ class AuditResult:
     warnings: tuple[str, ...]
     environment: Mapping[str, Any]  # versions, machine, seed, date, mechanism, config
     elapsed_s: float
+    certified: bool = (
+        True  # False if runs depended on each other, or a fixed number of trials was not reached: no bound
+    )
     _bounds: dict[float, float] = field(default_factory=dict, repr=False)
 
     @property
@@ -147,8 +150,11 @@ class AuditResult:
     def epsilon_lower(self, delta: float = 0.0) -> float:
         """Certified: with the audit's confidence the mechanism is not (epsilon, `delta`)-DP for any epsilon below this.
 
-        Holds for all `delta` at once, and together with `mu_lower` and the verdict (see `evidence`).
+        Of a sequential audit: for all `delta` at once, and together with `mu_lower` and the verdict.  Of the others: at
+        each `delta` alone.  0 if nothing is `certified`.  See `evidence`.
         """
+        if not self.certified:
+            return 0.0
         if delta not in self._bounds:
             self._bounds[delta] = self.evidence.epsilon_lower(delta, confidence=self.confidence)
         return self._bounds[delta]

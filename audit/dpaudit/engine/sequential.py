@@ -12,6 +12,7 @@ from dpaudit.engine.collecting import Collector, Progress, Report
 from dpaudit.evidence import Counts, SequentialEvidence
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.strategy import Strategy, log_threshold, strategy
+from dpaudit.scoring import FIRST_FIT
 
 _LEAST_SHARE = 0.25  # of its even share of the trials that every pair gets
 _PRIOR = 30.0  # trials that the largest variance of any pair counts for in each of them
@@ -100,13 +101,13 @@ class SequentialAudit:
         """
         spent = self.collector.spent
         unready = [i for i, learner in enumerate(self.collector.learners) if not learner.ready]
-        if unready:
-            return min(unready, key=lambda i: spent[i])
+        if new := [i for i in unready if spent[i] < FIRST_FIT]:
+            return min(new, key=lambda i: spent[i])
         if len(spent) == 1:
             return 0
         bets = self._counts[:, 0].sum(axis=1)
-        if not np.all(bets):
-            return int(np.argmin(bets))
+        if not np.all(bets):  # also where every attack was dropped: such a pair must not take the others' trials
+            return int(np.argmin(spent))
         if bets.min() < _LEAST_SHARE * bets.sum() / len(bets):
             return int(np.argmin(bets))
         best = np.argmax(self._bets.log_weights + self._gains, axis=1)

@@ -52,7 +52,8 @@ def sequential_result(
         )
 
     detectable = _detectable(claim, run.tested, bets, significance, margin)
-    verdict, warnings = _verdict(run.collector, run.refuted, claim, detectable, detect, margin)
+    dependent = run.collector.dependence()
+    verdict, warnings = _verdict(run.collector, run.refuted, dependent, claim, detectable, detect, margin)
     best = int(np.argmax(run.pair_log_e))
     total = counts.sum(axis=0)
     return AuditResult(
@@ -61,12 +62,13 @@ def sequential_result(
         claim=claim,
         confidence=run.confidence,
         method="sequential",
-        p_value=min(1.0, math.exp(-run.most)),
-        e_value=_exp(run.log_e),
+        p_value=1.0 if dependent else min(1.0, math.exp(-run.most)),
+        e_value=1.0 if dependent else _exp(run.log_e),
         trials_used=run.collector.trials,
         trials_allowed=run.collector.allowed,
         stopped_by="evidence" if run.refuted else run.collector.stopped_by,
-        mu_lower=evidence.mu_lower(confidence=run.confidence),
+        mu_lower=0.0 if dependent else evidence.mu_lower(confidence=run.confidence),
+        certified=not dependent,
         curve=_curve(anytime_band(*total, significance=significance)),
         witness=make_witness(
             run.collector.learners[best], run.tested, *counts[best], pair=str(run.collector.sampler.pairs[best])
@@ -94,14 +96,15 @@ def fixed_result(
     """The result of an audit of a fixed number of trials."""
     evidence, confidence = run.evidence, run.pilot.confidence
     significance = 1 - confidence
-    whole = run.collector.stopped_by == "trials"  # else the number of trials was not fixed
-    p_value = evidence.p_value(run.tested) if whole else 1.0
+    dependent = run.collector.dependence()
+    certified = run.collector.stopped_by == "trials" and not dependent  # else the number of trials was not fixed
+    p_value = evidence.p_value(run.tested) if certified else 1.0
 
     def margin(truth: Law) -> float:
         return threshold_margin(run.tested, truth, evidence.trials, significance=significance, power=POWER)
 
     detectable = _detectable(claim, run.tested, evidence.trials, significance, margin)
-    verdict, warnings = _verdict(run.collector, p_value <= significance, claim, detectable, detect, margin)
+    verdict, warnings = _verdict(run.collector, p_value <= significance, dependent, claim, detectable, detect, margin)
     return AuditResult(
         name=name,
         verdict=verdict,
@@ -113,7 +116,8 @@ def fixed_result(
         trials_used=run.collector.trials,
         trials_allowed=run.collector.allowed,
         stopped_by=run.collector.stopped_by,
-        mu_lower=evidence.mu_lower(confidence=confidence) if whole else 0.0,
+        mu_lower=evidence.mu_lower(confidence=confidence) if certified else 0.0,
+        certified=certified,
         curve=_curve(fixed_band(*evidence.counts, significance=significance)),
         witness=make_witness(
             run.collector.learners[run.pair],
@@ -136,6 +140,7 @@ def fixed_result(
 def _verdict(
     collector: Collector,
     refuted: bool,
+    dependent: list[str],
     claim: TradeoffFunction,
     detectable: Detectable,
     detect: TradeoffFunction | None,
@@ -146,7 +151,7 @@ def _verdict(
         warnings.append(f"{collector.failure}; the {collector.trials} runs per dataset before it are kept")
     if collector.interrupted:
         warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
-    if dependent := collector.dependence():
+    if dependent:
         warnings += [f"{sign}: no guarantee holds, since trials must be independent" for sign in dependent]
         return Verdict.INCONCLUSIVE, warnings
     if refuted:

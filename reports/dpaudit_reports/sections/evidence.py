@@ -13,6 +13,8 @@ from dpaudit_reports.numbers import number, percent
 def evidence(result: AuditResult) -> tuple[Block, ...]:
     """Wealth against trials with the threshold at which the claim is refuted."""
     heading = Heading("Evidence against the claim")
+    if result.method != "sequential":
+        return heading, Paragraph(_by_p_value(result))
     if result.history.trials.size == 0:
         return heading, Paragraph("The growth of the evidence was not recorded.", quiet=True)
     significance = 1 - result.confidence
@@ -22,7 +24,7 @@ def evidence(result: AuditResult) -> tuple[Block, ...]:
         Figure(
             evidence_svg(result),
             alt=(
-                f"Evidence against the claim over {result.trials_used} runs per dataset; its largest value "
+                f"Evidence against the claim over {result.trials_used} runs per dataset; at the end it "
                 f"is {number(result.e_value)}, the claim is refuted from {threshold}."
             ),
             caption=(
@@ -34,3 +36,9 @@ def evidence(result: AuditResult) -> tuple[Block, ...]:
             ),
         ),
     )
+
+
+def _by_p_value(result: AuditResult) -> str:
+    """Tests that look once have no wealth that grows."""
+    limit = number(1 - result.confidence)
+    return f"The p-value of the claim is at most {number(result.p_value)}; the claim is refuted at {limit} and below."

@@ -31,6 +31,8 @@ def tradeoff(result: AuditResult) -> tuple[Block, ...]:
 def _band(result: AuditResult) -> str:
     if result.curve.alpha.size == 0:
         return "The attack's own curve was not recorded."
+    if result.method == "one_run":
+        return "One run bounds no curve; the attack's errors over all canaries are an observation."
     return (
         f"With {percent(result.confidence)} confidence the mechanism's own curve lies below the dashed line, "
         "everywhere at once; the verdict rests on the evidence, which is sharper than this band."
