@@ -71,7 +71,7 @@ from dpaudit import Pair, audit
 def slow(dataset, rng):
     time.sleep(0.002)
     return dataset[0] + rng.normal()
-audit(slow, "gaussian(mu=1)", Pair([0], [1]), trials=300, store=sys.argv[1]).to_json(sys.argv[2])
+audit(slow, "gaussian(mu=1)", Pair([0], [1]), trials=200, store=sys.argv[1]).to_json(sys.argv[2])
 """
 
 
@@ -81,7 +81,7 @@ def test_a_killed_process_loses_at_most_one_block(tmp_path: Path) -> None:
     subprocess.run([*command, tmp_path / "undisturbed", tmp_path / "expected.json"], check=True)
     rng = np.random.default_rng(0)
     kept = 0
-    for _ in range(3):
+    for _ in range(2):
         process = subprocess.Popen([*command, tmp_path / "store", tmp_path / "found.json"])
         time.sleep(1.2 + rng.random())
         os.kill(process.pid, signal.SIGKILL)

@@ -6,13 +6,17 @@ import io
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.resources import as_file, files
 from itertools import pairwise
+from pathlib import Path
 
+import matplotlib
 import matplotlib.style
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from dpaudit.claims import Array
@@ -169,9 +173,21 @@ def _floor(result: AuditResult) -> float:
 @contextmanager
 def style() -> Iterator[None]:
     """The look of all figures, for what is drawn inside."""
+    _know_packaged_fonts()
     resource = files("dpaudit_reports") / "dpaudit.mplstyle"
     with as_file(resource) as path, matplotlib.style.context(["default", path]):
         yield
+
+
+@cache
+def _know_packaged_fonts() -> None:
+    """Add matplotlib's own STIX fonts if its list lacks them.
+
+    The list is kept per user, not per environment: made while another environment was being deleted, it has none.
+    """
+    if not any(font.name == "STIXGeneral" for font in fontManager.ttflist):
+        for path in Path(matplotlib.get_data_path(), "fonts", "ttf").glob("STIX*.ttf"):
+            fontManager.addfont(path)
 
 
 def _svg(figure: Figure) -> str:

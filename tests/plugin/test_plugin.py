@@ -88,8 +88,8 @@ def test_repeats(dpaudit):
         done.out.count("E       dpaudit.testing.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
     )
     assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
-    assert done.out.count("because    100 runs per dataset are too few to see") == 2
-    assert done.out.count("runs (trials=) show it with 99.9 % probability") == 2
+    assert done.out.count("E         because    100 runs per dataset are too few to see") == 2
+    assert done.out.count("runs (trials=) show it with 99.9 % probability\nE") == 2
     assert "3 audits: 3 inconclusive" in done.out
     assert "because    the output of 3 runs before came again" in done.out
 
