@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -9,6 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from dpaudit import AuditResult
+from dpaudit.console import named_together
 
 CONFIG = """\
 name: noise
@@ -67,7 +71,17 @@ def test_the_most_serious_outcome_decides(config: Path) -> None:
     one, other = CONFIG.replace("\n", "\n    "), CONFIG.replace("sigma: 1.0", "sigma: 0.3").replace("\n", "\n    ")
     short = one.replace("trials: 400", "trials: 5").replace("noise", "short")
     config.write_text(f"audits:\n  - {one}\n  - {other.replace('noise', 'bad')}\n  - {short}\n")
-    assert dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent).returncode == 1
+    done = dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
+    assert done.returncode == 1
+    assert "3 audits together, false discovery rate 5 % (e-BH): called false are" in done.stdout
+    results = [AuditResult.from_json(config.parent / "dpaudit-results" / f"{name}.json") for name in ("noise", "bad")]
+    weak, strong = (dataclasses.replace(results[1], e_value=e_value) for e_value in (21.0, 40.0))
+    assert named_together([results[0], strong]).endswith("called false are bad.")
+    assert named_together([results[0], weak]).endswith(
+        "called false are none.  Refuted alone only: bad; --confidence 0.975 lets evidence grow until it counts among "
+        "so many."
+    )
+    assert named_together([results[0]] * 2) == named_together([strong]) == ""
     config.write_text(f"audits:\n  - {one}\n  - {short}\n")
     done = dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
     assert done.returncode == 3
@@ -194,3 +208,53 @@ def test_lists_and_schema(config: Path) -> None:
     assert "gaussian" in dpaudit("list", "claims", cwd=config.parent).stdout
     assert "noise" in dpaudit("list", "configs", cwd=config.parent).stdout
     assert "$defs" in json.loads(dpaudit("schema", cwd=config.parent).stdout)
+
+
+def test_a_strangers_config_can_be_looked_at_and_refused(config: Path) -> None:
+    (config.parent / "own.py").write_text("raise SystemExit('this must not run')\n")
+    (config.parent / "b.yaml").write_text(
+        "audits:\n"
+        "- {name: own, claim: pure(epsilon=1), mechanism: {python: 'own.py:f'}, pairs: [{d0: 0, d1: 1}]}\n"
+        "- {name: program, claim: pure(epsilon=1), mechanism: {command: [prog, 'a b']}, pairs: [{d0: 0, d1: 1}]}\n"
+        "- {name: apart, claim: pure(epsilon=1), mechanism: {python: 'm:f', requires: [six==1.16.0]}, "
+        "pairs: [{d0: 0, d1: 1}]}\n"
+    )
+    done = dpaudit("run", ".", "--dry-run", cwd=config.parent)
+    assert done.returncode == 0, done.stderr
+    assert "own: runs own.py:f (from .), in this process" in done.stdout
+    assert "program: runs the program prog 'a b', in ." in done.stdout
+    assert "apart: runs m:f (from .), in an environment with six==1.16.0" in done.stdout
+    assert "runs no code but dpaudit itself" in done.stdout
+    assert not (config.parent / "dpaudit-results").exists()
+    done = dpaudit("run", ".", "--no-code", cwd=config.parent)
+    assert done.returncode == 2
+    assert "b.yaml:2: own runs own.py:f" in done.stderr
+    assert "this must not run" not in done.stderr
+    assert dpaudit("run", config.name, "--no-code", "--no-pdf", "--trials", "50", cwd=config.parent).returncode in (
+        0,
+        3,
+    )
+
+
+def test_an_audit_goes_on_where_it_stood(config: Path) -> None:
+    store, log = config.parent / "dpaudit-results" / "noise.trials", config.parent / "log.jsonl"
+
+    def evidence(folder: str, *options: str) -> object:
+        done = dpaudit("run", "c.yaml", "--no-pdf", "-q", "-o", folder, *options, cwd=config.parent)
+        assert done.returncode == 0, done.stderr
+        return json.loads((config.parent / folder / "noise.json").read_text())["evidence"]
+
+    expected = evidence("other")
+    assert evidence("dpaudit-results", "--resume") == expected
+    whole = store.read_bytes()
+    store.write_bytes(whole[: len(whole) // 2])  # as if it had been interrupted
+    assert evidence("dpaudit-results", "--resume", "--log-json", log.name) == expected
+    assert store.read_bytes() == whole
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [events[0]["event"], events[-1]["event"]] == ["started", "ended"]
+    assert events[-1]["verdict"] == "no violation found"
+    assert {event["event"] for event in events[1:-1]} == {"progress"}
+    other = dpaudit("run", "c.yaml", "--resume", "--no-pdf", "--seed", "5", cwd=config.parent)
+    assert other.returncode == 3
+    assert "holds the trials of another audit: seed is 0 there and 5 here" in other.stderr
+    assert "Traceback" not in other.stderr

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import multiprocessing
+import os
+import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +19,10 @@ from scipy.stats import binom
 from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, PureDP, Verdict, audit, batched
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine import Progress
+from dpaudit.evidence import SequentialEvidence
 from dpaudit.inference.exact_binomial import mu_lower, p_value
 from dpaudit.mechanisms.builtin import Gaussian, Geometric, Laplace
+from dpaudit.mechanisms.loading import PythonMechanism
 
 PAIR = Pair([0], [1], relation="replace_one")
 
@@ -359,3 +366,107 @@ def test_an_audit_whose_every_attack_is_broken_finds_nothing() -> None:
     result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=100, attacks=Broken("nan"))
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.e_value == pytest.approx(1.0)
+
+
+def test_a_pair_on_which_the_mechanism_fails_is_dropped_and_named() -> None:
+    """Fails by chance < 1 in 10**6: the bad pair alone needs some thirty trials."""
+
+    def picky(dataset: list[float], rng: np.random.Generator) -> float:
+        if math.isnan(dataset[0]):
+            raise ValueError("no NaN, please")
+        return dataset[0] + float(rng.normal())
+
+    pairs = [Pair([0], [math.nan], label="stray"), Pair([0], [0.5]), Pair([0], [3.0], label="far")]
+    for method in ("sequential", "fixed"):
+        result = audit(picky, GaussianDP(1.0), pairs, trials=3000, seed=1, method=method)
+        assert result.violated
+        assert result.witness is not None
+        assert result.witness.pair == "far"
+        assert [w for w in result.warnings if "raised ValueError: no NaN, please on run 0 of d1 (pair stray)" in w]
+        assert result.stopped_by in ("evidence", "trials")
+    with pytest.raises(MechanismError, match="no NaN"):
+        audit(picky, GaussianDP(1.0), pairs[:1] * 2, trials=3000)
+
+
+def test_what_was_won_on_a_pair_is_lost_when_a_run_fails_there() -> None:
+    """A claim may allow failures on d1 alone, with probability delta: runs must not count by whether they succeed."""
+
+    def failing(dataset: list[float], rng: np.random.Generator) -> float:
+        if dataset[0] > 2 and rng.random() < 0.02:
+            raise OSError("now and then")
+        return float(rng.normal()) + min(dataset[0], 1.5)
+
+    pairs = [Pair([0], [3.0], label="fails"), Pair([0], [0.0], label="same")]
+    result = audit(failing, GaussianDP(1.0), pairs, trials=2000, confidence=1 - 1e-12, seed=2)
+    assert result.verdict is Verdict.NO_VIOLATION
+    evidence = result.evidence
+    assert isinstance(evidence, SequentialEvidence)
+    assert evidence.lost == (0,)
+    assert evidence.log_e(GaussianDP(1.0)) == pytest.approx(result.history.log_e[-1])
+    assert evidence.log_e(GaussianDP(1.0)) < 0  # half of the wealth was staked on all pairs together
+    again = AuditResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert again.evidence.mu_lower(confidence=0.95) == evidence.mu_lower(confidence=0.95)
+    fixed = audit(failing, GaussianDP(1.0), pairs, trials=5000, method="fixed", seed=2)
+    assert fixed.verdict is Verdict.INCONCLUSIVE or "same" in str(fixed.witness)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_runs_that_raise_are_outcomes_if_the_user_says_so(jobs: int) -> None:
+    """d1 raises in half of its runs and d0 never does.  Fails by chance < 1 in 10**6."""
+    mechanism = PythonMechanism(f"{__file__}:raises_now_and_then")
+    seen = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=500, failures="outcome", jobs=jobs)
+    assert seen.violated
+    assert seen.witness is not None
+    assert seen.witness.region == "not: type of output is number"
+    unseen = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=500)
+    assert unseen.verdict is Verdict.INCONCLUSIVE
+    assert "raised OverflowError: too large on run" in unseen.warnings[0]
+    many = batched(lambda dataset, n, rng: rng.normal(size=n))
+    with pytest.raises(MechanismError, match="so that which run raised cannot be observed"):
+        audit(many, PureDP(1.0), PAIR, trials=500, failures="outcome")
+
+
+def raises_now_and_then(dataset: list[int], rng: np.random.Generator) -> float:
+    if dataset[0] and rng.random() < 0.5:
+        raise OverflowError("too large")
+    return float(rng.normal())
+
+
+def test_a_run_that_hangs_is_ended() -> None:
+    def hangs(dataset: list[float], rng: np.random.Generator) -> float:
+        value = rng.normal()
+        while dataset[0] and value > 1.5:
+            try:
+                time.sleep(1)
+            except Exception:
+                continue
+        return float(value)
+
+    began = time.monotonic()
+    result = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=500, timeout=0.2)
+    assert time.monotonic() - began < 20
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "took longer than 0.2 s on run" in result.warnings[0]
+    assert result.trials_used > 0
+    seen = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=40, timeout=0.02, failures="outcome")
+    assert seen.trials_used == 40
+    slow = batched(lambda dataset, n, rng: time.sleep(5) or [0.0] * n)
+    with pytest.raises(MechanismError, match=r"took longer than 0\.1 s in the batch of 10 runs from run 0"):
+        audit(slow, PureDP(1.0), PAIR, trials=100, timeout=0.1)
+    with pytest.raises(ValueError, match="timeout must be above 0"):
+        audit(slow, PureDP(1.0), PAIR, timeout=0)
+
+
+def test_a_worker_that_dies_ends_the_audit_and_loses_nothing() -> None:
+    mechanism = PythonMechanism(f"{__file__}:dies_late")
+    result = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=3000, jobs=2)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.trials_used >= 10
+    assert "could not be run in other processes (TerminatedWorkerError" in result.warnings[0]
+
+
+def dies_late(dataset: list[int], rng: np.random.Generator) -> float:
+    time.sleep(0.004)
+    if multiprocessing.parent_process() is not None or os.environ.get("LOKY_WORKER_NAME"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return float(rng.normal())

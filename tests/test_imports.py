@@ -80,7 +80,7 @@ LAYERS = {
         "dpaudit.scoring",
     },
 }
-SEES_EVERYTHING = {"dpaudit", "dpaudit.__main__", "dpaudit.cli", "dpaudit.console"}
+SEES_EVERYTHING = {"dpaudit", "dpaudit.__main__", "dpaudit.cli", "dpaudit.console", "dpaudit.running", "dpaudit.replaying"}
 
 
 def modules() -> dict[str, Path]:

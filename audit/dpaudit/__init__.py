@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         compose,
         parse_claim,
     )
-    from dpaudit.engine import audit
+    from dpaudit.engine import Replay, audit, replay
     from dpaudit.mechanisms import CommandMechanism, Mechanism, MechanismError, batched
     from dpaudit.neighbours import Pair
     from dpaudit.one_run import audit_one_run
@@ -46,6 +46,7 @@ _HOMES = {
     "PureDP": "claims",
     "RenyiDP": "claims",
     "Raised": "outputs",
+    "Replay": "engine",
     "SearchPairs": "search",
     "TabulatedTradeoff": "claims",
     "Timed": "outputs",
@@ -60,6 +61,7 @@ _HOMES = {
     "parse_claim": "claims",
     "plan": "planning",
     "register_encoder": "outputs",
+    "replay": "engine",
 }
 
 __all__ = [
@@ -77,6 +79,7 @@ __all__ = [
     "PureDP",
     "Raised",
     "RenyiDP",
+    "Replay",
     "SearchPairs",
     "TabulatedTradeoff",
     "Timed",
@@ -90,6 +93,7 @@ __all__ = [
     "parse_claim",
     "plan",
     "register_encoder",
+    "replay",
 ]
 
 

@@ -7,8 +7,6 @@ several audits the most serious one counts (1 over 3 over 0; 2 before anything r
 from __future__ import annotations
 
 import json
-import sys
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
     from dpaudit.config import PlannedAudit
     from dpaudit.result import AuditResult
+    from dpaudit.running import How
 
 NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE = 0, 1, 2, 3
 
@@ -44,6 +43,13 @@ Seed = Annotated[int | None, typer.Option(help="Instead of the configs'.")]
 Jobs = Annotated[int, typer.Option(help="Processes the mechanisms run in; -1 for all cores.")]
 NoPdf = Annotated[bool, typer.Option("--no-pdf", help="Write no PDF documents.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the table of results, no progress.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Keep all outputs in DIR/NAME.trials, and go on from those that are there.")
+]
+LogJson = Annotated[
+    Path | None, typer.Option("--log-json", metavar="FILE", help="Add events to FILE, one JSON object a line.")
+]
+NoCode = Annotated[bool, typer.Option("--no-code", help="Refuse whatever runs code that is not dpaudit's own.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show Python tracebacks of errors.")]
 _RESULTS = Path("dpaudit-results")
 
@@ -60,23 +66,50 @@ def run(
         list[str] | None,
         typer.Option("--with", metavar="PKG==VERSION", help="Instead of what the configs require of that package."),
     ] = None,
+    resume: Resume = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only check the configs, and say what code they would run.")
+    ] = False,
+    no_code: NoCode = False,
+    log_json: LogJson = None,
     no_pdf: NoPdf = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Run the audits of config files; writes DIR/NAME.json and DIR/NAME.pdf for each.
 
-    A config's `python:`, `command:` and `requires:` run code, and running the config runs it.  Exit code: 0 no
-    violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or could not be completed.
+    A config's `python:`, `command:` and `requires:` run code, and running the config runs it: look at a stranger's
+    config with `--dry-run` first.  Exit code: 0 no violation found, 1 violation, 2 wrong usage or config, 3
+    inconclusive or could not be completed.
     """
     from dpaudit.config import ConfigError, read_configs, with_requirements
 
-    how = _how(trials=trials, confidence=confidence, seed=seed, jobs=jobs, quiet=quiet, debug=debug)
     try:
         planned = with_requirements(read_configs(configs), with_ or [])
     except ConfigError as error:
         _refuse(str(error))
-    raise typer.Exit(_run_all(planned, how, output, pdf=not no_pdf)[1])
+    if dry_run:
+        for one in planned:
+            typer.echo(f"{one.config.name}: runs {one.code or 'no code but dpaudit itself'}")
+    if no_code and (
+        foreign := [f"{one.file}:{one.line}: {one.config.name} runs {one.code}" for one in planned if one.code]
+    ):
+        _refuse("\n".join(["--no-code allows builtin mechanisms only:", *foreign]))
+    if dry_run:
+        return
+    how = _how(
+        output=output,
+        trials=trials,
+        confidence=confidence,
+        seed=seed,
+        jobs=jobs,
+        pdf=not no_pdf,
+        resume=resume,
+        log=log_json,
+        quiet=quiet,
+        debug=debug,
+    )
+    raise typer.Exit(_run_all(planned, how)[1])
 
 
 @app.command()
@@ -90,6 +123,8 @@ def compare(
     confidence: Confidence = None,
     seed: Seed = None,
     jobs: Jobs = 1,
+    resume: Resume = False,
+    log_json: LogJson = None,
     no_pdf: NoPdf = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -100,7 +135,18 @@ def compare(
     """
     from dpaudit.config import ConfigError, read_configs, with_requirements
 
-    how = _how(trials=trials, confidence=confidence, seed=seed, jobs=jobs, quiet=quiet, debug=debug)
+    how = _how(
+        output=output,
+        trials=trials,
+        confidence=confidence,
+        seed=seed,
+        jobs=jobs,
+        pdf=False,
+        resume=resume,
+        log=log_json,
+        quiet=quiet,
+        debug=debug,
+    )
     try:
         read = read_configs(configs)
         planned = [
@@ -110,7 +156,7 @@ def compare(
         ]
     except ConfigError as error:
         _refuse(str(error))
-    results, code = _run_all(planned, how, output, pdf=False)
+    results, code = _run_all(planned, how)
     if results and not no_pdf:
         from dpaudit_reports import write_pdf
 
@@ -118,115 +164,29 @@ def compare(
     raise typer.Exit(code)
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """Options that all audits of one command share."""
-
-    settings: dict[str, Any]  # instead of the configs'
-    jobs: int
-    quiet: bool
-    debug: bool
-
-
 def _how(
-    *, trials: int | None, confidence: float | None, seed: int | None, jobs: int, quiet: bool, debug: bool
-) -> _How:
+    *, output: Path, trials: int | None, confidence: float | None, seed: int | None, jobs: int, **others: Any
+) -> How:
+    from dpaudit.running import How
+
     if confidence is not None and not 0 < confidence < 1:
         _refuse(f"--confidence must lie strictly between 0 and 1, got {confidence}")
     if jobs == 0 or jobs < -1:
         _refuse(f"--jobs must be -1 or at least 1, got {jobs}")
     given = {"trials": trials, "confidence": confidence, "seed": seed}
     settings = {name: value for name, value in given.items() if value is not None}
-    return _How(settings, jobs, quiet, debug)
+    return How(settings=settings, output=output, jobs=jobs, **others)
 
 
-def _run_all(planned: list[PlannedAudit], how: _How, output: Path, *, pdf: bool) -> tuple[list[AuditResult], int]:
-    """Runs audits one after the other, writes and prints their results; these, and the exit code."""
-    from dpaudit.console import log_to_stderr, print_results
-    from dpaudit.mechanisms import MechanismError
+def _run_all(planned: list[PlannedAudit], how: How) -> tuple[list[AuditResult], int]:
+    """Results, and the exit code."""
+    from dpaudit.running import NotReady, run_all
 
-    if not how.quiet:
-        log_to_stderr("dpaudit.environments")
-    ready: list[tuple[PlannedAudit, Any, TradeoffFunction]] = []
-    for audit in planned:
-        try:
-            ready.append((audit, *audit.load()))
-        except (MechanismError, ValueError) as error:
-            if how.debug:
-                raise
-            _refuse(f"{audit.file}:{audit.line}: audit {audit.config.name}: mechanism: {error}")
     try:
-        output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        _refuse(f"--output {output}: {error.strerror}")
-    results: list[AuditResult] = []
-    expected: list[str | None] = []
-    failed = False
-    for audit, mechanism, claim in ready:
-        try:
-            result = _run_one(audit, mechanism, claim, how)
-        except MechanismError as error:
-            if how.debug:
-                raise
-            _say(f"{audit.file}:{audit.line}: audit {audit.config.name} could not be run: {error}")
-            failed = True
-            continue
-        results.append(result)
-        expected.append(audit.config.expect)
-        _write(result, output, pdf=pdf)
-        if not how.quiet:
-            for warning in result.warnings:
-                _say(f"{audit.file}:{audit.line}: audit {audit.config.name}: {warning}")
-        if result.stopped_by == "interruption":
-            _say("interrupted; the audits after this one were not run")
-            break
-    if results:
-        print_results(results, expected)
-        if not how.quiet:
-            _say(f"results are in {output}")
-    return results, _exit_code(results, failed=failed)
-
-
-def _run_one(planned: PlannedAudit, mechanism: Any, claim: TradeoffFunction, how: _How) -> AuditResult:
-    from dpaudit.console import progress_bar
-    from dpaudit.engine import audit
-
-    config = planned.config
-    with progress_bar(config.name, shown=not how.quiet) as progress:
-        result = audit(
-            mechanism,
-            claim,
-            planned.pairs,
-            attacks=config.attacks,
-            method=config.method,
-            detect=config.detect,
-            jobs=how.jobs,
-            observe_time=config.mechanism.observe_time,
-            progress=progress,
-            name=config.name,
-            **{"trials": config.trials, "confidence": config.confidence, "seed": config.seed} | how.settings,
-        )
-    about = {"config": planned.file.name, "source": config.source, "claim stated by": _stated_by(planned)}
-    return replace(result, environment={**result.environment, **about, "command": _command()})
-
-
-def _stated_by(planned: PlannedAudit) -> str:
-    from dpaudit.config import FROM_MECHANISM
-
-    return "the mechanism's own accounting" if planned.config.claim == FROM_MECHANISM else "the config"
-
-
-def _command() -> str:
-    return " ".join(["dpaudit", *sys.argv[1:]])
-
-
-def _write(result: AuditResult, folder: Path, *, pdf: bool) -> None:
-    try:
-        result.to_json(folder / f"{result.name}.json")
-        if pdf:
-            result.to_pdf(folder / f"{result.name}.pdf")
-    except OSError as error:
-        _say(f"the result of {result.name} could not be written to {folder}: {error.strerror}")
+        results, failed = run_all(planned, how)
+    except NotReady as error:
+        _refuse(str(error))
+    return results, _exit_code(results, failed=bool(failed))
 
 
 def _exit_code(results: list[AuditResult], *, failed: bool) -> int:
@@ -237,6 +197,52 @@ def _exit_code(results: list[AuditResult], *, failed: bool) -> int:
     if failed or any(result.verdict is Verdict.INCONCLUSIVE for result in results):
         return INCONCLUSIVE
     return NO_VIOLATION
+
+
+@app.command()
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="RESULT.json", help="A result that `dpaudit run` or a test wrote.")],
+    trials: Annotated[int | None, typer.Option(min=1, help="Fresh runs on each dataset that are counted.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the fresh randomness; the audit's plus one.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the config was, if it is elsewhere now.")
+    ] = None,
+    jobs: Jobs = 1,
+    no_code: NoCode = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Repeat the witness of a result on fresh randomness: its counts beside fresh ones, and a fresh exact p-value.
+
+    Runs the mechanism that the result names: look at a stranger's result first (`--no-code` refuses it).  Exit code: 1
+    if fresh runs refute the claim, 0 if they do not and the result did not either, 3 if the evidence does not
+    reproduce, 2 for wrong usage.
+    """
+    from dpaudit.mechanisms import MechanismError
+    from dpaudit.replaying import replay_file
+    from dpaudit.result import AuditResult
+
+    try:
+        found = replay_file(
+            AuditResult.from_json(file),
+            trials=trials,
+            seed=seed,
+            folder=folder,
+            jobs=jobs,
+            code=not no_code,
+            quiet=quiet,
+        )
+    except (ValueError, OSError) as error:
+        if debug:
+            raise
+        _refuse(f"{file}: {error}" if str(file) not in str(error) else str(error))
+    except MechanismError as error:
+        if debug:
+            raise
+        _say(f"{file}: the mechanism could not be run: {error}")
+        raise typer.Exit(INCONCLUSIVE) from None
+    typer.echo(str(found))
+    raise typer.Exit(INCONCLUSIVE if not found.reproduced else VIOLATION if found.refuted else NO_VIOLATION)
 
 
 @app.command()

@@ -6,8 +6,10 @@ Every problem is reported as `file:line: key must be ..., got ...`.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +31,10 @@ from dpaudit.search import Moves, SearchPairs
 
 FROM_MECHANISM = "from mechanism"
 """In place of a claim: the one the mechanism object itself states in its attribute `claim`."""
+
+
+_MOST_BYTES = 2**20  # of a config file
+_MOST_NODES = 100_000  # keys and entries in it
 
 
 class ConfigError(Exception):
@@ -175,7 +181,13 @@ class AuditConfig(_Strict):
     seed: int = 0
     detect: str | None = Field(None, description="a violation, as a claim, that the audit should be able to see")
     timeout: float = Field(
-        TIMEOUT, gt=0, description="seconds without an answer after which a command or an environment is given up"
+        TIMEOUT,
+        gt=0,
+        description="seconds without an answer after which a command or an environment is given up; if given, also "
+        "the most that a run of a python mechanism may take, or a call of a batched one",
+    )
+    failures: Literal["stop", "outcome"] = Field(
+        "stop", description="what a run that raises is: the end of the audit, or an outcome that the analyst sees"
     )
     expect: Literal["violation", "no violation"] | None = None
 
@@ -218,6 +230,38 @@ class PlannedAudit:
     def pairs(self) -> list[Pair]:
         """Its pairs of datasets."""
         return [pair for entry in self.config.pairs for pair in entry.pairs()]
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """Arguments of `audit` that say what is seen of a run and what becomes of one that goes wrong."""
+        mechanism = self.config.mechanism
+        own = mechanism.python is not None and not mechanism.isolated and "timeout" in self.config.model_fields_set
+        return {
+            "observe_time": mechanism.observe_time,
+            "failures": self.config.failures,
+            "timeout": self.config.timeout if own else None,
+        }
+
+    @property
+    def code(self) -> str:
+        """What of other people's code runs with this audit, in words; "" if none does."""
+        mechanism = self.config.mechanism
+        if mechanism.command is not None:
+            return f"the program {shlex.join(mechanism.command)}, in {self.file.parent}"
+        if mechanism.python is None:
+            return ""
+        if not mechanism.isolated:
+            return f"{mechanism.python} (from {self.file.parent}), in this process"
+        packages = ", ".join(mechanism.requires or ()) or "no packages"
+        version = f", Python {mechanism.python_version}" if mechanism.python_version else ""
+        return f"{mechanism.python} (from {self.file.parent}), in an environment with {packages}{version}"
+
+    @property
+    def text(self) -> str:
+        """The audit as YAML, from which `read_text` makes it again."""
+        settings = self.config.model_dump(by_alias=True, exclude_unset=True)
+        written: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+        return written
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
         """The same audit under another name, with another expectation."""
@@ -314,21 +358,49 @@ def _files(paths: Iterable[str | Path], problems: list[str]) -> list[Path]:
     return files
 
 
+def read_text(text: str, file: Path) -> PlannedAudit:
+    """The audit that `PlannedAudit.text` was of; `file`: the config that it was read from, for paths relative to it.
+
+    ConfigError if the text is not of one audit.
+    """
+    audits = _audits(text, file)
+    if len(audits) != 1:
+        raise ConfigError(f"{file}: must hold one audit, got {len(audits)}")
+    return audits[0]
+
+
 def _read(file: Path) -> list[PlannedAudit]:
     try:
+        size = file.stat().st_size
+        if size > _MOST_BYTES:
+            raise ConfigError(f"{file}: has {size:,} bytes; a config has at most {_MOST_BYTES:,}")
         text = file.read_text(encoding="utf-8")
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
+    return _audits(text, file)
+
+
+def _loaded(text: str, file: Path) -> tuple[Any, dict[tuple[str | int, ...], int]]:
+    """What the YAML says, and the lines of its keys."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        if root is None:
+            raise ConfigError(f"{file}:1: is empty; `dpaudit init` writes an example")
+        lines = dict(islice(_lines(root, (), file), _MOST_NODES + 1))  # an alias counts as often as it is used
+        if len(lines) > _MOST_NODES:
+            raise ConfigError(f"{file}: holds more than {_MOST_NODES:,} keys and entries, aliases written out")
+        return yaml.load(text, Loader=yaml.SafeLoader), lines
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise ConfigError(f"{file}:{line}: is not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
+    except RecursionError:
+        raise ConfigError(f"{file}: is nested too deeply") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # ValueError: of dates and numbers that are none
         raise ConfigError(f"{file}: is not YAML: {error}") from None
-    if root is None:
-        raise ConfigError(f"{file}:1: is empty; `dpaudit init` writes an example")
-    lines = dict(_lines(root, (), file))
-    content = yaml.load(text, Loader=yaml.SafeLoader)
+
+
+def _audits(text: str, file: Path) -> list[PlannedAudit]:
+    content, lines = _loaded(text, file)
     if not isinstance(content, dict):
         raise ConfigError(f"{file}:1: must hold an audit or a list of them under audits:, got {type(content).__name__}")
     many = "audits" in content

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpaudit.engine import Progress
+from dpaudit.inference.suites import e_bh
 from dpaudit.result import AuditResult, Verdict
 
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}
@@ -58,6 +59,8 @@ def progress_bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], Non
 
 
 def _amount(log_e: float) -> str:
+    if math.isnan(log_e):
+        return "?"  # counted at the end
     return f"{math.exp(log_e):.3g}" if abs(log_e) < 20 else f"10^{log_e / math.log(10):.0f}"
 
 
@@ -107,3 +110,30 @@ def print_results(results: Sequence[AuditResult], expected: Sequence[str | None]
     if not console.is_terminal:
         console = Console(width=_WIDE)
     console.print(result_table(results, expected, wide=console.width >= _WIDE))
+    if together := named_together(results):
+        console.print(Text(together))
+
+
+def named_together(results: Sequence[AuditResult]) -> str:
+    """Which of many claims are called false together, in words; "" if none of several is.
+
+    Each verdict holds alone: of twenty true claims one is refuted on the average at 95 %.  e-BH bounds the share of
+    true claims among those named instead, see `inference.suites`.
+    """
+    refuted = [result for result in results if result.violated]
+    if len(results) < 2 or not refuted:
+        return ""
+    rate = max(1 - result.confidence for result in results)
+    chosen = e_bh([result.e_value for result in results], false_discovery_rate=rate)
+    named = [results[i].name for i in chosen]
+    words = (
+        f"{len(results)} audits together, false discovery rate {100 * rate:.3g} % (e-BH): "
+        f"called false are {', '.join(named) or 'none'}."
+    )
+    if alone := [result.name for result in refuted if result.name not in named]:
+        confidence = 1 - rate / len(results)
+        words += (
+            f"  Refuted alone only: {', '.join(alone)}; --confidence {confidence:.6g} lets evidence grow until it "
+            "counts among so many."
+        )
+    return words

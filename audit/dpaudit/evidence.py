@@ -61,6 +61,7 @@ class SequentialEvidence:
     method: ClassVar[str] = "sequential"
     target: TradeoffFunction  # the claim audited, for both orders
     counts: Counts  # (pairs, 2, BINS), outputs of d0 and of d1
+    lost: tuple[int, ...] = ()  # pairs on which a run failed after bets had been placed: what they won is nothing
 
     @property
     def trials(self) -> int:
@@ -68,7 +69,7 @@ class SequentialEvidence:
 
     def log_e(self, claim: TradeoffFunction) -> float:
         """Logarithm of the wealth that the bets have made if `claim` is what they are against."""
-        return self._bets.log_e(claim, self.counts)
+        return self._bets.log_e(claim, self.counts, self.lost)
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return self.log_e(claim) >= log_threshold(confidence)
@@ -178,7 +179,8 @@ def written(evidence: Evidence) -> dict[str, Any]:
     """As plain JSON values.  Counts are lists of [bin, count]: most bins are empty."""
     match evidence:
         case SequentialEvidence():
-            return {"method": evidence.method, "bins": BINS, "counts": [_sparse(sides) for sides in evidence.counts]}
+            pairs = [_sparse(sides) for sides in evidence.counts]
+            return {"method": evidence.method, "bins": BINS, "counts": pairs, "lost": list(evidence.lost)}
         case FixedEvidence():
             chosen = {"pair": evidence.pair, "threshold": evidence.threshold}
             counted = {"pilot": _sparse(evidence.pilot), "counts": _sparse(evidence.counts)}
@@ -199,8 +201,11 @@ def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
     if values["bins"] != BINS:
         raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")
     if method == SequentialEvidence.method:
-        pairs = [_dense(sides) for sides in values["counts"]]
-        return SequentialEvidence(target=target, counts=np.array(pairs, dtype=np.int64).reshape(-1, 2, BINS))
+        counted = np.array([_dense(sides) for sides in values["counts"]], dtype=np.int64).reshape(-1, 2, BINS)
+        lost = tuple(int(i) for i in values.get("lost", ()))  # older files have none
+        if any(not 0 <= i < len(counted) for i in lost):
+            raise ValueError(f"evidence must name lost pairs among its {len(counted)}, got {list(lost)}")
+        return SequentialEvidence(target=target, counts=counted, lost=lost)
     if method == FixedEvidence.method:
         threshold = int(values["threshold"])
         if not 0 <= threshold < BINS:

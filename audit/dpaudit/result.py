@@ -59,6 +59,7 @@ class Witness:
     pair: str
     attack: str
     region: str  # in words, as the attack last knew it
+    threshold: float = math.nan  # the region: estimated log-likelihood ratio above this; nan in older files
     alpha: float  # observed type I error
     beta: float  # observed type II error
     claimed_beta: float  # least type II error at this alpha under the claim
@@ -210,6 +211,18 @@ class AuditResult:
     def to_pdf(self, path: str | Path) -> None:
         """Write the report of this audit as PDF."""
         _reports().write_pdf([self], path)
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the same report as one HTML file that needs nothing else."""
+        _reports().write_html([self], path)
+
+    def to_markdown(self) -> str:
+        """A short form of the report, as Markdown for a comment on a pull request."""
+        return str(_reports().to_markdown([self]))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(_reports().to_fragment([self]))
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the trade-off plot on `ax`, or on a new figure; returns the axes."""

@@ -50,6 +50,7 @@ def make_witness(
             if i == strongest or weights[i] > 0.2
         ),
         region=describe_region(learner, float(EDGES[k])),
+        threshold=float(EDGES[k]),
         alpha=float(alpha[k]),
         beta=float(beta[k]),
         claimed_beta=float(claim.beta(alpha[k])),

@@ -5,23 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.engine.collecting import Collector, Progress, Report
+from dpaudit.engine.collecting import Progress, Report, new_collector
 from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.summary import fixed_result, sequential_result
-from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
+from dpaudit.mechanisms import IsolatedMechanism
 from dpaudit.neighbours import Pair
 from dpaudit.provenance import environment
-from dpaudit.registry import Attack, resolve_attacks
+from dpaudit.registry import Attack
 from dpaudit.result import AuditResult
-from dpaudit.scoring import Learner
-from dpaudit.trials.sampling import Sampler
+from dpaudit.trials.sampling import Terms
 from dpaudit.trials.store import Store, StoreError
 
-__all__ = ["METHODS", "Progress", "audit"]
+__all__ = ["METHODS", "Progress", "Replay", "audit", "replay"]
 
 METHODS = ("sequential", "fixed")
 
@@ -40,6 +40,8 @@ def audit(
     store: str | Path | None = None,
     detect: TradeoffFunction | str | None = None,
     observe_time: bool = False,
+    failures: Literal["stop", "outcome"] = "stop",
+    timeout: float | None = None,
     progress: Report | None = None,
     name: str = "",
 ) -> AuditResult:
@@ -61,6 +63,11 @@ def audit(
     interrupted.  `trials.store` describes the format.
     `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends INCONCLUSIVE.
     `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once for each run.
+    `failures`: "stop" ends the audit INCONCLUSIVE when a run raises.  "outcome" says that the analyst sees the
+    exception: it counts as the run's output, a `Raised`; for mechanisms that are called once for each run.
+    Runs are never repeated until one succeeds: how often they fail may be the leak.
+    `timeout`: seconds; a run, or one call of a batched mechanism, that takes longer has failed.  `trials.limits` says
+    what cannot be ended that way; mechanisms in processes of their own have limits of their own.
     `progress`: called after each block of trials.  `name`: for the report.
 
     Raises ValueError for impossible arguments, MechanismError if the mechanism fails before anything was measured;
@@ -76,18 +83,19 @@ def audit(
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     if method not in METHODS:
         raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
-    chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
-    collector = Collector(
-        sampler=Sampler(mechanism, pair_list, seed, jobs, observe_time),
-        learners=[Learner(chosen, seed, index) for index in range(len(pair_list))],
-        allowed=trials,
-    )
+    if failures not in ("stop", "outcome"):
+        raise ValueError(f"failures must be stop or outcome, got {failures!r}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be above 0 seconds, got {timeout}")
+    terms = Terms(observe_time=observe_time, failures=failures, timeout=timeout)
+    collector = new_collector(mechanism, pair_list, attacks, trials, seed, jobs, terms)
     if store is not None:
         about = {
             "mechanism": _name(mechanism),
             "seed": seed,
             "pairs": [f"{pair.relation}: {pair.d0!r} {pair.d1!r}" for pair in pair_list],
             "observe_time": observe_time,
+            "failures": failures,
         }
         try:
             collector.sampler.store = Store(store, about)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpaudit.claims import Array
 from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
-from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.neighbours import Pair
 from dpaudit.outputs import OutputError
+from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import StoppedBy
 from dpaudit.scoring import FIRST_FIT, Learner
-from dpaudit.trials.sampling import Sampler
+from dpaudit.trials.sampling import Sampler, Terms
 from dpaudit.trials.store import StoreError
 
 
@@ -38,6 +41,7 @@ class Collector:
     trials: int = field(default=0, init=False)
     spent: list[int] = field(init=False)  # of these, on each pair
     failure: str = field(default="", init=False)  # what the mechanism did, if that ended the audit
+    dropped: dict[int, str] = field(default_factory=dict, init=False)  # pairs on which it failed while others go on
     interrupted: bool = field(default=False, init=False)
 
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
@@ -86,7 +90,8 @@ class Collector:
     def block(self, pair: int, size: int) -> list[tuple[Array, Array]]:
         """At most `size` trials of a pair; none if the mechanism failed before it gave an output of each dataset.
 
-        MechanismError if that happens in the very first block.
+        A pair on which it fails is dropped; if it was the last one, that ends the audit.  MechanismError if nothing was
+        measured on any pair.
         """
         start = self.spent[pair]
         try:
@@ -108,9 +113,29 @@ class Collector:
         except OutputError as error:
             failures.insert(0, f"gave an output that cannot be read: {error}")
         if failures:
-            self.failure = f"the mechanism {failures[0]} (pair {self.sampler.pairs[pair]})"
-            if not block and self.trials == 0:
-                raise MechanismError(self.failure)
+            self.dropped[pair] = f"the mechanism {failures[0]} (pair {self.sampler.pairs[pair]})"
+            if len(self.dropped) == len(self.learners):
+                self.failure = self.dropped[pair]
+                if not block and self.trials == 0:
+                    raise MechanismError(self.failure)
         self.spent[pair] += complete if block else 0
         self.trials += complete if block else 0
         return block
+
+
+def new_collector(
+    mechanism: Any,
+    pairs: Sequence[Pair],
+    attacks: str | Attack | Sequence[str | Attack],
+    trials: int,
+    seed: int,
+    jobs: int,
+    terms: Terms,
+) -> Collector:
+    """A collector with no trials yet, for the arguments of `audit`."""
+    chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
+    return Collector(
+        sampler=Sampler(mechanism, pairs, seed, jobs, terms),
+        learners=[Learner(chosen, seed, index) for index in range(len(pairs))],
+        allowed=trials,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -39,14 +40,15 @@ class FixedAudit:
         collector.allowed = allowed
         if collector.interrupted:
             return
-        self.pair = int(np.argmax(self.pilot.pair_log_e))
+        kept = [log_e if i not in collector.dropped else -math.inf for i, log_e in enumerate(self.pilot.pair_log_e)]
+        self.pair = int(np.argmax(kept))
         learner = collector.learners[self.pair]
         if not learner.ready:
             return
         pilot = self.pilot.evidence.counts[self.pair]
         self._threshold = best_threshold(pilot[0], pilot[1], self.tested)
         try:
-            while collector.open:
+            while collector.open and self.pair not in collector.dropped:
                 for outputs0, outputs1 in collector.block(self.pair, _BLOCK):
                     scores0, scores1 = learner.score(outputs0), learner.score(outputs1)
                     self._counts += [bin_counts(scores0), bin_counts(scores1)]
@@ -54,6 +56,7 @@ class FixedAudit:
                         report(self.progress)
         except KeyboardInterrupt:
             collector.interrupted = True
+        collector.failure = collector.failure or collector.dropped.get(self.pair, "")  # no other pair can take over
 
     @property
     def progress(self) -> Progress:

@@ -65,7 +65,14 @@ class SequentialAudit:
 
     @property
     def evidence(self) -> SequentialEvidence:
-        return SequentialEvidence(target=self.tested, counts=self._counts)
+        return SequentialEvidence(target=self.tested, counts=self._counts, lost=self._lost)
+
+    @property
+    def _lost(self) -> tuple[int, ...]:
+        """Pairs whose bets are lost.  A failure that ends the audit takes nothing: the audit stops just before it."""
+        dropped = list(self.collector.dropped)
+        gone = dropped[:-1] if self.collector.failure else dropped
+        return tuple(i for i in sorted(gone) if self._counts[i].any())
 
     @property
     def pair_log_e(self) -> list[float]:
@@ -88,7 +95,7 @@ class SequentialAudit:
             scores0, scores1 = learner.score_fresh(outputs0, outputs1)
             self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
             self._gains[pair] = self._bets.gains(self._log_prices, self._counts[pair : pair + 1])[0]
-        self.history.append((self.collector.trials, self._bets.log_wealth(self._gains)))
+        self.history.append((self.collector.trials, self._bets.log_wealth(self._gains, self._lost)))
         self.most = max(self.most, self.log_e)
 
     def _next_pair(self) -> int:
@@ -99,19 +106,20 @@ class SequentialAudit:
         little about the variance where a leak is rare, nor has a score been learned then: no pair gets less than a
         quarter of its even share.
         """
-        spent = self.collector.spent
-        unready = [i for i, learner in enumerate(self.collector.learners) if not learner.ready]
-        if new := [i for i in unready if spent[i] < FIRST_FIT]:
+        spent, learners = self.collector.spent, self.collector.learners
+        left = np.array([i for i in range(len(spent)) if i not in self.collector.dropped])
+        if new := [int(i) for i in left if not learners[i].ready and spent[i] < FIRST_FIT]:
             return min(new, key=lambda i: spent[i])
-        if len(spent) == 1:
-            return 0
-        bets = self._counts[:, 0].sum(axis=1)
+        if len(left) == 1:
+            return int(left[0])
+        bets = self._counts[left, 0].sum(axis=1)
         if not np.all(bets):  # also where every attack was dropped: such a pair must not take the others' trials
-            return int(np.argmin(spent))
+            return min((int(i) for i in left), key=lambda i: spent[i])
         if bets.min() < _LEAST_SHARE * bets.sum() / len(bets):
-            return int(np.argmin(bets))
-        best = np.argmax(self._bets.log_weights + self._gains, axis=1)
-        growth = self._gains[np.arange(len(best)), best] / bets
-        variance = self._bets.variances(self._counts, best)
+            return int(left[np.argmin(bets)])
+        gains = self._gains[left]
+        best = np.argmax(self._bets.log_weights + gains, axis=1)
+        growth = gains[np.arange(len(best)), best] / bets
+        variance = self._bets.variances(self._counts[left], best)
         variance = (bets * variance + _PRIOR * variance.max()) / (bets + _PRIOR)
-        return int(np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets)))
+        return int(left[np.argmax(growth + np.sqrt(2 * math.log(bets.sum()) * variance / bets))])

@@ -54,7 +54,7 @@ def sequential_result(
     detectable = _detectable(claim, run.tested, bets, significance, margin)
     dependent = run.collector.dependence()
     verdict, warnings = _verdict(run.collector, run.refuted, dependent, claim, detectable, detect, margin)
-    best = int(np.argmax(run.pair_log_e))
+    best = int(np.argmax([-math.inf if i in evidence.lost else log_e for i, log_e in enumerate(run.pair_log_e)]))
     total = counts.sum(axis=0)
     return AuditResult(
         name=name,
@@ -149,6 +149,8 @@ def _verdict(
     warnings = [warning for learner in collector.learners for warning in learner.warnings]
     if collector.failure:
         warnings.append(f"{collector.failure}; the {collector.trials} runs per dataset before it are kept")
+    elif collector.dropped:
+        warnings += [f"{failure}; the pair was dropped" for failure in collector.dropped.values()]
     if collector.interrupted:
         warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
     if dependent:

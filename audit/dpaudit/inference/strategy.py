@@ -28,7 +28,7 @@ E depends on the outputs only through the counts of their scores in each bin, un
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -85,13 +85,14 @@ class Strategy:
         prices: Array = 2 * np.log(budgets * (1 + _ROUNDING) / 2)
         return prices
 
-    def log_e(self, claim: TradeoffFunction, counts: Counts) -> float:
+    def log_e(self, claim: TradeoffFunction, counts: Counts, lost: Collection[int] = ()) -> float:
         """Logarithm of the wealth E(claim) after outputs with these bin counts, (pairs, 2, BINS): of d0, of d1.
 
         P[E >= 1/significance at any time] <= significance if the claim is true; see the module's theorem.
+        `lost`: pairs whose wealth is nothing whatever was counted, see `log_wealth`.
         ValueError unless there are equally many outputs of both datasets of a pair.
         """
-        return self.log_wealth(self.gains(self.log_prices(claim), counts))
+        return self.log_wealth(self.gains(self.log_prices(claim), counts), lost)
 
     def gains(self, log_prices: Array, counts: Counts) -> Array:
         """log E_ij of every pair and bet, (pairs, m), for a claim with these `log_prices`."""
@@ -112,8 +113,13 @@ class Strategy:
             total += (counts[:, side] * payoffs**2).sum(axis=1) / trials[:, side] - mean**2
         return np.maximum(total, 0.0)
 
-    def log_wealth(self, gains: Array) -> float:
-        """log E from the `gains` of all pairs."""
+    def log_wealth(self, gains: Array, lost: Collection[int] = ()) -> float:
+        """log E from the `gains` of all pairs.
+
+        `lost`: pairs on which a run failed after bets had been placed.  Such a run is an outcome on which a bet must
+        pay something, and it pays nothing: leaving it out instead would count runs by whether they succeed.
+        """
+        gains = np.where(np.isin(np.arange(len(gains)), list(lost))[:, None], -np.inf, gains)
         together = _log_sum(self.log_weights + gains.sum(axis=0))
         if len(gains) == 1:
             return together
@@ -124,6 +130,8 @@ class Strategy:
 def _log_sum(terms: Array) -> float:
     """log of the sum of e^term, in any shape."""
     largest = float(terms.max())
+    if largest == -math.inf:
+        return largest
     return largest + math.log(float(np.exp(terms - largest).sum()))
 
 

@@ -117,6 +117,8 @@ def carry_out(
     claim = parse_claim(claim) if isinstance(claim, str) else claim
     sought = _sought(detect)
     chain = allowance.next_chain(str(claim))
+    if session.instead is not None:
+        session.instead(allowance, mechanism, pairs, attacks)
     if chain.refuted:
         raise PrivacyViolation(known_violation(claim, chain))
     significance = allowance.significance(chain)

@@ -84,4 +84,6 @@ def _where(seed: object, result: AuditResult | None, kept: Kept | None) -> list[
         suite_seed = int(result.environment["suite_seed"])
         lines.append(f"  same runs  pytest {shlex.quote(test)} --dpaudit-seed {suite_seed}")
         lines.append(f"  new runs   pytest {shlex.quote(test)} --dpaudit-seed {suite_seed + 1}")
+        if kept is not None:
+            lines.append(f"  replay     dpaudit replay {shlex.quote(str(kept.json))}")
     return lines

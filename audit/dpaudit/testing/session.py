@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,9 @@ class Allowance:
 
 current: Allowance | None = None
 """Of the test that is running, if the plugin counts it."""
+
+instead: Callable[[Allowance, Any, Any, Any], None] | None = None
+"""While a result is replayed: called with allowance, mechanism, pairs and attacks instead of auditing."""
 
 
 def one_in(false_alarm: float) -> str:

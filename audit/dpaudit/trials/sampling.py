@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.neighbours import Pair
-from dpaudit.outputs import Timed
+from dpaudit.outputs import Raised, Timed
+from dpaudit.trials.limits import Limit, RunTimeout, limited
 from dpaudit.trials.store import Store
 from dpaudit.trials.streams import stream, trial_streams
 
@@ -28,6 +29,20 @@ class Outcome:
     failure: str = ""  # what happened, on which trial; "" if nothing
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What is seen of a run besides its output, and what becomes of one that goes wrong."""
+
+    observe_time: bool = False  # outputs are `Timed`
+    failures: Literal["stop", "outcome"] = "stop"  # "outcome": the analyst sees them, as `Raised`
+    timeout: float | None = None  # seconds after which a run, or a call of a batched mechanism, has gone wrong
+
+    @property
+    def run_by_run(self) -> bool:
+        """Whether a call must make one run."""
+        return self.observe_time or self.failures == "outcome"
+
+
 @dataclass
 class Sampler:
     """Trials of one mechanism.  The randomness of trial t of a side is at (seed, pair, side, t), whoever runs it.
@@ -40,7 +55,7 @@ class Sampler:
     pairs: Sequence[Pair]
     seed: int
     jobs: int = 1
-    observe_time: bool = False  # outputs are `Timed`
+    terms: Terms = field(default_factory=Terms)
     store: Store | None = None  # where blocks are kept, and looked for first
     _seconds_per_run: float = field(default=0.0, init=False)
 
@@ -59,7 +74,7 @@ class Sampler:
         began = time.perf_counter()
         cuts = self._cuts(start, stop)
         tasks = [
-            (self.mechanism, dataset, self.seed, pair, side, a, b, self.observe_time)
+            (self.mechanism, dataset, self.seed, pair, side, a, b, self.terms)
             for side, dataset in enumerate((self.pairs[pair].d0, self.pairs[pair].d1))
             for a, b in cuts
         ]
@@ -78,22 +93,47 @@ class Sampler:
 
 
 def run(
-    mechanism: Any, dataset: Any, seed: int, pair: int, side: int, start: int, stop: int, observe_time: bool = False
+    mechanism: Any, dataset: Any, seed: int, pair: int, side: int, start: int, stop: int, terms: Terms | None = None
 ) -> Outcome:
     """Runs [start, stop) of one side.  Never raises for what the mechanism does."""
+    terms = terms or Terms()
     found = _resolved(mechanism)
-    if hasattr(found, "sample"):
-        if observe_time:
-            return Outcome([], "makes many runs in one call, so that the time of a run cannot be observed")
-        return _batch(found.sample, dataset, stop - start, stream(seed, "batch", pair, side, start), start)
+    try:
+        with limited(terms.timeout) as limit:
+            if not hasattr(found, "sample"):
+                return _one_by_one(found, dataset, seed, pair, side, start, stop, terms, limit)
+            if terms.run_by_run:
+                what = "the time of a run" if terms.observe_time else "which run raised"
+                return Outcome([], f"makes many runs in one call, so that {what} cannot be observed")
+            with limit.one_run():
+                return _batch(found.sample, dataset, stop - start, stream(seed, "batch", pair, side, start), start)
+    except RunTimeout as error:
+        return Outcome([], f"{error} in the batch of {stop - start} runs from run {start}")
+
+
+def _one_by_one(
+    mechanism: Any,
+    dataset: Any,
+    seed: int,
+    pair: int,
+    side: int,
+    start: int,
+    stop: int,
+    terms: Terms,
+    limit: Limit,
+) -> Outcome:
     outputs: list[Any] = []
     for rng in trial_streams(seed, "trial", pair, side, start=start, stop=stop):
+        began = time.perf_counter()
         try:
-            began = time.perf_counter()
-            output = found(dataset, rng)
-            outputs.append(Timed(output, time.perf_counter() - began) if observe_time else output)
-        except Exception as error:
-            return Outcome(outputs, f"{_said(error)} on run {start + len(outputs)} of d{side}")
+            with limit.one_run():
+                output = mechanism(dataset, rng)
+        except (Exception, RunTimeout) as error:
+            if terms.failures == "stop":
+                what = str(error) if isinstance(error, RunTimeout) else _said(error)
+                return Outcome(outputs, f"{what} on run {start + len(outputs)} of d{side}")
+            output = Raised.of(error)
+        outputs.append(Timed(output, time.perf_counter() - began) if terms.observe_time else output)
     return Outcome(outputs)
 
 
@@ -127,9 +167,8 @@ def _elsewhere(tasks: list[tuple[Any, ...]], jobs: int) -> list[Outcome]:
     try:
         outcomes: list[Outcome] = Parallel(n_jobs=jobs)(delayed(run)(*task) for task in tasks)
     except Exception as error:  # a worker died, or the mechanism does not survive the way there
-        raise MechanismError(
-            f"the mechanism could not be run in other processes ({type(error).__name__}: {error}); try jobs=1"
-        ) from error
+        why = f"could not be run in other processes ({type(error).__name__}: {error}); try jobs=1"
+        return [Outcome([], why)] * len(tasks)
     return outcomes
 
 

@@ -1,0 +1,199 @@
+"""Replaying what an audit found: honest results reproduce, edited ones do not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, GaussianDP, Pair, PureDP, audit, batched, replay
+from dpaudit.engine.replay import contradictions
+from dpaudit.inference.exact_binomial import p_value
+
+PAIR = Pair([0], [1], label="one record")
+
+
+@batched
+def noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
+    return rng.normal(dataset[0], 1.0, n)
+
+
+@pytest.fixture(scope="module", params=["sequential", "fixed"])
+def violation(request: pytest.FixtureRequest) -> AuditResult:
+    return audit(noisy, GaussianDP(0.7), PAIR, trials=5000, method=request.param, seed=3)
+
+
+def test_a_violation_shows_again(violation: AuditResult) -> None:
+    """Fails by chance < 1 in 10**6: 4,000 runs for what 700 show."""
+    found = replay(violation, noisy, [Pair([0], [0.1]), PAIR], trials=4000)
+    assert found.refuted
+    assert found.reproduced
+    counts = found.counts
+    assert (counts.n0, counts.n1) == (4000, 4000)
+    y = counts.n1 - counts.false_negatives
+    assert found.p_value == p_value(GaussianDP(0.7), counts.false_positives, 4000, y, 4000)
+    assert found.seed == 4
+    assert "The evidence reproduces" in str(found)
+
+
+def test_a_true_claim_is_rarely_refuted_by_a_replay() -> None:
+    """The file claims a violation that is none.  Fails by chance < 1 in 10**6: 40 replays at 5 % each."""
+    wrong = audit(noisy, GaussianDP(0.4), PAIR, trials=5000, seed=3)
+    wrong = dataclasses.replace(wrong, claim=GaussianDP(1.0))
+    assert wrong.trials_used < 200
+    refuted = sum(replay(wrong, noisy, PAIR, trials=500, seed=seed).refuted for seed in range(40))
+    assert refuted <= 12
+
+
+def test_what_was_changed_by_hand_is_told(violation: AuditResult) -> None:
+    assert contradictions(violation) == []
+    witness = violation.witness
+    assert witness is not None
+    told = dataclasses.replace(witness.counts, false_positives=witness.counts.false_positives + 5)
+    changes: dict[str, dict[str, Any]] = {
+        "the witness counts": {"witness": dataclasses.replace(witness, counts=told)},
+        "the witness's beta is": {"witness": dataclasses.replace(witness, beta=witness.beta / 2)},
+        "the claim allows a beta of": {"witness": dataclasses.replace(witness, claimed_beta=0.99)},
+        "the p-value is 1e-12": {"p_value": 1e-12},
+        "mu is certified above 0.9": {"mu_lower": 0.9},
+        "the p-value is": {"claim": GaussianDP(0.1)},
+    }
+    for words, change in changes.items():
+        changed = dataclasses.replace(violation, **change)
+        assert [found for found in contradictions(changed) if words in found], words
+    found = replay(changed, noisy, PAIR, trials=100)
+    assert not found.reproduced
+    assert "The evidence does not reproduce: the result is not what its own counts give." in str(found)
+
+
+def test_results_of_before_the_threshold_was_written_are_replayed(violation: AuditResult) -> None:
+    values = json.loads(json.dumps(violation.to_dict()))
+    del values["witness"]["threshold"]
+    assert replay(AuditResult.from_dict(values), noisy, PAIR, trials=4000).reproduced
+
+
+def test_no_violation_is_replayed_too() -> None:
+    result = audit(noisy, GaussianDP(1.0), PAIR, trials=2000)
+    assert not result.violated
+    assert replay(result, noisy, PAIR, trials=2000).reproduced
+
+
+def test_what_cannot_be_replayed_is_told(violation: AuditResult) -> None:
+    with pytest.raises(ValueError, match=r"pair one record, which is not among the pairs given: \[0\] \| \[2\]"):
+        replay(violation, noisy, Pair([0], [2]))
+    with pytest.raises(ValueError, match="trials must be at least 1"):
+        replay(violation, noisy, PAIR, trials=0)
+    with pytest.raises(ValueError, match="has no witness that could be replayed"):
+        replay(dataclasses.replace(violation, witness=None), noisy, PAIR)
+
+
+def test_runs_that_depend_on_each_other_confirm_nothing(violation: AuditResult) -> None:
+    cycle = batched(lambda dataset, n, rng: (np.arange(n) % 7) / 7 + 3.0 * dataset[0])
+    found = replay(violation, cycle, PAIR, trials=2000)
+    assert found.p_value == 1.0
+    assert not found.reproduced
+    assert found.warnings
+
+
+# --- the command
+
+Dpaudit = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Dpaudit:
+    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "dpaudit", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    return call
+
+
+_CONFIG = """
+name: replayed
+claim: pure(epsilon=1)
+mechanism: {python: "own.py:lies", params: {epsilon: 1.5}}
+pairs: [{d0: [0], d1: [1]}]
+trials: 5000
+"""
+_OWN = """
+import math
+def lies(epsilon):
+    def mechanism(dataset, rng):
+        return dataset[0] ^ int(rng.random() < 1 / (1 + math.exp(epsilon)))
+    return mechanism
+"""
+
+
+def test_a_result_file_is_replayed_where_its_config_was(run: Dpaudit, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "audit.yaml").write_text(_CONFIG)
+    (tmp_path / "a" / "own.py").write_text(_OWN)
+    assert run("run", "a", "-o", "out", "--no-pdf", "-q").returncode == 1
+    done = run("replay", "out/replayed.json")
+    assert done.returncode == 1, done.stderr
+    assert "The evidence reproduces" in done.stdout
+    assert "region: output in {1}" in done.stdout
+    (tmp_path / "a").rename(tmp_path / "b")
+    done = run("replay", "out/replayed.json")
+    assert done.returncode == 3
+    assert "there is no file own.py" in done.stderr
+    assert run("replay", "out/replayed.json", "--folder", "b", "--trials", "3000").returncode == 1
+    done = run("replay", "out/replayed.json", "--folder", "b", "--no-code")
+    assert done.returncode == 2
+    assert "--no-code refuses it" in done.stderr
+    result = json.loads((tmp_path / "out" / "replayed.json").read_text())
+    for counts in result["evidence"]["counts"][0]:
+        counts[0][1] += 7
+    (tmp_path / "edited.json").write_text(json.dumps(result))
+    done = run("replay", "edited.json", "--folder", "b")
+    assert done.returncode == 3
+    assert "The evidence does not reproduce" in done.stdout
+
+
+def test_results_without_a_config_say_so(run: Dpaudit, tmp_path: Path) -> None:
+    audit(noisy, PureDP(0.1), PAIR, trials=500).to_json(tmp_path / "r.json")
+    done = run("replay", "r.json")
+    assert done.returncode == 2
+    assert "call dpaudit.replay(result, mechanism, pairs) instead" in done.stderr
+    (tmp_path / "r.json").write_text("{}")
+    done = run("replay", "r.json")
+    assert done.returncode == 2
+    assert "r.json is not a complete result of dpaudit" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+_TEST = """
+import pytest
+from dpaudit import Pair, batched
+
+@pytest.mark.parametrize("sigma", [1.0, 0.5])
+def test_noise(dpaudit, sigma):
+    noise = batched(lambda dataset, n, rng: rng.normal(dataset[0], sigma, n))
+    dpaudit.assert_private(batched(lambda d, n, rng: rng.normal(size=n)), claim="gaussian(mu=1)", pairs=Pair([0], [1]))
+    dpaudit.assert_private(noise, claim="gaussian(mu=1)", pairs=Pair([0], [1]))
+"""
+
+
+def test_what_a_test_found_is_replayed_in_that_test(run: Dpaudit, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(_TEST)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    command = [sys.executable, "-m", "pytest", "-q", "--dpaudit-trials", "3000", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    line = next(line for line in done.stdout.splitlines() if "dpaudit replay " in line and line.startswith("E"))
+    file = line.rsplit(" ", 1)[1]
+    found = run("replay", file)
+    assert found.returncode == 1, found.stderr
+    assert "The evidence reproduces" in found.stdout
+    (tmp_path / "test_it.py").unlink()
+    found = run("replay", file)
+    assert found.returncode == 2
+    assert "replay it in the folder in which pytest ran" in found.stderr
