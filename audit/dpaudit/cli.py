@@ -40,7 +40,13 @@ Output = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Whe
 Trials = Annotated[int | None, typer.Option(min=1, help="Most runs on each dataset, instead of the configs'.")]
 Confidence = Annotated[float | None, typer.Option(help="Between 0 and 1, instead of the configs'.")]
 Seed = Annotated[int | None, typer.Option(help="Instead of the configs'.")]
-Jobs = Annotated[int, typer.Option(help="Processes the mechanisms run in; -1 for all cores.")]
+Jobs = Annotated[
+    int | None, typer.Option(help="Processes the mechanisms run in; -1 for all.  1 unless given; -1 with dask and ray.")
+]
+Backend = Annotated[
+    str, typer.Option(metavar="loky|dask|ray", help="Whose processes they are: this machine's or a cluster's.")
+]
+Scheduler = Annotated[str | None, typer.Option(metavar="ADDR", help="Of dask, e.g. tcp://127.0.0.1:8786, or of ray.")]
 NoPdf = Annotated[bool, typer.Option("--no-pdf", help="Write no PDF documents.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the table of results, no progress.")]
 Resume = Annotated[
@@ -61,7 +67,9 @@ def run(
     trials: Trials = None,
     confidence: Confidence = None,
     seed: Seed = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
+    backend: Backend = "loky",
+    scheduler: Scheduler = None,
     with_: Annotated[
         list[str] | None,
         typer.Option("--with", metavar="PKG==VERSION", help="Instead of what the configs require of that package."),
@@ -103,6 +111,8 @@ def run(
         confidence=confidence,
         seed=seed,
         jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
         pdf=not no_pdf,
         resume=resume,
         log=log_json,
@@ -122,7 +132,9 @@ def compare(
     trials: Trials = None,
     confidence: Confidence = None,
     seed: Seed = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
+    backend: Backend = "loky",
+    scheduler: Scheduler = None,
     resume: Resume = False,
     log_json: LogJson = None,
     no_pdf: NoPdf = False,
@@ -141,6 +153,8 @@ def compare(
         confidence=confidence,
         seed=seed,
         jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
         pdf=False,
         resume=resume,
         log=log_json,
@@ -165,14 +179,16 @@ def compare(
 
 
 def _how(
-    *, output: Path, trials: int | None, confidence: float | None, seed: int | None, jobs: int, **others: Any
+    *, output: Path, trials: int | None, confidence: float | None, seed: int | None, jobs: int | None, **others: Any
 ) -> How:
     from dpaudit.running import How
 
     if confidence is not None and not 0 < confidence < 1:
         _refuse(f"--confidence must lie strictly between 0 and 1, got {confidence}")
-    if jobs == 0 or jobs < -1:
+    if jobs is not None and (jobs == 0 or jobs < -1):
         _refuse(f"--jobs must be -1 or at least 1, got {jobs}")
+    if jobs is None:
+        jobs = 1 if others["backend"] == "loky" else -1
     given = {"trials": trials, "confidence": confidence, "seed": seed}
     settings = {name: value for name, value in given.items() if value is not None}
     return How(settings=settings, output=output, jobs=jobs, **others)
@@ -207,7 +223,7 @@ def replay(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the config was, if it is elsewhere now.")
     ] = None,
-    jobs: Jobs = 1,
+    jobs: Jobs = None,
     no_code: NoCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -228,7 +244,7 @@ def replay(
             trials=trials,
             seed=seed,
             folder=folder,
-            jobs=jobs,
+            jobs=jobs or 1,
             code=not no_code,
             quiet=quiet,
         )

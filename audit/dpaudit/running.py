@@ -18,6 +18,7 @@ from dpaudit.console import log_to_stderr, print_results, progress_bar
 from dpaudit.engine import Progress, audit
 from dpaudit.mechanisms import MechanismError
 from dpaudit.result import AuditResult
+from dpaudit.trials.backends import BackendError, backend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class How:
     settings: dict[str, Any]  # trials, confidence, seed: instead of the configs'
     output: Path
     jobs: int = 1
+    backend: str = "loky"
+    scheduler: str | None = None  # of the backend
     pdf: bool = True
     resume: bool = False
     quiet: bool = False
@@ -53,7 +56,7 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> tuple[list[AuditResult
     results: list[AuditResult] = []
     expected: list[str | None] = []
     failed: list[str] = []
-    with _events(how.log) as tell:
+    with _events(how.log) as tell, _workers(how):
         for one, mechanism, claim in ready:
             name = one.config.name
             tell("started", audit=name, claim=str(claim))
@@ -145,6 +148,16 @@ def _interrupted(how: How) -> str:
         "interrupted; the audits after this one were not run, and the outputs of this one were not kept.  "
         f"Outputs are kept with --resume: {command} --resume"
     )
+
+
+@contextlib.contextmanager
+def _workers(how: How) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(backend(how.backend, how.scheduler))
+        except (BackendError, ValueError) as error:
+            raise NotReady(f"--backend {how.backend}: {error}") from None
+        yield
 
 
 @contextlib.contextmanager

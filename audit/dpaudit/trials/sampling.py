@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpaudit.trials.store import Store
 from dpaudit.trials.streams import stream, trial_streams
 
 CHUNK = 16_384  # runs in one call of a batched mechanism; part of the address of its randomness
-_WORTH_SENDING = 0.1  # seconds of work below which other processes cost more than they save
+_WORTH_SENDING = 0.02  # seconds of work below which other processes cost more than they save
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,14 @@ class Sampler:
     store: Store | None = None  # where blocks are kept, and looked for first
     _seconds_per_run: float = field(default=0.0, init=False)
 
+    @cached_property
+    def _workers(self) -> int:
+        if self.jobs == 1:
+            return 1
+        from joblib import effective_n_jobs
+
+        return max(1, int(effective_n_jobs(self.jobs)))
+
     def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
         """Trials [start, stop) of a pair, or the first ones of them: outputs of d0 and of d1."""
         kept = self.store.get(pair, start, stop) if self.store is not None else None
@@ -88,7 +97,7 @@ class Sampler:
         if hasattr(_resolved(self.mechanism), "sample"):
             size = CHUNK
         else:  # runs have streams of their own, so the cuts are free
-            size = max(1, -(-(stop - start) // max(1, 2 * abs(self.jobs))))
+            size = max(1, -(-(stop - start) // (2 * self._workers)))
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 
 

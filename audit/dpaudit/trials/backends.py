@@ -1,0 +1,75 @@
+"""Where other processes are: on this machine (loky), in a Dask cluster, or with Ray.  joblib does the sending."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+BACKENDS = ("loky", "dask", "ray")
+
+
+class BackendError(Exception):
+    """A backend that is not installed or does not answer; says which and what to do."""
+
+
+@contextmanager
+def backend(name: str, scheduler: str | None = None) -> Iterator[None]:
+    """Audits with `jobs` other than 1 use these workers inside.  Neither verdicts nor counts depend on it.
+
+    `name`: one of BACKENDS.  `scheduler`: its address, e.g. "tcp://127.0.0.1:8786" for dask (needed there) or
+    "127.0.0.1:6379" for ray (without it Ray is started on this machine).  dpaudit and the mechanism must be importable
+    on the workers.  ValueError for other names, or a scheduler for loky; BackendError if the workers cannot be had.
+    """
+    if name not in BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {name!r}")
+    if name == "loky":
+        if scheduler is not None:
+            raise ValueError("a scheduler goes with the backends dask and ray only")
+        yield
+    elif name == "dask":
+        with _dask(scheduler):
+            yield
+    else:
+        with _ray(scheduler):
+            yield
+
+
+@contextmanager
+def _dask(scheduler: str | None) -> Iterator[None]:
+    from joblib import parallel_config
+
+    distributed = _module("distributed", "dask")
+    if scheduler is None:
+        raise ValueError('the backend dask needs the address of its scheduler, e.g. "tcp://127.0.0.1:8786"')
+    try:
+        client = distributed.Client(scheduler, timeout="5s", set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise BackendError(f"no Dask scheduler answers at {scheduler}: {str(error).splitlines()[0]}") from None
+    with client, parallel_config(backend="dask", client=client):
+        yield
+
+
+@contextmanager
+def _ray(scheduler: str | None) -> Iterator[None]:
+    from joblib import parallel_config
+
+    ray = _module("ray", "ray")
+    try:
+        ray.init(address=scheduler, log_to_driver=False, include_dashboard=None if scheduler else False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise BackendError(f"Ray at {scheduler or 'this machine'} cannot be had: {error}") from None
+    importlib.import_module("ray.util.joblib").register_ray()
+    try:
+        with parallel_config(backend="ray"):
+            yield
+    finally:
+        ray.shutdown()
+
+
+def _module(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise BackendError(f"the backend {extra} is not installed; pip install 'dpaudit[{extra}]'") from None

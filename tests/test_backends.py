@@ -1,0 +1,111 @@
+"""Other people's workers: real clusters on this machine give the result of one core."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, Pair, audit
+from dpaudit.engine import Progress
+from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.trials.backends import BackendError, backend
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+MECHANISM = PythonMechanism(f"{__file__}:unhurried")
+
+
+def unhurried(dataset: list[float], rng: np.random.Generator) -> float:
+    time.sleep(0.002)
+    return dataset[0] + float(rng.normal())
+
+
+def found(jobs: int, progress: object = None) -> object:
+    result = audit(MECHANISM, "gaussian(mu=1)", Pair([0], [1]), trials=400, jobs=jobs, progress=progress)  # type: ignore[arg-type]
+    return comparable(result)
+
+
+def comparable(result: AuditResult) -> object:
+    values = result.to_dict()
+    return [values[key] for key in ("verdict", "evidence", "history", "witness", "trials_used", "mu_lower")]
+
+
+@pytest.fixture(scope="module")
+def expected() -> object:
+    return found(jobs=1)
+
+
+@pytest.fixture
+def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A Dask scheduler and two workers, each a process."""
+    port = 8700 + os.getpid() % 1000
+    address = f"tcp://127.0.0.1:{port}"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    dask = (
+        [sys.executable, "-m", "distributed.cli.dask_scheduler"],
+        [sys.executable, "-m", "distributed.cli.dask_worker"],
+    )
+    scheduler = subprocess.Popen(
+        [*dask[0], "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"],
+        **quiet,  # type: ignore[call-overload]
+    )
+    workers = [
+        subprocess.Popen([*dask[1], address, "--nthreads", "1", "--no-nanny", "--no-dashboard"], **quiet)  # type: ignore[call-overload]
+        for _ in range(2)
+    ]
+    yield address, workers
+    for process in [*workers, scheduler]:
+        process.kill()
+        process.wait()
+
+
+def wait_for(address: str, workers: int) -> None:
+    from distributed import Client
+
+    with Client(address, timeout="60s", set_as_default=False) as client:
+        client.wait_for_workers(workers, timeout=60)
+
+
+def test_a_dask_cluster_gives_the_same_result_also_when_a_worker_dies(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], expected: object
+) -> None:
+    address, workers = cluster
+    wait_for(address, 2)
+
+    def kill_one(now: Progress) -> None:
+        if now.trials >= 150:
+            workers[0].send_signal(signal.SIGKILL)
+
+    with backend("dask", address):
+        assert found(jobs=-1) == expected
+        assert found(jobs=-1, progress=kill_one) == expected
+    assert workers[0].wait() == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_result(expected: object) -> None:
+    pytest.importorskip("ray")
+    with backend("ray"):
+        assert found(jobs=2) == expected
+
+
+def test_what_cannot_be_had_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="backend must be one of loky, dask, ray, got 'mpi'"), backend("mpi"):
+        pass
+    with pytest.raises(ValueError, match="needs the address of its scheduler"), backend("dask"):
+        pass
+    with pytest.raises(ValueError, match="goes with the backends dask and ray only"), backend("loky", "a"):
+        pass
+    with (
+        pytest.raises(BackendError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1:"),
+        backend("dask", "tcp://127.0.0.1:1"),
+    ):
+        pass
