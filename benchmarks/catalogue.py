@@ -85,7 +85,7 @@ class Case:
             self.mechanism,
             self.claim,
             list(SearchPairs(**self.mechanism.inputs)),
-            attacks=["auto", "float_bits"] if leak == "float_bits" else "auto",
+            attacks=["auto", "float_bits", "reachable_floats"] if leak == "float_bits" else "auto",
             observe_time=leak == "time",
             trials=self.allowed(most),
             confidence=confidence,

@@ -22,6 +22,8 @@ from dpaudit.inference.strategy import Strategy, log_threshold, lower_bound, str
 
 Counts = npt.NDArray[np.int64]
 
+_MOST = 2**53  # outputs in one bin: sums of bins stay within 64 bits
+
 
 class Evidence(Protocol):
     """What every kind of evidence answers.  All answers of one method hold together, at the stated confidence."""
@@ -219,12 +221,19 @@ def _sparse(sides: Counts) -> list[list[list[int]]]:
     return [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in sides]
 
 
+def _whole(value: Any, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
 def _dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
     counts = np.zeros((2, BINS), dtype=np.int64)
     for side, entries in zip(counts, sides, strict=True):
-        for place, count in entries:
-            if not (0 <= place < BINS and count >= 0):
-                raise ValueError(f"evidence must count outputs in bins 0 to {BINS - 1}, got {count} in bin {place}")
+        for entry in entries:
+            place, count = entry if isinstance(entry, list | tuple) and len(entry) == 2 else (None, None)
+            if not (_whole(place, BINS - 1) and _whole(count, _MOST)):
+                raise ValueError(
+                    f"evidence must be [bin, count] with bins 0 to {BINS - 1} and counts >= 0, got {entry!r}"
+                )
             side[place] = count
     if counts[0].sum() != counts[1].sum():
         raise ValueError(f"evidence must have as many outputs of d0 as of d1, got {counts.sum(axis=1).tolist()}")

@@ -10,18 +10,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array, TradeoffFunction, parse_claim
-from dpaudit.evidence import Evidence, read_back, written
+from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.evidence import Evidence, written
 
 FORMAT = "dpaudit-result/1"
-Row = TypeVar("Row", "PairRow", "AttackRow", "Detectable")
-
-
 StoppedBy = Literal["evidence", "trials", "failure", "interruption"]
 
 
@@ -176,35 +173,17 @@ class AuditResult:
         """Read a result that `to_json` wrote.  ValueError, naming the file, for anything else."""
         try:
             return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except RecursionError:
+            raise ValueError(f"{path} is not a result of dpaudit: it is nested too deeply") from None
+        except ValueError as error:
             raise ValueError(f"{path} is not a complete result of dpaudit ({FORMAT}): {error}") from None
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AuditResult:
-        """The inverse of `to_dict`."""
-        if values.get("format") != FORMAT:
-            raise ValueError(f"format must be {FORMAT}, got {values.get('format')!r}")
-        given = {name: value for name, value in values.items() if name != "format"}
-        witness, claim = given["witness"], parse_claim(given["claim"])
-        return cls(
-            **given
-            | {
-                "verdict": Verdict(given["verdict"]),
-                "claim": claim,
-                "curve": Curve(**{k: _floats(v) for k, v in given["curve"].items()}),
-                "witness": witness and Witness(**witness | {"counts": Counts(**witness["counts"])}),
-                "detectable": _row(Detectable, given["detectable"]),
-                "history": History(
-                    trials=np.array(given["history"]["trials"], dtype=np.int64),
-                    log_e=_floats(given["history"]["log_e"]),
-                ),
-                "evidence": read_back(given["evidence"], claim.symmetrized()),
-                "pairs": tuple(_row(PairRow, row) for row in given["pairs"]),
-                "attacks": tuple(_row(AttackRow, row) for row in given["attacks"]),
-                "warnings": tuple(given["warnings"]),
-                **{k: float(given[k]) for k in ("p_value", "e_value", "mu_lower", "confidence", "elapsed_s")},
-            }
-        )
+        """The inverse of `to_dict`.  ValueError for anything that it did not make."""
+        from dpaudit.result_file import read
+
+        return cls(**read(values))
 
     # --- for people
 
@@ -281,14 +260,3 @@ def _plain(value: Any) -> Any:
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     raise TypeError(f"{type(value).__name__} has no place in a result file")
-
-
-def _floats(values: Any) -> Array:
-    return np.array([float(x) for x in values], dtype=np.float64)
-
-
-def _row(kind: type[Row], values: Mapping[str, Any]) -> Row:
-    """A row of a table, with inf and nan read back from the strings they were written as."""
-    floats = {f.name for f in dataclasses.fields(kind) if f.type == "float"}
-    read: dict[str, Any] = {k: float(v) if k in floats else v for k, v in values.items()}
-    return kind(**read)
