@@ -86,7 +86,9 @@ def disturbed(
             start_new_session=True,
         )
         if hit < kills:
-            time.sleep(2.0 + rng.random() * seconds / kills)
+            while of_workers and process.poll() is None and not workers(process.pid):
+                time.sleep(0.05)
+            time.sleep((0.0 if of_workers else 2.0) + rng.random() * seconds / kills)
             targets = workers(process.pid) if of_workers else [process.pid]
             if process.poll() is None and targets:
                 os.kill(int(rng.choice(targets)), signal.SIGKILL)

@@ -111,8 +111,8 @@ def replay(
 
     `mechanism`, `pairs`, `attacks`, `jobs`: as in the audit; of `pairs` only the witness's is used.  `terms`: the
     audit's `observe_time`, `failures` and `timeout`.
-    `trials`: runs per dataset on which the region is counted; four times those of the result, at least 1,000, unless
-    given.  Before them come as many as the attacks had of that pair in the audit, at least 200.  `seed`: of the fresh
+    `trials`: runs per dataset on which the region is counted; unless given, as many as in the result, four times
+    as many for a violation, at least 1,000.  Before them come as many as the attacks had of that pair in the audit, at least 200.  `seed`: of the fresh
     randomness; the audit's plus one unless given.
 
     Raises ValueError if the result has no witness, its pair is not among `pairs`, or `trials` is below 1;
@@ -128,8 +128,9 @@ def replay(
     learned_from = max([_LEAST_LEARNED, *rows])
     if seed is None:
         seed = int(result.environment.get("seed", 0)) + 1
-    counted = max(_LEAST, _TIMES * witness.counts.n0) if trials is None else trials
-    collector = new_collector(mechanism, [pair], attacks, learned_from + counted, seed, jobs, terms or Terms())
+    if trials is None:
+        trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
+    collector = new_collector(mechanism, [pair], attacks, learned_from + trials, seed, jobs, terms or Terms())
     _learn(collector, learned_from, progress)
     counts = _count(collector, _threshold(witness, result), progress)
     tested = result.claim.symmetrized()
