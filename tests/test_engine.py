@@ -10,6 +10,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from dpaudit.evidence import SequentialEvidence
 from dpaudit.inference.exact_binomial import mu_lower, p_value
 from dpaudit.mechanisms.builtin import Gaussian, Geometric, Laplace
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.trials.store import Store, StoreError
 
 PAIR = Pair([0], [1], relation="replace_one")
 
@@ -470,3 +472,69 @@ def dies_late(dataset: list[int], rng: np.random.Generator) -> float:
     if multiprocessing.parent_process() is not None or os.environ.get("LOKY_WORKER_NAME"):
         os.kill(os.getpid(), signal.SIGKILL)
     return float(rng.normal())
+
+
+def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() -> None:
+    """Load, clock and caches drift, here by design.  Fails by chance < 1 in 10**6: at most 5 % each."""
+
+    def drifting(dataset: list[int], rng: np.random.Generator) -> float:
+        rng.normal(size=100 + int(200 * (math.sin(time.perf_counter() * 30) + 1)))
+        return float(rng.normal())
+
+    results = [
+        audit(drifting, claim, PAIR, trials=400, seed=seed, observe_time=True)
+        for claim in (PureDP(0.1), GaussianDP(0.5))
+        for seed in range(8)
+    ]
+    assert sum(max(result.history.log_e) >= math.log(20) for result in results) <= 7
+    evidence = results[0].evidence
+    assert isinstance(evidence, SequentialEvidence)
+    assert evidence.single
+    assert 330 < evidence.trials * 2 < 400  # one output of each trial, after ten to learn from
+    again = AuditResult.from_dict(json.loads(json.dumps(results[0].to_dict()))).evidence
+    assert again.fingerprint() == evidence.fingerprint()
+    with pytest.raises(ValueError, match="observe_time needs method sequential"):
+        audit(drifting, "pure(epsilon=1)", PAIR, method="fixed", observe_time=True)
+
+
+def test_coins_decide_which_runs_count_and_their_order() -> None:
+    order: list[int] = []
+
+    def mechanism(dataset: list[int], rng: np.random.Generator) -> float:
+        order.append(dataset[0])
+        return float(rng.normal() + 3 * dataset[0])
+
+    result = audit(mechanism, "gaussian(mu=1)", PAIR, trials=300, observe_time=True, confidence=1 - 1e-12)
+    assert result.violated
+    pairs = np.array(order).reshape(-1, 2)
+    assert np.all(pairs.sum(axis=1) == 1)
+    assert 0.2 < pairs[:, 0].mean() < 0.8
+    counted = result.evidence.counts[0].sum(axis=1)  # type: ignore[attr-defined]
+    assert counted.sum() == result.trials_used - 10
+    assert counted.min() > 0.3 * counted.sum()
+
+
+def test_a_store_that_fails_brings_no_lost_wealth_back(tmp_path: Path) -> None:
+    def failing(dataset: list[float], rng: np.random.Generator) -> float:
+        if dataset[0] == 4 and rng.random() < 0.02:
+            raise OSError("now and then")
+        return float(rng.normal()) + dataset[0]
+
+    calls = 0
+    put = Store.put
+
+    def full(self: Store, pair: int, *block: Any) -> None:
+        nonlocal calls
+        calls += pair == 1
+        if calls > 60:
+            raise StoreError("no space left")
+        put(self, pair, *block)
+
+    pairs = [Pair([0], [4.0], label="fails"), Pair([0], [0.0], label="same")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "put", full)
+        result = audit(failing, GaussianDP(5.0), pairs, trials=4000, seed=2, store=tmp_path / "s")
+    assert result.stopped_by == "failure"
+    assert "no space left" in result.warnings[0]
+    assert result.evidence.lost == (0,)  # type: ignore[attr-defined]
+    assert result.mu_lower < 0.5

@@ -25,6 +25,7 @@ LAYERS = {
     "dpaudit.diagnostics": {"dpaudit.claims"},
     "dpaudit.evidence": {"dpaudit.claims", "dpaudit.inference"},
     "dpaudit.result": {"dpaudit.claims", "dpaudit.evidence"},
+    "dpaudit.result_file": {"dpaudit.claims", "dpaudit.evidence", "dpaudit.result"},
     "dpaudit.scoring": {
         "dpaudit.scoring",
         "dpaudit.claims",
@@ -80,7 +81,14 @@ LAYERS = {
         "dpaudit.scoring",
     },
 }
-SEES_EVERYTHING = {"dpaudit", "dpaudit.__main__", "dpaudit.cli", "dpaudit.console", "dpaudit.running", "dpaudit.replaying"}
+SEES_EVERYTHING = {
+    "dpaudit",
+    "dpaudit.__main__",
+    "dpaudit.cli",
+    "dpaudit.console",
+    "dpaudit.running",
+    "dpaudit.replaying",
+}
 
 
 def modules() -> dict[str, Path]:

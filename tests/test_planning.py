@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from dpaudit import GaussianDP, plan
+from dpaudit import GaussianDP, Pair, audit, batched, plan
 from dpaudit.planning import LEARNING, Plan
 
 
@@ -77,3 +78,14 @@ def test_impossible_plans_are_refused() -> None:
         plan("gaussian(mu=1)", "gaussian(mu=2)", confidence=1)
     with pytest.raises(ValueError, match="mu must be"):
         plan("gaussian(mu=-1)", "gaussian(mu=2)")
+
+
+def test_no_audit_certifies_more_than_any_test_could() -> None:
+    """Outputs that are always apart.  The bound of a reference: a test that refutes epsilon would do so too often."""
+    apart = batched(lambda dataset, n, rng: np.full(n, dataset[0]) + rng.random(n) / 2)
+    for method, trials in (("sequential", 300), ("sequential", 3000), ("fixed", 300), ("fixed", 3000)):
+        result = audit(apart, "pure(epsilon=30)", Pair([0], [1]), method=method, trials=trials)
+        most = result.detectable.largest_epsilon
+        assert 0.5 * most < result.epsilon_lower(0.0) <= most
+        n = result.evidence.trials
+        assert (1 + math.exp(-most)) ** (-2 * n) == pytest.approx(0.05, rel=1e-6)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, GaussianDP, Pair, PureDP, audit, batched, replay
+from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched, replay
 from dpaudit.engine.replay import contradictions
 from dpaudit.inference.exact_binomial import p_value
 
@@ -64,6 +64,7 @@ def test_what_was_changed_by_hand_is_told(violation: AuditResult) -> None:
         "the p-value is 1e-12": {"p_value": 1e-12},
         "mu is certified above 0.9": {"mu_lower": 0.9},
         "the p-value is": {"claim": GaussianDP(0.1)},
+        "no violation is reported": {"verdict": Verdict.NO_VIOLATION},
     }
     for words, change in changes.items():
         changed = dataclasses.replace(violation, **change)

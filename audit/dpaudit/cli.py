@@ -30,6 +30,23 @@ app = typer.Typer(
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"dpaudit {version('dpaudit')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Empirical audits of differential-privacy claims."""
+
+
 def main() -> None:
     """Entry point of the command `dpaudit`."""
     app()
@@ -163,18 +180,23 @@ def compare(
     )
     try:
         read = read_configs(configs)
-        planned = [
-            audit.named(f"{audit.config.name}-{version.replace('==', '-')}", expect=None)
+        variants = {
+            (one.config.name, version): one.named(f"{one.config.name}-{version.replace('==', '-')}", expect=None)
             for version in with_
-            for audit in with_requirements(read, [version])
-        ]
+            for one in with_requirements(read, [version])
+        }
     except ConfigError as error:
         _refuse(str(error))
-    results, code = _run_all(planned, how)
+    results, code = _run_all(list(variants.values()), how)
     if results and not no_pdf:
-        from dpaudit_reports import write_pdf
+        from dpaudit_reports import comparison, write_pdf
 
-        write_pdf(results, output / "comparison.pdf")
+        by_name = {result.name: result for result in results}
+        audits: dict[str, dict[str, AuditResult]] = {}
+        for (name, version), variant in variants.items():
+            if variant.config.name in by_name:
+                audits.setdefault(name, {})[version] = by_name[variant.config.name]
+        write_pdf(comparison(audits), output / "comparison.pdf")
     raise typer.Exit(code)
 
 
@@ -264,14 +286,28 @@ def replay(
 @app.command()
 def report(
     files: Annotated[list[Path], typer.Argument(metavar="RESULT.json...", help="Results that `dpaudit run` wrote.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.pdf", help="The document to write.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="The document to write: .pdf, .html or .md.  Else: print."),
+    ] = None,
 ) -> None:
-    """Make one PDF document of one or many results."""
+    """Make one document of one or many results, or print it.
+
+    Results that are not what their own counts give are refused.
+    """
+    from dpaudit.engine.replay import contradictions
     from dpaudit.result import AuditResult
-    from dpaudit_reports import write_pdf
+    from dpaudit_reports import print_report, write_report
 
     try:
-        write_pdf([AuditResult.from_json(file) for file in files], output)
+        results = [AuditResult.from_json(file) for file in files]
+        wrong = [f"{file}: {words}" for file, one in zip(files, results, strict=True) for words in contradictions(one)]
+        if wrong:
+            _refuse("\n".join(["the results contradict themselves, so they were changed:", *wrong]))
+        if output is None:
+            print_report(results)
+        else:
+            write_report(results, output)
     except (ValueError, OSError) as error:
         _refuse(str(error))
 
@@ -350,8 +386,10 @@ def list_(
     listings = {"attacks": _attacks, "claims": _claims, "mechanisms": _mechanisms, "configs": _configs}
     if what not in listings:
         _refuse(f"list must be followed by one of {', '.join(listings)}; got {what!r}")
-    for name, about in listings[what]():
-        typer.echo(f"{name:14s} {about}".rstrip())
+    rows = listings[what]()
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, about in rows:
+        typer.echo(f"{name:{width}s}  {about}".rstrip())
 
 
 def _attacks() -> list[tuple[str, str]]:

@@ -63,15 +63,16 @@ class SequentialEvidence:
     method: ClassVar[str] = "sequential"
     target: TradeoffFunction  # the claim audited, for both orders
     counts: Counts  # (pairs, 2, BINS), outputs of d0 and of d1
+    single: bool = False  # of each trial one output is counted, chosen by a coin; otherwise both are
     lost: tuple[int, ...] = ()  # pairs on which a run failed after bets had been placed: what they won is nothing
 
     @property
     def trials(self) -> int:
-        return int(self.counts[:, 0].sum())
+        return int(self.counts.sum()) // 2
 
     def log_e(self, claim: TradeoffFunction) -> float:
         """Logarithm of the wealth that the bets have made if `claim` is what they are against."""
-        return self._bets.log_e(claim, self.counts, self.lost)
+        return self._bets.log_e(claim, self.counts, self.lost, single=self.single)
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return self.log_e(claim) >= log_threshold(confidence)
@@ -129,7 +130,7 @@ class FixedEvidence:
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         threshold = exact_binomial.threshold_for_epsilon(
-            *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence
+            *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
         )
         return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)
 
@@ -182,7 +183,13 @@ def written(evidence: Evidence) -> dict[str, Any]:
     match evidence:
         case SequentialEvidence():
             pairs = [_sparse(sides) for sides in evidence.counts]
-            return {"method": evidence.method, "bins": BINS, "counts": pairs, "lost": list(evidence.lost)}
+            return {
+                "method": evidence.method,
+                "bins": BINS,
+                "counts": pairs,
+                "lost": list(evidence.lost),
+                "single": evidence.single,
+            }
         case FixedEvidence():
             chosen = {"pair": evidence.pair, "threshold": evidence.threshold}
             counted = {"pilot": _sparse(evidence.pilot), "counts": _sparse(evidence.counts)}
@@ -203,16 +210,22 @@ def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
     if values["bins"] != BINS:
         raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")
     if method == SequentialEvidence.method:
-        counted = np.array([_dense(sides) for sides in values["counts"]], dtype=np.int64).reshape(-1, 2, BINS)
+        single = values.get("single", False) is True
+        pairs = [_dense(sides) for sides in values["counts"]]
+        if not single:
+            for one in pairs:
+                _check_trials(one)
+        counted = np.array(pairs, dtype=np.int64).reshape(-1, 2, BINS)
         lost = tuple(int(i) for i in values.get("lost", ()))  # older files have none
         if any(not 0 <= i < len(counted) for i in lost):
             raise ValueError(f"evidence must name lost pairs among its {len(counted)}, got {list(lost)}")
-        return SequentialEvidence(target=target, counts=counted, lost=lost)
+        return SequentialEvidence(target=target, counts=counted, single=single, lost=lost)
     if method == FixedEvidence.method:
         threshold = int(values["threshold"])
         if not 0 <= threshold < BINS:
             raise ValueError(f"evidence must have a threshold among {BINS} bins, got {threshold}")
         pilot, counts_after = _dense(values["pilot"]), _dense(values["counts"])
+        _check_trials(counts_after)
         return FixedEvidence(pair=int(values["pair"]), threshold=threshold, pilot=pilot, counts=counts_after)
     raise ValueError(f"evidence must be of method sequential, fixed or one_run, got {method!r}")
 
@@ -235,6 +248,9 @@ def _dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
                     f"evidence must be [bin, count] with bins 0 to {BINS - 1} and counts >= 0, got {entry!r}"
                 )
             side[place] = count
+    return counts
+
+
+def _check_trials(counts: Counts) -> None:
     if counts[0].sum() != counts[1].sum():
         raise ValueError(f"evidence must have as many outputs of d0 as of d1, got {counts.sum(axis=1).tolist()}")
-    return counts

@@ -28,7 +28,8 @@ _HOPELESS = 1e12  # trials beyond which no number is given
 class Plan:
     """Trials per dataset after which `claim` is refuted if the mechanism is only as private as `truth`.
 
-    All are estimates, and inf where the truth keeps the claim.  Numbers "of any test" are what no valid test can beat.
+    All are estimates, and inf where the truth keeps the claim.  No valid test beats `limit_mean`; `limit_trials` and
+    `threshold_trials` are normal approximations, near the truth where many trials are needed.
     """
 
     claim: TradeoffFunction
@@ -53,8 +54,8 @@ class Plan:
         rows = [
             ("dpaudit, mean", self.mean_trials),
             (f"dpaudit, with probability {self.power:g}", self.trials),
-            (f"best single threshold, with probability {self.power:g}", self.threshold_trials),
-            (f"any test of fixed size, with probability {self.power:g}", self.limit_trials),
+            (f"best single threshold, about, with probability {self.power:g}", self.threshold_trials),
+            (f"any test of fixed size, about, with probability {self.power:g}", self.limit_trials),
             ("any test that stops by itself, mean", self.limit_mean),
         ]
         width = max(len(name) for name, _ in rows)

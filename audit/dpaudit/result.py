@@ -181,9 +181,7 @@ class AuditResult:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> AuditResult:
         """The inverse of `to_dict`.  ValueError for anything that it did not make."""
-        from dpaudit.result_file import read
-
-        return cls(**read(values))
+        return cls(**importlib.import_module("dpaudit.result_file").read(values))  # which needs the types of this one
 
     # --- for people
 

@@ -1,12 +1,14 @@
 """What a report can consist of: plain data, free of any page, markup or medium.
 
-A section says WHAT is there; a writer (today `pdf`) decides how it looks.  Every string in a block is text
-to be shown as it is; no writer may read markup in it.
+A section says WHAT is there; a writer (`pdf`, `html`, `markdown`, `terminal`) decides how it looks.  Every string in
+a block is text to be shown as it is; no writer may read markup in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias
 
 # --- text
@@ -33,7 +35,15 @@ class Math:
     text: str
 
 
-Span: TypeAlias = str | Strong | Code | Math
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The name of another part of the document, to be followed where the medium can; the first part is 0."""
+
+    text: str
+    part: int
+
+
+Span: TypeAlias = str | Strong | Code | Math | Reference
 Text: TypeAlias = str | tuple[Span, ...]
 
 # --- blocks
@@ -41,10 +51,16 @@ Text: TypeAlias = str | tuple[Span, ...]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The title of a section.  Level 1 is the highest within one audit."""
+    """The title of a section.  Level 1 is the highest within one audit, 3 the lowest."""
 
     text: str
     level: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.text.strip():
+            raise ValueError("a heading must have a text, got none: nothing could lead to it")
+        if self.level not in (1, 2, 3):
+            raise ValueError(f"a heading must be of level 1, 2 or 3, got {self.level}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +129,19 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A drawing; `alt` says in words what it shows."""
+class Panel:
+    """A drawing of half a page's width; `alt` says in words what it shows."""
 
-    svg: str
+    svg: Callable[[], str]  # drawn when a writer asks for it: not every medium shows it
     alt: str
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Panels side by side, or one below the other where there is no room, and what they mean."""
+
+    panels: tuple[Panel, ...]
     caption: Text
 
 
@@ -129,3 +153,24 @@ class Listing:
 
 
 Block: TypeAlias = Heading | Paragraph | Items | Callout | Facts | KeyValues | Table | Figure | Listing
+
+# --- documents
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Everything about one audit."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A title, what comes before the parts, and the parts.  A single part carries no title of its own."""
+
+    title: str
+    subtitle: str
+    date: datetime | None  # of the newest result, UTC; never the time of writing
+    front: tuple[Block, ...]
+    parts: tuple[Part, ...]

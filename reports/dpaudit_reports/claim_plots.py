@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit_reports.figures import WIDTH, style
+from dpaudit_reports.figures.canvas import WIDTH, style
 
 # Okabe-Ito without the yellow, which is too light for a line; lines differ by their dashes as well
 _LOOKS = (

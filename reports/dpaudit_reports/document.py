@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from dpaudit.result import AuditResult
-from dpaudit_reports.blocks import Block
-from dpaudit_reports.sections import SECTIONS
+from dpaudit_reports.blocks import Block, Document, Part
+from dpaudit_reports.foreign import foreign_blocks
+from dpaudit_reports.sections import SECTIONS, Section
+from dpaudit_reports.sections.comparison import side_by_side
 from dpaudit_reports.sections.summary import summary
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Everything about one audit."""
-
-    title: str
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A title, what comes before the parts, and the parts.  A single part carries no title of its own."""
-
-    title: str
-    subtitle: str
-    date: datetime | None  # of the newest result, UTC; never the time of writing
-    front: tuple[Block, ...]
-    parts: tuple[Part, ...]
-
-
-def document(results: Sequence[AuditResult]) -> Document:
+def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS) -> Document:
     """The report of one or many audits.  ValueError if there are none."""
     if not results:
         raise ValueError("a report needs at least one result, got none")
-    dates = [date for result in results if (date := _date(result)) is not None]
-    date = max(dates, default=None)
-    day = f", {date.day} {date:%B %Y}" if date else ""
-    parts = tuple(Part(result.name, _blocks(result)) for result in results)
+    parts = tuple(Part(_title(result), _blocks(result, sections)) for result in results)
+    date = newest(results)
     if len(results) == 1:
-        return Document(results[0].name, f"Audit of a differential-privacy claim{day}", date, (), parts)
-    subtitle = f"Audits of differential-privacy claims{day}"
+        return Document(_title(results[0]), f"Audit of a differential-privacy claim{day(date)}", date, (), parts)
+    subtitle = f"Audits of differential-privacy claims{day(date)}"
     return Document(f"{len(results)} privacy audits", subtitle, date, summary(results), parts)
 
 
-def _blocks(result: AuditResult) -> tuple[Block, ...]:
-    return tuple(block for section in SECTIONS for block in section(result))
+def comparison(audits: Mapping[str, Mapping[str, AuditResult]]) -> Document:
+    """Audits of several versions side by side: audit -> version -> result; a version may lack audits that failed.
+
+    ValueError if there is no result at all.
+    """
+    named = [(f"{audit} – {version}", r) for audit, versions in audits.items() for version, r in versions.items()]
+    if not named:
+        raise ValueError("a comparison needs at least one result, got none")
+    date = newest([result for _, result in named])
+    parts = tuple(Part(title, _blocks(result, SECTIONS)) for title, result in named)
+    subtitle = f"The same audits on several versions{day(date)}"
+    return Document("Comparison of versions", subtitle, date, side_by_side(audits), parts)
+
+
+def _title(result: AuditResult) -> str:
+    """A document and its parts must be called something."""
+    return result.name if result.name.strip() else "audit without a name"
+
+
+def newest(results: Sequence[AuditResult]) -> datetime | None:
+    """When the last of the audits ran, UTC; None if none says so."""
+    return max((date for result in results if (date := _date(result)) is not None), default=None)
+
+
+def day(date: datetime | None) -> str:
+    """The day, after a comma; nothing if it is not known."""
+    return f", {date.day} {date:%B %Y}" if date else ""
+
+
+def _blocks(result: AuditResult, sections: Sequence[Section]) -> tuple[Block, ...]:
+    own = tuple(block for section in sections for block in section(result))
+    return own + foreign_blocks(result) if sections is SECTIONS else own
 
 
 def _date(result: AuditResult) -> datetime | None:

@@ -29,6 +29,11 @@ def count(n: int) -> str:
     return f"{n:,}".replace("-", "−")
 
 
+def runs(n: int) -> str:
+    """A number of runs, with its noun."""
+    return f"{count(n)} run{'' if n == 1 else 's'} per dataset"
+
+
 def percent(rate: float, digits: int = 3) -> str:
     """A rate in per cent; of a rate close to 1 as many digits as tell it from 1."""
     if not math.isfinite(rate):

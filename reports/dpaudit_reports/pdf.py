@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import unicodedata
 from datetime import datetime
 from importlib.resources import files
 from typing import Any
@@ -15,7 +14,8 @@ from typing import Any
 import matplotlib
 import typst
 
-from dpaudit_reports.document import Document
+from dpaudit_reports.blocks import Document
+from dpaudit_reports.printable import printable
 
 # Typst's own fonts know Latin, Greek, Cyrillic and more: everywhere the same bytes.  Only where they lack a
 # script, such as Chinese, those of this machine are asked; then Last Resort, which comes with matplotlib and
@@ -49,19 +49,11 @@ def _plain(value: Any) -> Any:
     match value:
         case str():
             return printable(value)
+        case _ if callable(value):  # a panel's drawing
+            return value()
         case tuple():
             return [_plain(part) for part in value]
         case datetime():
             return [value.year, value.month, value.day, value.hour, value.minute, value.second]
         case _:
             return value
-
-
-def printable(text: str) -> str:
-    """The text with all that has no shape, or turns its direction, as Python writes it: \\x00, \\u202e."""
-    return "".join(c if _has_shape(c) else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def _has_shape(character: str) -> bool:
-    joins = character in "\n\u200c\u200d"  # line break; joiners, part of how Persian and emoji are spelt
-    return character.isprintable() or joins or unicodedata.category(character) == "Zs"

@@ -38,12 +38,15 @@ def outputs(kind: str, shift: float, seed: int) -> Any:
             return np.where(rng.random((200, 2)) < 0.2, [np.inf, np.nan], rng.normal(shift, 1, (200, 2)))
         case "huge":
             return rng.normal(shift, 1, (200, 1)) * 1e300
+        case "inverse Laplace":
+            u = rng.random((200, 1)) - 0.5
+            return shift - np.sign(u) * np.log(1 - 2 * np.abs(u))
         case "few rows":
             return rng.normal(shift, 1, (3, 1))
     raise AssertionError(kind)
 
 
-KINDS = ["number", "integer", "vector", "few values", "constant", "not finite", "huge", "few rows"]
+KINDS = ["number", "integer", "vector", "few values", "constant", "not finite", "huge", "inverse Laplace", "few rows"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -83,7 +86,7 @@ def test_attacks_are_found_by_name_and_passed_through() -> None:
     own = ATTACKS["logistic"]()
     assert resolve_attacks(own) == [own]
     assert [a.name for a in resolve_attacks(["events", own])] == ["events", "logistic"]
-    assert {a.name for a in resolve_attacks("auto")} == set(ATTACKS) - {"float_bits"}
+    assert {a.name for a in resolve_attacks("auto")} == set(ATTACKS) - {"float_bits", "reachable_floats"}
     assert "likelihood_ratio" not in ATTACKS  # it cannot be made without the ratio
     with pytest.raises(ValueError, match="must have a name and fit"):
         resolve_attacks(3)  # type: ignore[arg-type]

@@ -32,8 +32,9 @@ from dpaudit.inference.exact_binomial import (
     mu_lower,
     p_value,
     parameter_lower,
+    threshold_for_epsilon,
 )
-from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.inference.grid import BINS, EDGES, bin_counts
 
 ASYMMETRIC = TabulatedTradeoff(alpha=[0.0, 0.1, 0.5, 1.0], beta=[0.9, 0.5, 0.1, 0.0])
 CLAIMS: list[TradeoffFunction] = [
@@ -457,3 +458,19 @@ def test_the_interval_is_two_sided() -> None:
     low, high = _interval(7, 40, significance=0.1)
     assert low == clopper_pearson_lower(7, 40, significance=0.05)
     assert high == clopper_pearson_upper(7, 40, significance=0.05)
+
+
+def test_the_region_of_epsilon_parts_the_pilots_outputs() -> None:
+    """Randomised response fills two bins only: a region of all or no outputs certifies nothing."""
+    rng = np.random.default_rng(0)
+    loss = 1.0
+    for _ in range(20):
+        sides = [np.where(rng.random(500) < 1 / (1 + math.exp(-loss)), sign, -sign) for sign in (-loss, loss)]
+        counts = [bin_counts(side.astype(float)) for side in sides]
+        k = threshold_for_epsilon(*counts, delta=0.0, trials=18_000, significance=0.05, otherwise=7)
+        assert 0 < counts[0][k + 1 :].sum() < 500
+        x, y = 18_000 * 0.2689, 18_000 * 0.7311
+        assert epsilon_lower(round(x), 18_000, round(y), 18_000, delta=0.0, significance=0.05) > 0.9
+    one = np.zeros_like(counts[0])
+    one[3] = 500
+    assert threshold_for_epsilon(one, one, delta=0.0, trials=100, significance=0.05, otherwise=7) == 7

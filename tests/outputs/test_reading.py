@@ -65,7 +65,7 @@ def test_integers_keep_all_their_bits() -> None:
 
 @pytest.mark.parametrize(
     ("value", "first", "last", "low"),
-    [(1.0, 0, 0, 0), (0.75, -1, -2, 0), (1 + 2**-52, 0, -52, 1), (-(2.0**-1074), -1074, -1074, 0), (3.0, 1, 0, 0)],
+    [(1.0, 0, 0, 1), (0.75, -1, -2, 0), (1 + 2**-52, 0, -52, 1), (-(2.0**-1074), -1074, -1074, 0), (3.0, 1, 0, 3)],
 )
 def test_bits_of_floats(value: float, first: int, last: int, low: int) -> None:
     assert bits(np.array([value]))[0].tolist() == [first, last, low]

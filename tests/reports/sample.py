@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.claims import GaussianDP
 from dpaudit.evidence import SequentialEvidence
-from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.inference.strategy import strategy
 from dpaudit.result import (
     AttackRow,
@@ -49,7 +49,9 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
     counted = [np.array([bin_counts(ratio0[:n]), bin_counts(ratio1[:n])]) for n in looks]
     log_e = np.array([strategy(claim).log_e(claim, counts[None]) for counts in counted])
     curve = _curve(ratio0, ratio1)
-    at = int(np.argmin(curve.beta - claim.beta(curve.alpha)))
+    counts0, counts1 = bin_counts(ratio0), bin_counts(ratio1)
+    alphas, betas = 1 - np.cumsum(counts0)[:-1] / trials, np.cumsum(counts1)[:-1] / trials
+    at = int(np.argmin(betas - claim.beta(alphas)))
     e_value = float(np.exp(min(log_e.max(), 700.0)))
     return AuditResult(
         name="opendp-gaussian-sum",
@@ -67,13 +69,14 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
             pair="one record changed",
             attack="threshold",
             region="output above 0.52",
-            alpha=float(curve.alpha[at]),
-            beta=float(curve.beta[at]),
-            claimed_beta=float(claim.beta(float(curve.alpha[at]))),
+            threshold=float(EDGES[at]),
+            alpha=float(alphas[at]),
+            beta=float(betas[at]),
+            claimed_beta=float(claim.beta(float(alphas[at]))),
             counts=Counts(
-                false_positives=round(curve.alpha[at] * trials),
+                false_positives=int(counts0[at + 1 :].sum()),
                 n0=trials,
-                false_negatives=round(curve.beta[at] * trials),
+                false_negatives=int(counts1[: at + 1].sum()),
                 n1=trials,
             ),
         ),
@@ -84,7 +87,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
             largest_epsilon=float(np.log(trials / 3)),
         ),
         history=History(trials=looks + 200, log_e=log_e),
-        evidence=SequentialEvidence(target=claim, counts=np.array([[bin_counts(ratio0), bin_counts(ratio1)]])),
+        evidence=SequentialEvidence(target=claim, counts=np.array([[counts0, counts1]])),
         pairs=(
             PairRow(
                 label="one record changed",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
@@ -14,10 +16,30 @@ from matplotlib.figure import Figure
 
 import dpaudit_reports
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.result import Curve, History
-from dpaudit_reports.figures import evidence_svg, tradeoff_svg
+from dpaudit.result import AuditResult, Curve, History
+from dpaudit_reports.figures.canvas import amounts, panel_svg
+from dpaudit_reports.figures.distributions import _draw as draw_distributions
+from dpaudit_reports.figures.distributions import distributions_svg
+from dpaudit_reports.figures.evidence import evidence_svg
+from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.figures.profile import profile_svg
+from dpaudit_reports.figures.tradeoff import small_errors_svg, tradeoff_svg
+from dpaudit_reports.scores import EDGES, Scores
 
 from . import sample
+
+HERE = Path(__file__).parent
+ALONE = """
+import sample
+from dpaudit_reports.figures.evidence import evidence_svg
+from dpaudit_reports.figures.profile import profile_svg
+from dpaudit_reports.figures.tradeoff import small_errors_svg, tradeoff_svg
+print("".join(draw(sample.violation()) for draw in (tradeoff_svg, small_errors_svg, profile_svg, evidence_svg)))
+"""
+
+
+def drawn(result: AuditResult) -> list[str]:
+    return [draw(result) for draw in (tradeoff_svg, small_errors_svg, profile_svg, evidence_svg)]
 
 
 def test_a_plot_without_axes_gets_its_own_figure() -> None:
@@ -33,9 +55,9 @@ def test_a_plot_goes_where_it_is_told() -> None:
 
 def test_nobodys_settings_change_a_figure_and_no_figure_changes_settings() -> None:
     result = sample.violation()
-    plain = tradeoff_svg(result), evidence_svg(result)
+    plain = drawn(result)
     with matplotlib.rc_context({"font.size": 30, "lines.linewidth": 9, "svg.fonttype": "none", "svg.hashsalt": "x"}):
-        assert (tradeoff_svg(result), evidence_svg(result)) == plain
+        assert drawn(result) == plain
         assert matplotlib.rcParams["font.size"] == 30
 
 
@@ -43,7 +65,105 @@ def test_nobodys_settings_change_a_figure_and_no_figure_changes_settings() -> No
     "claim", [PureDP(0.0), PureDP(50.0), ApproxDP(epsilon=1, delta=0.3), GaussianDP(0), GaussianDP(40)]
 )
 def test_every_claim_can_be_drawn(claim) -> None:
-    ElementTree.fromstring(tradeoff_svg(dataclasses.replace(sample.violation(), claim=claim)))
+    for svg in drawn(dataclasses.replace(sample.violation(), claim=claim)):
+        ElementTree.fromstring(svg)
+
+
+def test_a_figure_does_not_depend_on_those_before_it() -> None:
+    first, others = sample.violation(), [sample.no_violation(), sample.inconclusive(), sample.empty()]
+    fresh = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True, cwd=HERE).stdout
+    for other in others:
+        drawn(other)
+        assert "".join(drawn(first)) == fresh.removesuffix("\n")
+
+
+def test_numbers_in_figures_are_not_rounded_with_the_drawing() -> None:
+    words = "".join(
+        ElementTree.fromstring(tradeoff_svg(dataclasses.replace(sample.violation(), confidence=0.999999))).itertext()
+    )
+    assert "99.9999 %" in words
+    axis = Figure().add_subplot().xaxis
+    amounts(axis, 0, 0.09)
+    assert [axis.get_major_formatter()(x, i) for i, x in enumerate(axis.get_majorticklocs())][:3] == [
+        "0",
+        "0.02",
+        "0.04",
+    ]
+    assert ">0.0025</text>" in panel_svg(lambda ax: amounts(ax.xaxis, 0, 0.012) or ax.set_xlim(0, 0.012), height=2.0)
+
+
+def test_words_in_figures_can_be_found() -> None:
+    words = "".join(ElementTree.fromstring(tradeoff_svg(sample.violation())).itertext())
+    assert "type II error β" in words
+    assert "forbidden by it" in words
+
+
+def test_figures_use_only_colours_that_have_a_counterpart_in_the_dark() -> None:
+    known = {light for light, _ in COLORS.values()}
+    svgs = [*drawn(sample.violation()), distributions_svg(spread())]
+    used = {color.lower() for svg in svgs for color in re.findall("#[0-9a-fA-F]{6}", svg)}
+    assert used <= known
+
+
+@pytest.mark.parametrize("draw", [profile_svg, tradeoff_svg, evidence_svg, small_errors_svg])
+def test_no_word_of_a_panel_is_cut_off(draw) -> None:
+    """By the mean width of a letter of the serif they are shown in, half its size."""
+    root = ElementTree.fromstring(draw(sample.violation()))
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    for text in root.iter("{http://www.w3.org/2000/svg}text"):
+        words, style = "".join(text.itertext()), text.attrib["style"]
+        long = 0.5 * float(re.search(r"font-size: ([0-9.]+)px", style)[1]) * len(words)  # type: ignore[index]
+        assert float(text.attrib["y"]) <= height - 2, words  # what hangs below the line
+        if "rotate(-90" in text.attrib.get("transform", ""):
+            continue
+        start = float(text.attrib["x"]) - long * {"middle": 0.5, "end": 1.0}.get(
+            (re.search(r"text-anchor: (\w+)", style) or ["", ""])[1], 0.0
+        )
+        assert start >= 0, words
+        assert start + long <= width, words
+
+
+def test_a_panel_is_small() -> None:
+    assert max(map(len, drawn(sample.no_violation()))) < 60_000
+
+
+def spread(*, side0: dict[int, int] | None = None, side1: dict[int, int] | None = None, threshold: int = 150) -> Scores:
+    counts = np.zeros((2, len(EDGES) + 1), dtype=np.int64)
+    for side, entries in zip(counts, (side0 or {120: 30, 150: 5}, side1 or {140: 20, 170: 15}), strict=True):
+        for place, n in entries.items():
+            side[place] = n
+    return Scores(counts0=counts[0], counts1=counts[1], threshold=threshold)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        spread(),
+        spread(side0={0: 9}, side1={289: 9}, threshold=144),  # infinite ratios
+        spread(side0={144: 9}, side1={144: 9}, threshold=0),
+        spread(side0={144: 9}, side1={145: 9}, threshold=288),
+        spread(side0={10: 0}, side1={10: 0}, threshold=144),  # nothing was counted
+    ],
+)
+def test_every_distribution_can_be_drawn(scores: Scores) -> None:
+    ElementTree.fromstring(distributions_svg(scores))
+
+
+@pytest.mark.parametrize("far", [{}, {0: 3, 289: 4}], ids=["near", "some beyond the ends"])
+def test_bars_hold_all_outputs_and_the_region_begins_between_two(far: dict[int, int]) -> None:
+    scores = spread(side0={120: 3000, 150: 500} | far, side1={140: 2000, 170: 1500} | far)
+    seen: list[tuple[np.ndarray, np.ndarray]] = []
+    ax = Figure().add_subplot()
+    stairs = ax.stairs
+    ax.stairs = lambda values, edges, **how: seen.append((values, edges)) or stairs(values, edges, **how)  # type: ignore[method-assign]
+    draw_distributions(ax, scores)
+    for values, edges in seen:
+        assert values.sum() == pytest.approx(1)
+        assert np.abs(edges - EDGES[scores.threshold]).min() < 1e-9
+    inside = [values[edges[:-1] >= EDGES[scores.threshold] - 1e-9].sum() for values, edges in seen]
+    total, beyond = 3500 + sum(far.values()), far.get(289, 0)
+    assert inside[0] == pytest.approx(beyond / total)  # bin 150 lies just below its edge 150
+    assert inside[-1] == pytest.approx((1500 + beyond) / total)
 
 
 ODD = [[], [np.nan, np.nan], [1.0], [1.0, 1.0], [1.0, 0.0], [np.inf, 0.5]]
@@ -53,7 +173,8 @@ ODD = [[], [np.nan, np.nan], [1.0], [1.0, 1.0], [1.0, 0.0], [np.inf, 0.5]]
 def test_every_curve_can_be_drawn(values) -> None:
     array = np.array(values, dtype=np.float64)
     curve = Curve(alpha=array, beta=array[::-1], beta_upper=np.ones_like(array))
-    ElementTree.fromstring(tradeoff_svg(dataclasses.replace(sample.violation(), curve=curve)))
+    for svg in drawn(dataclasses.replace(sample.violation(), curve=curve)):
+        ElementTree.fromstring(svg)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 
+import numpy as np
 import pytest
 
-from dpaudit_reports.blocks import Callout, Column, Figure, Heading, KeyValues, Table
+from dpaudit.inference import grid
+from dpaudit.result import Counts
+from dpaudit_reports.blocks import Callout, Column, Figure, Heading, KeyValues, Listing, Paragraph, Table
+from dpaudit_reports.bounds import certified_profile
+from dpaudit_reports.scores import EDGES, witness_scores
 from dpaudit_reports.sections import SECTIONS
 from dpaudit_reports.sections.bounds import bounds
 from dpaudit_reports.sections.provenance import provenance
+from dpaudit_reports.sections.repeat import repeat
+from dpaudit_reports.sections.verdict import verdict
 from dpaudit_reports.sections.witness import witness
 
 from . import sample
@@ -47,7 +55,7 @@ def test_the_fingerprint_can_be_computed_by_a_reader() -> None:
     counts = result.evidence.counts.ravel().tolist()
     expected = hashlib.sha256(b"".join(n.to_bytes(8, "little") for n in counts)).hexdigest()
     rows = dict(next(block for block in provenance(result) if isinstance(block, KeyValues)).rows)
-    assert rows["evidence"][0].text == f"sha256:{expected}"
+    assert rows["counts"][0].text == f"sha256:{expected}"
 
 
 def test_whatever_the_environment_holds_is_shown() -> None:
@@ -57,10 +65,90 @@ def test_whatever_the_environment_holds_is_shown() -> None:
     assert [rows[key] for key in "abfgh"] == ["–", 'c 1, d {"e": [2]}', "1, None", "–", "True"]
 
 
-def test_a_figure_is_described_in_words() -> None:
+def test_every_panel_is_described_in_words() -> None:
     figures = [block for section in SECTIONS for block in section(sample.violation()) if isinstance(block, Figure)]
-    assert len(figures) == 2
-    assert all(len(figure.alt) > 40 for figure in figures)
+    panels = [panel for figure in figures for panel in figure.panels]
+    assert [len(figure.panels) for figure in figures] == [2, 1, 1, 1]
+    assert all(len(panel.alt) > 25 for panel in panels)
+
+
+def test_the_staircase_of_the_profile_is_what_is_certified() -> None:
+    result = sample.violation()
+    steps = certified_profile(result)
+    assert steps
+    for epsilon, delta in steps:
+        assert result.epsilon_lower(delta) == epsilon
+    assert [epsilon for epsilon, _ in steps] == sorted({epsilon for epsilon, _ in steps})
+    assert [delta for _, delta in steps] == sorted((delta for _, delta in steps), reverse=True)
+    assert certified_profile(dataclasses.replace(result, certified=False)) == []
+
+
+def test_a_report_whose_audit_certifies_nothing_says_why() -> None:
+    words = [
+        block.text
+        for block in bounds(dataclasses.replace(sample.violation(), certified=False))[1:]
+        if isinstance(block, Paragraph)
+    ]
+    assert "Nothing is certified" in words[0][0].text
+
+
+def test_the_grid_of_scores_is_that_of_result_files() -> None:
+    assert np.array_equal(EDGES, grid.EDGES)
+
+
+@pytest.mark.parametrize("threshold", [math.nan, None])
+def test_the_region_in_the_picture_has_the_counts_of_the_witness(threshold: float | None) -> None:
+    result = sample.violation()
+    assert result.witness is not None
+    counts0, counts1 = result.evidence.counts[0]
+    cuts = np.flatnonzero((counts0[1:-1] > 0) & (counts1[1:-1] > 0) & (counts0[2:] > 0))
+    assert len(cuts) > 20
+    for cut in cuts.tolist():
+        x, y = int(counts0[cut + 1 :].sum()), int(counts1[: cut + 1].sum())
+        counts = Counts(false_positives=x, n0=int(counts0.sum()), false_negatives=y, n1=int(counts1.sum()))
+        told = math.nan if threshold is not None else float(EDGES[cut])
+        shown = dataclasses.replace(result, witness=dataclasses.replace(result.witness, counts=counts, threshold=told))
+        scores = witness_scores(shown)
+        assert scores is not None
+        assert scores.counts0[scores.threshold + 1 :].sum() == x
+        assert scores.counts1[: scores.threshold + 1].sum() == y
+
+
+def test_a_witness_whose_counts_are_not_in_the_evidence_has_no_picture() -> None:
+    result = sample.violation()
+    assert result.witness is not None
+    counts = dataclasses.replace(result.witness.counts, n0=result.witness.counts.n0 + 1)
+    edited = dataclasses.replace(result, witness=dataclasses.replace(result.witness, counts=counts))
+    assert witness_scores(edited) is None
+    assert not any(isinstance(block, Figure) for block in witness(edited))
+
+
+@pytest.mark.parametrize(
+    ("environment", "line"),
+    [
+        ({"audit": "name: x"}, "dpaudit replay opendp-gaussian-sum.json"),
+        ({"test": "tests/test_x.py::test_y"}, "dpaudit replay FILE.json"),
+        ({}, None),
+    ],
+)
+def test_the_replay_line_is_one_that_works(environment: dict[str, str], line: str | None) -> None:
+    result = dataclasses.replace(sample.violation(), environment=environment)
+    lines = [block.text for block in repeat(result) if isinstance(block, Listing)]
+    assert lines == ([line] if line else [])
+
+
+def test_a_name_in_the_replay_line_is_quoted_for_the_shell() -> None:
+    result = dataclasses.replace(sample.violation(), name="a b; rm -rf ~", environment={"audit": "name: x"})
+    assert next(block.text for block in repeat(result) if isinstance(block, Listing)) == (
+        "dpaudit replay 'a b; rm -rf ~.json'"
+    )
+
+
+def test_one_run_is_no_runs() -> None:
+    result = dataclasses.replace(sample.violation(), method="one_run", trials_used=1)
+    callout = verdict(result)[0]
+    assert isinstance(callout, Callout)
+    assert "after one run." in "".join(part if isinstance(part, str) else part.text for part in callout.text)
 
 
 def test_a_table_with_a_cell_too_many_is_refused() -> None:

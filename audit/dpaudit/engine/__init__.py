@@ -62,7 +62,8 @@ def audit(
     same mechanism, pairs and seed, the audit goes on where it stood, and ends with the result of one that was never
     interrupted.  `trials.store` describes the format.
     `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends INCONCLUSIVE.
-    `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once for each run.
+    `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once for each run, and
+    method "sequential".  Runs are then made here, one by one, in random order, and one of the two of each trial counts.
     `failures`: "stop" ends the audit INCONCLUSIVE when a run raises.  "outcome" says that the analyst sees the
     exception: it counts as the run's output, a `Raised`; for mechanisms that are called once for each run.
     Runs are never repeated until one succeeds: how often they fail may be the leak.
@@ -83,6 +84,10 @@ def audit(
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     if method not in METHODS:
         raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
+    if observe_time and method != "sequential":
+        raise ValueError(
+            f"observe_time needs method sequential, got {method}: times are not independent from run to run"
+        )
     if failures not in ("stop", "outcome"):
         raise ValueError(f"failures must be stop or outcome, got {failures!r}")
     if timeout is not None and not timeout > 0:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from dpaudit.claims import Array
 from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.neighbours import Pair
-from dpaudit.outputs import OutputError
+from dpaudit.outputs import OutputError, Timed
 from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import StoppedBy
 from dpaudit.scoring import FIRST_FIT, Learner
@@ -42,6 +44,7 @@ class Collector:
     spent: list[int] = field(init=False)  # of these, on each pair
     failure: str = field(default="", init=False)  # what the mechanism did, if that ended the audit
     dropped: dict[int, str] = field(default_factory=dict, init=False)  # pairs on which it failed while others go on
+    last_pair: int | None = field(default=None, init=False)  # on which it did that; None if it was something else
     interrupted: bool = field(default=False, init=False)
 
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
@@ -67,6 +70,14 @@ class Collector:
         found: list[str] = []
         for pair, learner, memories in zip(self.sampler.pairs, self.learners, self._memories, strict=True):
             if not learner.ready:
+                continue
+            if (
+                self.sampler.terms.observe_time
+            ):  # times may depend on each other, see `inference.betting`; outputs may not
+                for side, memory in enumerate(memories):
+                    keys = [key(output.output if isinstance(output, Timed) else output) for output in memory.first]
+                    words = dependence(keys, np.zeros(len(keys)))
+                    found += [f"{sign}, on d{side} (pair {pair})" for sign in words]
                 continue
             first = [learner.score(side) for side in learner.read(*(memory.first for memory in memories))]
             spread = [learner.score(side) for side in learner.read(*(memory.spread for memory in memories))]
@@ -115,7 +126,7 @@ class Collector:
         if failures:
             self.dropped[pair] = f"the mechanism {failures[0]} (pair {self.sampler.pairs[pair]})"
             if len(self.dropped) == len(self.learners):
-                self.failure = self.dropped[pair]
+                self.failure, self.last_pair = self.dropped[pair], pair
                 if not block and self.trials == 0:
                     raise MechanismError(self.failure)
         self.spent[pair] += complete if block else 0

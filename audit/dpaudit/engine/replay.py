@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dpaudit.inference import exact_binomial
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.neighbours import Pair
 from dpaudit.registry import Attack
-from dpaudit.result import AuditResult, Counts, Witness
+from dpaudit.result import AuditResult, Counts, Verdict, Witness
 from dpaudit.trials.sampling import Terms
 
 _TIMES = 4  # as many runs are counted as in the audit, so that what stopped it at its luckiest moment is seen again
@@ -111,9 +112,9 @@ def replay(
 
     `mechanism`, `pairs`, `attacks`, `jobs`: as in the audit; of `pairs` only the witness's is used.  `terms`: the
     audit's `observe_time`, `failures` and `timeout`.
-    `trials`: runs per dataset on which the region is counted; unless given, as many as in the result, four times
-    as many for a violation, at least 1,000.  Before them come as many as the attacks had of that pair in the audit, at least 200.  `seed`: of the fresh
-    randomness; the audit's plus one unless given.
+    `trials`: runs per dataset on which the region is counted; unless given, as many as in the result, four times as
+    many for a violation, at least 1,000.  Before them come as many as the attacks had of that pair in the audit, at
+    least 200.  `seed`: of the fresh randomness; the audit's plus one unless given.
 
     Raises ValueError if the result has no witness, its pair is not among `pairs`, or `trials` is below 1;
     MechanismError if the mechanism fails at once.
@@ -123,6 +124,11 @@ def replay(
         raise ValueError(f"{result.name} has no witness that could be replayed (method {result.method})")
     if trials is not None and trials < 1:
         raise ValueError(f"trials must be at least 1, got {trials}")
+    if terms is not None and terms.observe_time:
+        raise ValueError(
+            f"{result.name} is about running times; these are not independent from run to run, so that there is no "
+            "exact p-value of a region: audit again with another seed instead"
+        )
     pair = _pair_of(witness, [pairs] if isinstance(pairs, Pair) else list(pairs))
     rows = [row.trials for row in result.pairs if row.label == witness.pair]
     learned_from = max([_LEAST_LEARNED, *rows])
@@ -208,11 +214,16 @@ def _threshold(witness: Witness, result: AuditResult) -> int:
 def contradictions(result: AuditResult) -> list[str]:
     """What a result says that its own counts do not give, in words; empty if it agrees with itself."""
     found = _of_witness(result)
+    made_by = result.environment.get("packages")
+    if not isinstance(made_by, dict) or made_by.get("dpaudit") != metadata.version("dpaudit"):
+        return found  # another version bets in other ways
     p_value = _p_value(result)
     if not math.isclose(p_value, result.p_value, rel_tol=_NEARLY, abs_tol=1e-300):
         found.append(f"the p-value is {result.p_value:.4g}, its counts give {p_value:.4g}")
     if result.violated and p_value > 1 - result.confidence:
         found.append(f"a violation is reported, at a p-value of {p_value:.4g} and confidence {result.confidence:g}")
+    if result.verdict is Verdict.NO_VIOLATION and p_value <= 1 - result.confidence:
+        found.append(f"no violation is reported, at a p-value of {p_value:.4g} and confidence {result.confidence:g}")
     if result.certified:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=_NEARLY, abs_tol=_NEARLY):

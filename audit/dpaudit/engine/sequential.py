@@ -13,6 +13,7 @@ from dpaudit.evidence import Counts, SequentialEvidence
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.strategy import Strategy, log_threshold, strategy
 from dpaudit.scoring import FIRST_FIT
+from dpaudit.trials.streams import stream
 
 _LEAST_SHARE = 0.25  # of its even share of the trials that every pair gets
 _PRIOR = 30.0  # trials that the largest variance of any pair counts for in each of them
@@ -65,14 +66,18 @@ class SequentialAudit:
 
     @property
     def evidence(self) -> SequentialEvidence:
-        return SequentialEvidence(target=self.tested, counts=self._counts, lost=self._lost)
+        return SequentialEvidence(target=self.tested, counts=self._counts, single=self._single, lost=self._lost)
+
+    @property
+    def _single(self) -> bool:
+        """Whether the two runs of a trial may depend on each other."""
+        return self.collector.sampler.terms.observe_time
 
     @property
     def _lost(self) -> tuple[int, ...]:
         """Pairs whose bets are lost.  A failure that ends the audit takes nothing: the audit stops just before it."""
-        dropped = list(self.collector.dropped)
-        gone = dropped[:-1] if self.collector.failure else dropped
-        return tuple(i for i in sorted(gone) if self._counts[i].any())
+        gone = self.collector.dropped.keys() - {self.collector.last_pair}
+        return tuple(sorted(i for i in gone if self._counts[i].any()))
 
     @property
     def pair_log_e(self) -> list[float]:
@@ -93,8 +98,15 @@ class SequentialAudit:
         learner = self.collector.learners[pair]
         if learner.ready:
             scores0, scores1 = learner.score_fresh(outputs0, outputs1)
+            if self._single:  # the coins are of another stream than anything the mechanism or an attack draws
+                chosen = stream(self.collector.sampler.seed, "coin", pair, learner.trials).integers(
+                    2, size=len(scores0)
+                )
+                scores0, scores1 = scores0[chosen == 0], scores1[chosen == 1]
             self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
-            self._gains[pair] = self._bets.gains(self._log_prices, self._counts[pair : pair + 1])[0]
+            self._gains[pair] = self._bets.gains(self._log_prices, self._counts[pair : pair + 1], single=self._single)[
+                0
+            ]
         self.history.append((self.collector.trials, self._bets.log_wealth(self._gains, self._lost)))
         self.most = max(self.most, self.log_e)
 
@@ -112,7 +124,7 @@ class SequentialAudit:
             return min(new, key=lambda i: spent[i])
         if len(left) == 1:
             return int(left[0])
-        bets = self._counts[left, 0].sum(axis=1)
+        bets = self._counts[left].sum(axis=(1, 2)) / 2
         if not np.all(bets):  # also where every attack was dropped: such a pair must not take the others' trials
             return min((int(i) for i in left), key=lambda i: spent[i])
         if bets.min() < _LEAST_SHARE * bets.sum() / len(bets):

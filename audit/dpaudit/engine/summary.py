@@ -43,7 +43,7 @@ def sequential_result(
     """The result of an audit that could stop at any time."""
     evidence, significance = run.evidence, 1 - run.confidence
     counts = evidence.counts
-    bets = int(counts[:, 0].sum(axis=1).max())  # on the pair that was tried most: the leak may be there alone
+    bets = int(counts.sum(axis=(1, 2)).max()) // 2  # on the pair that was tried most: the leak may be there alone
     share = 1.0 if len(counts) == 1 else 1 / (2 * len(counts))
 
     def margin(truth: Law) -> float:
@@ -69,7 +69,7 @@ def sequential_result(
         stopped_by="evidence" if run.refuted else run.collector.stopped_by,
         mu_lower=0.0 if dependent else evidence.mu_lower(confidence=run.confidence),
         certified=not dependent,
-        curve=_curve(anytime_band(*total, significance=significance)),
+        curve=_curve(_no_band(*total) if evidence.single else anytime_band(*total, significance=significance)),
         witness=make_witness(
             run.collector.learners[best], run.tested, *counts[best], pair=str(run.collector.sampler.pairs[best])
         ),
@@ -179,6 +179,12 @@ def _detectable(
         smallest_rate=smallest_rate(trials),
         largest_epsilon=largest_epsilon(trials, significance=significance),
     )
+
+
+def _no_band(counts0: Any, counts1: Any) -> tuple[Any, Any, Any]:
+    """The observed curve.  The laws of times drift, so that no one curve is theirs that a band could be about."""
+    alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
+    return alpha, beta, 1 - alpha
 
 
 def _curve(band: tuple[Any, Any, Any]) -> Curve:

@@ -14,6 +14,10 @@ trials the scores were learned from.
 the claim says Q(S_k) - e^{s_k} P(S_k) <= delta_f(s_k).  X and Y are independent, so E e = E A E B / (budget/2)^2 <= 1
 by the inequality of the means.
 
+Where the runs of a trial may depend on each other (times on one machine do), only one of them is counted: a fair coin
+chooses which, and e is A(x) / (budget/2) or B(y) / (budget/2).  Given the past and the state the machine is in, the
+expectation of e is (E A + E B) / budget <= 1 again.
+
 By Ville's inequality a true claim sees a product of 1/significance, ever, with probability at most significance.
 
 **Which bets.**  For an alternative (p, q) the stakes maximise E log A + E log B.  That is the reverse information

@@ -238,8 +238,12 @@ def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) ->
     return int(np.argmax(worth + deviations(claim, counts0.astype(np.float64), n0, counts1.astype(np.float64), n1)))
 
 
-def threshold_for_epsilon(counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float) -> int:
+def threshold_for_epsilon(
+    counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
+) -> int:
     """The k for which {bin > k} is likely to give the largest `epsilon_lower` at `delta` from so many trials.
+
+    `otherwise`: the k if no threshold parts the pilot's outputs.
 
     From the bin counts of a pilot, (BINS,) each.  Whatever it returns, the bound is valid on outputs that are not in
     the pilot.  Large losses are in the tails, where a pilot has few outputs; but if the score is the log-likelihood
@@ -247,10 +251,13 @@ def threshold_for_epsilon(counts0: Counts, counts1: Counts, *, delta: float, tri
     times, under d0 2/(1 + e^l) times.
     """
     both = (counts0 + counts1).astype(np.float64)
-    if both.sum() == 0 or trials == 0:
-        return len(both) // 2
+    inside = np.cumsum(both[::-1])[::-1][1:]
+    parting = (inside > 0) & (inside < both.sum())
+    if not parting.any() or trials == 0:
+        return otherwise
     ratio = np.concatenate([[EDGES[0]], (EDGES[:-1] + EDGES[1:]) / 2, [EDGES[-1]]])
-    p, q = 2 * both * expit(-ratio) / both.sum(), 2 * both * expit(ratio) / both.sum()
+    p, q = both * expit(-ratio), both * expit(ratio)
+    p, q = p / p.sum(), q / q.sum()
     alpha, beta = np.cumsum(p[::-1])[::-1][1:], np.cumsum(q)[:-1]
     z = -ndtri(significance / 2)
 
@@ -265,7 +272,7 @@ def threshold_for_epsilon(counts0: Counts, counts1: Counts, *, delta: float, tri
         np.log(np.maximum(1 - b - delta, _LEAST)) - np.log(np.maximum(a, _LEAST))
         for a, b in ((alpha_upper, beta_upper), (beta_upper, alpha_upper))
     ]
-    return int(np.argmax(np.maximum(*bounds)))
+    return int(np.argmax(np.where(parting, np.maximum(*bounds), -np.inf)))
 
 
 @lru_cache(maxsize=64)

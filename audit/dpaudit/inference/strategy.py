@@ -85,27 +85,32 @@ class Strategy:
         prices: Array = 2 * np.log(budgets * (1 + _ROUNDING) / 2)
         return prices
 
-    def log_e(self, claim: TradeoffFunction, counts: Counts, lost: Collection[int] = ()) -> float:
+    def log_e(
+        self, claim: TradeoffFunction, counts: Counts, lost: Collection[int] = (), *, single: bool = False
+    ) -> float:
         """Logarithm of the wealth E(claim) after outputs with these bin counts, (pairs, 2, BINS): of d0, of d1.
 
         P[E >= 1/significance at any time] <= significance if the claim is true; see the module's theorem.
-        `lost`: pairs whose wealth is nothing whatever was counted, see `log_wealth`.
-        ValueError unless there are equally many outputs of both datasets of a pair.
+        `lost`: pairs whose wealth is nothing whatever was counted, see `log_wealth`.  `single`: see `gains`.
+        ValueError unless there are equally many outputs of both datasets of a pair, or single ones.
         """
-        return self.log_wealth(self.gains(self.log_prices(claim), counts), lost)
+        return self.log_wealth(self.gains(self.log_prices(claim), counts, single=single), lost)
 
-    def gains(self, log_prices: Array, counts: Counts) -> Array:
-        """log E_ij of every pair and bet, (pairs, m), for a claim with these `log_prices`."""
-        trials = counts.sum(axis=2)
-        if np.any(trials[:, 0] != trials[:, 1]):
+    def gains(self, log_prices: Array, counts: Counts, *, single: bool = False) -> Array:
+        """log E_ij of every pair and bet, (pairs, m), for a claim with these `log_prices`; see `betting`.
+
+        Every output counted pays its half of the price: there are two in a trial, or a `single` one that a coin chose.
+        """
+        trials, outputs = counts.sum(axis=2), counts.sum(axis=(1, 2))
+        if not single and np.any(trials[:, 0] != trials[:, 1]):
             raise ValueError(f"a trial is one output of each dataset, got {trials[:, 0]} and {trials[:, 1]}")
         won: Array = counts[:, 0] @ self.log_payoffs0.T + counts[:, 1] @ self.log_payoffs1.T
-        gains: Array = won - trials[:, :1] * log_prices
+        gains: Array = won - outputs[:, None] / 2 * log_prices
         return gains
 
     def variances(self, counts: Counts, bets: npt.NDArray[np.intp]) -> Array:
         """Variance from trial to trial of log E of one bet for each pair, (pairs,)."""
-        trials = counts.sum(axis=2)
+        trials = np.maximum(counts.sum(axis=2), 1)
         total = np.zeros(len(counts))
         for side, log_payoffs in enumerate((self.log_payoffs0, self.log_payoffs1)):
             payoffs = np.maximum(log_payoffs[bets], _RUINED)

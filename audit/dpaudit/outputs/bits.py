@@ -24,7 +24,8 @@ _LOW = 0xFF
 def bits(values: np.ndarray[Any, Any] | Sequence[int | float]) -> Array:
     """(n,) numbers -> (n, 3): exponent of the first bit, exponent of the last bit, last eight bits of the significand.
 
-    Integers of any size are exact; the significand of an integer is the integer itself, that of a float has 53 bits.
+    Integers of any size are exact.  The significand of a whole number is the number itself, that of others has 53 bits.
+    What matters is the value: 3 and 3.0 have the same bits, as an array turns one into the other when a NaN joins it.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
         return _integers(values)
@@ -60,10 +61,14 @@ def _floats(values: Array) -> Array:
     trailing = np.log2(np.where(zero, 1, significand & -significand).astype(np.float64))
     special = np.where(np.isnan(values), _MISSING, np.where(finite, _ZERO, _NOT_FINITE))
     usual = finite & ~zero
+    last = exponent - 53 + trailing
+    right, left = np.clip(53 - exponent, 0, 62), np.clip(exponent - 53, 0, 8)  # more than 8 and the last bits are 0
+    whole = (significand >> right << left) & _LOW
+    whole = np.where(values < 0, -whole & _LOW, whole)  # two's complement, as of an integer
     return np.column_stack(
         [
             np.where(usual, exponent - 1, special),
-            np.where(usual, exponent - 53 + trailing, special),
-            np.where(usual, significand & _LOW, 0),
+            np.where(usual, last, special),
+            np.where(usual, np.where(last >= 0, whole, significand & _LOW), 0),
         ]
     )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import Array
 from dpaudit.outputs.derived import derived
-from dpaudit.outputs.encoding import Encoding, PlainEncoding, parts_of_all
+from dpaudit.outputs.encoding import Encoding, PlainEncoding, kind_of, parts_of_all
 from dpaudit.outputs.outcomes import OutputError, Timed
 from dpaudit.outputs.parts import Parts
 from dpaudit.outputs.plain import Plain, plain_array
@@ -68,7 +68,15 @@ class Outputs:
 
     def misfits(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
         """Which outputs the encoding does not know at all, (n,); None if it knows them all."""
-        if not isinstance(encoding, PlainEncoding) or (self.array is not None and encoding.fits(self.array)):
+        if not isinstance(encoding, PlainEncoding):
+            return None
+        # Of runs in a list each has its own type; the type of an array is nobody's, and only values count.
+        fits = self.array is not None and encoding.fits(self.array)
+        if (
+            fits
+            and self.array is not None
+            and (isinstance(self.raw, np.ndarray) or kind_of(self.array) == encoding.kind)
+        ):
             return None
         if self._misfits is None or self._misfits[0] is not encoding:
             self._misfits = encoding, encoding.misfits([None] * len(self) if self.raw is None else self.raw)
@@ -128,7 +136,8 @@ class Outputs:
         if len(blocks) == 1:
             return blocks[0]
         arrays = [block.array for block in blocks]
-        shapes = {(array.dtype, array.shape[1:]) for array in arrays if array is not None}
+        batched = all(isinstance(block.raw, np.ndarray) for block in blocks)
+        shapes = {(None if batched else array.dtype, array.shape[1:]) for array in arrays if array is not None}
         plain = len(shapes) == 1 and all(array is not None for array in arrays)
         array = np.concatenate([array for array in arrays if array is not None]) if plain else None
         parts = None

@@ -37,6 +37,7 @@ class PlainEncoding:
     single: bool  # numbers, not vectors
     columns: int
     centre: tuple[int, ...] | None  # (columns,), of large integers
+    kind: str = "f"  # of the numbers that were learned from: see `kind_of`
 
     @classmethod
     def of(cls, past: Plain) -> PlainEncoding:
@@ -45,7 +46,7 @@ class PlainEncoding:
         centre = None
         if past.dtype.kind in "iu" and past.dtype.itemsize == 8 and np.any(np.abs(rows.astype(np.float64)) > _EXACT):
             centre = tuple(int(value) for value in np.sort(rows, axis=0)[len(rows) // 2])
-        return cls(past.ndim == 1, rows.shape[1], centre)
+        return cls(past.ndim == 1, rows.shape[1], centre, kind_of(past))
 
     @property
     def names(self) -> list[str]:
@@ -82,7 +83,14 @@ class PlainEncoding:
     def misfits(self, outputs: Sequence[Any] | Plain) -> npt.NDArray[np.bool_]:
         """Which outputs of any kinds are not what this encoding knows, (n,)."""
         arrays = [plain_array([output]) for output in outputs]
-        return np.array([array is None or not self.fits(array) for array in arrays], dtype=bool)
+        return np.array(
+            [array is None or not self.fits(array) or kind_of(array) != self.kind for array in arrays], dtype=bool
+        )
+
+
+def kind_of(array: Plain) -> str:
+    """Of the numbers in an array: "b", "i" for integers of any sign, or "f"."""
+    return "i" if array.dtype.kind in "iu" else array.dtype.kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)

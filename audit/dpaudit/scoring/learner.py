@@ -22,7 +22,8 @@ from dpaudit.trials.streams import stream
 
 FIRST_FIT = 10  # trials the first scores are learned from
 _GROWTH = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))  # scores are learned anew after so many times the trials
-_MOST_ROWS = 50_000  # outputs of each dataset that a fit looks at: the latest
+_MOST_ROWS = 50_000  # outputs of each dataset that a fit looks at: the latest; more if they are vectors
+_WIDE_ROWS, _ROWS_PER_NUMBER = 200_000, 20_000
 _MOST_PARTS = 500_000  # parts of outputs of each dataset that are kept in memory
 _MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attacks that want them as they came
 _MOST_JUDGED = 4_096  # outputs of each dataset of a block from which an attack's standing is computed
@@ -140,15 +141,20 @@ class Learner:
                 del self._whole[0]
         self._blocks.append((block[0].without_raw(), block[1].without_raw()))
         self._kept += len(block[0])
-        while self._kept - len(self._blocks[0][0]) >= _MOST_ROWS:
+        while self._kept - len(self._blocks[0][0]) >= self._most_rows:
             self._kept -= len(self._blocks.pop(0)[0])
+
+    @property
+    def _most_rows(self) -> int:
+        width = self.encoding.columns if isinstance(self.encoding, PlainEncoding) else 1
+        return min(_WIDE_ROWS, max(_MOST_ROWS, _ROWS_PER_NUMBER * width))
 
     def _gather(self) -> Block:
         """What a fit looks at; the rest is forgotten."""
         seen0, seen1 = _joined(self._blocks)
         if len(self._whole) > 1:
             self._whole = [_joined(self._whole)]
-        most = min(_MOST_ROWS, *(max(1000, int(_MOST_PARTS / side.parts_each())) for side in (seen0, seen1)))
+        most = min(self._most_rows, *(max(1000, int(_MOST_PARTS / side.parts_each())) for side in (seen0, seen1)))
         self._blocks = [(seen0.latest(most), seen1.latest(most))]
         self._kept = len(self._blocks[0][0])
         return self._blocks[0]
@@ -182,7 +188,7 @@ class Learner:
                 raise ValueError(f"sees must be one of {', '.join(VIEWS)}, got {sees!r}")
             if sees == "natural" and self._whole:
                 seen = self._whole[-1]
-            most = getattr(attack, "most_rows", _MOST_ROWS)
+            most = getattr(attack, "most_rows", self._most_rows)
             view0, view1 = (_view(side.latest(most), self.encoding, sees) for side in seen)
             suits = getattr(attack, "suits", None)
             if suits is not None and len(self.attacks) > 1 and not suits(view0, view1):
@@ -248,14 +254,17 @@ def _alike(new: PlainEncoding, old: Encoding | None) -> bool:
     """Whether columns of the old encoding mean what those of the new one do."""
     return (
         isinstance(old, PlainEncoding)
-        and (old.single, old.columns, old.centre is None) == (new.single, new.columns, new.centre is None)
+        and (old.single, old.columns, old.centre is None, old.kind)
+        == (new.single, new.columns, new.centre is None, new.kind)
     )  # fmt: skip
 
 
 def _encoding_of(seen: Block) -> Encoding:
     arrays = [side.array for side in seen]
     if arrays[0] is not None and arrays[1] is not None:
-        same = arrays[0].dtype == arrays[1].dtype and arrays[0].shape[1:] == arrays[1].shape[1:]
+        batched = all(isinstance(side.raw, np.ndarray) for side in seen)
+        same = batched or arrays[0].dtype == arrays[1].dtype
+        same &= arrays[0].shape[1:] == arrays[1].shape[1:]
         if same:
             return PlainEncoding.of(np.concatenate([arrays[0], arrays[1]]))
     parts0, parts1 = (side.latest(_VOCABULARY).parts() for side in seen)

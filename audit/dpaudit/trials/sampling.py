@@ -80,6 +80,8 @@ class Sampler:
         return outcomes
 
     def _sampled(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
+        if self.terms.observe_time:
+            return self._timed(pair, start, stop)
         began = time.perf_counter()
         cuts = self._cuts(start, stop)
         tasks = [
@@ -92,6 +94,18 @@ class Sampler:
         if not parallel:  # elsewhere the clock would also count the processes' start
             self._seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
+
+    def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
+        """Here, one trial after the other, its two runs in an order that a coin decides: clocks, caches and load drift,
+        and what they do to times must not depend on the dataset."""
+        parts: tuple[list[Outcome], list[Outcome]] = ([], [])
+        datasets = (self.pairs[pair].d0, self.pairs[pair].d1)
+        for t, first in enumerate(stream(self.seed, "order", pair, start).integers(2, size=stop - start), start):
+            for side in (int(first), 1 - int(first)):
+                parts[side].append(run(self.mechanism, datasets[side], self.seed, pair, side, t, t + 1, self.terms))
+            if parts[0][-1].failure or parts[1][-1].failure:
+                break
+        return _joined(parts[0]), _joined(parts[1])
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
         if hasattr(_resolved(self.mechanism), "sample"):

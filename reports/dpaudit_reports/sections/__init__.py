@@ -2,7 +2,7 @@
 
 To add a section, write `sections/NAME.py` with a function from a result to blocks, beginning with a
 `Heading`, and put it into `SECTIONS` where it is to appear.  It must cope with a result in which its part
-is empty, None, nan or infinite.
+is empty, None, nan or infinite.  Sections from outside this project: `foreign`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from dpaudit_reports.sections.bounds import bounds
 from dpaudit_reports.sections.evidence import evidence
 from dpaudit_reports.sections.method import method
 from dpaudit_reports.sections.pairs import pairs
+from dpaudit_reports.sections.profile import profile
 from dpaudit_reports.sections.provenance import provenance
+from dpaudit_reports.sections.repeat import repeat
 from dpaudit_reports.sections.tradeoff import tradeoff
 from dpaudit_reports.sections.verdict import verdict
 from dpaudit_reports.sections.warnings import warnings
@@ -29,6 +31,7 @@ Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]
 SECTIONS: tuple[Section, ...] = (
     verdict,
     tradeoff,
+    profile,
     evidence,
     witness,
     bounds,
@@ -38,4 +41,8 @@ SECTIONS: tuple[Section, ...] = (
     warnings,
     method,
     provenance,
+    repeat,
 )
+
+# what a comment or a notebook has room for
+BRIEF: tuple[Section, ...] = (verdict, witness, bounds, blind, warnings, repeat)

@@ -29,8 +29,8 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
             ),
         ),
         Paragraph(
-            "Weight: its final say in the combined score. Log loss on outputs not seen before, in nats; "
-            "blind guessing has ln 2 = 0.693.",
+            "All attacks learned from the same runs: none costs runs of its own. Weight: its final say in the combined "
+            "score. Log loss on outputs not seen before, in nats; blind guessing has ln 2 = 0.693, less is better.",
             quiet=True,
         ),
     )

@@ -16,7 +16,7 @@ def blind(result: AuditResult) -> tuple[Block, ...]:
         *_rate(result.detectable.smallest_rate),
         *_loss(result.detectable.largest_epsilon),
         "Other datasets and other attacks: a claim is about all neighbours, and only the pairs and attacks "
-        "listed below were tried.",
+        "of this audit were tried.",
     )
     return Heading("What could not have been seen"), Items(items)
 

@@ -6,9 +6,8 @@ import math
 
 from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Column, Heading, Math, Paragraph, Strong, Table, Text
+from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, number, percent
-
-DELTAS = (0.0, 1e-9, 1e-6, 1e-3, 1e-2)
 
 
 def bounds(result: AuditResult) -> tuple[Block, ...]:
@@ -27,7 +26,7 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
             _row(
                 (Math("ε"), " at ", Math(f"δ = {number(delta)}")),
                 certified,
-                result.claim.epsilon(delta),
+                allowed_epsilon(result.claim, delta),
                 ("none on the noise; certified directly at this ", Math("δ")),
             )
         )
@@ -42,6 +41,7 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
             ),
             tuple(rows),
         ),
+        *_void(result),
         Paragraph(
             f"{_together(result)} with {percent(result.confidence)} confidence. They "
             "are lower bounds on the privacy loss: 0 means that nothing could be certified, not that "
@@ -51,8 +51,15 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     )
 
 
+def _void(result: AuditResult) -> tuple[Block, ...]:
+    if result.certified:
+        return ()
+    words = "Nothing is certified: the runs were not independent, or were not as many as had been fixed beforehand."
+    return (Paragraph((Strong(words),)),)
+
+
 def _together(result: AuditResult) -> str:
-    return "All bounds and the verdict hold together" if result.method == "sequential" else "Each bound holds"
+    return "All bounds and the verdict hold together" if result.method == "sequential" else "Each bound holds by itself"
 
 
 def _row(name: Text, certified: float | None, claimed: float, assumption: Text) -> tuple[Text, ...]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from dpaudit.result import AuditResult
-from dpaudit_reports.blocks import Block, Figure, Heading, Math, Paragraph
-from dpaudit_reports.figures import evidence_svg
-from dpaudit_reports.numbers import number, percent
+from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Paragraph
+from dpaudit_reports.figures.evidence import evidence_svg
+from dpaudit_reports.numbers import at_most, count, number, percent
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:
@@ -22,11 +23,7 @@ def evidence(result: AuditResult) -> tuple[Block, ...]:
     return (
         heading,
         Figure(
-            evidence_svg(result),
-            alt=(
-                f"Evidence against the claim over {result.trials_used} runs per dataset; at the end it "
-                f"is {number(result.e_value)}, the claim is refuted from {threshold}."
-            ),
+            (Panel(partial(evidence_svg, result), alt=_in_words(result, threshold)),),
             caption=(
                 "The wealth ",
                 Math("E"),
@@ -41,4 +38,15 @@ def evidence(result: AuditResult) -> tuple[Block, ...]:
 def _by_p_value(result: AuditResult) -> str:
     """Tests that look once have no wealth that grows."""
     limit = number(1 - result.confidence)
-    return f"The p-value of the claim is at most {number(result.p_value)}; the claim is refuted at {limit} and below."
+    looked = {"fixed": "after a number of runs that was fixed beforehand", "one_run": "at its one run"}
+    return (
+        f"This audit looked once, {looked.get(result.method, 'at its end')}: its evidence did not grow step by step. "
+        f"The p-value of the claim is {at_most(result.p_value)}; the claim is refuted at {limit} and below."
+    )
+
+
+def _in_words(result: AuditResult, threshold: str) -> str:
+    return (
+        f"Evidence against the claim over {count(result.trials_used)} runs per dataset; at the end it is "
+        f"{number(result.e_value)}, the claim is refuted from {threshold}."
+    )

@@ -37,7 +37,17 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
                 for row in result.pairs
             ),
         ),
+        Paragraph(_meaning(result), quiet=True),
     )
+
+
+def _meaning(result: AuditResult) -> str:
+    """What was spent, and how to read what was found."""
+    own = "e-value: the evidence that this pair alone gives against the claim; 1 is none."
+    spent = "Runs: how often the mechanism ran on each of the two datasets."
+    if len(result.pairs) < 2:
+        return f"{spent} {own}"
+    return f"{spent} They went where evidence grew. {own} The verdict rests on all pairs together."
 
 
 def _exp(log_e: float) -> float:

@@ -1,4 +1,4 @@
-"""Where the numbers come from and how to get them again."""
+"""Where the numbers come from."""
 
 from __future__ import annotations
 
@@ -10,33 +10,27 @@ from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
 from dpaudit_reports.numbers import count, seconds
 
+_ELSEWHERE = ("command", "audit")  # the one in `repeat`, the other below
+
 
 def provenance(result: AuditResult) -> tuple[Block, ...]:
-    """All that is recorded about the run, a fingerprint of its evidence, and how to repeat it."""
+    """All that is recorded about the run, a fingerprint of its evidence, and the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
+    about = result.environment.items()
+    config = result.environment.get("audit")
     return (
         Heading("Provenance"),
         KeyValues(
             (
-                *((str(key), _value(value)) for key, value in result.environment.items() if key != "command"),
+                *((str(key), _value(value)) for key, value in about if key not in _ELSEWHERE),
                 ("runs", runs),
+                ("stopped by", result.stopped_by),
                 ("elapsed", seconds(result.elapsed_s)),
-                ("evidence", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
+                ("counts", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
             )
         ),
-        *_repeat(result.environment.get("command")),
+        *((Paragraph("The config of the audit:", quiet=True), Listing(str(config).strip())) if config else ()),
     )
-
-
-def _repeat(command: Any) -> tuple[Block, ...]:
-    words = (
-        "A mechanism that draws only from the random generator it is given has, with the same seed and "
-        "versions, the same result, bit for bit. One with randomness of its own gives new outputs; the "
-        "guarantees stay."
-    )
-    if command is None:
-        return (Paragraph(words, quiet=True),)
-    return Paragraph(f"{words} To repeat the audit:", quiet=True), Listing(str(command))
 
 
 def _value(value: Any) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpaudit.result import AuditResult, Verdict
-from dpaudit_reports.blocks import Block, Code, Column, Math, Paragraph, Strong, Table
+from dpaudit_reports.blocks import Block, Code, Column, Math, Paragraph, Reference, Strong, Table
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import at_least, at_most, count, percent
 
@@ -32,14 +32,14 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
             tuple(
                 (
                     (Strong(f"{MARKS[result.verdict].sign} {MARKS[result.verdict].word}"),),
-                    result.name,
+                    (Reference(result.name, i),),
                     (Code(result.claim.label),),
                     percent(result.confidence),
                     count(result.trials_used),
                     at_most(result.p_value),
                     at_least(result.mu_lower),
                 )
-                for result in results
+                for i, result in enumerate(results)
             ),
         ),
         *_caveat(results),

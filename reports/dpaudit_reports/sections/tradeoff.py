@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dpaudit.result import AuditResult
-from dpaudit_reports.blocks import Block, Figure, Heading, Math
-from dpaudit_reports.figures import tradeoff_svg
+from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel
+from dpaudit_reports.figures.tradeoff import small_errors_svg, tradeoff_svg
 from dpaudit_reports.numbers import number, percent
 
 
@@ -13,8 +15,10 @@ def tradeoff(result: AuditResult) -> tuple[Block, ...]:
     return (
         Heading("Trade-off between the two errors"),
         Figure(
-            tradeoff_svg(result),
-            alt=_in_words(result),
+            (
+                Panel(partial(tradeoff_svg, result), alt=_in_words(result)),
+                Panel(partial(small_errors_svg, result), alt="The same on logarithmic axes."),
+            ),
             caption=(
                 "An attack that tells the two datasets apart by one output errs in two ways: ",
                 Math("α"),
@@ -22,7 +26,7 @@ def tradeoff(result: AuditResult) -> tuple[Block, ...]:
                 Math("β"),
                 " how often it says d0 on one of d1. The claim promises that no attack gets into the grey. ",
                 _band(result),
-                " Right: the same on logarithmic axes, since small errors decide.",
+                " Then the same on logarithmic axes, since small errors decide.",
             ),
         ),
     )

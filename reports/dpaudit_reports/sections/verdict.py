@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpaudit.result import AuditResult, Verdict
 from dpaudit_reports.blocks import Block, Callout, Code, Facts, Math, Text
 from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import at_least, at_most, count, number, percent
+from dpaudit_reports.numbers import at_least, at_most, count, number, percent, runs
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:
@@ -27,20 +27,20 @@ def verdict(result: AuditResult) -> tuple[Block, ...]:
 
 def _sentence(result: AuditResult) -> Text:
     claim, confidence = Code(result.claim.label), percent(result.confidence)
-    runs = f"{count(result.trials_used)} runs per dataset"
+    spent = "one run" if result.method == "one_run" else runs(result.trials_used)
     match result.verdict:
         case Verdict.VIOLATION:
             return (
                 "The mechanism does not keep the claim ",
                 claim,
-                f": it is refuted at {confidence} confidence, after {runs}. Were the claim true, an audit "
+                f": it is refuted at {confidence} confidence, after {spent}. Were the claim true, an audit "
                 f"would end like this with probability at most {percent(1 - result.confidence)}.",
             )
         case Verdict.NO_VIOLATION:
             return (
                 "No violation of the claim ",
                 claim,
-                f" was found at {confidence} confidence in {runs}. ",
+                f" was found at {confidence} confidence in {spent}. ",
                 *_visible(result),
                 " That does not prove the claim.",
             )
@@ -48,7 +48,7 @@ def _sentence(result: AuditResult) -> Text:
             return (
                 "This audit cannot say whether the claim ",
                 claim,
-                f" holds. It was not refuted at {confidence} confidence in {runs}, but the audit was too "
+                f" holds. It was not refuted at {confidence} confidence in {spent}, but the audit was too "
                 "short or too limited for that to mean much: see what could not have been seen, and the "
                 "warnings.",
             )

@@ -1,0 +1,131 @@
+"""Outputs in an order, cut into intervals: events such as "the first answer above the threshold is after the fifth".
+
+Sequences that begin alike are neighbours where rows are sorted as words in a dictionary are, so that intervals are sets
+of prefixes, ranges of a number that follows a prefix, and places of the first answer.  How finely to cut depends on
+what there is to be seen, which nobody knows: the average is taken over all ways of cutting, each weighted by its
+probability given the outputs (Fearnhead 2006, "Exact and efficient Bayesian inference for multiple changepoint
+problems", section 2; the number of ways is no obstacle, since pieces are independent).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, logsumexp
+
+from dpaudit.claims import Array
+from dpaudit.regression import ridge
+from dpaudit_attacks.ratios import Labels
+
+_COLUMNS = 32
+_CELLS = 256  # pieces at the most
+_CUTS = 3.0  # expected beforehand
+_PRIORS = (1.0, 30.0, 1000.0)  # imaginary outputs of each dataset in a piece: large leaks, small ones
+_FOLDS = 3
+
+Words = npt.NDArray[np.bytes_]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedEvents:
+    """Ratios on intervals of rows sorted from the first column, from the last, and by how many numbers are above 0."""
+
+    name: ClassVar[str] = "ordered_events"
+    sees: ClassVar[str] = "features"
+    calibrated: ClassVar[bool] = True
+    from_trials: ClassVar[int] = 200
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return bool(2 <= outputs0.shape[1] <= _COLUMNS)
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        edges = [_edges(np.concatenate([order(outputs0), order(outputs1)])) for order in _ORDERS]
+
+        def cells(outputs: Array) -> Labels:
+            sorted_in = zip(_ORDERS, edges, strict=True)
+            return np.column_stack([np.searchsorted(edge, order(outputs), side="right") for order, edge in sorted_in])
+
+        cells0, cells1 = cells(outputs0), cells(outputs1)
+        sizes = [len(edge) + 1 for edge in edges]
+
+        def ratios(first: Labels, second: Labels) -> list[Array]:
+            return [
+                averaged_ratios(*(np.bincount(side[:, j], minlength=size) for side in (first, second)))
+                for j, size in enumerate(sizes)
+            ]
+
+        def columns(chosen: Labels, known: list[Array]) -> Array:
+            return np.column_stack([ratio[chosen[:, j]] for j, ratio in enumerate(known)])
+
+        held0, held1 = np.zeros(cells0.shape), np.zeros(cells1.shape)
+        for fold in range(_FOLDS):
+            out0, out1 = np.arange(len(cells0)) % _FOLDS == fold, np.arange(len(cells1)) % _FOLDS == fold
+            known = ratios(cells0[~out0], cells1[~out1])
+            held0[out0], held1[out1] = columns(cells0[out0], known), columns(cells1[out1], known)
+        slopes, intercept = ridge(np.concatenate([held0, held1]), len(held0))
+        final = ratios(cells0, cells1)
+        return lambda outputs: columns(cells(outputs), final) @ slopes + intercept
+
+
+def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]) -> Array:
+    """Log-likelihood ratios of cells in order, (k,), from their counts under d0 and d1.
+
+    Posterior means: adjacent cells share a ratio unless there is a cut between them, and in each piece the share of d1
+    has a symmetric beta distribution.
+    """
+    k = len(counts0)
+    total0, total1 = (np.append(0, np.cumsum(counts)) for counts in (counts0, counts1))
+    start, stop = np.meshgrid(np.arange(k + 1), np.arange(k + 1), indexing="ij")
+    valid = start < stop
+    in0, in1 = (np.where(valid, total[stop] - total[start], 0) for total in (total0, total1))
+    every = np.arange(total0[-1] + total1[-1] + 1)
+    cut = min(0.5, _CUTS / max(1, k - 1))
+    evidence, means = [], []
+    for prior in _PRIORS:
+        one, both = gammaln(every + prior), gammaln(every + 2 * prior)
+        piece = one[in0] + one[in1] - both[in0 + in1] - (2 * one[0] - both[0]) + (stop - start - 1) * np.log1p(-cut)
+        piece = np.where(valid, piece, -np.inf)
+        before, after = np.zeros(k + 1), np.zeros(k + 1)  # logs of the sums over all ways of cutting what is there
+        for j in range(1, k + 1):
+            before[j] = logsumexp(before[:j] + piece[:j, j]) + (np.log(cut) if j < k else 0.0)
+        for i in range(k - 1, -1, -1):
+            after[i] = logsumexp(after[i + 1 :] + piece[i, i + 1 :]) + (np.log(cut) if i > 0 else 0.0)
+        chance = np.exp(before[:, None] + piece + after[None, :] - before[k])  # of each piece
+        ratio = np.log((in1 + prior) / (in0 + prior))
+        covered = np.cumsum(np.where(valid, chance * ratio, 0.0), axis=0)  # pieces that begin at or before a cell ...
+        covered = np.cumsum(covered[:, ::-1], axis=1)[:, ::-1]  # ... and end after it
+        means.append(covered[np.arange(k), np.arange(1, k + 1)])
+        evidence.append(before[k])
+    weights = np.exp(np.array(evidence) - logsumexp(evidence))
+    mean: Array = weights @ np.array(means)
+    return mean
+
+
+def _edges(words: Words) -> Words:
+    """Where cells begin: at every word where there are few, otherwise at quantiles."""
+    most = int(np.clip(4 * len(words) ** (1 / 3), 16, _CELLS))
+    ordered = np.sort(words)
+    distinct = ordered[np.flatnonzero(ordered[1:] != ordered[:-1]) + 1]
+    places = np.linspace(0, len(ordered) - 1, most + 1).astype(np.intp)[1:-1]
+    return distinct if len(distinct) < most else np.unique(ordered[places])
+
+
+def _words(outputs: Array) -> Words:
+    """Rows (n, d) as words (n,) that sort as the rows do, from the first column on; NaN comes first."""
+    values = np.where(np.isnan(outputs), -np.inf, outputs + 0.0)  # -0 is 0
+    bits = np.ascontiguousarray(values).view(np.uint64)
+    ordered = np.where(bits >> np.uint64(63), ~bits, bits | np.uint64(1 << 63))
+    return np.ascontiguousarray(ordered.astype(">u8")).view(f"S{8 * outputs.shape[1]}").reshape(-1)
+
+
+def _above(outputs: Array) -> Words:
+    with np.errstate(invalid="ignore"):
+        return _words((outputs > 0).sum(axis=1, keepdims=True).astype(np.float64))
+
+
+_ORDERS: tuple[Callable[[Array], Words], ...] = (_words, lambda outputs: _words(outputs[:, ::-1]), _above)

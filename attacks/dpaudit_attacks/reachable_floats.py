@@ -1,0 +1,193 @@
+"""Which floats Laplace noise can reach that is drawn by inverting its distribution function.
+
+c -+ b log(U), where U is a multiple of 2^-52 or so, as computers draw them, reaches few of the floats around it, and
+from another centre c others: an output that one dataset cannot have given settles whose it is.  Mironov 2012, "On
+significance of the least significant bits for differential privacy", section 4.
+
+Centres and scale are not told to the attack.  Both are short numbers as a rule, so it tries such as are near the
+outputs' medians and spread: with the right ones all outputs are reachable, of others few.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+
+_NUMBERS = 4  # numbers of an output that are looked at
+_SEARCHED = 24  # outputs of each dataset from which centres and scale are found
+_FIRST = 8  # of these, those that must nearly all be reachable before the others are asked
+_LIKELY = 8  # noises, and centres of each, that come to the others
+_CENTRES = 48  # centres that are tried
+_STEPS = np.arange(-2.0, 3.0)  # multiples of the unit about the nearest one: the inverse is exact but for rounding
+_UNITS = (2.0**-32, 2.0**-52, 2.0**-53)  # of which U is a multiple: 32 random bits; 53 with a sign; 53
+_LOGARITHMS = ((0, 0.8), (-1, 0.1), (1, 0.1))  # last bits by which another logarithm is off, and how often: measured
+_ODD = 0.01  # share of the outputs that may be unreachable nevertheless
+_TINY = 1e-300  # instead of zero
+_DENSE = 2.0  # multiples of the unit for each float from which the float is reachable anyway
+_SURE = 8.0  # nats beyond the logarithm of what was tried, from which centres and scale are believed
+
+
+@dataclass(frozen=True, slots=True)
+class _Noise:
+    """b log(U), or log(U) / (1/b), which rounds otherwise; or several such, of one kind."""
+
+    factor: Array  # b, or 1/b
+    divides: bool
+    unit: float
+
+    @property
+    def scale(self) -> Array:
+        return 1 / self.factor if self.divides else self.factor
+
+    def ways(self, outputs: Array, centres: Array) -> tuple[Array, Array]:
+        """From how many U each output comes, on average over logarithms, and how many that were if all U were reals.
+
+        `outputs`, `centres`: of any shapes that go together, and with `factor`.
+        """
+        distance = outputs - centres
+        with np.errstate(all="ignore"):
+            uniform = np.exp(-np.abs(distance) / self.scale)
+            expected = np.spacing(np.abs(outputs)) * uniform / (self.scale * self.unit)
+            nearest, found = np.rint(uniform / self.unit), np.zeros(expected.shape)
+            for step in _STEPS:
+                multiple = nearest + step
+                possible = (multiple >= 1) & (multiple * self.unit <= 1)
+                logarithm = np.log(multiple * self.unit)
+                last = np.spacing(logarithm)
+                for off, share in _LOGARITHMS:
+                    noise = logarithm + off * last
+                    noise = noise / self.factor if self.divides else noise * self.factor
+                    found += share * (possible & (centres - np.sign(distance) * noise == outputs))
+        return np.where(expected < _DENSE, found, expected), expected
+
+    def log_ratios(self, outputs: Array, centres: Array) -> Array:
+        """How much likelier each output is than if U were any real number."""
+        ways, expected = self.ways(outputs, centres)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio: Array = np.log((1 - _ODD) * ways / expected + _ODD)
+        return np.where(np.isfinite(ratio), ratio, math.log(_ODD))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is known of one number."""
+
+    noise: _Noise
+    centre0: float
+    centre1: float
+
+    def score(self, column: Array) -> Array:
+        """Log-likelihood ratios of numbers, (n,) -> (n,), those of real numbers where neither centre reaches."""
+        finite = np.isfinite(column)
+        values = np.where(finite, column, 0.0)
+        logs = []
+        for centre in (self.centre0, self.centre1):
+            ways, expected = self.noise.ways(values, np.array(centre))
+            logs.append(np.log((1 - _ODD) * ways + _ODD * expected + _TINY))
+        return np.where(finite, logs[1] - logs[0], 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ReachableFloats:
+    """Log-likelihood ratio of Laplace noise as floats give it, with centres and scale found by trial.
+
+    Like `float_bits` it is for finished programs, or asked for by name.
+    """
+
+    name: ClassVar[str] = "reachable_floats"
+    automatic: ClassVar[str] = "released"
+    sees: ClassVar[str] = "features"
+    calibrated: ClassVar[bool] = True
+    from_trials: ClassVar[int] = 10  # so that what takes time is done again only when the outputs have doubled
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return bool(_known(outputs0, outputs1))
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        found = _known(outputs0, outputs1)
+
+        def score(outputs: Array) -> Array:
+            return sum((known.score(outputs[:, j]) for j, known in found.items()), np.zeros(len(outputs)))
+
+        return score
+
+
+def _known(outputs0: Array, outputs1: Array) -> dict[int, _Found]:
+    """What is known of each column of outputs (n, d): of the first of them, which stay the same while more come."""
+    first0, first1 = outputs0[:_SEARCHED, :_NUMBERS], outputs1[:_SEARCHED, :_NUMBERS]
+    rows = np.concatenate([first0, first1])
+    with np.errstate(invalid="ignore"):
+        short = np.round(rows, 6) == rows
+    fine = [j for j in range(rows.shape[1]) if np.all(np.isfinite(rows[:, j])) and short[:, j].mean() < 0.5]
+    found = {j: _search(tuple(first0[:, j].tolist()), tuple(first1[:, j].tolist())) for j in fine}
+    return {j: known for j, known in found.items() if known is not None}
+
+
+@lru_cache(maxsize=256)
+def _search(column0: tuple[float, ...], column1: tuple[float, ...]) -> _Found | None:
+    """The centres and the noise that explain the first outputs best; None if chance explains them as well."""
+    # the least in size first: their neighbours among the floats are nearest, so that few of them are reached
+    sides = [np.array(sorted(column, key=abs)) for column in (column0, column1)]
+    scale = float(np.concatenate([np.abs(side - np.median(side)) for side in sides]).mean())
+    if not 0 < scale < math.inf:
+        return None
+    centres = [np.array(list(_short_near(float(np.median(side)), scale))) for side in sides]
+    noises = list(_noises(scale))
+    tried = sum(noise.factor.size for noise in noises) * len(centres[0]) * len(centres[1])
+    best, most = None, math.log(tried) + _SURE
+    for several in noises:
+        firsts = [  # (noises, centres)
+            several.log_ratios(side[:_FIRST], candidates[:, None]).sum(axis=2)
+            for side, candidates in zip(sides, centres, strict=True)
+        ]
+        likely = np.argsort(-sum(first.max(axis=1) for first in firsts))[:_LIKELY]
+        for factor, *sums in zip(several.factor[likely, 0, 0], *(first[likely] for first in firsts), strict=True):
+            noise = _Noise(np.array(factor), several.divides, several.unit)
+            total, chosen = 0.0, []
+            for side, candidates, first in zip(sides, centres, sums, strict=True):
+                some = candidates[np.argsort(-first)[:_LIKELY]]
+                whole = noise.log_ratios(side, some[:, None]).sum(axis=1)
+                total += float(whole.max())
+                chosen.append(float(some[int(np.argmax(whole))]))
+            if total > most:
+                best, most = _Found(noise, *chosen), total
+    return best
+
+
+def _noises(scale: float) -> Iterator[_Noise]:
+    """Noise of about this scale, with b or 1/b of two digits: of each kind all at once, factors (n, 1, 1)."""
+    short = np.array(list(_two_digits(scale)))
+    rates = np.array(list(_two_digits(1 / scale)))
+    for unit in _UNITS:
+        yield _Noise(np.unique(np.concatenate([short, 1 / rates]))[:, None, None], False, unit)
+        yield _Noise(rates[:, None, None], True, unit)
+
+
+def _two_digits(size: float) -> Iterator[float]:
+    """Numbers of two digits within a factor of two of this size."""
+    first = math.floor(math.log10(size)) - 2
+    numbers = (float(f"{digits}e{power}") for power in range(first, first + 3) for digits in range(10, 100))
+    return (number for number in numbers if size / 2 < number < size * 2)
+
+
+def _short_near(middle: float, reach: float) -> Iterator[float]:
+    """Numbers within reach of the middle, those with fewest digits first."""
+    seen: set[float] = set()
+    power = math.ceil(math.log10(reach)) + 1
+    while len(seen) < _CENTRES:
+        for step in (10.0**power, 5 * 10.0 ** (power - 1)):
+            nearby = np.arange(math.ceil((middle - reach) / step), math.floor((middle + reach) / step) + 1)
+            for count in sorted(nearby, key=lambda count: abs(count * step - middle)):
+                value = float(f"{count * step:.12g}")
+                if value not in seen and len(seen) < _CENTRES:
+                    seen.add(value)
+                    yield value
+        power -= 1

@@ -1,0 +1,43 @@
+"""What the running time and the output say together.
+
+Noise that is drawn by counting trials takes longer the larger it is; beside the output, which is the answer plus that
+noise, the time gives the answer away, while neither does alone.  Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we
+there yet?  Timing and floating-point attacks on differential privacy systems", section V.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims import Array
+from dpaudit_attacks.trees import boosted
+
+_OUTPUTS = 16  # columns of the outputs that go along
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAndOutput:
+    """Boosted trees on the running time and the outputs: any time for one output may be another's for another.
+
+    Used where the running time is observed.  See `running_time` for times that tell by themselves.
+    """
+
+    name: ClassVar[str] = "time_and_output"
+    sees: ClassVar[str] = "timed"
+    calibrated: ClassVar[bool] = True
+    from_trials: ClassVar[int] = 50
+    most_rows: ClassVar[int] = 20_000
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        rows = np.concatenate([outputs0, outputs1])
+        return bool(np.isfinite(rows[:, 0]).any() and np.any(rows[:, 1:] != rows[0, 1:]))
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """outputs0, outputs1: (n, 1 + d), seconds and features. The scorer maps such rows to log-likelihood ratios."""
+        some = slice(0, 1 + _OUTPUTS)
+        scorer = boosted(outputs0[:, some], outputs1[:, some], rng)
+        return lambda outputs: scorer(outputs[:, some])

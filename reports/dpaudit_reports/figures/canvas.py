@@ -1,0 +1,140 @@
+"""What all panels share: size, look, axes, and how they become SVG."""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import matplotlib
+import matplotlib.style
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+from matplotlib.ticker import FixedFormatter, FixedLocator
+
+WIDTH = 6.69  # inches: the text width of an A4 page with margins of 20 mm
+PANEL = 3.25  # inches: half of it, less the gap between two panels
+
+# Fixed margins: the panels of a page line up, and measuring every label would take as long as drawing.
+_LEFT, _RIGHT = 0.17, 0.945  # parts of the width
+_BELOW, _ABOVE = 0.42, 0.09  # inches: for the labels of the horizontal axis; half a label of the vertical one
+_LEGEND = 0.17  # inches, above the axes
+
+_LONG_NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d{3,}\b")  # a hundredth of a point is finer than any screen or printer
+_TAG = re.compile(r"<[^>]*>")
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class _Axes(threading.local):
+    """Empty axes to draw panels on, each thread its own: to make new ticks for each would take as long as drawing."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[float, int, str], tuple[Figure, Axes]] = {}
+
+    def of(self, height: float, legend: int, logarithmic: str) -> tuple[Figure, Axes]:
+        key = height, min(legend, 1), logarithmic
+        if key not in self.made:
+            figure = Figure(figsize=(PANEL, height))
+            bottom, top = _BELOW / height, 1 - (_ABOVE + (_LEGEND if legend else 0)) / height
+            ax = figure.add_axes((_LEFT, bottom, _RIGHT - _LEFT, top - bottom))
+            for direction in logarithmic:
+                ax.set(**{f"{direction}scale": "log"})
+            # else each label would be placed by measuring all others
+            ax.xaxis.set_label_coords(0.5, -0.27 / height / (top - bottom))
+            ax.yaxis.set_label_coords(-0.145, 0.5)
+            self.made[key] = figure, ax
+        return self.made[key]
+
+
+_axes = _Axes()
+
+
+def panel_svg(draw: Callable[[Axes], None], *, height: float, legend: int = 0, logarithmic: str = "") -> str:
+    """One panel as SVG, the same bytes for the same drawing.
+
+    `draw` sets limits, ticks and labels of both axes.  `height`: inches.  `legend`: its columns, in a row over the
+    axes, where no curve can be; 0 for none.  `logarithmic`: "", "y" or "xy".
+    """
+    with style():
+        figure, ax = _axes.of(height, legend, logarithmic)
+        try:
+            draw(ax)
+            if legend:
+                ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=legend, columnspacing=0.9, borderaxespad=0.1)
+            return _svg(figure)
+        finally:
+            for artist in [*ax.lines, *ax.collections, *ax.patches, *ax.texts, *filter(None, [ax.get_legend()])]:
+                artist.remove()
+
+
+def decades(axis: Axis, low: int, high: int, *, most: int = 7) -> None:
+    """Ticks at powers of ten from 10^low to 10^high, at most `most` of them.  In plain text: quick, and searchable."""
+    step = max(1, -(-(high - low) // (most - 1)))
+    exponents = range(high, low - 1, -step)
+    ticks(axis, [10.0**e for e in exponents], [power_of_ten(e) for e in exponents])
+
+
+def ticks(axis: Axis, places: list[float], labels: list[str]) -> None:
+    """Exactly these ticks."""
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(FixedFormatter(labels))
+    axis.set_minor_locator(FixedLocator([]))
+
+
+def power_of_ten(exponent: int) -> str:
+    """10 to the exponent: 1, 10, 10⁻³."""
+    return {0: "1", 1: "10"}.get(exponent, f"10{str(exponent).translate(_SUPERSCRIPT)}")
+
+
+def amounts(axis: Axis, low: float, high: float, *, most: int = 6) -> None:
+    """Round ticks from low to high; thousands apart, a proper minus."""
+    step = _round_step((high - low) / (most - 1))
+    first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
+    places = [k * step for k in range(first, last + 1)]
+    ticks(axis, places, [_amount(place) for place in places])
+
+
+def _round_step(least: float) -> float:
+    size = 10.0 ** np.floor(np.log10(least))
+    return float(next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= least * (1 - 1e-9)))
+
+
+def _amount(value: float) -> str:
+    plain = f"{value:.9f}".rstrip("0").rstrip(".")
+    return (f"{value:,.0f}" if abs(value) >= 1000 else plain).replace("-", "−")
+
+
+@cache
+def _know_packaged_fonts() -> None:
+    """Add matplotlib's own serif if its list lacks it.
+
+    The list is kept per user, not per environment: made while another environment was being deleted, it has none.
+    """
+    if not any(font.name == "DejaVu Serif" for font in fontManager.ttflist):
+        for path in Path(matplotlib.get_data_path(), "fonts", "ttf").glob("DejaVuSerif*.ttf"):
+            fontManager.addfont(path)
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """The look of all figures, for what is drawn inside."""
+    _know_packaged_fonts()
+    resource = files("dpaudit_reports") / "dpaudit.mplstyle"
+    with as_file(resource) as path, matplotlib.style.context(["default", path]):
+        yield
+
+
+def _svg(figure: Figure) -> str:
+    target = io.StringIO()
+    figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+    svg = target.getvalue().replace("'DejaVu Serif'", "'Libertinus Serif', 'STIX Two Text', serif")
+    # of the drawing only: a number in its words stays what it is
+    return _TAG.sub(lambda tag: _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", tag[0]), svg)

@@ -1,0 +1,59 @@
+"""How the attack's score is distributed under d0 and under d1, with the witness's region."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+
+from dpaudit.claims import Array
+from dpaudit_reports.figures.canvas import amounts, panel_svg
+from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN, WITNESS
+from dpaudit_reports.scores import EDGES, Scores
+
+_BARS = 36
+_OUTSIDE = 0.002  # of either side's outputs may lie beyond the ends; they are counted in the last bars
+
+
+def distributions_svg(scores: Scores) -> str:
+    """Share of outputs against the estimated log-likelihood ratio, in bars of one width."""
+    return panel_svg(lambda ax: _draw(ax, scores), height=2.4, legend=3)
+
+
+def _draw(ax: Axes, scores: Scores) -> None:
+    cut = float(EDGES[scores.threshold])
+    low, high = _range(scores, cut)
+    width = (high - low) / _BARS
+    edges = cut + width * np.arange(np.floor((low - cut) / width), np.ceil((high - cut) / width) + 1)
+    shares = [_shares(counts, edges) for counts in (scores.counts0, scores.counts1)]
+    top = 1.08 * max(1e-9, *(share.max() for share in shares))
+    ax.axvspan(cut, edges[-1], color=FORBIDDEN, linewidth=0, label="region")
+    ax.axvline(cut, color=CLAIM, linewidth=0.8)
+    ax.stairs(shares[0], edges, fill=True, color=ATTACK, alpha=0.25)
+    ax.stairs(shares[0], edges, color=ATTACK, linewidth=1.3, label="d0")
+    ax.stairs(shares[1], edges, color=WITNESS, linewidth=1.3, linestyle=(0, (3, 1.2)), label="d1")
+    ax.set_xlim(edges[0], edges[-1])
+    ax.set_ylim(0, top)
+    amounts(ax.xaxis, edges[0], edges[-1])
+    amounts(ax.yaxis, 0, top, most=5)
+    ax.set_xlabel("estimated log-likelihood ratio")
+    ax.set_ylabel("share of outputs")
+
+
+def _range(scores: Scores, cut: float) -> tuple[float, float]:
+    """From where to where almost all outputs lie, the cut within."""
+    below = np.array([np.cumsum(c)[:-1] / max(1, c.sum()) for c in (scores.counts0, scores.counts1)])
+    inner = np.flatnonzero((below.min(axis=0) >= _OUTSIDE) | (below.max(axis=0) >= _OUTSIDE))
+    outer = np.flatnonzero(below.min(axis=0) <= 1 - _OUTSIDE)
+    low = float(EDGES[inner[0] - 1 if len(inner) and inner[0] else 0])
+    high = float(EDGES[min(outer[-1] + 1, len(EDGES) - 1) if len(outer) else -1])
+    half = max(0.25, 0.06 * (high - low))
+    return min(low, cut - half), max(high, cut + half)
+
+
+def _shares(counts: npt.NDArray[np.int64], edges: Array) -> Array:
+    """Share of the outputs in each bar; the grid's bins are cut as if outputs were spread evenly within them."""
+    total = max(1, int(counts.sum()))
+    below: Array = np.interp(edges, EDGES, np.cumsum(counts)[:-1] / total)
+    below[0], below[-1] = 0.0, 1.0 if counts.sum() else 0.0
+    return np.diff(below)

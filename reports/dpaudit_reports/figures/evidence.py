@@ -1,0 +1,58 @@
+"""The wealth of a bet against the claim, and the threshold at which the claim is refuted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, ticks
+from dpaudit_reports.figures.palette import ATTACK, CHANCE, WITNESS
+
+# Wealth beyond these is drawn on the edge: nothing more is to be learned from it.
+_LEAST_LOG10_E, _MOST_LOG10_E = -6.0, 12.0
+
+
+def evidence_svg(result: AuditResult) -> str:
+    """The wealth against the number of runs, as the audit saw it grow."""
+    return panel_svg(lambda ax: _draw(ax, result), height=2.0)
+
+
+def _draw(ax: Axes, result: AuditResult) -> None:
+    threshold = -math.log10(max(1 - result.confidence, 1e-300))
+    known = ~np.isnan(result.history.log_e)
+    trials = result.history.trials[known]
+    log10_e = result.history.log_e[known] / math.log(10)
+    grown = np.clip(log10_e, _LEAST_LOG10_E, max(_MOST_LOG10_E, threshold + 1))
+    ax.axhline(0, color=CHANCE, linewidth=0.9, linestyle=":")
+    ax.axhline(threshold, color=WITNESS, linewidth=1.1, linestyle="--")
+    ax.plot(trials, grown, color=ATTACK, marker="." if trials.size < 30 else "")
+    ax.annotate(
+        f"claim refuted at {_wealth(threshold)}",
+        (0, threshold),
+        xycoords=("axes fraction", "data"),
+        xytext=(4, 3),
+        textcoords="offset points",
+        color=WITNESS,
+        fontsize=8.5,
+    )
+    most = max(1, int(trials.max(initial=1)))
+    low, high = grown.min(initial=-1.0) - 0.1, max(threshold + 0.8, grown.max(initial=0.0) + 0.3)
+    step = max(1, math.ceil((high - low) / 6))
+    exponents = [e for e in range(-900, 901, step) if low <= e <= high]
+    ticks(ax.yaxis, [float(e) for e in exponents], [_label(e) for e in exponents])
+    amounts(ax.xaxis, 0, most, most=5)
+    ax.set_xlim(0, most)
+    ax.set_ylim(low, high)
+    ax.set_xlabel("runs per dataset")
+    ax.set_ylabel("wealth E")
+
+
+def _wealth(log10_e: float) -> str:
+    return f"{10**log10_e:,.6g}" if log10_e < 6 else power_of_ten(round(log10_e))
+
+
+def _label(exponent: int) -> str:
+    return f"≤ {power_of_ten(exponent)}" if exponent == _LEAST_LOG10_E else power_of_ten(exponent)

@@ -1,0 +1,22 @@
+"""The colours of figures: Okabe-Ito, told apart without colour vision; every curve differs by its line or marker too.
+
+Each has a name and a second value, for dark backgrounds: a document on a screen swaps them, `html` says how.
+"""
+
+from __future__ import annotations
+
+CLAIM, ATTACK, WITNESS = "#000000", "#0072b2", "#d55e00"
+FORBIDDEN, CHANCE, PAPER = "#e3e3e3", "#9a9a9a", "#ffffff"
+
+# name -> on light, on dark; the last three are the frame's, set in dpaudit.mplstyle
+COLORS = {
+    "claim": (CLAIM, "#f4f4f4"),
+    "attack": (ATTACK, "#56b4e9"),
+    "witness": (WITNESS, "#e69f00"),
+    "forbidden": (FORBIDDEN, "#3a404a"),
+    "chance": (CHANCE, "#8c94a0"),
+    "paper": (PAPER, "#14181e"),
+    "label": ("#222222", "#dde2e8"),
+    "axis": ("#555555", "#a7afba"),
+    "grid": ("#e4e4e4", "#2b313a"),
+}

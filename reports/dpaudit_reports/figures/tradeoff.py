@@ -1,0 +1,105 @@
+"""The trade-off plot: what the claim promises, what the attack reached."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dpaudit.claims import Array
+from dpaudit.result import AuditResult
+from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
+from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
+
+_HEIGHT = 2.75
+
+
+def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
+    """The trade-off plot on linear axes, with its legend, on `ax` or on a new figure."""
+    if ax is None:
+        with style():
+            figure = Figure(figsize=(PANEL, PANEL), layout="constrained")
+            return plot_tradeoff(result, figure.add_subplot())
+    _draw(ax, result)
+    ax.legend(loc="upper right")
+    return ax
+
+
+def tradeoff_svg(result: AuditResult) -> str:
+    """The panel on linear axes, with its legend."""
+
+    def draw(ax: Axes) -> None:
+        _draw(ax, result)
+        amounts(ax.xaxis, 0, 1)
+        amounts(ax.yaxis, 0, 1)
+        ax.legend(loc="upper right")
+
+    return panel_svg(draw, height=_HEIGHT)
+
+
+def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
+    """The same on logarithmic axes, down to `floor`; by default to errors too rare for this audit to see."""
+    floor = smallest_error(result) if floor is None else floor
+    return panel_svg(lambda ax: _draw(ax, result, floor=floor), height=_HEIGHT, logarithmic="xy")
+
+
+def smallest_error(result: AuditResult) -> float:
+    """The smallest error worth drawing, a power of ten: events rarer than 3 in all trials go unseen."""
+    return float(10.0 ** np.clip(np.floor(np.log10(3 / max(1, result.trials_used))), -6, -2))
+
+
+def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None) -> None:
+    """Log-log down to `floor` if there is one, else linear."""
+    low = 0.0 if floor is None else floor
+    ends = np.geomspace(1e-6, 0.5, 120)
+    alpha = np.unique(np.concatenate([[0.0], ends, 1 - ends, [1.0]]))
+    claimed = np.maximum(result.claim.beta(alpha), low)
+    chance = np.maximum(1 - alpha, low)
+    alpha = np.maximum(alpha, low)
+    # thin and on top, so that an attack's curve that follows it shows on both sides
+    ax.plot(alpha, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
+    ax.fill_between(alpha, low, claimed, color=FORBIDDEN, linewidth=0, label="forbidden by it")
+    _draw_curve(ax, result, low)
+    _draw_witness(ax, result, low)
+    ax.plot(alpha, chance, ":", color=CHANCE, linewidth=0.9, label="guessing")
+    if floor is not None:
+        for axis in (ax.xaxis, ax.yaxis):
+            decades(axis, round(math.log10(floor)), 0)
+    ax.set_xlim(low, 1)
+    ax.set_ylim(low, 1)
+    ax.set_xlabel("type I error α")
+    ax.set_ylabel("type II error β")
+
+
+def _draw_curve(ax: Axes, result: AuditResult, low: float) -> None:
+    curve = result.curve
+    known = np.isfinite(curve.alpha) & np.isfinite(curve.beta) & np.isfinite(curve.beta_upper)
+    if not known.any():
+        return
+    points = np.column_stack([curve.alpha, curve.beta, curve.beta_upper])[known]
+    alpha, beta, upper = np.maximum(_fine(points), low).T
+    ax.fill_between(alpha, beta, upper, color=ATTACK, alpha=0.13, linewidth=0)
+    ax.plot(alpha, beta, color=ATTACK, linewidth=1.6, label="attack, observed")
+    ax.plot(alpha, upper, "--", color=ATTACK, linewidth=1.0, label=f"upper bound ({100 * result.confidence:.6g} %)")
+
+
+def _draw_witness(ax: Axes, result: AuditResult, low: float) -> None:
+    """A diamond at the witness, tied to what the claim promises there."""
+    found = result.witness
+    if found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
+        return
+    alpha, beta, claimed = (max(rate, low) for rate in (found.alpha, found.beta, found.claimed_beta))
+    if math.isfinite(claimed):
+        ax.plot([alpha, alpha], [beta, claimed], color=WITNESS, linewidth=1.0)
+    ax.plot(alpha, beta, "D", color=WITNESS, mec=PAPER, mew=0.6, clip_on=False, label="witness")
+
+
+def _fine(corners: Array) -> Array:
+    """A polygon through `corners`, (n, d), with points on its long sides: straight lines bend on log axes."""
+    ends = np.geomspace(1e-5, 0.5, 12, endpoint=False)
+    share = np.concatenate([[0.0], ends, 1 - ends[::-1]])[:, None]
+    sides = [a + share * (b - a) if np.abs(b - a).max() > 0.02 else a for a, b in pairwise(corners)]
+    return np.vstack([*sides, corners[-1]])

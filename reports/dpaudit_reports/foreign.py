@@ -1,0 +1,48 @@
+"""Sections that others add, through entry points of the group `dpaudit.sections`.
+
+Each is a function from a result to blocks, like those in `sections`, and comes after them, in the order of the names.
+One that fails is named where it would have stood; the rest of the report is not lost.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint, entry_points
+from xml.etree import ElementTree
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Paragraph
+from dpaudit_reports.html import blocks_html
+
+GROUP = "dpaudit.sections"
+
+
+def foreign_blocks(result: AuditResult) -> tuple[Block, ...]:
+    """What all installed sections of others say about a result."""
+    points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    return tuple(block for point in points for block in _attempt(point, result))
+
+
+def _attempt(point: EntryPoint, result: AuditResult) -> tuple[Block, ...]:
+    try:
+        blocks = tuple(_drawn(block) for block in point.load()(result))
+        if blocks and not isinstance(blocks[0], Heading):
+            blocks = (Heading(point.name), *blocks)
+        blocks_html(blocks)  # whatever is no block, or holds no text, fails here and not in the middle of a page
+    except Exception as error:  # it is someone else's code: anything can happen
+        words = f"The section {point.name} ({point.value}) could not be made: {type(error).__name__}: {error}"
+        return Heading(point.name), Paragraph(words)
+    return blocks
+
+
+def _drawn(block: Block) -> Block:
+    """The block with its drawings made, so that they fail here if they do."""
+    if not isinstance(block, Figure):
+        return block
+    return Figure(tuple(_drawn_panel(panel) for panel in block.panels), block.caption)
+
+
+def _drawn_panel(panel: Panel) -> Panel:
+    svg = panel.svg()
+    if not ElementTree.fromstring(svg).tag.endswith("svg"):
+        raise ValueError("a panel must be drawn as SVG")
+    return Panel(lambda: svg, panel.alt, panel.title)

@@ -1,0 +1,183 @@
+"""A document as HTML: one file with nothing from outside, or a fragment for a notebook.
+
+All text is escaped; besides, the page forbids every script, and everything from elsewhere, whatever slipped in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import get_args
+
+from dpaudit_reports.blocks import (
+    Block,
+    Callout,
+    Code,
+    Document,
+    Facts,
+    Figure,
+    Heading,
+    Items,
+    KeyValues,
+    Listing,
+    Math,
+    Panel,
+    Paragraph,
+    Reference,
+    Span,
+    Strong,
+    Table,
+    Text,
+    Tone,
+)
+from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.printable import printable
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+_TONES = get_args(Tone)
+
+
+def page(document: Document) -> str:
+    """The document as one self-contained page, light or dark as the reader's screen is."""
+    title = _text(document.title)
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="color-scheme" content="light dark">\n<meta name="generator" content="dpaudit">\n'
+        f"<title>{title}</title>\n<style>\n{_css()}"
+        "html { background: Canvas; }\nbody { margin: 0; }\n"
+        "main.dpaudit { max-width: 50em; min-height: 100vh; margin: 0 auto; padding: 1.5em max(1em, 3vw) 3em; }\n"
+        "@media (prefers-color-scheme: dark) { html { background: #14181e; } }\n"
+        "@media (prefers-color-scheme: light) { html { background: #ffffff; } }\n"
+        f'</style>\n</head>\n<body>\n<main class="dpaudit">\n{_body(document)}\n</main>\n</body>\n</html>\n'
+    )
+
+
+def fragment(document: Document) -> str:
+    """The document as a part of someone else's page: its style touches nothing else there."""
+    return f'<div class="dpaudit" style="padding: 1em">\n<style>\n{_css()}</style>\n{_body(document)}\n</div>\n'
+
+
+def blocks_html(blocks: Sequence[Block], *, below: int = 1) -> str:
+    """Blocks in order; a heading of level 1 is the `below` + 1st of the page."""
+    return "\n".join(_block(block, below) for block in blocks)
+
+
+def _body(document: Document) -> str:
+    head = f'<h1>{_text(document.title)}</h1>\n<p class="quiet">{_text(document.subtitle)}</p>'
+    if len(document.parts) == 1:
+        # the sections of the only part stand right under the title
+        return "\n".join([head, blocks_html(document.front), blocks_html(document.parts[0].blocks)])
+    parts = (
+        f'<section id="part-{i}">\n<h2>{_text(part.title)}</h2>\n{blocks_html(part.blocks, below=2)}\n</section>'
+        for i, part in enumerate(document.parts)
+    )
+    return "\n".join([head, blocks_html(document.front), *parts])
+
+
+def _block(block: Block, below: int) -> str:
+    match block:
+        case Heading(text, level):
+            depth = min(6, level + below)
+            return f"<h{depth}>{_text(text)}</h{depth}>"
+        case Paragraph(text, quiet):
+            return f"<p{_quiet(quiet)}>{_prose(text)}</p>"
+        case Items(items, quiet):
+            return f"<ul{_quiet(quiet)}>{''.join(f'<li>{_prose(item)}</li>' for item in items)}</ul>"
+        case Callout(mark, title, text, tone):
+            if tone not in _TONES:
+                raise ValueError(f"tone must be one of {', '.join(_TONES)}, got {tone!r}")
+            name = f'<p class="mark">{_text(mark)} {_text(title)}</p>'
+            return f'<div class="callout {tone}">{name}<p>{_prose(text)}</p></div>'
+        case Facts(rows):
+            cells = (f"<div><dt>{_text(name)}</dt><dd>{_prose(value)}</dd></div>" for name, value in rows)
+            return f'<dl class="facts">{"".join(cells)}</dl>'
+        case KeyValues(rows):
+            cells = (f"<dt>{_text(name)}</dt><dd>{_prose(value)}</dd>" for name, value in rows)
+            return f'<dl class="values">{"".join(cells)}</dl>'
+        case Table():
+            return _table(block)
+        case Figure(panels, caption):
+            alone = " alone" if len(panels) == 1 else ""
+            shown = "".join(map(_panel, panels))
+            words = f"<figcaption>{_prose(caption)}</figcaption>"
+            return f'<figure><div class="panels{alone}">{shown}</div>{words}</figure>'
+        case Listing(text):
+            return f"<pre><code>{_text(text)}</code></pre>"
+    raise TypeError(f"no such block: {type(block).__name__}")
+
+
+def _table(table: Table) -> str:
+    kinds = [("right" if column.align == "right" else "wide" if column.grow > 0 else "") for column in table.columns]
+    attributes = [f' class="{kind}"' if kind else "" for kind in kinds]
+    titles = zip(attributes, table.columns, strict=True)
+    head = "".join(f'<th scope="col"{attribute}>{_prose(column.title)}</th>' for attribute, column in titles)
+    rows = (
+        "".join(f"<td{attribute}>{_prose(cell)}</td>" for attribute, cell in zip(attributes, row, strict=True))
+        for row in table.rows
+    )
+    body = "\n".join(f"<tr>{row}</tr>" for row in rows)
+    # may be wider than a phone: then it scrolls by itself, also by keyboard
+    opening = '<div class="scroll" role="region" aria-label="table" tabindex="0">'
+    return f"{opening}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+
+
+def _panel(panel: Panel) -> str:
+    name = f'<p class="name">{_text(panel.title)}</p>' if panel.title else ""
+    return f"<div>{name}{_inline(panel.svg(), panel.alt)}</div>"
+
+
+def _inline(svg: str, alt: str) -> str:
+    """A drawing as part of the page: its colours follow the page's, its names cannot meet those of another drawing."""
+    drawing = svg[svg.index("<svg") :]
+    drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
+    drawing = re.sub(r"#[0-9a-fA-F]{6}\b", lambda color: _COLOR_NAMES.get(color[0].lower(), color[0]), drawing)
+    own = hashlib.sha256(svg.encode()).hexdigest()[:8]
+    used = set(re.findall(r'(?:href="|url\()#([^")]+)', drawing))
+    drawing = re.sub(r' id="([^"]*)"', lambda name: f' id="{own}-{name[1]}"' if name[1] in used else "", drawing)
+    drawing = re.sub(r'(href="|url\()#([^")]+)', rf"\1#{own}-\2", drawing)
+    size = re.search(r'viewBox="[^"]*"', drawing)
+    opening = f'<svg {size[0] if size else ""} role="img" aria-label="{_text(alt)}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    return opening + drawing[drawing.index(">") + 1 :].strip()
+
+
+_COLOR_NAMES = {light: f"var(--{name})" for name, (light, _) in COLORS.items()}
+
+
+def _css() -> str:
+    light, dark = (" ".join(f"--{name}: {pair[i]};" for name, pair in COLORS.items()) for i in (0, 1))
+    return f".dpaudit {{ {light} }}\n@media (prefers-color-scheme: dark) {{ .dpaudit {{ {dark} }} }}\n" + (
+        files("dpaudit_reports") / "report.css"
+    ).read_text(encoding="utf-8")
+
+
+def _quiet(quiet: bool) -> str:
+    return ' class="quiet"' if quiet else ""
+
+
+def _prose(text: Text) -> str:
+    return _span(text) if isinstance(text, str) else "".join(map(_span, text))
+
+
+def _span(span: Span) -> str:
+    match span:
+        case str():
+            return _text(span)
+        case Strong(text):
+            return f"<strong>{_text(text)}</strong>"
+        case Code(text):
+            return f"<code>{_text(text)}</code>"
+        case Math(text):
+            return re.sub(r"\b[^\W\d_]\b", lambda letter: f"<var>{letter[0]}</var>", _text(text))
+        case Reference(text, part):
+            return f'<a href="#part-{int(part)}">{_text(text)}</a>'
+    raise TypeError(f"no such text: {span!r}")
+
+
+def _text(text: str) -> str:
+    return escape(printable(text), quote=True)

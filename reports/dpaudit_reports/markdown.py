@@ -1,0 +1,173 @@
+"""A document as Markdown, for a comment on a pull request: short, and without figures.
+
+GitHub's dialect.  No text can end a table, open a tag, mention a person or start a formula; see `_text`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dpaudit_reports.blocks import (
+    Block,
+    Callout,
+    Code,
+    Document,
+    Facts,
+    Figure,
+    Heading,
+    Items,
+    KeyValues,
+    Listing,
+    Math,
+    Paragraph,
+    Reference,
+    Span,
+    Strong,
+    Table,
+    Text,
+)
+from dpaudit_reports.printable import printable
+
+MOST_CHARACTERS = 60_000  # of GitHub's 65,536 for a comment
+_MOST_ROWS = 50
+_NOTHING = "<!-- -->"  # keeps two characters apart for whoever looks for names and links, and shows nothing
+
+
+def markdown(document: Document) -> str:
+    """The document; of several parts each is folded, and those that no longer fit into a comment are left out."""
+    text = f"{_heading(document.title, 2)}\n\n{blocks_markdown(document.front)}"
+    left_out = 0
+    for part in document.parts:
+        body = blocks_markdown(part.blocks)
+        if len(document.parts) > 1:
+            body = _folded(part.title, body)
+        if len(text) + len(body) > MOST_CHARACTERS - 200 and len(document.parts) > 1:
+            left_out += 1
+        else:
+            text = f"{text.rstrip()}\n\n{body}"
+    if left_out:
+        text += f"\n\n{left_out} more audits do not fit into a comment; the full report has them."
+    return text.strip() + "\n"
+
+
+def blocks_markdown(blocks: Sequence[Block]) -> str:
+    """Blocks in order, an empty line between them."""
+    shown: list[tuple[Block, str]] = []
+    for block in blocks:
+        if text := _block(block):
+            shown.append((block, text))
+    ends = [isinstance(block, Heading) for block, _ in shown[1:]] + [True]
+    # a section that was all figure leaves no heading behind
+    return "\n\n".join(
+        text for (block, text), end in zip(shown, ends, strict=False) if not (end and isinstance(block, Heading))
+    )
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{_text(title)}</summary>\n\n{body}\n\n</details>"
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Heading(text, level):
+            return _heading(text, level + 2)
+        case Paragraph(text):
+            return _line(text)
+        case Items(items):
+            more = (f"{len(items) - _MOST_ROWS} more are in the full report.",) if len(items) > _MOST_ROWS else ()
+            return "\n".join(f"- {_line(item)}" for item in (*items[:_MOST_ROWS], *more))
+        case Callout(mark, title, text):
+            return f"{_strong(f'{mark} {title}')}\n\n{_line(text)}"
+        case Facts(rows):
+            return " · ".join(f"{_text(name)}: {_prose(value)}" for name, value in rows)
+        case KeyValues(rows):
+            return _table(("", ""), [(_text(name), _prose(value)) for name, value in rows], ("left", "left"))
+        case Table(columns, rows):
+            titles = [_prose(column.title) for column in columns]
+            cells = [tuple(_prose(cell) for cell in row) for row in rows]
+            return _table(titles, cells, [column.align for column in columns])
+        case Figure():
+            return ""
+        case Listing(text):
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            return f"{fence}\n{printable(text)}\n{fence}"
+    raise TypeError(f"no such block: {type(block).__name__}")
+
+
+def _heading(text: str, level: int) -> str:
+    return f"{'#' * min(6, level)} {_text(text)}"
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
+    rule = ["--:" if side == "right" else ":--" for side in align]
+    shown = rows[:_MOST_ROWS]
+    lines = [f"| {' | '.join(cells)} |" for cells in (titles, rule, *shown)]
+    more = len(rows) - len(shown)
+    return "\n".join([*lines, *(["", f"{more} more rows are in the full report."] if more else [])])
+
+
+def _line(text: Text) -> str:
+    """Text that begins a line: nothing in it may begin a list, a heading or a quotation."""
+    return re.sub(r"^(\d{1,9})?([-+=#.)])", r"\1\\\2", _prose(text))
+
+
+def _prose(text: Text) -> str:
+    return _span(text) if isinstance(text, str) else "".join(map(_span, text))
+
+
+def _span(span: Span) -> str:
+    match span:
+        case str():
+            return _text(span)
+        case Strong(text):
+            return _strong(text)
+        case Code(text):
+            return _code(text)
+        case Math(text) | Reference(text):
+            return _text(text)
+    raise TypeError(f"no such text: {span!r}")
+
+
+def _strong(text: str) -> str:
+    """Bold.  Stars beside a sign or a space may mean nothing, a tag always does."""
+    words = text.strip()
+    if not words:
+        return text
+    before, after = text[: text.index(words)], text[text.index(words) + len(words) :]
+    plain = words[0].isalnum() and words[-1].isalnum()
+    return f"{before}{f'**{_text(words)}**' if plain else f'<b>{_text(words)}</b>'}{after}"
+
+
+def _code(text: str) -> str:
+    """As code; a bar would end a table's cell even there, and is escaped by what only a table takes away."""
+    words = " ".join(printable(text).split())
+    if not words:
+        return ""
+    if "|" in words or "\\" in words:
+        return f"<code>{_text(words)}</code>"
+    fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
+    space = " " if words.startswith("`") or words.endswith("`") else ""
+    return f"{fence}{space}{words}{space}{fence}"
+
+
+_MARKUP = {
+    **{sign: f"\\{sign}" for sign in "\\`*_[]|~"},
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    "$": "<span>$</span>",  # GitHub reads formulas before it reads escapes
+    "@": f"@{_NOTHING}",
+    "#": f"#{_NOTHING}",
+    ":": f":{_NOTHING}",  # of links and of emoji
+}
+
+
+def _text(text: str) -> str:
+    """Text that shows as it is, in one line: no markup, no mention, no reference, no link, no formula."""
+    line = re.sub(r"[ \t]*\n\s*", " ", printable(text))
+    return re.sub(
+        r"[\\`*_\[\]|~&<>$]|[@#](?=[\w])|:(?=[\w/+-])|(?<=\b[wW]{3})\.|(?<=\b[gG][hH])-",
+        lambda sign: _MARKUP.get(sign[0], f"{sign[0]}{_NOTHING}"),
+        line,
+    )

@@ -1,0 +1,125 @@
+"""The same audits on several versions, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import (
+    Block,
+    Code,
+    Column,
+    Figure,
+    Heading,
+    Math,
+    Panel,
+    Paragraph,
+    Reference,
+    Strong,
+    Table,
+    Text,
+)
+from dpaudit_reports.figures.tradeoff import small_errors_svg, smallest_error
+from dpaudit_reports.marks import MARKS
+from dpaudit_reports.numbers import at_least, at_most, count
+
+Versions = Mapping[str, AuditResult]
+_NOT_RUN = "could not be run"
+_ACROSS = 4  # versions beside each other in one table; more are rows
+
+
+def side_by_side(audits: Mapping[str, Versions]) -> tuple[Block, ...]:
+    """Verdicts of all audits and versions, then for each audit its numbers and curves, a version beside the other."""
+    versions = tuple(dict.fromkeys(version for results in audits.values() for version in results))
+    places = _places(audits)
+    details = (block for name, results in audits.items() for block in _audit(name, results, versions, places))
+    return Paragraph((Strong(_changes(audits)),)), _verdicts(audits, versions, places), *details
+
+
+def _places(audits: Mapping[str, Versions]) -> dict[tuple[str, str], int]:
+    """Which part of the document is about which audit and version."""
+    keys = ((name, version) for name, results in audits.items() for version in results)
+    return {key: place for place, key in enumerate(keys)}
+
+
+def _changes(audits: Mapping[str, Versions]) -> str:
+    differ = [name for name, results in audits.items() if len({result.verdict for result in results.values()}) > 1]
+    if not differ:
+        return "No verdict differs from one version to another."
+    return f"The verdict differs from one version to another in {len(differ)} of {len(audits)}: {', '.join(differ)}."
+
+
+def _verdicts(audits: Mapping[str, Versions], versions: Sequence[str], places: Mapping[tuple[str, str], int]) -> Table:
+    def cell(name: str, version: str) -> Text:
+        result = audits[name].get(version)
+        if result is None:
+            return _NOT_RUN
+        mark = MARKS[result.verdict]
+        return (Strong(f"{mark.sign} "), Reference(mark.word, places[name, version]))
+
+    if len(versions) <= _ACROSS:
+        return Table(
+            (Column("Audit", grow=2), *(Column(version, grow=1) for version in versions)),
+            tuple((name, *(cell(name, version) for version in versions)) for name in audits),
+        )
+    return Table(
+        (Column("Audit", grow=2), Column("Version", grow=1), Column("Verdict", grow=1)),
+        tuple((name, version, cell(name, version)) for name in audits for version in versions),
+    )
+
+
+def _audit(
+    name: str, results: Versions, versions: Sequence[str], places: Mapping[tuple[str, str], int]
+) -> tuple[Block, ...]:
+    if not results:
+        return Heading(name.strip() or "–"), Paragraph("It could not be run on any version.")
+    floor = min(smallest_error(result) for result in results.values())  # one scale, or curves could not be compared
+    return (
+        Heading(name.strip() or "–"),
+        Table(
+            (
+                Column("Version", grow=1),
+                Column("Verdict"),
+                Column("Claim", grow=1),
+                Column("Runs", align="right"),
+                Column("p-value", align="right"),
+                Column(("Certified ", Math("μ")), align="right"),
+                Column(("Certified ", Math("ε"), " at ", Math("δ = 0")), align="right"),
+            ),
+            tuple(_row(version, results.get(version)) for version in versions),
+        ),
+        Figure(
+            tuple(
+                Panel(partial(small_errors_svg, result, floor=floor), title=version, alt=_in_words(version, result))
+                for version, result in results.items()
+            ),
+            caption=(
+                "Type II error ",
+                Math("β"),
+                " against type I error ",
+                Math("α"),
+                ", logarithmic, on one scale: the claim's curve (black) with what it forbids (grey), the attack's "
+                "errors (blue), an upper bound of the mechanism's own curve (dashed), the witness (diamond).",
+            ),
+        ),
+    )
+
+
+def _row(version: str, result: AuditResult | None) -> tuple[Text, ...]:
+    if result is None:
+        return version, _NOT_RUN, "", "", "", "", ""
+    mark = MARKS[result.verdict]
+    return (
+        version,
+        (Strong(f"{mark.sign} {mark.word}"),),
+        (Code(result.claim.label),),
+        count(result.trials_used),
+        at_most(result.p_value),
+        at_least(result.mu_lower),
+        at_least(result.epsilon_lower(0.0)),
+    )
+
+
+def _in_words(version: str, result: AuditResult) -> str:
+    return f"{version}: {MARKS[result.verdict].word} of {result.claim.label}, certified mu {at_least(result.mu_lower)}."

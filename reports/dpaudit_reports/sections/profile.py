@@ -1,0 +1,53 @@
+"""The claim's privacy profile beside what is certified about the mechanism's own."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
+from dpaudit_reports.bounds import certified_profile
+from dpaudit_reports.figures.profile import profile_svg
+from dpaudit_reports.numbers import at_least, number, percent
+
+
+def profile(result: AuditResult) -> tuple[Block, ...]:
+    """delta against epsilon: the claim's curve, and the staircase that the certified bounds make."""
+    return (
+        Heading("Privacy profile"),
+        Figure(
+            (Panel(partial(profile_svg, result), alt=_in_words(result)),),
+            caption=(
+                "At each ",
+                Math("ε"),
+                " the least ",
+                Math("δ"),
+                " for which the mechanism is ",
+                Math("(ε, δ)"),
+                "-differentially private. The claim promises that this curve stays out of the grey. ",
+                *_certified(result),
+            ),
+        ),
+    )
+
+
+def _certified(result: AuditResult) -> tuple[Span, ...]:
+    if not certified_profile(result):
+        return ("Nothing could be certified about the mechanism's own profile, which does not make it small.",)
+    hold = "everywhere at once" if result.method == "sequential" else "at each of its steps alone"
+    return (
+        f"With {percent(result.confidence)} confidence, {hold}, the mechanism's own profile lies above the dashed "
+        "staircase; where the staircase reaches into the grey, the claim is exceeded. It is drawn from the bounds at "
+        "a few ",
+        Math("δ"),
+        ", listed below.",
+    )
+
+
+def _in_words(result: AuditResult) -> str:
+    words = f"delta against epsilon. The claim {result.claim.label} forbids the region above its curve."
+    steps = certified_profile(result)
+    if not steps:
+        return f"{words} Nothing is certified."
+    corners = ", ".join(f"epsilon {at_least(epsilon)} at delta {number(delta)}" for epsilon, delta in steps)
+    return f"{words} Certified: {corners}."

@@ -1,0 +1,45 @@
+"""How a reader repeats what was found."""
+
+from __future__ import annotations
+
+import shlex
+
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import Block, Code, Heading, Listing, Paragraph, Text
+
+
+def repeat(result: AuditResult) -> tuple[Block, ...]:
+    """The line that counts the witness again on fresh randomness, and the one that made the result."""
+    return Heading("Repeating it"), *_replay(result), *_again(result)
+
+
+def _replay(result: AuditResult) -> tuple[Block, ...]:
+    if result.witness is None:
+        return (Paragraph("There is no rejection region that could be counted again."),)
+    if result.method == "one_run":
+        return (Paragraph("There was one run, with coins of its own; a new one has to be made and audited anew."),)
+    words = "Fresh outputs, counted in the witness's region, with an exact p-value of their own"
+    if "audit" in result.environment:
+        return Paragraph(f"{words}:"), Listing(f"dpaudit replay {shlex.quote(f'{result.name}.json')}")
+    if "test" in result.environment:
+        file = ": FILE.json is the result that the test kept, the folder is the one in which pytest ran."
+        return Paragraph(f"{words}{file}"), Listing("dpaudit replay FILE.json")
+    text: Text = (
+        f"{words}: ",
+        Code("dpaudit.replay(result, mechanism, pairs)"),
+        ". The result does not name a config, so the command ",
+        Code("dpaudit replay"),
+        " does not know the mechanism.",
+    )
+    return (Paragraph(text),)
+
+
+def _again(result: AuditResult) -> tuple[Block, ...]:
+    words = (
+        "A mechanism that draws only from the random generator it is given has, with the same seed and versions, the "
+        "same result, bit for bit. One with randomness of its own gives new outputs; the guarantees stay."
+    )
+    command = result.environment.get("command")
+    if command is None:
+        return (Paragraph(words, quiet=True),)
+    return Paragraph(f"{words} To repeat the whole audit:", quiet=True), Listing(str(command))

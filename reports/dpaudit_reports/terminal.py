@@ -1,0 +1,95 @@
+"""A document in the terminal: the same words, figures told in words, as wide as there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text as Words
+
+from dpaudit_reports.blocks import (
+    Block,
+    Callout,
+    Code,
+    Document,
+    Facts,
+    Figure,
+    Heading,
+    Items,
+    KeyValues,
+    Listing,
+    Paragraph,
+    Span,
+    Strong,
+    Table,
+    Text,
+)
+from dpaudit_reports.printable import printable
+
+_TONES = {"bad": "bold red", "clear": "bold blue", "open": "bold"}
+
+
+def terminal(document: Document) -> Iterator[RenderableType]:
+    """What rich prints, one thing after the other: print them each on a line of its own."""
+    yield Words(printable(document.title), style="bold")
+    yield Words(printable(document.subtitle), style="dim")
+    for block in document.front:
+        yield from _block(block)
+    for part in document.parts:
+        if len(document.parts) > 1:
+            yield Words(f"\n{printable(part.title)}\n", style="bold underline")
+        for block in part.blocks:
+            yield from _block(block)
+
+
+def _block(block: Block) -> Iterator[RenderableType]:
+    match block:
+        case Heading(text):
+            yield Words(f"\n{printable(text)}", style="bold")
+        case Paragraph(text, quiet):
+            yield _prose(text, "dim" if quiet else "")
+        case Items(items, quiet):
+            for item in items:
+                yield Words.assemble("– ", _prose(item, "dim" if quiet else ""))
+        case Callout(mark, title, text, tone):
+            yield Words(f"\n{printable(mark)} {printable(title)}", style=_TONES[tone])
+            yield _prose(text)
+        case Facts(rows) | KeyValues(rows):
+            grid = Grid.grid(padding=(0, 2))
+            for name, value in rows:
+                grid.add_row(Words(printable(name), style="dim"), _prose(value))
+            yield Padding(grid, (1, 0, 0, 0))
+        case Table(columns, rows):
+            table = Grid(box=box.SIMPLE, pad_edge=False)
+            for column in columns:
+                table.add_column(_prose(column.title), justify=column.align, overflow="fold")
+            for row in rows:
+                table.add_row(*map(_prose, row))
+            yield table
+        case Figure(panels):
+            for panel in panels:
+                yield Words(printable(panel.alt))
+        case Listing(text):
+            yield Padding(Words(printable(text)), (0, 0, 0, 4))
+        case _:
+            raise TypeError(f"no such block: {type(block).__name__}")
+
+
+def _prose(text: Text, style: str = "") -> Words:
+    spans = (text,) if isinstance(text, str) else text
+    return Words.assemble(*map(_span, spans), style=style)
+
+
+def _span(span: Span) -> str | tuple[str, str]:
+    match span:
+        case str():
+            return printable(span)
+        case Strong(text):
+            return printable(text), "bold"
+        case Code(text):
+            return printable(text), "cyan"
+        case _:
+            return printable(span.text)

@@ -1,0 +1,139 @@
+"""Sections of others come through entry points, and their failures stay their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import dpaudit_reports
+from dpaudit_reports import foreign
+from dpaudit_reports.blocks import Callout, Figure, Heading, Panel, Paragraph, Reference
+from dpaudit_reports.document import document
+from dpaudit_reports.sections import SECTIONS
+
+from . import sample
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """Makes functions findable as if they had been installed."""
+
+    def entry_points(*, group: str):
+        return [metadata.EntryPoint(name, f"{__name__}:{name}", group) for name in sections]
+
+    sections: dict[str, object] = {}
+    monkeypatch.setattr(foreign, "entry_points", entry_points)
+    monkeypatch.setattr(metadata.EntryPoint, "load", lambda point: sections[point.name])
+    return lambda **found: sections.update(found)
+
+
+def ours(result):
+    return Heading("Who asked for this"), Paragraph(f"The council of {result.name}.")
+
+
+def test_a_users_section_stands_after_ours(install) -> None:
+    install(ours=ours)
+    blocks = document([sample.violation()]).parts[0].blocks
+    assert blocks[-2:] == (Heading("Who asked for this"), Paragraph("The council of opendp-gaussian-sum."))
+    assert len(blocks) == 2 + sum(len(section(sample.violation())) for section in SECTIONS)
+
+
+def raises(result):
+    raise RuntimeError("no council")
+
+
+def returns_text(result):
+    return "text"
+
+
+def returns_nothing(result):
+    return None
+
+
+def wrong_text(result):
+    return (Heading("x"), Paragraph(5))
+
+
+def wrong_tone(result):
+    return (Heading("x"), Callout("!", "x", "x", "purple"))
+
+
+def fails_when_drawn(result):
+    return Heading("x"), Figure((Panel(lambda: 1 / 0, "x"),), "x")
+
+
+def draws_no_picture(result):
+    return Heading("x"), Figure((Panel(lambda: "<svg", "x"),), "x")
+
+
+def no_heading_text(result):
+    return Heading(" "), Paragraph("x")
+
+
+def too_deep(result):
+    return Heading("x", 9), Paragraph("x")
+
+
+BAD = [
+    no_heading_text,
+    too_deep,
+    raises,
+    returns_text,
+    returns_nothing,
+    wrong_text,
+    wrong_tone,
+    fails_when_drawn,
+    draws_no_picture,
+]
+
+
+@pytest.mark.parametrize("section", BAD, ids=lambda section: section.__name__)
+def test_a_section_that_fails_is_named_in_its_place_and_loses_nothing(section, install, tmp_path: Path) -> None:
+    name = section.__name__
+    install(**{"a": ours, name: section, "z": ours})
+    *_, heading, words, last, _ = document([sample.violation()]).parts[0].blocks
+    assert (heading, last) == (Heading(name), Heading("Who asked for this"))
+    assert words.text.startswith(f"The section {name} ({__name__}:{name}) could not be made: ")
+    dpaudit_reports.write_pdf([sample.violation()], tmp_path / "report.pdf")
+    assert f"The section {name}" in dpaudit_reports.to_html([sample.violation()])
+
+
+def test_a_section_that_cannot_be_loaded_is_named_too(install, monkeypatch) -> None:
+    install(ours=ours)
+    monkeypatch.setattr(metadata.EntryPoint, "load", lambda point: __import__("no_such_module"))
+    *_, heading, words = document([sample.violation()]).parts[0].blocks
+    assert heading == Heading("ours")
+    assert "ModuleNotFoundError" in words.text
+
+
+def test_a_reference_to_a_part_that_there_is_not_is_text(install, tmp_path: Path) -> None:
+    install(mine=lambda result: (Heading("Mine"), Paragraph((Reference("elsewhere", 7),))))
+    dpaudit_reports.write_pdf([sample.violation()], tmp_path / "one.pdf")
+    dpaudit_reports.write_pdf([sample.violation()] * 2, tmp_path / "two.pdf")
+
+
+def test_a_section_without_a_heading_gets_its_name(install) -> None:
+    install(mine=lambda result: (Paragraph("words"),))
+    assert document([sample.violation()]).parts[0].blocks[-2:] == (Heading("mine"), Paragraph("words"))
+
+
+def test_an_installed_package_is_found(tmp_path: Path) -> None:
+    about = tmp_path / "council-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: council\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[dpaudit.sections]\ncouncil = council:section\n")
+    (tmp_path / "council.py").write_text(
+        "from dpaudit_reports.blocks import Heading, Paragraph\n"
+        "def section(result):\n    return Heading('Council'), Paragraph('asked for ' + result.name)\n"
+    )
+    code = "import sample, dpaudit_reports; print('asked for opendp' in dpaudit_reports.to_html([sample.violation()]))"
+    there = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=Path(__file__).parent, env=there, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "True"

@@ -1,0 +1,168 @@
+"""The page needs nothing from outside, runs nothing, and shows text as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import dpaudit_reports
+from dpaudit_reports.figures.palette import COLORS
+
+from . import sample
+
+VOID = {"meta", "br", "link", "img", "hr"}
+
+
+class Page(HTMLParser):
+    """Tags in order, text, and whether every tag that was opened is closed in turn."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert not self.open, f"left open: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+
+NASTY = [
+    sample.HOSTILE,
+    sample.LONG,
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "</style></title></svg><!--",
+    "&lt;b&gt; &amp; '",
+    "高斯机制 ελληνικά עברית",
+]
+
+
+@pytest.mark.parametrize("word", NASTY)
+def test_names_print_as_they_are_and_never_as_markup(word: str) -> None:
+    plain, nasty = (Page(dpaudit_reports.to_html([sample.hostile(text)])) for text in ("name", word))
+    assert [tag for tag, _ in nasty.tags] == [tag for tag, _ in plain.tags]
+    assert nasty.text.count(word) >= 14
+
+
+def test_what_turns_the_direction_of_text_is_written_out() -> None:
+    assert "a\\x00\\u202eb" in Page(dpaudit_reports.to_html([sample.hostile("a\x00\u202eb")])).text
+
+
+@pytest.mark.parametrize("make", [sample.violation, sample.no_violation, sample.inconclusive, sample.empty])
+def test_the_page_needs_nothing_and_runs_nothing(make) -> None:
+    html = dpaudit_reports.to_html([make()])
+    page = Page(html)
+    assert not {"script", "link", "iframe", "object", "img", "form"} & {tag for tag, _ in page.tags}
+    for tag, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "srcset")], tag
+        for name in ("href", "xlink:href"):
+            assert (attributes.get(name) or "#").startswith("#")
+    assert not re.search(r"url\((?!#)|@import|https?://(?!www\.w3\.org)", html)
+    assert ("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}) in page.tags
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; style-src 'unsafe-inline'")
+
+
+def test_names_of_drawings_meet_nowhere_and_lead_somewhere() -> None:
+    page = Page(dpaudit_reports.to_html([sample.violation(), sample.no_violation(), sample.inconclusive()]))
+    names = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    # two panels with the same bytes may share a name; no name stands for two things
+    html = dpaudit_reports.to_html([sample.violation()])
+    own = re.findall(r' id="([^"]+)"', html)
+    assert len(own) == len(set(own))
+    for _, attributes in page.tags:
+        for value in attributes.values():
+            for target in re.findall(r"(?:^|url\()#([^)]+)", value or ""):
+                if not re.fullmatch("[0-9a-f]{3,8}", target):
+                    assert target in names
+
+
+def test_every_colour_of_a_drawing_follows_the_screen() -> None:
+    html = dpaudit_reports.to_html([sample.violation()])
+    drawings = re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL)
+    assert len(drawings) == 5
+    assert not any(re.search(r"(fill|stroke): #", drawing) for drawing in drawings)
+    used = set(re.findall(r"var\(--([a-z-]+)\)", html))
+    style = html[: html.index("</style>")]
+    assert {"claim", "attack", "label"} <= used
+    for name in used:
+        assert f"--{name}:" in style
+    assert all(f"--{name}: {color};" in style for name, pair in COLORS.items() for color in pair)
+
+
+def test_every_drawing_is_described() -> None:
+    page = Page(dpaudit_reports.to_html([sample.violation()]))
+    drawings = [attributes for tag, attributes in page.tags if tag == "svg"]
+    assert all(a["role"] == "img" and len(a["aria-label"] or "") > 25 for a in drawings)
+
+
+def test_tables_may_be_wider_than_a_phone_and_nothing_else() -> None:
+    html = dpaudit_reports.to_html([sample.crowded()])
+    assert html.count("<table") == html.count('role="region" aria-label="table" tabindex="0"><table') > 0
+
+
+def test_it_says_what_the_pdf_says() -> None:
+    result = sample.violation()
+    assert result.witness is not None
+    text = Page(dpaudit_reports.to_html([result])).text.replace("\u00a0", " ")
+    for needed in (result.witness.describe(), "μ ≥ 1.043", "opendp 0.14.2", "Ville 1939", "sha256:"):
+        assert needed in text
+    for word in ("is private", "passed", "is safe", "success", "compliant"):
+        assert word not in text.lower()
+
+
+def test_many_audits_have_a_summary_that_leads_to_each() -> None:
+    html = dpaudit_reports.to_html([sample.violation(), sample.no_violation()])
+    assert all(f'<a href="#part-{i}">' in html and f'<section id="part-{i}">' in html for i in (0, 1))
+
+
+def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:
+    dpaudit_reports.write_html([sample.violation()], tmp_path / "a.html")
+    sample.violation().to_html(tmp_path / "b.html")
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
+
+
+def test_a_notebook_shows_a_fragment_whose_style_stays_inside() -> None:
+    html = sample.violation()._repr_html_()
+    page = Page(html)
+    assert page.tags[0] == ("div", {"class": "dpaudit", "style": "padding: 1em"})
+    assert not {"html", "body", "main", "script"} & {tag for tag, _ in page.tags}
+    style = re.sub(r"/\*.*?\*/", "", html[html.index("<style>") + 7 : html.index("</style>")], flags=re.DOTALL)
+    for selector in re.findall(r"([^{}]+)\{", style):
+        for each in selector.split(","):
+            assert each.strip().startswith((".dpaudit", "@media")), each
+    assert html.count("<svg") == 3  # the trade-off twice, the scores
+
+
+def test_two_fragments_of_one_notebook_do_not_disturb_each_other() -> None:
+    one, other = (make()._repr_html_() for make in (sample.violation, sample.no_violation))
+    shared = set(re.findall(r' id="([^"]+)"', one)) & set(re.findall(r' id="([^"]+)"', other))
+    assert not shared
+
+
+def test_a_page_of_one_audit_is_small() -> None:
+    assert len(dpaudit_reports.to_html([dataclasses.replace(sample.violation())])) < 300_000

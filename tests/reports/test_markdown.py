@@ -1,0 +1,139 @@
+"""The comment is short, its tables hold, and no name in it does anything."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+import dpaudit_reports
+from dpaudit.result import AuditResult
+from dpaudit_reports.blocks import Code, Column, Items, Paragraph, Strong, Table
+from dpaudit_reports.markdown import MOST_CHARACTERS, blocks_markdown
+
+from . import sample
+
+READER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+NASTY = [
+    sample.HOSTILE,
+    "a | b || c \\| d",
+    "`code` ``two`` `",
+    "**bold** _em_ ~~gone~~ [link](https://example.org) ![i](x) <b>tag</b> <!-- no --> &amp;",
+    "</details></script>",
+    "1. one",
+    "- two",
+    "# three",
+    "> four",
+    "+ five",
+    "=== six",
+    "a\n\n# heading\n| x | y |\n| - | - |",
+    "@someone #123 https://example.org www.example.org GH-12 :tada: $x$",
+    "  | lead",
+    "\\",
+    "]]",
+    "***",
+    "---",
+]
+
+
+def inline(tokens: list[Token]) -> list[Token]:
+    return [child for token in tokens for child in (token.children or [])]
+
+
+def shown(tokens: list[Token]) -> str:
+    """What a reader sees; our own tags and comments show nothing."""
+    return "".join(t.content for t in inline(tokens) if t.type in ("text", "code_inline", "text_special"))
+
+
+@pytest.mark.parametrize("word", NASTY)
+@pytest.mark.parametrize("kind", [str, Strong, Code])
+def test_a_cell_holds_whatever_is_in_it(word: str, kind) -> None:
+    cell = word if kind is str else (kind(word),)
+    tokens = READER.parse(blocks_markdown([Table((Column("a"), Column("b")), ((cell, "end"), ("x", cell)))]))
+    assert [token.type for token in tokens].count("td_open") == 4
+    assert [token.type for token in tokens].count("table_open") == 1
+    cells = [token for token in tokens if token.type == "inline"][2:]
+    # amounts of white space say nothing
+    assert "".join(shown([cells[0]]).split()) == "".join(word.split())
+    assert shown([cells[1]]) == "end"
+
+
+@pytest.mark.parametrize("word", NASTY)
+@pytest.mark.parametrize("block", [Paragraph, lambda text: Items((text,))])
+def test_a_line_is_only_a_line(word: str, block) -> None:
+    tokens = READER.parse(blocks_markdown([block(word), Paragraph("end")]))
+    kinds = {token.type for token in tokens if token.nesting >= 0}
+    assert kinds <= {"paragraph_open", "inline", "bullet_list_open", "list_item_open"}
+    assert "".join(shown([next(t for t in tokens if t.type == "inline")]).split()) == "".join(word.split())
+    marks = {token.type for token in inline(tokens)}
+    assert marks <= {"text", "text_special", "html_inline", "softbreak"}
+    ours = {"<!-- -->", "<span>", "</span>"}
+    assert {t.content for t in inline(tokens) if t.type == "html_inline"} <= ours
+
+
+@pytest.mark.parametrize("name", ["@someone", "#123", "https://example.org", "www.example.org", "GH-12", ":tada:"])
+def test_nobody_is_mentioned_and_nothing_linked(name: str) -> None:
+    text = blocks_markdown([Paragraph(f"see {name} there")])
+    assert name not in text
+    assert "<!-- -->" in text
+    assert name in shown(READER.parse(text))
+
+
+@pytest.mark.parametrize("word", NASTY)
+def test_a_hostile_result_has_the_shape_of_any_other(word: str) -> None:
+    def shape(result: AuditResult) -> list[str]:
+        return [token.type for token in READER.parse(dpaudit_reports.to_markdown([result])) if token.type != "inline"]
+
+    assert shape(sample.hostile(word)) == shape(sample.hostile("name"))
+
+
+@pytest.mark.parametrize("make", [sample.violation, sample.no_violation, sample.inconclusive, sample.empty])
+def test_it_is_short_and_begins_with_the_verdict(make) -> None:
+    text = dpaudit_reports.to_markdown([make()])
+    assert len(text) < 6_000
+    assert "<svg" not in text
+    words = shown(READER.parse(text))
+    mark = {"violation": "▲ Violation", "no violation found": "○ No violation found", "inconclusive": "◇ Inconclusive"}
+    assert words.startswith(f"{make().name}{mark[make().verdict.value]}")
+    for word in ("is private", "passed", "is safe", "success", "compliant"):
+        assert word not in words.lower()
+
+
+def test_it_holds_what_a_reviewer_needs() -> None:
+    result = dataclasses.replace(sample.violation(), environment={"audit": "name: x"})
+    assert result.witness is not None
+    text = dpaudit_reports.to_markdown([result]).replace("\u00a0", " ")
+    for needed in ("output above 0.52", "μ ≥ 1.043", "95 %", "```\ndpaudit replay opendp-gaussian-sum.json\n```"):
+        assert needed in text
+
+
+def test_no_heading_stands_over_nothing() -> None:
+    document = dpaudit_reports.comparison({"a": {"1": sample.violation()}})
+    kinds = [t.type for t in READER.parse(dpaudit_reports.to_markdown(document)) if t.type != "inline"]
+    assert all(pair != ("heading_close", "heading_open") for pair in pairwise(kinds[2:]))
+
+
+def test_many_audits_fit_into_one_comment_with_a_summary_of_all() -> None:
+    results = [dataclasses.replace(sample.violation(), name=f"audit-{i}") for i in range(49)]
+    text = dpaudit_reports.to_markdown(results)
+    assert len(text) <= MOST_CHARACTERS
+    assert text.count("<details>") == text.count("</details>") > 10
+    left_out = 49 - text.count("<details>")
+    assert f"{left_out} more audits do not fit into a comment" in text
+    assert all(f"| audit-{i} |" in text for i in range(49))
+
+
+def test_a_long_table_ends_and_says_so() -> None:
+    text = blocks_markdown([Table((Column("a"),), tuple((str(i),) for i in range(200)))])
+    assert text.count("\n| ") == 51
+    assert "150 more rows" in text
+
+
+def test_it_is_written_and_given(tmp_path: Path) -> None:
+    dpaudit_reports.write_report([sample.violation()], tmp_path / "comment.md")
+    assert (tmp_path / "comment.md").read_text(encoding="utf-8") == sample.violation().to_markdown()
