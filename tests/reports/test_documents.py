@@ -124,6 +124,7 @@ def test_pages_are_small(tmp_path: Path) -> None:
         assert (tmp_path / "report.pdf").stat().st_size < 200_000 * max(1, pages - 2)
 
 
+@pytest.mark.slow
 def test_a_report_is_made_quickly(tmp_path: Path) -> None:
     """The promise is 3 s for one audit and 20 s for fifty of the same few claims, on an idle machine.
 
