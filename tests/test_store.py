@@ -71,7 +71,7 @@ from dpaudit import Pair, audit
 def slow(dataset, rng):
     time.sleep(0.002)
     return dataset[0] + rng.normal()
-audit(slow, "gaussian(mu=1)", Pair([0], [1]), trials=200, store=sys.argv[1]).to_json(sys.argv[2])
+audit(slow, "gaussian(mu=1)", Pair([0], [1]), trials=120, store=sys.argv[1]).to_json(sys.argv[2])
 """
 
 

@@ -226,7 +226,7 @@ def sides(claim: TradeoffFunction) -> tuple[Array, Array]:
     return np.append(0.0, np.diff(alpha)), np.append(1 - beta[0], -np.diff(beta))
 
 
-@settings(slow, max_examples=5)
+@settings(slow, max_examples=3)
 @given(tables(), tables())
 def test_composed_tables_are_just_below_the_product_of_the_laws(one: TradeoffFunction, other: TradeoffFunction) -> None:
     (p1, q1), (p2, q2) = sides(one), sides(other)

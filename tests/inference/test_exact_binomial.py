@@ -243,7 +243,7 @@ def fixed_point(claim: TradeoffFunction) -> float:
     return float(bisect(lambda a: a - claim.beta(a), 0.0, 1.0, xtol=1e-15))
 
 
-@pytest.mark.parametrize("n1", [400, 20_000])  # with and without a sum over z
+@pytest.mark.parametrize("n1", [400, pytest.param(20_000, marks=pytest.mark.slow)])  # with and without a sum over z
 @pytest.mark.parametrize(
     "claim", [*CLAIMS[:-1], PureDP(6.0), GaussianDP(5.0), ApproxDP(epsilon=4.0, delta=1e-5)], ids=str
 )
@@ -464,7 +464,7 @@ def test_the_region_of_epsilon_parts_the_pilots_outputs() -> None:
     """Randomised response fills two bins only: a region of all or no outputs certifies nothing."""
     rng = np.random.default_rng(0)
     loss = 1.0
-    for _ in range(20):
+    for _ in range(5):
         sides = [np.where(rng.random(500) < 1 / (1 + math.exp(-loss)), sign, -sign) for sign in (-loss, loss)]
         counts = [bin_counts(side.astype(float)) for side in sides]
         k = threshold_for_epsilon(*counts, delta=0.0, trials=18_000, significance=0.05, otherwise=7)
