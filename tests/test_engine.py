@@ -20,6 +20,7 @@ from scipy.stats import binom
 from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, PureDP, Verdict, audit, batched
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine import Progress
+from dpaudit.engine.replay import contradictions
 from dpaudit.evidence import SequentialEvidence
 from dpaudit.inference.exact_binomial import mu_lower, p_value
 from dpaudit.mechanisms.builtin import Gaussian, Geometric, Laplace
@@ -409,6 +410,26 @@ def test_what_was_won_on_a_pair_is_lost_when_a_run_fails_there() -> None:
     assert again.evidence.mu_lower(confidence=0.95) == evidence.mu_lower(confidence=0.95)
     fixed = audit(failing, GaussianDP(1.0), pairs, trials=5000, method="fixed", seed=2)
     assert fixed.verdict is Verdict.INCONCLUSIVE or "same" in str(fixed.witness)
+
+
+def test_a_failure_of_the_first_run_that_was_bet_on_is_lost_too() -> None:
+    calls = 0
+
+    def fails_on_the_eleventh(dataset: list[float], rng: np.random.Generator) -> float:
+        nonlocal calls
+        calls += dataset[0] == 4
+        if dataset[0] == 4 and calls == 11:
+            raise OSError("once")
+        return float(rng.normal()) + dataset[0]
+
+    pairs = [Pair([0], [4.0], label="fails"), Pair([0], [0.0], label="same")]
+    result = audit(fails_on_the_eleventh, GaussianDP(1.0), pairs, trials=300, seed=2)
+    evidence = result.evidence
+    assert isinstance(evidence, SequentialEvidence)
+    assert not evidence.counts[0].any()
+    assert evidence.lost == (0,)
+    assert result.history.log_e[-1] == pytest.approx(evidence.log_e(GaussianDP(1.0)))
+    assert contradictions(result) == []
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -52,6 +52,8 @@ class SequentialAudit:
                     self.collector.learners[pair].learn(outputs0, outputs1)
                     if report is not None:
                         report(self.progress)
+                if pair in self.collector.dropped:  # perhaps before it gave a single output of this block
+                    self._look()
         except KeyboardInterrupt:
             self.collector.interrupted = True
 
@@ -77,7 +79,8 @@ class SequentialAudit:
     def _lost(self) -> tuple[int, ...]:
         """Pairs whose bets are lost.  A failure that ends the audit takes nothing: the audit stops just before it."""
         gone = self.collector.dropped.keys() - {self.collector.last_pair}
-        return tuple(sorted(i for i in gone if self._counts[i].any()))
+        staked = [i for i in gone if self._counts[i].any() or self.collector.learners[i].ready]
+        return tuple(sorted(staked))
 
     @property
     def pair_log_e(self) -> list[float]:
@@ -107,6 +110,9 @@ class SequentialAudit:
             self._gains[pair] = self._bets.gains(self._log_prices, self._counts[pair : pair + 1], single=self._single)[
                 0
             ]
+        self._look()
+
+    def _look(self) -> None:
         self.history.append((self.collector.trials, self._bets.log_wealth(self._gains, self._lost)))
         self.most = max(self.most, self.log_e)
 
