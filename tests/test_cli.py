@@ -1,4 +1,4 @@
-"""The command line as a user meets it: in a process of its own."""
+"""The command line as a user meets it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ from typer.testing import CliRunner
 from dpaudit import AuditResult
 from dpaudit.cli import app
 from dpaudit.console import named_together
+
+Command = Callable[..., Result]
 
 CONFIG = """\
 name: noise
@@ -27,6 +30,7 @@ trials: 400
 
 
 def dpaudit(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """In a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "dpaudit", *arguments],
         cwd=cwd,
@@ -58,24 +62,24 @@ def test_no_violation_exits_with_0_and_writes_both_files(config: Path) -> None:
     assert values["environment"]["config"] == "c.yaml"
 
 
-def test_a_violation_exits_with_1_and_is_expected_or_not(config: Path) -> None:
+def test_a_violation_exits_with_1_and_is_expected_or_not(config: Path, command: Command) -> None:
     """Fails by chance < 1 in 10**6."""
     config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "expect: violation\n")
-    done = dpaudit("run", "c.yaml", "--no-pdf", "-o", "out", cwd=config.parent)
-    assert done.returncode == 1
+    done = command("run", "c.yaml", "--no-pdf", "-o", "out")
+    assert done.exit_code == 1
     assert "violation" in done.stdout
     assert "yes" in done.stdout
     config.write_text(CONFIG.replace("sigma: 1.0", "sigma: 0.3") + "expect: no violation\n")
-    assert "NO" in dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent).stdout
+    assert "NO" in command("run", "c.yaml", "--no-pdf").stdout
 
 
-def test_the_most_serious_outcome_decides(config: Path) -> None:
+def test_the_most_serious_outcome_decides(config: Path, command: Command) -> None:
     """Fails by chance < 1 in 10**6."""
     one, other = CONFIG.replace("\n", "\n    "), CONFIG.replace("sigma: 1.0", "sigma: 0.3").replace("\n", "\n    ")
     short = one.replace("trials: 400", "trials: 5").replace("noise", "short")
     config.write_text(f"audits:\n  - {one}\n  - {other.replace('noise', 'bad')}\n  - {short}\n")
-    done = dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
-    assert done.returncode == 1
+    done = command("run", "c.yaml", "--no-pdf")
+    assert done.exit_code == 1
     assert "3 audits together, false discovery rate 5 % (e-BH): called false are" in done.stdout
     results = [AuditResult.from_json(config.parent / "dpaudit-results" / f"{name}.json") for name in ("noise", "bad")]
     weak, strong = (dataclasses.replace(results[1], e_value=e_value) for e_value in (21.0, 40.0))
@@ -86,8 +90,8 @@ def test_the_most_serious_outcome_decides(config: Path) -> None:
     )
     assert named_together([results[0]] * 2) == named_together([strong]) == ""
     config.write_text(f"audits:\n  - {one}\n  - {short}\n")
-    done = dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
-    assert done.returncode == 3
+    done = command("run", "c.yaml", "--no-pdf")
+    assert done.exit_code == 3
     assert "inconclusive" in done.stdout
     assert "too few" in done.stderr
 
@@ -115,7 +119,9 @@ def test_the_most_serious_outcome_decides(config: Path) -> None:
     ],
     ids=["unknown key", "bad claim", "not importable", "returns nothing", "raises late"],
 )
-def test_what_is_wrong_is_said_in_one_message(config: Path, change: tuple[str, str], code: int, message: str) -> None:
+def test_what_is_wrong_is_said_in_one_message(
+    config: Path, change: tuple[str, str], code: int, message: str, command: Command
+) -> None:
     (config.parent / "mine.py").write_text(
         "calls = [0]\n"
         "def none(dataset, rng): pass\n"
@@ -124,8 +130,8 @@ def test_what_is_wrong_is_said_in_one_message(config: Path, change: tuple[str, s
         "    return rng.normal() + 1 / (500 - calls[0])\n"
     )
     config.write_text(CONFIG.replace(*change))
-    done = dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
-    assert done.returncode == code
+    done = command("run", "c.yaml", "--no-pdf")
+    assert done.exit_code == code
     assert message in done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     kept = config.parent / "dpaudit-results" / "noise.json"
@@ -155,29 +161,29 @@ def test_debug_shows_the_traceback(config: Path) -> None:
         (("walk",), "No such command"),
     ],
 )
-def test_wrong_usage_exits_with_2(config: Path, arguments: tuple[str, ...], message: str) -> None:
-    done = dpaudit(*arguments, cwd=config.parent)
-    assert done.returncode == 2
+def test_wrong_usage_exits_with_2(config: Path, arguments: tuple[str, ...], message: str, command: Command) -> None:
+    done = command(*arguments)
+    assert done.exit_code == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_starting_config_runs(tmp_path: Path) -> None:
-    assert dpaudit("init", cwd=tmp_path).returncode == 0
-    done = dpaudit("run", "audit.yaml", "--trials", "500", "--no-pdf", "--quiet", cwd=tmp_path)
-    assert done.returncode == 0
+def test_the_starting_config_runs(command: Command) -> None:
+    assert command("init").exit_code == 0
+    done = command("run", "audit.yaml", "--trials", "500", "--no-pdf", "--quiet")
+    assert done.exit_code == 0
     assert done.stderr == ""
 
 
-def test_one_report_of_many_results(config: Path) -> None:
-    dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
-    done = dpaudit("report", "dpaudit-results/noise.json", "-o", "all.pdf", cwd=config.parent)
-    assert done.returncode == 0
+def test_one_report_of_many_results(config: Path, command: Command) -> None:
+    command("run", "c.yaml", "--no-pdf")
+    done = command("report", "dpaudit-results/noise.json", "-o", "all.pdf")
+    assert done.exit_code == 0
     assert (config.parent / "all.pdf").read_bytes().startswith(b"%PDF")
 
 
-def test_a_report_is_made_in_any_format_of_results_that_nobody_changed(config: Path) -> None:
-    dpaudit("run", "c.yaml", "--no-pdf", cwd=config.parent)
+def test_a_report_is_made_in_any_format_of_results_that_nobody_changed(config: Path, command: Command) -> None:
+    command("run", "c.yaml", "--no-pdf")
     file = config.parent / "dpaudit-results" / "noise.json"
 
     def report(*options: str) -> Result:
@@ -197,16 +203,16 @@ def test_a_report_is_made_in_any_format_of_results_that_nobody_changed(config: P
     assert CliRunner().invoke(app, ["--version"]).stdout.startswith("dpaudit 0.")
 
 
-def test_convert_says_a_claim_in_other_terms(tmp_path: Path) -> None:
-    whole = dpaudit("convert", "gaussian(mu=1)", cwd=tmp_path)
-    assert whole.returncode == 0
+def test_convert_says_a_claim_in_other_terms(tmp_path: Path, command: Command) -> None:
+    whole = command("convert", "gaussian(mu=1)")
+    assert whole.exit_code == 0
     assert "4.377178096  at delta = 1e-05" in whole.stdout
-    assert dpaudit("convert", "gaussian(mu=1)", "pure(epsilon=2)", "--delta", "0", cwd=tmp_path).stdout == "inf\n2\n"
-    assert float(dpaudit("convert", "pure(epsilon=1)", "--epsilon", "1", cwd=tmp_path).stdout) == 0
+    assert command("convert", "gaussian(mu=1)", "pure(epsilon=2)", "--delta", "0").stdout == "inf\n2\n"
+    assert float(command("convert", "pure(epsilon=1)", "--epsilon", "1").stdout) == 0
     nested = "repeated(subsampled(gaussian(mu=1), rate=0.01), n=10)"
-    assert float(dpaudit("convert", nested, "--delta", "1e-5", cwd=tmp_path).stdout) > 0
-    drawn = dpaudit("convert", "laplace(epsilon=1)", "zcdp(rho=0.5)", "--plot", "claims.svg", cwd=tmp_path)
-    assert drawn.returncode == 0
+    assert float(command("convert", nested, "--delta", "1e-5").stdout) > 0
+    drawn = command("convert", "laplace(epsilon=1)", "zcdp(rho=0.5)", "--plot", "claims.svg")
+    assert drawn.exit_code == 0
     assert (tmp_path / "claims.svg").stat().st_size > 10_000
 
 
@@ -219,23 +225,23 @@ def test_convert_says_a_claim_in_other_terms(tmp_path: Path) -> None:
         (("pure(epsilon=1)", "--plot", "x.nonsense"), "nonsense"),
     ],
 )
-def test_convert_refuses_what_it_cannot_read(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
-    done = dpaudit("convert", *arguments, cwd=tmp_path)
-    assert done.returncode == 2
+def test_convert_refuses_what_it_cannot_read(arguments: tuple[str, ...], message: str, command: Command) -> None:
+    done = command("convert", *arguments)
+    assert done.exit_code == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_lists_and_schema(config: Path) -> None:
-    assert "logistic" in dpaudit("list", "attacks", cwd=config.parent).stdout
-    listed = dpaudit("list", "mechanisms", cwd=config.parent).stdout.splitlines()
+def test_lists_and_schema(config: Path, command: Command) -> None:
+    assert "logistic" in command("list", "attacks").stdout
+    listed = command("list", "mechanisms").stdout.splitlines()
     assert any(line.startswith("gaussian  ") and "  Sum plus N(0, sigma^2)" in line for line in listed)
-    assert "gaussian" in dpaudit("list", "claims", cwd=config.parent).stdout
-    assert "noise" in dpaudit("list", "configs", cwd=config.parent).stdout
-    assert "$defs" in json.loads(dpaudit("schema", cwd=config.parent).stdout)
+    assert "gaussian" in command("list", "claims").stdout
+    assert "noise" in command("list", "configs").stdout
+    assert "$defs" in json.loads(command("schema").stdout)
 
 
-def test_a_strangers_config_can_be_looked_at_and_refused(config: Path) -> None:
+def test_a_strangers_config_can_be_looked_at_and_refused(config: Path, command: Command) -> None:
     (config.parent / "own.py").write_text("raise SystemExit('this must not run')\n")
     (config.parent / "b.yaml").write_text(
         "audits:\n"
@@ -244,32 +250,32 @@ def test_a_strangers_config_can_be_looked_at_and_refused(config: Path) -> None:
         "- {name: apart, claim: pure(epsilon=1), mechanism: {python: 'm:f', requires: [six==1.16.0]}, "
         "pairs: [{d0: 0, d1: 1}]}\n"
     )
-    done = dpaudit("run", ".", "--dry-run", cwd=config.parent)
-    assert done.returncode == 0, done.stderr
+    done = command("run", ".", "--dry-run")
+    assert done.exit_code == 0, done.stderr
     assert "own: runs own.py:f (from .), in this process" in done.stdout
     assert "program: runs the program prog 'a b', in ." in done.stdout
     assert "apart: runs m:f (from .), in an environment with six==1.16.0" in done.stdout
     assert "runs no code but dpaudit itself" in done.stdout
     assert not (config.parent / "dpaudit-results").exists()
-    done = dpaudit("run", ".", "--no-code", cwd=config.parent)
-    assert done.returncode == 2
+    done = command("run", ".", "--no-code")
+    assert done.exit_code == 2
     assert "b.yaml:2: own runs own.py:f" in done.stderr
     assert "this must not run" not in done.stderr
-    assert dpaudit("run", config.name, "--no-code", "--no-pdf", "--trials", "50", cwd=config.parent).returncode in (
+    assert command("run", config.name, "--no-code", "--no-pdf", "--trials", "50").exit_code in (
         0,
         3,
     )
 
 
-def test_an_audit_goes_on_where_it_stood(config: Path) -> None:
+def test_an_audit_goes_on_where_it_stood(config: Path, command: Command) -> None:
     store, log = config.parent / "dpaudit-results" / "noise.trials", config.parent / "log.jsonl"
 
     def evidence(folder: str, *options: str) -> object:
-        done = dpaudit("run", "c.yaml", "--no-pdf", "-q", "-o", folder, *options, cwd=config.parent)
-        assert done.returncode == 0, done.stderr
+        done = command("run", "c.yaml", "--no-pdf", "-q", "-o", folder, *options)
+        assert done.exit_code == 0, done.stderr
         return json.loads((config.parent / folder / "noise.json").read_text())["evidence"]
 
-    dpaudit("run", "c.yaml", "--no-pdf", "-q", "--resume", cwd=config.parent)
+    command("run", "c.yaml", "--no-pdf", "-q", "--resume")
     expected = json.loads((config.parent / "dpaudit-results" / "noise.json").read_text())["evidence"]
     whole = store.read_bytes()
     store.write_bytes(whole[: len(whole) // 2])  # as if it had been interrupted
@@ -279,7 +285,7 @@ def test_an_audit_goes_on_where_it_stood(config: Path) -> None:
     assert [events[0]["event"], events[-1]["event"]] == ["started", "ended"]
     assert events[-1]["verdict"] == "no violation found"
     assert {event["event"] for event in events[1:-1]} == {"progress"}
-    other = dpaudit("run", "c.yaml", "--resume", "--no-pdf", "--seed", "5", cwd=config.parent)
-    assert other.returncode == 3
+    other = command("run", "c.yaml", "--resume", "--no-pdf", "--seed", "5")
+    assert other.exit_code == 3
     assert "holds the trials of another audit: seed is 0 there and 5 here" in other.stderr
     assert "Traceback" not in other.stderr

@@ -6,6 +6,7 @@ import datetime
 import os
 import platform
 from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -29,6 +30,7 @@ def environment(*, seed: int, mechanism: str, installed: Mapping[str, str] | Non
     }
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return metadata.version(name)

@@ -145,7 +145,7 @@ def test_the_p_value_agrees_with_a_plain_version(claim: TradeoffFunction, n0: in
 @pytest.mark.parametrize("family", [GaussianDP, PureDP, lambda t: ApproxDP(epsilon=t, delta=0.05)])
 def test_bounds_agree_with_a_plain_version(family: Callable[[float], TradeoffFunction]) -> None:
     n0, n1 = 14, 11
-    for x, z in [(0, 0), (1, 2), (2, 0), (4, 3), (5, 5), (0, 8), (13, 0)]:
+    for x, z in [(0, 0), (1, 2), (4, 3), (0, 8), (13, 0)]:
         fast, slow = parameter_lower(family, x, n0, n1 - z, n1, significance=0.05), plain_bound(family, x, n0, z, n1)
         assert slow - 0.003 <= fast < slow + 0.021
 
@@ -191,7 +191,7 @@ def test_a_bound_exceeds_the_truth_with_probability_at_most_the_significance(
         ]
     )
     largest = 0.0
-    for t in np.unique(np.concatenate([np.linspace(0, 4, 41), bounds.ravel() * (1 - 1e-9)])):
+    for t in np.unique(np.concatenate([np.linspace(0, 4, 21), bounds.ravel() * (1 - 1e-9)])):
         wrong = tail((bounds > t).astype(float), n0, n1, ALPHAS, family(float(t)).beta(ALPHAS)).max()
         largest = max(largest, float(wrong))
     assert largest <= significance
@@ -253,7 +253,7 @@ def test_nothing_between_grid_points_is_missed(claim: TradeoffFunction, n1: int)
     for low, high in ((0.0, 0.05), (0.02, 0.4), (0.3, 1.0)):
         region = _Region.of(claim, 1.35, n0, n1, low, high)
         bound = _largest(region, claim, low, high)
-        angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 20_001)
+        angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 5_001)
         alpha = np.concatenate([np.sin(angle) ** 2, low + (high - low) * np.geomspace(1e-9, 1, 200)])
         alpha = np.concatenate([alpha, np.clip([claim.beta(0.0), fixed_point(claim)], low, high)])  # the kinks
         largest = float(region.probability(alpha, claim.beta(alpha)).max())

@@ -28,7 +28,6 @@ beat (Gruenwald, de Heide & Koolen 2024, JRSS-B 86(5), Thm 1).
 from __future__ import annotations
 
 import itertools
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +41,7 @@ from dpaudit.inference.portfolio import log_optimal
 THRESHOLDS = 32
 _STRONGEST = 10  # further thresholds where the alternative breaks the claim, however rare the event
 _SLOPES = np.concatenate([-np.geomspace(1e-3, 30, 120)[::-1], [0.0], np.geomspace(1e-3, 30, 120)])
+_SIXTEENTHS = np.linspace(0.0, 1.0, 17)
 _RUIN = 1e-300  # what a payoff of 0 is replaced by: still 0 against any budget, and its logarithm is finite
 
 
@@ -105,33 +105,27 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: i
     return best
 
 
-def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, steps: int = 32) -> tuple[Array, Array]:
+def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: int = 6) -> tuple[Array, Array]:
     """For each event the slope s at which Q - e^s P - delta(s) is largest, and that value; (k,) each.
 
     The function is concave in e^s.  Claims may have kinks, and bets at a kink pay best exactly there, so the maximum is
-    bracketed on a grid and then found by golden sections; 32 steps narrow the bracket by 5 million.
+    bracketed on a grid and the bracket cut into 16, again and again: 6 rounds narrow it by 250,000.
     """
+    slopes = np.broadcast_to(_SLOPES, (len(above0), len(_SLOPES)))
+    rows = np.arange(len(above0))
+
+    def excess_at(slopes: Array) -> Array:
+        return np.asarray(above1[:, None] - np.exp(slopes) * above0[:, None] - claim.delta(slopes))
+
     excess = above1[:, None] - np.exp(_SLOPES) * above0[:, None] - claim.delta(_SLOPES)
     best = np.argmax(excess, axis=1)
-    if steps == 0:
-        return _SLOPES[best], excess[np.arange(len(best)), best]
-    low, high = _SLOPES[np.maximum(best - 1, 0)], _SLOPES[np.minimum(best + 1, len(_SLOPES) - 1)]
-    golden = (math.sqrt(5) - 1) / 2
-
-    def value(slopes: Array) -> Array:
-        return np.asarray(above1 - np.exp(slopes) * above0 - claim.delta(slopes))
-
-    left, right = high - golden * (high - low), low + golden * (high - low)
-    value_left, value_right = value(left), value(right)
-    for _ in range(steps):
-        rising = value_left < value_right
-        low, high = np.where(rising, left, low), np.where(rising, high, right)
-        new = np.where(rising, low + golden * (high - low), high - golden * (high - low))
-        value_new = value(new)
-        left, right = np.where(rising, right, new), np.where(rising, new, left)
-        value_left, value_right = np.where(rising, value_right, value_new), np.where(rising, value_new, value_left)
-    middle = (low + high) / 2
-    return middle, value(middle)
+    for _ in range(rounds):
+        low = slopes[rows, np.maximum(best - 1, 0)]
+        high = slopes[rows, np.minimum(best + 1, slopes.shape[1] - 1)]
+        slopes = low[:, None] + (high - low)[:, None] * _SIXTEENTHS
+        excess = excess_at(slopes)
+        best = np.argmax(excess, axis=1)
+    return slopes[rows, best], excess[rows, best]
 
 
 def _informative_edges(alternative: Alternative, claim: TradeoffFunction, most: int) -> npt.NDArray[np.intp]:
@@ -148,7 +142,7 @@ def _informative_edges(alternative: Alternative, claim: TradeoffFunction, most: 
     cumulative = np.cumsum(mass)[gaps]
     even = np.searchsorted(cumulative, np.linspace(0, 1, most + 2)[1:-1]).clip(0, len(gaps) - 1)
     above0, above1 = (np.cumsum(law[::-1])[::-1][1:][gaps] for law in (alternative.p, alternative.q))
-    slopes, excess = _steepest(claim, above0, above1, steps=0)
+    slopes, excess = _steepest(claim, above0, above1, rounds=0)
     noise = np.exp(2 * slopes) * above0 * (1 - above0) + above1 * (1 - above1)
     strength = np.maximum(excess, 0.0) / np.sqrt(noise + 1e-12)
     strong = np.flatnonzero(strength > strength.max() / 2) if strength.max() > 0 else np.zeros(0, dtype=np.intp)
