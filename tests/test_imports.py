@@ -29,6 +29,7 @@ LAYERS = {
     "dpaudit.scoring": {
         "dpaudit.scoring",
         "dpaudit.claims",
+        "dpaudit.inference.grid",
         "dpaudit.outputs",
         "dpaudit.registry",
         "dpaudit.regression",

@@ -93,7 +93,7 @@ def audit(
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be above 0 seconds, got {timeout}")
     terms = Terms(observe_time=observe_time, failures=failures, timeout=timeout)
-    collector = new_collector(mechanism, pair_list, attacks, trials, seed, jobs, terms)
+    collector = new_collector(mechanism, pair_list, attacks, trials, seed, jobs, terms, claim.symmetrized())
     if store is not None:
         about = {
             "mechanism": _name(mechanism),

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
+from dpaudit.inference.strategy import strategy
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import StoppedBy
-from dpaudit.scoring import FIRST_FIT, Learner
+from dpaudit.scoring import FIRST_FIT, Learner, Rivals
+from dpaudit.scoring.rivals import BinCounts
 from dpaudit.trials.sampling import Sampler, Terms
 from dpaudit.trials.store import StoreError
 
@@ -142,11 +144,18 @@ def new_collector(
     seed: int,
     jobs: int,
     terms: Terms,
+    tested: TradeoffFunction,
 ) -> Collector:
-    """A collector with no trials yet, for the arguments of `audit`."""
+    """A collector with no trials yet, for the arguments of `audit`; `tested`: the claim for both orders."""
     chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
+    bets = strategy(tested)
+    log_prices = bets.log_prices(tested)
+
+    def worth(counts: BinCounts) -> float:
+        return bets.log_wealth(bets.gains(log_prices, counts[None]))
+
     return Collector(
         sampler=Sampler(mechanism, pairs, seed, jobs, terms),
-        learners=[Learner(chosen, seed, index) for index in range(len(pairs))],
+        learners=[Learner(chosen, seed, index, Rivals(worth)) for index in range(len(pairs))],
         allowed=trials,
     )

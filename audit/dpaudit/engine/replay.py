@@ -136,10 +136,10 @@ def replay(
         seed = int(result.environment.get("seed", 0)) + 1
     if trials is None:
         trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
-    collector = new_collector(mechanism, [pair], attacks, learned_from + trials, seed, jobs, terms or Terms())
+    tested = result.claim.symmetrized()
+    collector = new_collector(mechanism, [pair], attacks, learned_from + trials, seed, jobs, terms or Terms(), tested)
     _learn(collector, learned_from, progress)
     counts = _count(collector, _threshold(witness, result), progress)
-    tested = result.claim.symmetrized()
     dependent = collector.dependence()
     warnings = [*collector.learners[0].warnings, *dependent]
     if collector.failure:

@@ -1,6 +1,7 @@
 """What is known about telling the two datasets of one pair apart.
 
-The combined score is the mean of the attacks' log-likelihood ratios, weighted by their standing.
+The combined score is the mean of the attacks' log-likelihood ratios, weighted by their standing, unless one of them
+would win clearly more against the claim alone (`rivals`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dpaudit.claims import Array
 from dpaudit.outputs import VIEWS, Encoding, Outputs, PartsEncoding, PlainEncoding
 from dpaudit.registry import Attack, Scorer
 from dpaudit.scoring.calibration import calibrated, rows_of
+from dpaudit.scoring.rivals import Rivals
 from dpaudit.scoring.standing import Standing, log_loss
 from dpaudit.trials.streams import stream
 
@@ -41,6 +43,7 @@ class Learner:
     attacks: Sequence[Attack]
     seed: int
     pair: int
+    rivals: Rivals | None = None  # without one all attacks are always mixed
     trials: int = field(default=0, init=False)
     next_fit: int = field(default=FIRST_FIT, init=False)
     warnings: list[str] = field(default_factory=list, init=False)
@@ -62,6 +65,8 @@ class Learner:
 
     def weights(self) -> dict[int, float]:
         """Each attack in use and its say, summing to one."""
+        if self.rivals is not None and self.rivals.favourite in self._scorers:
+            return {i: float(i == self.rivals.favourite) for i in self._scorers}
         return self._standing.weights(list(self._scorers))
 
     def mean_loss(self, attack: int) -> float:
@@ -80,7 +85,8 @@ class Learner:
 
     def score(self, outputs: Outputs | Array) -> Array:
         """The combined estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
-        return self._mean({i: self._scores(i, _read(outputs))[0] for i in self._scorers}, len(outputs))
+        parts = {i: self._scores(i, _read(outputs))[0] for i in self._scorers}
+        return _mean(parts, self.weights(), len(outputs))
 
     def score_of(self, attack: int, outputs: Outputs | Array) -> Array:
         """One attack's estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
@@ -102,13 +108,21 @@ class Learner:
                 part[i], failure = self._scores(i, side)
                 if failure:
                     failures.setdefault(i, failure)
-        scores0, scores1 = (self._mean(part, len(side)) for part, side in zip(parts, sides, strict=True))
-        some = slice(_MOST_JUDGED)  # an attack's standing is clear long before all of a large block is looked at
-        losses = {i: log_loss(parts[0][i][some], parts[1][i][some]) for i in self._scorers}
-        self._standing.count(losses, log_loss(scores0[some], scores1[some]), len(scores0[some]))
+        scores0, scores1 = (_mean(part, self.weights(), len(side)) for part, side in zip(parts, sides, strict=True))
+        self._judge(*({i: scores[:_MOST_JUDGED] for i, scores in part.items()} for part in parts))
         for i, failure in failures.items():
             self._drop(i, failure)
         return scores0, scores1
+
+    def _judge(self, parts0: dict[int, Array], parts1: dict[int, Array]) -> None:
+        """Count how good the attacks were, from scores of fresh outputs of both datasets by each of them."""
+        weights = self._standing.weights(list(self._scorers))
+        n = len(next(iter(parts0.values())))
+        mixture = _mean(parts0, weights, n), _mean(parts1, weights, n)
+        losses = {i: log_loss(parts0[i], parts1[i]) for i in self._scorers}
+        self._standing.count(losses, log_loss(*mixture), n)
+        if self.rivals is not None and len(self.attacks) > 1:
+            self.rivals.count({i: (parts0[i], parts1[i]) for i in self._scorers}, mixture)
 
     def learn(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> None:
         """Remember outputs; fit anew when enough have come together."""
@@ -116,10 +130,11 @@ class Learner:
         self._remember(block)
         self.trials += len(block[0])
         if len(self.attacks) > 1:
-            for i in self._standing.send_to_rest(list(self._scorers), self.trials):
-                del self._scorers[i]
+            self._send_to_rest()
         if self.trials < self.next_fit:
             return
+        if self.rivals is not None and len(self.attacks) > 1:
+            self.rivals.judge(self._scorers)
         growth = next(growth for until, growth in _GROWTH if self.trials < until)
         self.next_fit = max(self.trials + 3, math.ceil(self.trials * growth))
         seen = self._gather()
@@ -128,6 +143,13 @@ class Learner:
             if self._due(index, attack):
                 self._scorers.pop(index, None)
                 self._fit(index, attack, seen)
+
+    def _send_to_rest(self) -> None:
+        ahead = self.rivals.ahead if self.rivals is not None else frozenset()
+        for i in self._standing.send_to_rest(list(self._scorers), self.trials, spared=ahead):
+            del self._scorers[i]
+            if self.rivals is not None:
+                self.rivals.forget(i)
 
     def _remember(self, block: Block) -> None:
         encoding = self.encoding
@@ -221,14 +243,16 @@ class Learner:
             )
         return values, failure
 
-    def _mean(self, parts: dict[int, Array], n: int) -> Array:
-        mean = sum((weight * parts[i] for i, weight in self.weights().items()), np.zeros(n))
-        return np.round(mean, _DIGITS)
-
     def _drop(self, index: int, why: str) -> None:
         self._dropped.add(index)
         self._scorers.pop(index, None)
         self.warnings.append(f"attack {self.attacks[index].name} was dropped after {self.trials} trials: it {why}")
+
+
+def _mean(parts: dict[int, Array], weights: dict[int, float], n: int) -> Array:
+    """The weighted mean of n scores by each attack."""
+    mean: Array = np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), _DIGITS)
+    return mean
 
 
 def _sees(attack: Attack) -> str:

@@ -11,15 +11,15 @@ switching between predictors).  All of this looks at past blocks only.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dpaudit.claims import Array
 
-_HOPELESS = 8.0  # nats behind the best: a weight of 1 in 3000
-_BEHIND = 3.0  # nats behind the best; after a fair trial that is enough to rest, too
-_FAIR_TRIAL = 200  # trials
+_BEHIND = 3.0  # nats behind the best
+_FAIR_TRIAL = 400  # trials that an attack gets first: time to show a leak in few outputs, see `rivals`
 _LATE = 2.0  # nats that one who joins later starts behind the mixture
 
 
@@ -69,14 +69,13 @@ class Standing:
         self._combined += combined
         self._scored += n
 
-    def send_to_rest(self, attacks: list[int], trials: int) -> list[int]:
-        """Which of these attacks have fallen behind and rest from now on."""
+    def send_to_rest(self, attacks: list[int], trials: int, spared: Collection[int] = ()) -> list[int]:
+        """Which of these attacks have fallen behind and rest from now on; the spared never."""
         best = min((self._losses[i] for i in attacks), default=0.0)
         tired = []
         for attack in attacks:
-            behind = self._losses[attack] - best
             fair = trials - self._since[attack] >= max(_FAIR_TRIAL, self._since[attack] // 8)
-            if behind > _HOPELESS or (fair and behind > _BEHIND):
+            if attack not in spared and fair and self._losses[attack] - best > _BEHIND:
                 self._rests_until[attack] = 2 * trials
                 tired.append(attack)
         return tired

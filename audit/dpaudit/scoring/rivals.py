@@ -1,0 +1,64 @@
+"""Whether to bet on the mixture of all attacks, or on one of them alone.
+
+The mixture tells the datasets apart best, but that alone refutes nothing: the claim lets them be told apart.  A leak
+that shows in few outputs is worth much against a claim and little in mean log-loss.  So it is also counted what bets on
+each attack's scores alone would have won, and bets on the mixture, always on outputs they had not seen.  The next bets
+are on the mixture unless one attack is clearly ahead.  Only past blocks decide, so that no guarantee is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import Array
+from dpaudit.inference.grid import BINS, bin_counts
+
+BinCounts = npt.NDArray[np.int64]  # (2, BINS): scores of outputs of d0, of d1
+
+_CLEARLY = 2.0  # nats of wealth ahead: enough to be bet on alone
+_SLIGHTLY = 0.3  # enough not to be sent to rest
+_MIXTURE = -1
+
+
+@dataclass
+class Rivals:
+    """What each attack would have won alone."""
+
+    worth: Callable[[BinCounts], float]  # log-wealth after these scores
+    favourite: int | None = field(default=None, init=False)  # the attack to bet on alone; None: the mixture
+    ahead: frozenset[int] = field(default=frozenset(), init=False)  # attacks that should go on
+    _counts: dict[int, BinCounts] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._counts = {_MIXTURE: np.zeros((2, BINS), dtype=np.int64)}
+
+    def count(self, alone: Mapping[int, tuple[Array, Array]], mixture: tuple[Array, Array]) -> None:
+        """Scores of fresh outputs of both datasets, by each attack alone and by all together.
+
+        An attack that was not there before starts with what the mixture has won.
+        """
+        for attack, scores in alone.items():
+            so_far = self._counts.get(attack, self._counts[_MIXTURE])
+            self._counts[attack] = so_far + _counted(scores)
+        self._counts[_MIXTURE] = self._counts[_MIXTURE] + _counted(mixture)
+
+    def judge(self, attacks: Iterable[int]) -> None:
+        """Choose between these attacks and the mixture."""
+        mixture = self.worth(self._counts[_MIXTURE])
+        won = {attack: self.worth(self._counts[attack]) for attack in attacks if attack in self._counts}
+        self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _SLIGHTLY)
+        best = max(self.ahead, key=lambda attack: won[attack], default=None)
+        clear = best is not None and won[best] > max(mixture, 0.0) + _CLEARLY
+        self.favourite = best if clear else None
+
+    def forget(self, attack: int) -> None:
+        """It takes no part for a while."""
+        self._counts.pop(attack, None)
+
+
+def _counted(scores: tuple[Array, Array]) -> BinCounts:
+    return np.array([bin_counts(side) for side in scores])
