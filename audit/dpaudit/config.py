@@ -186,8 +186,10 @@ class AuditConfig(_Strict):
         description="seconds without an answer after which a command or an environment is given up; if given, also "
         "the most that a run of a python mechanism may take, or a call of a batched one",
     )
-    failures: Literal["stop", "outcome"] = Field(
-        "stop", description="what a run that raises is: the end of the audit, or an outcome that the analyst sees"
+    failures: Literal["stop", "outcome", "retry"] = Field(
+        "stop",
+        description="what a run that raises is: the end of the audit, an outcome that the analyst sees, or a fault of "
+        "the machine, after which it is made again",
     )
     expect: Literal["violation", "no violation"] | None = None
 

@@ -9,7 +9,7 @@ from dpaudit.console import progress_bar
 from dpaudit.engine import Replay, replay
 from dpaudit.result import AuditResult
 from dpaudit.testing.replaying import replay_in_test
-from dpaudit.trials.sampling import Terms
+from dpaudit.trials.runs import Terms
 
 
 def replay_file(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, get_args
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.collecting import Progress, Report, new_collector
@@ -18,7 +18,7 @@ from dpaudit.neighbours import Pair
 from dpaudit.provenance import environment
 from dpaudit.registry import Attack
 from dpaudit.result import AuditResult
-from dpaudit.trials.sampling import Terms
+from dpaudit.trials.runs import Failures, Terms
 from dpaudit.trials.store import Store, StoreError
 
 __all__ = ["METHODS", "Progress", "Replay", "audit", "replay"]
@@ -40,7 +40,7 @@ def audit(
     store: str | Path | None = None,
     detect: TradeoffFunction | str | None = None,
     observe_time: bool = False,
-    failures: Literal["stop", "outcome"] = "stop",
+    failures: Failures = "stop",
     timeout: float | None = None,
     progress: Report | None = None,
     name: str = "",
@@ -66,7 +66,8 @@ def audit(
     method "sequential".  Runs are then made here, one by one, in random order, and one of the two of each trial counts.
     `failures`: "stop" ends the audit INCONCLUSIVE when a run raises.  "outcome" says that the analyst sees the
     exception: it counts as the run's output, a `Raised`; for mechanisms that are called once for each run.
-    Runs are never repeated until one succeeds: how often they fail may be the leak.
+    "retry" makes a run that fails again, with other randomness, ten times at most: then the claim is taken to be about
+    runs that succeed, how often they fail may be a leak that is not seen, and `warnings` say how many failed where.
     `timeout`: seconds; a run, or one call of a batched mechanism, that takes longer has failed.  `trials.limits` says
     what cannot be ended that way; mechanisms in processes of their own have limits of their own.
     `progress`: called after each block of trials.  `name`: for the report.
@@ -88,8 +89,8 @@ def audit(
         raise ValueError(
             f"observe_time needs method sequential, got {method}: times are not independent from run to run"
         )
-    if failures not in ("stop", "outcome"):
-        raise ValueError(f"failures must be stop or outcome, got {failures!r}")
+    if failures not in get_args(Failures):
+        raise ValueError(f"failures must be {', '.join(get_args(Failures))}, got {failures!r}")
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be above 0 seconds, got {timeout}")
     terms = Terms(observe_time=observe_time, failures=failures, timeout=timeout)

@@ -18,7 +18,8 @@ from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import StoppedBy
 from dpaudit.scoring import FIRST_FIT, Learner, Rivals
 from dpaudit.scoring.rivals import BinCounts
-from dpaudit.trials.sampling import Sampler, Terms
+from dpaudit.trials.runs import Terms
+from dpaudit.trials.sampling import Sampler
 from dpaudit.trials.store import StoreError
 
 
@@ -66,6 +67,18 @@ class Collector:
         if self.interrupted:
             return "interruption"
         return "failure" if self.failure else "trials"
+
+    @property
+    def conduct(self) -> list[str]:
+        """What the mechanism did besides giving outputs, in words."""
+        with0, with1 = self.sampler.conduct
+        found = (with0 + with1).words()
+        if self.sampler.terms.failures == "retry" and with0.failed + with1.failed:
+            found.append(
+                f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were made again: the claim is taken to "
+                "be about runs that succeed (failures: outcome audits the failures, too)"
+            )
+        return found
 
     def dependence(self) -> list[str]:
         """Signs that runs depend on each other, in words."""

@@ -23,7 +23,7 @@ from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.neighbours import Pair
 from dpaudit.registry import Attack
 from dpaudit.result import AuditResult, Counts, Verdict, Witness
-from dpaudit.trials.sampling import Terms
+from dpaudit.trials.runs import Terms
 
 _TIMES = 4  # as many runs are counted as in the audit, so that what stopped it at its luckiest moment is seen again
 _LEAST = 1_000

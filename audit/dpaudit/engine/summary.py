@@ -151,6 +151,7 @@ def _verdict(
         warnings.append(f"{collector.failure}; the {collector.trials} runs per dataset before it are kept")
     elif collector.dropped:
         warnings += [f"{failure}; the pair was dropped" for failure in collector.dropped.values()]
+    warnings += collector.conduct
     if collector.interrupted:
         warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
     if dependent:

@@ -1,0 +1,98 @@
+"""What a mechanism does in our process besides giving outputs, so that it is told and does no harm."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from dataclasses import dataclass
+from typing import TextIO
+
+import numpy as np
+
+
+@dataclass(slots=True)
+class Conduct:
+    """Of some runs, or of all: two of them can be added."""
+
+    lines: int = 0  # printed to stdout
+    first_line: str = ""
+    moved_to: str = ""  # working directory it changed to
+    legacy_randomness: bool = False  # whether it used the global random state of numpy or of Python
+    failed: int = 0  # runs, or calls of a batched mechanism
+
+    def __add__(self, other: Conduct) -> Conduct:
+        return Conduct(
+            self.lines + other.lines,
+            self.first_line or other.first_line,
+            self.moved_to or other.moved_to,
+            self.legacy_randomness or other.legacy_randomness,
+            self.failed + other.failed,
+        )
+
+    def words(self) -> list[str]:
+        """What an auditor should know."""
+        found = []
+        if self.lines:
+            first = f"{self.first_line!r}"
+            found.append(
+                f"the mechanism printed {self.lines:,} lines to stdout, which went to stderr; the first: {first}"
+            )
+        if self.moved_to:
+            found.append(f"the mechanism changed the working directory to {self.moved_to}; it was changed back")
+        if self.legacy_randomness:
+            found.append(
+                "the mechanism uses global random state instead of the rng it is given: the same seed may give other "
+                "outputs next time"
+            )
+        return found
+
+
+@contextmanager
+def watched() -> Iterator[Conduct]:
+    """What is done inside.  Stdout goes to stderr, the working directory is changed back, a forked copy ends here."""
+    conduct, process, folder = Conduct(), os.getpid(), _folder()
+    state = _global_states()
+    alone = threading.current_thread() is threading.main_thread()  # stdout belongs to all threads
+    try:
+        with redirect_stdout(_Printed(conduct, sys.stderr)) if alone else nullcontext():  # type: ignore[type-var]
+            yield conduct
+    finally:
+        if os.getpid() != process:
+            os._exit(0)  # the mechanism forked and both copies came back: one audit is enough
+        if (moved := _folder()) != folder:
+            conduct.moved_to = moved
+            with suppress(OSError):
+                os.chdir(folder)
+        conduct.legacy_randomness = _global_states() != state
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "a folder that is gone"
+
+
+def _global_states() -> tuple[object, ...]:
+    name, key, position, *gauss = np.random.get_state()  # noqa: NPY002  (to see whether others use it)
+    return random.getstate(), name, np.asarray(key).tobytes(), position, *gauss
+
+
+class _Printed:
+    """Counts lines and hands them on."""
+
+    def __init__(self, conduct: Conduct, target: TextIO) -> None:
+        self._conduct, self._target = conduct, target
+
+    def write(self, text: str) -> int:
+        self._conduct.lines += text.count("\n")
+        if not self._conduct.first_line:
+            self._conduct.first_line = text.strip().split("\n")[0][:80]
+        return self._target.write(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._target, name)

@@ -1,0 +1,124 @@
+"""What mechanisms do besides giving outputs: it is told, does no harm, and changes no result."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import GaussianDP, Pair, Verdict, audit, batched
+
+PAIR, CLAIM = Pair([0], [1]), GaussianDP(1.0)
+Rng = np.random.Generator
+
+
+def quiet(dataset: list[int], rng: Rng) -> float:
+    return float(dataset[0] + rng.normal())
+
+
+def test_prints_go_to_stderr_and_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    def prints(dataset: list[int], rng: Rng) -> float:
+        print("hello")
+        print("world")
+        return quiet(dataset, rng)
+
+    result = audit(prints, CLAIM, PAIR, trials=60)
+    assert any("printed 240 lines to stdout" in words and "'hello'" in words for words in result.warnings)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("hello\n") == 120
+    assert result.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, trials=60).evidence.fingerprint()
+
+
+def test_a_changed_working_directory_is_changed_back(tmp_path: Path) -> None:
+    def moves(dataset: list[int], rng: Rng) -> float:
+        os.chdir(tmp_path)
+        return quiet(dataset, rng)
+
+    before = Path.cwd()
+    result = audit(moves, CLAIM, PAIR, trials=60)
+    assert Path.cwd() == before
+    assert any(f"changed the working directory to {tmp_path}" in words for words in result.warnings)
+
+
+@pytest.mark.parametrize("draw", [random.random, lambda: np.random.normal()], ids=["random", "numpy"])  # noqa: NPY002
+def test_global_random_state_is_told(draw: Any) -> None:
+    result = audit(lambda dataset, rng: dataset[0] + draw(), CLAIM, PAIR, trials=60)
+    assert any("uses global random state" in words for words in result.warnings)
+    assert audit(quiet, CLAIM, PAIR, trials=60).warnings == ()
+
+
+def test_a_forked_copy_ends_where_it_would_return(tmp_path: Path) -> None:
+    def forks(dataset: list[int], rng: Rng) -> float:
+        if not (tmp_path / "forked").exists():
+            (tmp_path / "forked").touch()
+            os.fork()
+        with (tmp_path / "runs").open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return quiet(dataset, rng)
+
+    result = audit(forks, CLAIM, PAIR, trials=60)
+    with (tmp_path / "audits").open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    assert result.trials_used == 60
+    assert os.wait()[1] == 0
+    assert len((tmp_path / "audits").read_text().split()) == 1
+
+
+class Fails:
+    """A third of the runs, for reasons of the machine."""
+
+    def __init__(self, how_often: float = 1 / 3) -> None:
+        self.how_often = how_often
+
+    def __call__(self, dataset: list[int], rng: Rng) -> float:
+        if rng.random() < self.how_often:
+            raise OSError("the disk is on holiday")
+        return quiet(dataset, rng)
+
+
+@batched
+def fails_together(dataset: list[int], n: int, rng: Rng) -> Any:
+    if rng.random() < 1 / 3:
+        raise OSError("the disk is on holiday")
+    return dataset[0] + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("mechanism", [Fails(), fails_together], ids=["one by one", "together"])
+def test_runs_are_made_again_if_that_is_wanted(mechanism: Any) -> None:
+    """Fails by chance < 1 in 10**6: the odds of ten failures in a row are 2 in 10**5 for each call, and seeds given."""
+    result = audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1)
+    assert result.trials_used == 200
+    assert any("failed and were made again: the claim is taken to be about runs that" in w for w in result.warnings)
+    assert (
+        result.evidence.fingerprint()
+        == audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1).evidence.fingerprint()
+    )
+    stopped = audit(Fails(1 / 30), CLAIM, PAIR, trials=200, seed=1)
+    assert stopped.verdict is Verdict.INCONCLUSIVE
+    hopeless = audit(lambda dataset, rng: Fails(float(rng.random() < 0.02))(dataset, rng), CLAIM, PAIR, trials=200)
+    assert "the disk is on holiday" in " ".join(hopeless.warnings)
+
+
+def test_what_never_succeeds_is_given_up() -> None:
+    calls = [0]
+
+    def breaks(dataset: list[int], rng: Rng) -> float:
+        calls[0] += 1
+        if calls[0] > 100:
+            raise OSError("gone")
+        return quiet(dataset, rng)
+
+    result = audit(breaks, CLAIM, PAIR, trials=200, failures="retry")
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert calls[0] < 150
+    assert any("raised OSError: gone on run" in words and "10 times" in words for words in result.warnings)
+
+
+def test_only_three_ways_to_treat_failures() -> None:
+    with pytest.raises(ValueError, match="failures must be stop, outcome, retry, got 'ignore'"):
+        audit(quiet, CLAIM, PAIR, failures="ignore")  # type: ignore[arg-type]
