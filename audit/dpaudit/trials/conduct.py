@@ -52,10 +52,10 @@ class Conduct:
 
 
 @contextmanager
-def watched() -> Iterator[Conduct]:
-    """What is done inside.  Stdout goes to stderr, the working directory is changed back, a forked copy ends here."""
+def watched(*, randomness: bool = True) -> Iterator[Conduct]:
+    """What is done inside; global random state, which takes a third of a millisecond to look at, if asked for.  Stdout goes to stderr, the working directory is changed back, a forked copy ends here."""
     conduct, process, folder = Conduct(), os.getpid(), _folder()
-    state = _global_states()
+    state = _global_states() if randomness else None
     alone = threading.current_thread() is threading.main_thread()  # stdout belongs to all threads
     try:
         with redirect_stdout(_Printed(conduct, sys.stderr)) if alone else nullcontext():  # type: ignore[type-var]
@@ -67,7 +67,7 @@ def watched() -> Iterator[Conduct]:
             conduct.moved_to = moved
             with suppress(OSError):
                 os.chdir(folder)
-        conduct.legacy_randomness = _global_states() != state
+        conduct.legacy_randomness = state is not None and _global_states() != state
 
 
 def _folder() -> str:
