@@ -53,7 +53,10 @@ class Conduct:
 
 @contextmanager
 def watched(*, randomness: bool = True) -> Iterator[Conduct]:
-    """What is done inside; global random state, which takes a third of a millisecond to look at, if asked for.  Stdout goes to stderr, the working directory is changed back, a forked copy ends here."""
+    """What is done inside.  Stdout goes to stderr, the working directory is changed back, a forked copy ends here.
+
+    `randomness`: whether to look at global random state, which takes a third of a millisecond.
+    """
     conduct, process, folder = Conduct(), os.getpid(), _folder()
     state = _global_states() if randomness else None
     alone = threading.current_thread() is threading.main_thread()  # stdout belongs to all threads
