@@ -251,3 +251,16 @@ def test_the_lower_bound_is_just_below_the_boundary(boundary: float) -> None:
     found = lower_bound(lambda x: x <= boundary)
     assert found <= boundary
     assert found >= min(boundary, 64.0) * (1 - 2e-4) - 1e-4
+
+
+def test_bins_are_those_of_a_search() -> None:
+    """At every edge, at every float at which the table changes its row, next to them, and elsewhere."""
+    patterns = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
+    ends = np.concatenate([(patterns | np.uint64(low)).view(np.float64) for low in (0, 1, 2**47, 2**48 - 1)])
+    near = [np.nextafter(EDGES, -np.inf), EDGES, np.nextafter(EDGES, np.inf)]
+    others = np.random.default_rng(0).normal(size=10_000)
+    values = np.concatenate([*near, ends[~np.isnan(ends)], others, [-np.inf, -0.0, 0.0, 5e-324, np.inf]])
+    assert np.array_equal(bin_of(values), np.searchsorted(EDGES, values, side="left"))
+    assert np.array_equal(bin_of(values[::-2]), np.searchsorted(EDGES, values[::-2], side="left"))
+    with pytest.raises(ValueError, match="got nan"):
+        bin_of(np.array([1.0, np.nan]))

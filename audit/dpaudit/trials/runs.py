@@ -19,7 +19,6 @@ from dpaudit.trials.streams import stream, trial_streams
 Failures = Literal["stop", "outcome", "retry"]
 
 ATTEMPTS = 10  # at a run that fails, with "retry"
-_MANY = 1000  # runs beside which it costs nothing to look at global random state
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,7 @@ class Runs:
     def __call__(self) -> Outcome:
         """Make them.  Never raises for what the mechanism does."""
         mechanism = resolved(self.mechanism)
-        looked_at = self.start == 0 or self.stop - self.start >= _MANY
-        with watched(randomness=looked_at) as conduct, limited(self.terms.timeout) as limit:
+        with watched(randomness=self.start == 0) as conduct, limited(self.terms.timeout) as limit:
             if hasattr(mechanism, "sample"):
                 outcome = self._together(mechanism, limit, conduct)
             else:
