@@ -19,7 +19,7 @@ from scipy.stats import binom
 
 from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, PureDP, Verdict, audit, batched
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine import Progress
+from dpaudit.engine import Progress, collecting
 from dpaudit.engine.replay import contradictions
 from dpaudit.evidence import SequentialEvidence
 from dpaudit.inference.exact_binomial import mu_lower, p_value
@@ -554,3 +554,18 @@ def test_a_store_that_fails_brings_no_lost_wealth_back(tmp_path: Path) -> None:
     assert "no space left" in result.warnings[0]
     assert result.evidence.lost == (0,)  # type: ignore[attr-defined]
     assert result.mu_lower < 0.5
+
+
+def test_blocks_of_large_outputs_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "_MOST_BYTES", 2**12)
+    sizes: list[int] = []
+
+    @batched
+    def wide(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        sizes.append(n)
+        return rng.normal(size=(n, 64))  # 512 bytes each
+
+    for method in ("sequential", "fixed"):
+        sizes.clear()
+        assert audit(wide, GaussianDP(1.0), PAIR, trials=1500, method=method, attacks="logistic").trials_used == 1500
+        assert max(sizes[2:]) == 8

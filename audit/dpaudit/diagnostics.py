@@ -34,17 +34,18 @@ class Memory:
     _every: int = 1
     _seen: int = 0
 
-    def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> None:
-        """The outputs of the next runs."""
-        self.first.extend(outputs[: max(0, _KEPT - len(self.first))])
+    def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any], bytes_each: float = 8.0) -> None:
+        """The outputs of the next runs, and how large they are."""
+        most = int(min(_KEPT, max(2 * _FEWEST, _KEPT_BYTES / bytes_each)))
+        self.first.extend(outputs[: max(0, most - len(self.first))])
         self.spread.extend(outputs[-self._seen % self._every :: self._every])
         self._seen += len(outputs)
-        while len(self.spread) > _KEPT:
+        while len(self.spread) > most:
             self.spread = self.spread[::2]
             self._every *= 2
 
 
-_KEPT = 4000
+_KEPT, _KEPT_BYTES = 4000, 2**27  # in each list: outputs, and bytes of large ones
 
 
 def dependence(keys: Sequence[Hashable], values: Array) -> list[str]:

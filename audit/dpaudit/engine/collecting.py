@@ -35,6 +35,8 @@ class Progress:
 
 Report = Callable[[Progress], None]
 
+_MOST_BYTES = 2**23  # of outputs of one dataset in a block, as they came
+
 
 @dataclass
 class Collector:
@@ -50,11 +52,13 @@ class Collector:
     last_pair: int | None = field(default=None, init=False)  # on which it did that; None if it was something else
     interrupted: bool = field(default=False, init=False)
 
+    _most: list[int] = field(init=False)  # trials in a block of each pair
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
 
     def __post_init__(self) -> None:
         self.spent = [0] * len(self.learners)
         self._memories = [(Memory(), Memory()) for _ in self.learners]
+        self._most = [_MOST_BYTES] * len(self.learners)
 
     @property
     def open(self) -> bool:
@@ -116,12 +120,14 @@ class Collector:
     def block(self, pair: int, size: int) -> list[tuple[Array, Array]]:
         """At most `size` trials of a pair; none if the mechanism failed before it gave an output of each dataset.
 
+        Fewer where outputs are so large that they would fill the memory.
         A pair on which it fails is dropped; if it was the last one, that ends the audit.  MechanismError if nothing was
         measured on any pair.
         """
         start = self.spent[pair]
+        size = min(size, self._most[pair], self.allowed - self.trials)
         try:
-            outcomes = self.sampler.block(pair, start, start + min(size, self.allowed - self.trials))
+            outcomes = self.sampler.block(pair, start, start + size)
         except StoreError as error:
             self.failure = str(error)
             return []
@@ -133,9 +139,12 @@ class Collector:
                 outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
                 if self.trials == 0 and all(output is None for side in (outputs0, outputs1) for output in side):
                     raise OutputError("nothing (None) in all of its first runs; return what the analyst would see")
-                block = [self.learners[pair].read(outputs0, outputs1)]
+                sides = self.learners[pair].read(outputs0, outputs1)
+                bytes_each = max(1.0, *(side.size() / complete for side in sides))
+                self._most[pair] = max(1, int(_MOST_BYTES / bytes_each))
+                block = [sides]
                 for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
-                    memory.add(outputs)
+                    memory.add(outputs, bytes_each)
         except OutputError as error:
             failures.insert(0, f"gave an output that cannot be read: {error}")
         if failures:

@@ -27,6 +27,7 @@ _GROWTH = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))  # scores are learned a
 _MOST_ROWS = 50_000  # outputs of each dataset that a fit looks at: the latest; more if they are vectors
 _WIDE_ROWS, _ROWS_PER_NUMBER = 200_000, 20_000
 _MOST_PARTS = 500_000  # parts of outputs of each dataset that are kept in memory
+_MOST_LEARNED, _FEWEST_LEARNED = 2**30, 50  # bytes of outputs of each dataset that a fit looks at; at least so many
 _MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attacks that want them as they came
 _MOST_JUDGED = 4_096  # outputs of each dataset of a block from which an attack's standing is computed
 _VOCABULARY = 2_000  # outputs of each dataset that an encoding is learned from
@@ -52,6 +53,7 @@ class Learner:
     _misfits: bool = field(default=False, init=False)  # whether outputs came since that it does not know
     _blocks: list[Block] = field(default_factory=list, init=False)
     _kept: int = field(default=0, init=False)  # trials in those blocks
+    _bytes_each: float = field(default=1.0, init=False)  # of the latest outputs
     _whole: list[Block] = field(default_factory=list, init=False)  # the latest ones with the outputs as they came
     _scorers: dict[int, Scorer] = field(default_factory=dict, init=False)
     _fitted_at: dict[int, int] = field(default_factory=dict, init=False)
@@ -152,6 +154,7 @@ class Learner:
                 self.rivals.forget(i)
 
     def _remember(self, block: Block) -> None:
+        self._bytes_each = max(1.0, *(side.size() / len(side) for side in block))
         encoding = self.encoding
         if encoding is not None:
             self._misfits |= any(side.misfits(encoding) is not None for side in block)
@@ -169,7 +172,8 @@ class Learner:
     @property
     def _most_rows(self) -> int:
         width = self.encoding.columns if isinstance(self.encoding, PlainEncoding) else 1
-        return min(_WIDE_ROWS, max(_MOST_ROWS, _ROWS_PER_NUMBER * width))
+        rows = min(_WIDE_ROWS, max(_MOST_ROWS, _ROWS_PER_NUMBER * width))
+        return max(_FEWEST_LEARNED, min(rows, int(_MOST_LEARNED / self._bytes_each)))
 
     def _gather(self) -> Block:
         """What a fit looks at; the rest is forgotten."""
