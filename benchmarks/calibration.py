@@ -1,6 +1,7 @@
 """True claims at their boundary: how often they are called false, and how often the bounds exceed the truth.
 
-    python benchmarks/calibration.py [--audits 1000] [--trials 20000] [--methods sequential fixed] [--mechanisms geometric ...] [--jobs 2]
+    python benchmarks/calibration.py [--audits 1000] [--trials 20000] [--methods sequential fixed]
+        [--mechanisms geometric ...] [--jobs 2]
 
 Each mechanism is exactly as private as is claimed, so that a refutation is a false alarm.  At 95 % confidence at most
 5 % of the audits may end so; the sequential test stays far below, since most of what it could lose is never reached.
