@@ -74,11 +74,13 @@ _GROSS = 2.0  # mu or epsilon at which two dozen trials tell the datasets apart
 _RARE = (0.002, 0.01, 0.05, 0.3)
 # Shares of the initial wealth, before they are made to sum to one
 _LIKELY, _UNLIKELY, _EVENTS = 3.0, 0.3, 0.25
+_SAMPLED_NOISE = (2.0, 3.5)  # mu of the noise on the sample
+_SAMPLED_SCALES = (0.25, 0.6)  # of the rate at which total variation is what the claim allows
 
 
 def alternatives(claim: TradeoffFunction) -> list[Alternative]:
     """Candidate violations of `claim`, weights summing to one.  Depends on nothing but the claim."""
-    bounded = float(claim.delta(_PROBE[-1])) == 0.0
+    bounded = math.isfinite(claim.epsilon(0.0))
     families: list[tuple[float, list[tuple[Array, Array]]]] = []
     own = False
     for shape in _SHAPES:
@@ -98,6 +100,17 @@ def alternatives(claim: TradeoffFunction) -> list[Alternative]:
         for share, family in families
         for fraction, (p, q) in zip(_fading(len(family)), family, strict=True)
     ]
+
+
+def sampled_noise(claim: TradeoffFunction) -> list[Alternative]:
+    """Gaussian noise on a sample of the records: its tail tells of the few runs in which the record was drawn.
+
+    Not typical, and so not among `alternatives`; weights sum to one.  None where the claim bounds the privacy loss.
+    """
+    if math.isfinite(claim.epsilon(0.0)):
+        return []
+    found = [law for mu in _SAMPLED_NOISE for law in _sampled_noise(claim, mu)]
+    return [Alternative(p=p, q=q, weight=1 / len(found)) for p, q in found]
 
 
 def _fading(count: int) -> list[float]:
@@ -193,6 +206,31 @@ def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) ->
         masses0[0] += 1 - rest0
         masses1[-1] += 1 - rest1
         yield masses0, masses1
+
+
+def _sampled_gaussian(mu: float) -> Callable[[float, Array], tuple[Array, Array]]:
+    """Tails of (1 - rate) N(0, 1) + rate N(mu, 1) against N(0, 1)."""
+
+    def tails(rate: float, t: Array) -> tuple[Array, Array]:
+        rate = min(rate, 1.0)
+        drawn = (np.expm1(t) + rate) / rate  # the ratio of N(mu, 1) that gives l = t
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = np.where(drawn > 0, np.log(drawn) / mu + mu / 2, -np.inf)
+        return ndtr(-at), (1 - rate) * ndtr(-at) + rate * ndtr(mu - at)
+
+    return tails
+
+
+def _sampled_noise(claim: TradeoffFunction, mu: float) -> Iterator[tuple[Array, Array]]:
+    """In both orders, where sampling comes near the total variation that the claim allows and breaks it in the tail."""
+    allowed = claim.delta(_PROBE) + 1e-5
+    shape = _Shape(_sampled_gaussian(mu), None)
+    largest = float(claim.delta(0.0)) / float(shape.delta(1.0, np.zeros(1))[0])
+    for rate in (scale * largest for scale in _SAMPLED_SCALES):
+        if 1e-4 < rate < 0.3 and np.any(shape.delta(rate, _PROBE) > allowed):
+            p, q = _masses(*shape.tails(rate, EDGES))
+            yield p, q
+            yield q[::-1], p[::-1]
 
 
 def _rare_events(claim: TradeoffFunction) -> Iterator[tuple[Array, Array]]:

@@ -37,7 +37,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpaudit.claims import Array, GaussianDP, PureDP, TradeoffFunction
-from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise
+from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, sampled_noise
 from dpaudit.inference.betting import Bet, best_bet
 
 Counts = npt.NDArray[np.int64]
@@ -46,6 +46,7 @@ _ROUNDING = 1e-12  # relative; more than the error of one term of the budget, so
 _RUINED = -60.0  # log payoff below which an outcome has ended a bet anyway
 _LADDER_SHARE = 0.04  # of the initial wealth; costs the verdict one trial in seventy
 _LADDER_STEP = 1.5
+_SAMPLED_SHARE = 0.04  # of the initial wealth
 _LADDER_THRESHOLDS = (
     10  # fewer than for the claim itself: bounds gain little from more, and each bet takes time to design
 )
@@ -152,10 +153,11 @@ def strategy(claim: TradeoffFunction) -> Strategy:
     Most of the wealth is bet against the claim.  The rest is bet against a ladder of stronger promises, so that
     the certified bounds are near the truth also where the claim promises far less than the mechanism keeps.
     """
-    violations, rungs = alternatives(claim), list(_ladder(claim))
-    bets = [best_bet(alternative, claim) for alternative in violations]
+    violations, sampled, rungs = alternatives(claim), sampled_noise(claim), list(_ladder(claim))
+    bets = [best_bet(alternative, claim) for alternative in (*violations, *sampled)]
     bets += [best_bet(alternative, rung, thresholds=_LADDER_THRESHOLDS) for alternative, rung in rungs]
-    weights = [(1 - _LADDER_SHARE) * alternative.weight for alternative in violations]
+    weights = [(1 - _LADDER_SHARE - _SAMPLED_SHARE) * alternative.weight for alternative in violations]
+    weights += [_SAMPLED_SHARE * alternative.weight for alternative in sampled]
     return Strategy.of(bets, np.array(weights + [_LADDER_SHARE / len(rungs)] * len(rungs)))
 
 
