@@ -122,6 +122,11 @@ class Runs:
         return f", {self.terms.attempts} times" if self.terms.attempts > 1 else ""
 
 
+def made(runs: Runs) -> Outcome:
+    """The outcome of runs; schedulers want a function with a name."""
+    return runs()
+
+
 def resolved(mechanism: Any) -> Any:
     """The object to call."""
     return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.neighbours import Pair
 from dpaudit.trials.conduct import Conduct
-from dpaudit.trials.runs import Outcome, Runs, Terms, resolved
+from dpaudit.trials.runs import Outcome, Runs, Terms, made, resolved
 from dpaudit.trials.store import Store
 from dpaudit.trials.streams import stream
 
@@ -98,7 +98,7 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
 
     for _ in range(tasks[0].terms.attempts):
         try:
-            outcomes: list[Outcome] = Parallel(n_jobs=jobs)(delayed(task)() for task in tasks)
+            outcomes: list[Outcome] = Parallel(n_jobs=jobs)(delayed(made)(task) for task in tasks)
         except Exception as error:  # a worker died, or the mechanism does not survive the way there
             why = f"could not be run in other processes ({type(error).__name__}: {error}); try jobs=1"
         else:
