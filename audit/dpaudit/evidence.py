@@ -18,6 +18,7 @@ import numpy.typing as npt
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import exact_binomial, one_run
 from dpaudit.inference.grid import BINS
+from dpaudit.inference.regions import threshold_for_epsilon
 from dpaudit.inference.strategy import Strategy, log_threshold, lower_bound, strategy
 
 Counts = npt.NDArray[np.int64]
@@ -129,7 +130,7 @@ class FixedEvidence:
         return exact_binomial.mu_lower(*self.outcome, significance=1 - confidence)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        threshold = exact_binomial.threshold_for_epsilon(
+        threshold = threshold_for_epsilon(
             *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
         )
         return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)

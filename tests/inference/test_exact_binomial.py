@@ -1,6 +1,6 @@
 """The exact fixed-size test: its theorems by enumeration of all outcomes, a plain second version, reference values.
 
-Nothing here is random but the pilots of `best_threshold`, and those have fixed seeds: no test fails by chance.
+Nothing here is random: no test fails by chance.
 """
 
 from __future__ import annotations
@@ -17,24 +17,20 @@ from scipy.stats import beta as beta_law
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
-from dpaudit.inference.alternatives import Alternative, gaussian_noise, laplace_noise
 from dpaudit.inference.exact_binomial import (
     _SHARE,
-    _Arc,
+    Arc,
     _interval,
     _largest,
     _Region,
     _slack,
-    best_threshold,
     clopper_pearson_lower,
     clopper_pearson_upper,
     epsilon_lower,
     mu_lower,
     p_value,
     parameter_lower,
-    threshold_for_epsilon,
 )
-from dpaudit.inference.grid import BINS, EDGES, bin_counts
 
 ASYMMETRIC = TabulatedTradeoff(alpha=[0.0, 0.1, 0.5, 1.0], beta=[0.9, 0.5, 0.1, 0.0])
 CLAIMS: list[TradeoffFunction] = [
@@ -206,7 +202,7 @@ def test_evidence_is_monotone_and_its_search_finds_the_minimum(claim: TradeoffFu
     n0, n1 = 23, 17
     claim = claim.symmetrized()
     x, z = np.meshgrid(np.arange(n0 + 1), np.arange(n1 + 1), indexing="ij")
-    found = np.minimum(*(a.evidence(x.ravel(), n0, z.ravel(), n1) for a in _Arc.pair(claim, n0, n1, 0.0, 1.0)))
+    found = np.minimum(*(a.evidence(x.ravel(), n0, z.ravel(), n1) for a in Arc.pair(claim, n0, n1, 0.0, 1.0)))
     found = found.reshape(x.shape)
     assert found == pytest.approx(plain_evidence(claim, n0, n1), abs=1e-9)
     assert np.all(np.diff(found, axis=0) <= 1e-12)
@@ -398,79 +394,7 @@ def test_impossible_input_is_refused() -> None:
         epsilon_lower(0, 4, 1, 4, delta=1.0, significance=0.05)
 
 
-# --- the choice of a region
-
-
-def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:
-    """What each threshold tells about the truth, per trial."""
-    n = 10**6
-    x, z = n * np.cumsum(truth.p[::-1])[::-1][1:], n * np.cumsum(truth.q)[:-1]
-    return np.asarray(np.minimum(*(arc.evidence(x, n, z, n) for arc in _Arc.pair(claim, n, n, 0.0, 1.0))) / n)
-
-
-CASES = [
-    # claim, truth, and how much of the best threshold's evidence is to be had without a pilot and with a small one
-    pytest.param(GaussianDP(1.0), gaussian_noise(1.1), 0.99, 0.85, id="gaussian, small violation"),
-    pytest.param(GaussianDP(0.5), gaussian_noise(1.0), 0.99, 0.95, id="gaussian, large violation"),
-    pytest.param(PureDP(1.0), laplace_noise(1.2), 0.99, 0.9, id="pure, Laplace noise"),
-    pytest.param(PureDP(3.0), laplace_noise(4.0), 0.9, 0.85, id="pure and weak, Laplace noise"),
-    pytest.param(PureDP(1.0), gaussian_noise(1.2), 0.8, 0.75, id="pure, Gaussian noise"),  # not what is typical
-]
-
-
-@pytest.mark.parametrize(("claim", "truth", "without", "with_pilot"), CASES)
-def test_the_chosen_threshold_is_nearly_the_best(
-    claim: TradeoffFunction, truth: Alternative, without: float, with_pilot: float
-) -> None:
-    """Without a pilot, and with 40 pilots of 200 outputs each (fixed seed) on average."""
-    rng, value = np.random.default_rng(5), divergences(claim, truth)
-    nothing = np.zeros(BINS, dtype=np.int64)
-    assert value[best_threshold(nothing, nothing, claim)] > without * value.max()
-    p, q = truth.p / truth.p.sum(), truth.q / truth.q.sum()
-    chosen = [best_threshold(rng.multinomial(200, p), rng.multinomial(200, q), claim) for _ in range(40)]
-    assert value[chosen].mean() > with_pilot * value.max()
-
-
-@pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
-def test_without_a_pilot_the_threshold_is_at_the_fixed_point(mu: float) -> None:
-    nothing = np.zeros(BINS, dtype=np.int64)
-    k = best_threshold(nothing, nothing, GaussianDP(mu))
-    alpha = float(gaussian_noise(mu).p[k + 1 :].sum())
-    assert alpha == pytest.approx(float(ndtr(-mu / 2)), abs=0.03)
-
-
-def test_a_strong_pilot_goes_where_its_evidence_is() -> None:
-    """Only a rare event is out of order: 2 % under d1, never under d0."""
-    claim, rare = PureDP(1.0), int(np.searchsorted(EDGES, 3.0))
-    counts0, counts1 = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
-    counts0[BINS // 2], counts1[BINS // 2], counts1[rare] = 5_000, 4_900, 100
-    k = best_threshold(counts0, counts1, claim)
-    assert BINS // 2 <= k < rare
-
-
-def test_constant_scores_do_no_harm() -> None:
-    counts = np.zeros(BINS, dtype=np.int64)
-    counts[BINS // 2] = 100
-    assert 0 <= best_threshold(counts, counts, PureDP(1.0)) < BINS - 1
-
-
 def test_the_interval_is_two_sided() -> None:
     low, high = _interval(7, 40, significance=0.1)
     assert low == clopper_pearson_lower(7, 40, significance=0.05)
     assert high == clopper_pearson_upper(7, 40, significance=0.05)
-
-
-def test_the_region_of_epsilon_parts_the_pilots_outputs() -> None:
-    """Randomised response fills two bins only: a region of all or no outputs certifies nothing."""
-    rng = np.random.default_rng(0)
-    loss = 1.0
-    for _ in range(5):
-        sides = [np.where(rng.random(500) < 1 / (1 + math.exp(-loss)), sign, -sign) for sign in (-loss, loss)]
-        counts = [bin_counts(side.astype(float)) for side in sides]
-        k = threshold_for_epsilon(*counts, delta=0.0, trials=18_000, significance=0.05, otherwise=7)
-        assert 0 < counts[0][k + 1 :].sum() < 500
-        x, y = 18_000 * 0.2689, 18_000 * 0.7311
-        assert epsilon_lower(round(x), 18_000, round(y), 18_000, delta=0.0, significance=0.05) > 0.9
-    one = np.zeros_like(counts[0])
-    one[3] = 500
-    assert threshold_for_epsilon(one, one, delta=0.0, trials=100, significance=0.05, otherwise=7) == 7

@@ -11,8 +11,8 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collecting import Collector, Progress, Report
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.evidence import Counts, FixedEvidence
-from dpaudit.inference.exact_binomial import best_threshold
 from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.inference.regions import best_threshold
 
 PILOT = 0.1  # of the trials
 _BLOCK = 65_536  # trials

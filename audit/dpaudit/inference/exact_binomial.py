@@ -12,7 +12,7 @@ one of its coordinates free: that is the difficulty.
 in nats, with the rates p = (x + 1/2)/(n0 + 1) and q = (z + 1/2)/(n1 + 1), and kl(p, a)+ the divergence of
 Bernoulli(p) from Bernoulli(a) if p < a and 0 otherwise: too many mistakes never speak against a claim.  Half an
 output added to each cell makes rare and common events comparable; without it an event that d0 never showed counts as
-too extreme, and the whole test pays for it.  The points form a fixed grid along the curve, see `_Arc`.
+too extreme, and the whole test pays for it.  The points form a fixed grid along the curve, see `Arc`.
 
 **Lemma 1.**  Evidence does not rise with x, nor with z, nor when f is replaced by a lower f.
 *Proof.*  So does each term of the minimum, at each point of the grid.
@@ -55,15 +55,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincc, betaincinv, expit, gammaln, ndtr, ndtri, xlog1py, xlogy
+from scipy.special import betaincc, betaincinv, gammaln, ndtr, ndtri, xlog1py, xlogy
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, TradeoffFunction
-from dpaudit.inference.alternatives import alternatives
-from dpaudit.inference.grid import EDGES
 
 Counts = npt.NDArray[np.int64]
 
@@ -213,99 +211,18 @@ def _last(holds: Callable[[float], bool], guess: float, most: float, precision: 
     return low
 
 
-# --- which region to freeze
-
-
-_TYPICAL = 5.0  # standard deviations of evidence that the best threshold for typical violations is given in advance
-
-
-def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
-    """The k for which {bin > k} is the region to freeze, from the bin counts of a pilot, (BINS,) each.
-
-    Whatever it returns, the tests above are valid on outputs that are not in the pilot.
-
-    A pilot's most extreme threshold is rarely the best one: among hundreds of noisy numbers it is the luckiest.  So
-    each threshold's evidence in the pilot, in standard deviations, is added to what it would be worth against typical
-    violations (`alternatives`), relative to the best threshold for each.  That is most near the claim's fixed point
-    f(a) = a and little for rare events: a weak pilot leads there, a strong one goes where its evidence is.  Events that
-    the pilot never showed under d1, or always under d0, are worth nothing, since the scores may not be to scale.
-    """
-    n0, n1 = int(counts0.sum()), int(counts1.sum())
-    if n0 == 0 or n1 == 0:
-        return int(np.argmax(_worth(claim)))
-    happens, fails = np.cumsum(counts1[::-1])[::-1][1:] > 0, np.cumsum(counts0)[:-1] > 0
-    worth = np.where(happens & fails, _TYPICAL * _worth(claim), 0.0)
-    return int(np.argmax(worth + deviations(claim, counts0.astype(np.float64), n0, counts1.astype(np.float64), n1)))
-
-
-def threshold_for_epsilon(
-    counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
-) -> int:
-    """The k for which {bin > k} is likely to give the largest `epsilon_lower` at `delta` from so many trials.
-
-    `otherwise`: the k if no threshold parts the pilot's outputs.
-
-    From the bin counts of a pilot, (BINS,) each.  Whatever it returns, the bound is valid on outputs that are not in
-    the pilot.  Large losses are in the tails, where a pilot has few outputs; but if the score is the log-likelihood
-    ratio l, then all outputs together tell how frequent an event is on each side: under d1 each counts 2/(1 + e^-l)
-    times, under d0 2/(1 + e^l) times.
-    """
-    both = (counts0 + counts1).astype(np.float64)
-    inside = np.cumsum(both[::-1])[::-1][1:]
-    parting = (inside > 0) & (inside < both.sum())
-    if not parting.any() or trials == 0:
-        return otherwise
-    ratio = np.concatenate([[EDGES[0]], (EDGES[:-1] + EDGES[1:]) / 2, [EDGES[-1]]])
-    p, q = both * expit(-ratio), both * expit(ratio)
-    p, q = p / p.sum(), q / q.sum()
-    alpha, beta = np.cumsum(p[::-1])[::-1][1:], np.cumsum(q)[:-1]
-    z = -ndtri(significance / 2)
-
-    def upper(rate: Array) -> Array:
-        """Roughly what the upper bound of a rate will be: Wilson 1927."""
-        rate = np.clip(rate, 0.0, 1.0)
-        spread = z * np.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2)
-        return np.minimum((rate + z**2 / (2 * trials) + spread) / (1 + z**2 / trials), 1.0)
-
-    alpha_upper, beta_upper = upper(alpha), upper(beta)
-    bounds = [
-        np.log(np.maximum(1 - b - delta, _LEAST)) - np.log(np.maximum(a, _LEAST))
-        for a, b in ((alpha_upper, beta_upper), (beta_upper, alpha_upper))
-    ]
-    return int(np.argmax(np.where(parting, np.maximum(*bounds), -np.inf)))
-
-
-@lru_cache(maxsize=64)
-def _worth(claim: TradeoffFunction) -> Array:
-    """Evidence expected of each threshold against typical violations, relative to the best one, (BINS - 1,)."""
-    trials = 10_000  # of no consequence: so many that what half an output adds does not matter
-    total = np.zeros(1)
-    for alternative in alternatives(claim):
-        found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
-        total = total + alternative.weight * found / max(float(found.max()), _LEAST)
-    return total
-
-
-def deviations(claim: TradeoffFunction, counts0: Array, n0: int, counts1: Array, n1: int) -> Array:
-    """Signed-root evidence of every event {bin > k}, as many standard deviations; (BINS - 1,)."""
-    x, z = np.cumsum(counts0[::-1])[::-1][1:], np.cumsum(counts1)[:-1]
-    arcs = _Arc.pair(claim.symmetrized(), n0, n1, 0.0, 1.0)
-    nearest: Array = np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs))
-    return np.sqrt(2 * nearest)
-
-
 # --- how much speaks against a claim
 
 
 @dataclass(frozen=True, eq=False)
-class _Arc:
+class Arc:
     """Points (alpha, beta) of a claim's curve; alpha does not fall and beta does not rise."""
 
     alpha: Array
     beta: Array
 
     @classmethod
-    def pair(cls, claim: TradeoffFunction, n0: int, n1: int, low: float, high: float) -> tuple[_Arc, _Arc]:
+    def pair(cls, claim: TradeoffFunction, n0: int, n1: int, low: float, high: float) -> tuple[Arc, Arc]:
         """The points with alpha in [low, high] and some more: one arc evenly spaced in alpha, one in beta.
 
         Both, because where the curve is steep an even spacing in alpha leaves gaps in beta.  The grids depend on n0
@@ -350,7 +267,7 @@ class _Arc:
 def _evidence(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> float:
     """Evidence of one outcome.  Points with alpha < p or with beta < q are never nearer than the next ones inside."""
     p, q = float(_rate(x, n0)), float(_rate(z, n1))
-    arcs = _Arc.pair(claim, n0, n1, p, max(p, claim.beta(q)))
+    arcs = Arc.pair(claim, n0, n1, p, max(p, claim.beta(q)))
     return min(float(arc.evidence([x], n0, [z], n1)[0]) for arc in arcs)
 
 
@@ -392,7 +309,7 @@ class _Region:
         # Points of the curve beyond `reach` are further than the level from all these x.
         least, most = float(_rate(first, n0)), float(_rate(last, n0))
         reach = _boundary(lambda a: (n0 + 1) * _kl(most, a) <= level + 1, most, 1.0)
-        arcs = _Arc.pair(claim, n0, n1, least, reach)
+        arcs = Arc.pair(claim, n0, n1, least, reach)
         enough = level - _rounding(n0 + n1) * (1 + level)  # in doubt inside, which is the safe side
 
         def limit(x: Counts, known: Counts, highest: Counts) -> Counts:

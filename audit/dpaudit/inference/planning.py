@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import scaled
-from dpaudit.inference.exact_binomial import deviations
+from dpaudit.inference.regions import deviations
 from dpaudit.inference.strategy import Strategy
 
 Law = tuple[Array, Array]

@@ -1,0 +1,97 @@
+"""Which rejection region {score > t} a fixed test freezes after its pilot.
+
+Nothing here touches validity: `exact_binomial` is exact for any region that was chosen without the outputs it counts.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, ndtri
+
+from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.inference.alternatives import alternatives
+from dpaudit.inference.exact_binomial import Arc
+from dpaudit.inference.grid import EDGES
+
+Counts = npt.NDArray[np.int64]
+
+_LEAST = 1e-100  # smaller numbers are not told apart
+_TYPICAL = 5.0  # standard deviations of evidence that the best threshold for typical violations is given in advance
+
+
+def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
+    """The k for which {bin > k} is the region to freeze, from the bin counts of a pilot, (BINS,) each.
+
+    Whatever it returns, the tests of `exact_binomial` are valid on outputs that are not in the pilot.
+
+    A pilot's most extreme threshold is rarely the best one: among hundreds of noisy numbers it is the luckiest.  So
+    each threshold's evidence in the pilot, in standard deviations, is added to what it would be worth against typical
+    violations (`alternatives`), relative to the best threshold for each.  That is most near the claim's fixed point
+    f(a) = a and little for rare events: a weak pilot leads there, a strong one goes where its evidence is.  Events that
+    the pilot never showed under d1, or always under d0, are worth nothing, since the scores may not be to scale.
+    """
+    n0, n1 = int(counts0.sum()), int(counts1.sum())
+    if n0 == 0 or n1 == 0:
+        return int(np.argmax(_worth(claim)))
+    happens, fails = np.cumsum(counts1[::-1])[::-1][1:] > 0, np.cumsum(counts0)[:-1] > 0
+    worth = np.where(happens & fails, _TYPICAL * _worth(claim), 0.0)
+    return int(np.argmax(worth + deviations(claim, counts0.astype(np.float64), n0, counts1.astype(np.float64), n1)))
+
+
+def threshold_for_epsilon(
+    counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
+) -> int:
+    """The k for which {bin > k} is likely to give the largest `epsilon_lower` at `delta` from so many trials.
+
+    `otherwise`: the k if no threshold parts the pilot's outputs.
+
+    From the bin counts of a pilot, (BINS,) each.  Whatever it returns, the bound is valid on outputs that are not in
+    the pilot.  Large losses are in the tails, where a pilot has few outputs; but if the score is the log-likelihood
+    ratio l, then all outputs together tell how frequent an event is on each side: under d1 each counts 2/(1 + e^-l)
+    times, under d0 2/(1 + e^l) times.
+    """
+    both = (counts0 + counts1).astype(np.float64)
+    inside = np.cumsum(both[::-1])[::-1][1:]
+    parting = (inside > 0) & (inside < both.sum())
+    if not parting.any() or trials == 0:
+        return otherwise
+    ratio = np.concatenate([[EDGES[0]], (EDGES[:-1] + EDGES[1:]) / 2, [EDGES[-1]]])
+    p, q = both * expit(-ratio), both * expit(ratio)
+    p, q = p / p.sum(), q / q.sum()
+    alpha, beta = np.cumsum(p[::-1])[::-1][1:], np.cumsum(q)[:-1]
+    z = -ndtri(significance / 2)
+
+    def upper(rate: Array) -> Array:
+        """Roughly what the upper bound of a rate will be: Wilson 1927."""
+        rate = np.clip(rate, 0.0, 1.0)
+        spread = z * np.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2)
+        return np.minimum((rate + z**2 / (2 * trials) + spread) / (1 + z**2 / trials), 1.0)
+
+    alpha_upper, beta_upper = upper(alpha), upper(beta)
+    bounds = [
+        np.log(np.maximum(1 - b - delta, _LEAST)) - np.log(np.maximum(a, _LEAST))
+        for a, b in ((alpha_upper, beta_upper), (beta_upper, alpha_upper))
+    ]
+    return int(np.argmax(np.where(parting, np.maximum(*bounds), -np.inf)))
+
+
+@lru_cache(maxsize=64)
+def _worth(claim: TradeoffFunction) -> Array:
+    """Evidence expected of each threshold against typical violations, relative to the best one, (BINS - 1,)."""
+    trials = 10_000  # of no consequence: so many that what half an output adds does not matter
+    total = np.zeros(1)
+    for alternative in alternatives(claim):
+        found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
+        total = total + alternative.weight * found / max(float(found.max()), _LEAST)
+    return total
+
+
+def deviations(claim: TradeoffFunction, counts0: Array, n0: int, counts1: Array, n1: int) -> Array:
+    """Signed-root evidence of every event {bin > k}, as many standard deviations; (BINS - 1,)."""
+    x, z = np.cumsum(counts0[::-1])[::-1][1:], np.cumsum(counts1)[:-1]
+    arcs = Arc.pair(claim.symmetrized(), n0, n1, 0.0, 1.0)
+    nearest: Array = np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs))
+    return np.sqrt(2 * nearest)
