@@ -90,7 +90,7 @@ def fails_together(dataset: list[int], n: int, rng: Rng) -> Any:
 
 @pytest.mark.parametrize("mechanism", [Fails(), fails_together], ids=["one by one", "together"])
 def test_runs_are_made_again_if_that_is_wanted(mechanism: Any) -> None:
-    """Fails by chance < 1 in 10**6: the odds of ten failures in a row are 2 in 10**5 for each call, and seeds given."""
+    """The seeds are given, so that it fails always or never."""
     result = audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1)
     assert result.trials_used == 200
     assert any("failed and were made again: the claim is taken to be about runs that" in w for w in result.warnings)

@@ -100,20 +100,22 @@ def test_one_that_falls_behind_rests_and_comes_back_when_the_trials_have_doubled
     weights = standing.weights([0, 1])
     assert 0.04 < weights[1] < 0.05  # three nats behind the best
     assert standing.mean_loss(1) == 0.3
+    standing.fade(0.5)  # what was lost earlier counts a quarter
+    assert 0.31 < standing.weights([0, 1])[1] < 0.33
     standing.join(2, 830)  # a newcomer starts a little behind the mixture
     assert standing.weights([0, 1, 2])[2] < weights[0]
 
 
 def test_who_would_have_won_clearly_more_alone_is_bet_on_alone() -> None:
-    rivals = Rivals(lambda counts: float(counts[1, BINS // 2 + 1 :].sum() - counts[0, BINS // 2 + 1 :].sum()))
+    rivals = Rivals(lambda counts: float(counts[1, BINS // 2 + 1 :].sum() - counts[0, BINS // 2 + 1 :].sum()) / 2)
     high, low = np.ones(2), -np.ones(2)
     rivals.count({0: (low, high), 1: (low, low), 2: (high, high)}, (low, low))
     rivals.judge([0, 1, 2])
-    assert rivals.favourite is None  # 2 nats ahead are not clear
+    assert rivals.favourite is None  # one nat ahead is not clear
     assert rivals.ahead == {0}
     rivals.count({0: (low, high), 3: (low, high)}, (low, high))
     rivals.judge([0, 1, 2, 3])
-    assert rivals.favourite is None  # 4 against 2, and 3 started with what the mixture had
+    assert rivals.favourite is None  # 2 against 1, and attack 3 started with what the mixture had
     assert rivals.ahead == {0}
     rivals.count({0: (low, high), 3: (low, high)}, (low, low))
     rivals.judge([0, 3])

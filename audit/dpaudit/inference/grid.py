@@ -40,7 +40,7 @@ def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
         raise ValueError("a log-likelihood ratio must be a number or +-inf, got nan")
     values = np.ascontiguousarray(log_ratio, dtype=np.float64)
     first: npt.NDArray[np.intp] = _FIRST[(values.view(np.int64) >> 48) & 0xFFFF]
-    return first + (values > _NEXT[first])  # as np.searchsorted(EDGES, values), six times as fast
+    return first + (values > _NEXT[first])  # as np.searchsorted(EDGES, values), three times as fast
 
 
 def bin_counts(log_ratio: Array) -> npt.NDArray[np.int64]:

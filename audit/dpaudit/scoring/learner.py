@@ -24,6 +24,7 @@ from dpaudit.trials.streams import stream
 
 FIRST_FIT = 10  # trials the first scores are learned from
 _GROWTH = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))  # scores are learned anew after so many times the trials
+_JUDGED_AGAIN = 1.1  # times the trials, after which it is asked anew whether to bet on one attack alone
 _MOST_ROWS = 50_000  # outputs of each dataset that a fit looks at: the latest; more if they are vectors
 _WIDE_ROWS, _ROWS_PER_NUMBER = 200_000, 20_000
 _MOST_PARTS = 500_000  # parts of outputs of each dataset that are kept in memory
@@ -47,6 +48,8 @@ class Learner:
     rivals: Rivals | None = None  # without one all attacks are always mixed
     trials: int = field(default=0, init=False)
     next_fit: int = field(default=FIRST_FIT, init=False)
+    _last_fit: int = field(default=0, init=False)  # trials
+    _next_choice: int = field(default=FIRST_FIT, init=False)
     warnings: list[str] = field(default_factory=list, init=False)
     encoding: Encoding | None = field(default=None, init=False)
     _encoded_at: int = field(default=0, init=False)  # trials when the encoding was learned
@@ -132,11 +135,11 @@ class Learner:
         self._remember(block)
         self.trials += len(block[0])
         if len(self.attacks) > 1:
-            self._send_to_rest()
+            self._choose()
         if self.trials < self.next_fit:
             return
-        if self.rivals is not None and len(self.attacks) > 1:
-            self.rivals.judge(self._scorers)
+        self._standing.fade(self._last_fit / self.trials)
+        self._last_fit = self.trials
         growth = next(growth for until, growth in _GROWTH if self.trials < until)
         self.next_fit = max(self.trials + 3, math.ceil(self.trials * growth))
         seen = self._gather()
@@ -146,7 +149,11 @@ class Learner:
                 self._scorers.pop(index, None)
                 self._fit(index, attack, seen)
 
-    def _send_to_rest(self) -> None:
+    def _choose(self) -> None:
+        """Whether to bet on one attack alone, and which attacks rest."""
+        if self.rivals is not None and self.trials >= self._next_choice:
+            self.rivals.judge(self._scorers)
+            self._next_choice = math.ceil(self.trials * _JUDGED_AGAIN)
         ahead = self.rivals.ahead if self.rivals is not None else frozenset()
         for i in self._standing.send_to_rest(list(self._scorers), self.trials, spared=ahead):
             del self._scorers[i]

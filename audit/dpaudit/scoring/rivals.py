@@ -19,7 +19,7 @@ from dpaudit.inference.grid import BINS, bin_counts
 
 BinCounts = npt.NDArray[np.int64]  # (2, BINS): scores of outputs of d0, of d1
 
-_CLEARLY = 2.0  # nats of wealth ahead: enough to be bet on alone
+_CLEARLY = 1.0  # nats of wealth ahead: enough to be bet on alone
 _SLIGHTLY = 0.3  # enough not to be sent to rest
 _MIXTURE = -1
 

@@ -1,11 +1,13 @@
 """How good each attack has been on outputs it had not seen, and what say that gives it.
 
 Each attack's weight is its predictive likelihood: exp(-sum of its log-losses on outputs it had not seen), the
-posterior probability of the attack under a uniform prior (Dawid 1984, prequential statistics).
+posterior probability of the attack under a uniform prior (Dawid 1984, prequential statistics).  But what an attack lost
+while it had learned from a hundred outputs says little of what it loses once it has learned from ten thousand: a plain
+attack would lead long after a rich one has become better (van Erven, Gruenwald & de Rooij 2012, the catch-up
+phenomenon).  So losses fade as trials grow.
 
 An attack far behind the best one rests: it is neither fitted nor asked until the trials have doubled, and then starts
-again a little behind, so that one that learns slowly can still catch up (van Erven, Gruenwald & de Rooij 2012, on
-switching between predictors).  All of this looks at past blocks only.
+again a little behind.  All of this looks at past blocks only.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ import numpy as np
 
 from dpaudit.claims import Array
 
-_BEHIND = 3.0  # nats behind the best
+_FADING = 2.0  # power of the share of the trials that had been seen, by which losses fade
+_BEHIND = 10.0  # nats behind the best, at which an attack rests
+_AGAIN = 3.0  # nats behind the best that it starts again
 _FAIR_TRIAL = 400  # trials that an attack gets first: time to show a leak in few outputs, see `rivals`
 _LATE = 2.0  # nats that one who joins later starts behind the mixture
 
@@ -44,7 +48,7 @@ class Standing:
         if attack in self._losses and attack not in self._rests_until:
             return
         if attack in self._losses:  # comes back
-            self._losses[attack] = self._best() + _BEHIND
+            self._losses[attack] = self._best() + _AGAIN
         else:
             self._losses[attack] = self._combined + (_LATE if self._scored else 0.0)
         self._rests_until.pop(attack, None)
@@ -79,6 +83,12 @@ class Standing:
                 self._rests_until[attack] = 2 * trials
                 tired.append(attack)
         return tired
+
+    def fade(self, share: float) -> None:
+        """Attacks are about to be fitted to more trials, of which `share` had been seen at the last fit."""
+        best, kept = self._best(), share**_FADING
+        self._losses = {attack: best + kept * (loss - best) for attack, loss in self._losses.items()}
+        self._combined = best + kept * (self._combined - best)
 
     def mean_loss(self, attack: int) -> float:
         """Mean log-loss of an attack on outputs it had not seen; nan if there were none."""
