@@ -92,9 +92,9 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
         piece = np.where(valid, piece, -np.inf)
         before, after = np.zeros(k + 1), np.zeros(k + 1)  # logs of the sums over all ways of cutting what is there
         for j in range(1, k + 1):
-            before[j] = logsumexp(before[:j] + piece[:j, j]) + (np.log(cut) if j < k else 0.0)
+            before[j] = np.logaddexp.reduce(before[:j] + piece[:j, j]) + (np.log(cut) if j < k else 0.0)
         for i in range(k - 1, -1, -1):
-            after[i] = logsumexp(after[i + 1 :] + piece[i, i + 1 :]) + (np.log(cut) if i > 0 else 0.0)
+            after[i] = np.logaddexp.reduce(after[i + 1 :] + piece[i, i + 1 :]) + (np.log(cut) if i > 0 else 0.0)
         chance = np.exp(before[:, None] + piece + after[None, :] - before[k])  # of each piece
         ratio = np.log((in1 + prior) / (in0 + prior))
         covered = np.cumsum(np.where(valid, chance * ratio, 0.0), axis=0)  # pieces that begin at or before a cell ...

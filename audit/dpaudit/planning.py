@@ -80,7 +80,7 @@ def plan(
     see `inference.betting`; outputs are told apart as finely as the audit's bins do.
 
     *What this test needs* is simulated: its bets, with the true likelihood ratio as the score and a look after every
-    sixty-fourth more; then multiplied by `LEARNING`; the first scores cost a few more.
+    thirty-second more; then multiplied by `LEARNING`; the first scores cost a few more.
 
     ValueError for a power or confidence outside (0, 1), and for a power below the significance.
     """
@@ -144,7 +144,7 @@ def _stopping_times(bets: Strategy, claim: TradeoffFunction, law: Law, threshold
     stops = np.full(_RUNS, math.inf)
     trials = 0
     while np.any(running := np.isinf(stops)) and trials < _HOPELESS:
-        block = max(2, trials // 64)
+        block = max(2, trials // 32)
         trials += block
         drawn0, drawn1 = (rng.multinomial(block, side / side.sum(), size=int(running.sum())) for side in law)
         gains[running] += drawn0 @ bets.log_payoffs0.T + drawn1 @ bets.log_payoffs1.T - block * prices

@@ -111,10 +111,10 @@ class Collector:
     def next_block(self, pair: int) -> list[tuple[Array, Array]]:
         """Outputs of the next block of a pair that is still learned from, as its attacks see them.
 
-        Blocks grow with the trials, a sixty-fourth each, and end where scores are learned anew.
+        Blocks grow with the trials, a thirty-second each, and end where scores are learned anew.
         """
         learner = self.learners[pair]
-        size = max(2, learner.trials // 64) if learner.ready else FIRST_FIT
+        size = max(2, learner.trials // 32) if learner.ready else FIRST_FIT
         return self.block(pair, min(size, learner.next_fit - learner.trials))
 
     def block(self, pair: int, size: int) -> list[tuple[Array, Array]]:

@@ -8,6 +8,7 @@ from dpaudit.outputs.derived import derived, derived_names
 from dpaudit.outputs.encoders import register_encoder
 from dpaudit.outputs.encoding import Encoding, PartsEncoding, PlainEncoding
 from dpaudit.outputs.outcomes import OutputError, Raised, Timed
+from dpaudit.outputs.recurring import Places, Recurring
 from dpaudit.outputs.scaling import Scale
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "OutputError",
     "Outputs",
     "PartsEncoding",
+    "Places",
     "PlainEncoding",
     "Raised",
+    "Recurring",
     "Scale",
     "Timed",
     "derived",

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import Array
-from dpaudit.outputs import VIEWS, Encoding, Outputs, PartsEncoding, PlainEncoding
+from dpaudit.outputs import VIEWS, Encoding, Outputs, PartsEncoding, Places, PlainEncoding, Recurring
 from dpaudit.registry import Attack, Scorer
 from dpaudit.scoring.calibration import calibrated, rows_of
 from dpaudit.scoring.rivals import Rivals
@@ -61,6 +61,8 @@ class Learner:
     _scorers: dict[int, Scorer] = field(default_factory=dict, init=False)
     _fitted_at: dict[int, int] = field(default_factory=dict, init=False)
     _standing: Standing = field(default_factory=Standing, init=False)
+    _recurring: Recurring | None = field(default=None, init=False)
+    _by_value: dict[int, tuple[Array, str]] = field(default_factory=dict, init=False)  # an attack's scores of these
     _dropped: set[int] = field(default_factory=set, init=False)
 
     @property
@@ -90,12 +92,15 @@ class Learner:
 
     def score(self, outputs: Outputs | Array) -> Array:
         """The combined estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
-        parts = {i: self._scores(i, _read(outputs))[0] for i in self._scorers}
+        outputs = _read(outputs)
+        places = self._places(outputs)
+        parts = {i: self._scores(i, outputs, places)[0] for i in self._scorers}
         return _mean(parts, self.weights(), len(outputs))
 
     def score_of(self, attack: int, outputs: Outputs | Array) -> Array:
         """One attack's estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
-        return self._scores(attack, _read(outputs))[0]
+        outputs = _read(outputs)
+        return self._scores(attack, outputs, self._places(outputs))[0]
 
     def score_fresh(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
         """Scores of outputs not seen before, which also tell how good each attack is.
@@ -106,11 +111,12 @@ class Learner:
         # One call for each dataset, never one for both: a score may differ in its last bit with its row's place, and
         # then an output near the edge of a bin would fall on the side of the dataset it came from.
         sides = _read(outputs0), _read(outputs1)
+        places = [self._places(side) for side in sides]
         parts: tuple[dict[int, Array], dict[int, Array]] = {}, {}
         failures: dict[int, str] = {}
         for i in self._scorers:
-            for side, part in zip(sides, parts, strict=True):
-                part[i], failure = self._scores(i, side)
+            for side, at, part in zip(sides, places, parts, strict=True):
+                part[i], failure = self._scores(i, side, at)
                 if failure:
                     failures.setdefault(i, failure)
         scores0, scores1 = (_mean(part, self.weights(), len(side)) for part, side in zip(parts, sides, strict=True))
@@ -144,6 +150,8 @@ class Learner:
         self.next_fit = max(self.trials + 3, math.ceil(self.trials * growth))
         seen = self._gather()
         self._encode(seen)
+        self._recurring = Recurring.of(*seen)
+        self._by_value = {}
         for index, attack in enumerate(self.attacks):
             if self._due(index, attack):
                 self._scorers.pop(index, None)
@@ -240,7 +248,23 @@ class Learner:
         self._scorers[index] = scorer
         self._standing.join(index, self.trials)
 
-    def _scores(self, index: int, outputs: Outputs) -> tuple[Array, str]:
+    def _places(self, outputs: Outputs) -> Places | None:
+        return self._recurring.places(outputs) if self._recurring is not None else None
+
+    def _scores(self, index: int, outputs: Outputs, places: Places | None) -> tuple[Array, str]:
+        """An attack's scores, by value where outputs take few, and what it did wrong, if anything."""
+        if self._recurring is None or places is None:
+            return self._computed(index, outputs)
+        if index not in self._by_value:
+            self._by_value[index] = self._computed(index, self._recurring.values)
+        by_value, failure = self._by_value[index]
+        values, new = by_value[places], np.flatnonzero(places < 0)
+        if len(new):
+            values[new], its_failure = self._computed(index, outputs.take(new))
+            failure = failure or its_failure
+        return values, failure
+
+    def _computed(self, index: int, outputs: Outputs) -> tuple[Array, str]:
         """An attack's scores, 0 for outputs that the encoding does not know, and what it did wrong, if anything."""
         assert self.encoding is not None
         misfits = outputs.misfits(self.encoding)

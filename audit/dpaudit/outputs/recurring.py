@@ -1,0 +1,75 @@
+"""The values of outputs that take few, so that what depends on the value alone is computed once for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.outputs.block import Outputs
+
+Places = npt.NDArray[np.intp]
+
+_MOST = 512  # values
+_LOOK = 256  # outputs; a look at a few saves sorting them all
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes of a number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recurring:
+    """The values that outputs of a batched mechanism have taken.  Equal bits, equal value."""
+
+    values: Outputs  # each once
+    _dtype: np.dtype[np.generic]
+    _columns: Sequence[npt.NDArray[np.unsignedinteger]]  # bits that occur in each column, ascending
+    _table: Places  # place in `values` for each combination of them, -1 for one that has not occurred
+
+    @classmethod
+    def of(cls, *seen: Outputs) -> Recurring | None:
+        """The values of some outputs, None if they are too many or no plain numbers of a batched mechanism."""
+        outputs = Outputs.join(seen)
+        bits = _bits(outputs)
+        if bits is None or len(np.unique(bits[-_LOOK:], axis=0)) > _LOOK // 2:
+            return None
+        columns = [np.unique(column) for column in bits.T]
+        size = 1
+        for column in columns:
+            size *= len(column)
+            if size > _MOST:
+                return None
+        known = _combined(bits, columns)
+        occurring, first = np.unique(known, return_index=True)
+        table = np.full(size, -1, dtype=np.intp)
+        table[occurring] = np.arange(len(occurring))
+        assert outputs.array is not None
+        return cls(outputs.take(first), outputs.array.dtype, columns, table)
+
+    def places(self, outputs: Outputs) -> Places | None:
+        """Where in `values` each of these outputs is, (n,), -1 if it is new; None if they are of another kind."""
+        bits = _bits(outputs)
+        if bits is None or bits.shape[1] != len(self._columns) or outputs.array.dtype != self._dtype:  # type: ignore[union-attr]
+            return None
+        found = _combined(bits, self._columns)
+        return np.where(found >= 0, self._table[found], -1)
+
+
+def _bits(outputs: Outputs) -> npt.NDArray[np.unsignedinteger] | None:
+    """(n, d), if the outputs are an array of numbers and nothing else was observed of the runs."""
+    array = outputs.raw
+    if not isinstance(array, np.ndarray) or outputs.array is None or outputs.seconds is not None or not len(array):
+        return None
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize not in _BITS or array.size == 0:
+        return None
+    return np.ascontiguousarray(array).view(_BITS[array.dtype.itemsize]).reshape(len(array), -1)
+
+
+def _combined(bits: npt.NDArray[np.unsignedinteger], columns: Sequence[npt.NDArray[np.unsignedinteger]]) -> Places:
+    """One number for each row of bits (n, d); -1 if one of them does not occur in its column."""
+    total, known = np.zeros(len(bits), dtype=np.intp), np.ones(len(bits), dtype=np.bool_)
+    for found, column in zip(bits.T, columns, strict=True):
+        place = np.minimum(np.searchsorted(column, found), len(column) - 1)
+        known &= column[place] == found
+        total = total * len(column) + place
+    return np.where(known, total, -1)
