@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +124,31 @@ def test_what_never_succeeds_is_given_up() -> None:
 def test_only_three_ways_to_treat_failures() -> None:
     with pytest.raises(ValueError, match="failures must be stop, outcome, retry, got 'ignore'"):
         audit(quiet, CLAIM, PAIR, failures="ignore")  # type: ignore[arg-type]
+
+
+class KillsAWorker:
+    """The first worker process that runs it, as a machine does that has no memory left."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.auditor = folder, os.getpid()
+
+    def __call__(self, dataset: list[int], rng: Rng) -> float:
+        time.sleep(0.002)
+        if os.getpid() != self.auditor and not (self.folder / "killed").exists():
+            (self.folder / "killed").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return quiet(dataset, rng)
+
+
+@pytest.mark.filterwarnings("ignore:A worker stopped")
+def test_a_worker_that_dies_ends_the_audit_or_is_counted(tmp_path: Path) -> None:
+    folders = [tmp_path / "stop", tmp_path / "retry"]
+    for folder in folders:
+        folder.mkdir()
+    stopped = audit(KillsAWorker(folders[0]), CLAIM, PAIR, trials=300, jobs=2)
+    assert stopped.verdict is Verdict.INCONCLUSIVE
+    assert 0 < stopped.trials_used < 300
+    retried = audit(KillsAWorker(folders[1]), CLAIM, PAIR, trials=300, jobs=2, failures="retry")
+    assert retried.trials_used == 300
+    assert any("worker processes died (1 times)" in words for words in retried.warnings)
+    assert retried.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, trials=300).evidence.fingerprint()

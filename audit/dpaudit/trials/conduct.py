@@ -23,6 +23,7 @@ class Conduct:
     moved_to: str = ""  # working directory it changed to
     legacy_randomness: bool = False  # whether it used the global random state of numpy or of Python
     failed: int = 0  # runs, or calls of a batched mechanism
+    lost: int = 0  # times that other processes died, or could not be used, and what they were to make was made again
 
     def __add__(self, other: Conduct) -> Conduct:
         return Conduct(
@@ -31,6 +32,7 @@ class Conduct:
             self.moved_to or other.moved_to,
             self.legacy_randomness or other.legacy_randomness,
             self.failed + other.failed,
+            self.lost + other.lost,
         )
 
     def words(self) -> list[str]:
@@ -47,6 +49,11 @@ class Conduct:
             found.append(
                 "the mechanism uses global random state instead of the rng it is given: the same seed may give other "
                 "outputs next time"
+            )
+        if self.lost:
+            found.append(
+                f"worker processes died ({self.lost} times) and their runs were made again: the claim is taken to be "
+                "about runs that they survive"
             )
         return found
 

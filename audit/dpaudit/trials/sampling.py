@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -96,12 +96,14 @@ class Sampler:
 def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
     from joblib import Parallel, delayed
 
-    for _ in range(tasks[0].terms.attempts):
+    for failed in range(tasks[0].terms.attempts):
         try:
             outcomes: list[Outcome] = Parallel(n_jobs=jobs)(delayed(made)(task) for task in tasks)
         except Exception as error:  # a worker died, or the mechanism does not survive the way there
             why = f"could not be run in other processes ({type(error).__name__}: {error}); try jobs=1"
         else:
+            if failed:
+                outcomes[0] = replace(outcomes[0], conduct=outcomes[0].conduct + Conduct(lost=failed))
             return outcomes
     return [Outcome([], why)] * len(tasks)
 

@@ -1,0 +1,65 @@
+"""How fast and how large: many trials, large outputs, two workers.
+
+    python benchmarks/large_audits.py trials [--trials 100000000]    a vectorised scalar mechanism, in one process
+    python benchmarks/large_audits.py outputs [--trials 300]         outputs of 10 MB
+    python benchmarks/large_audits.py jobs [--trials 2000]           runs of 10 ms, by one worker and by two
+
+Seconds and memory are of the whole audit with `attacks="auto"`; memory is the most that the process ever had.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from typing import Any
+
+import numpy as np
+
+from dpaudit import Pair, audit
+from dpaudit.mechanisms.builtin import Gaussian
+
+_PAIR, _CLAIM = Pair([0], [1]), "gaussian(mu=1)"
+_RUN = 0.01  # seconds
+
+
+def large(dataset: list[int], rng: np.random.Generator) -> Any:
+    """10 MB, of which one number depends on the dataset."""
+    output = rng.standard_normal(1_250_000)
+    output[7] += dataset[0]
+    return output
+
+
+def slow(dataset: list[int], rng: np.random.Generator) -> float:
+    time.sleep(_RUN)
+    return float(dataset[0] + rng.normal())
+
+
+def timed(mechanism: Any, trials: int, **options: Any) -> tuple[float, str]:
+    """Seconds, and the rest in words."""
+    began = time.perf_counter()
+    result = audit(mechanism, _CLAIM, _PAIR, trials=trials, seed=1, **options)
+    seconds = time.perf_counter() - began
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    rate = f"{result.trials_used / seconds:,.0f} trials of each dataset a second"
+    return seconds, f"{result.verdict}, {result.trials_used:,} trials, {seconds:.1f} s, {rate}, {megabytes:,.0f} MB"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["trials", "outputs", "jobs"])
+    parser.add_argument("--trials", type=int)
+    options = parser.parse_args()
+    if options.what == "trials":
+        print(timed(Gaussian(1.0), options.trials or 100_000_000)[1])
+    elif options.what == "outputs":
+        print(timed(large, options.trials or 300)[1])
+    else:
+        trials = options.trials or 2000
+        timed(slow, 20, jobs=2)  # workers start, and stay
+        (one, words), (two, others) = (timed(slow, trials, jobs=jobs) for jobs in (1, 2))
+        print(f"one:  {words}\ntwo:  {others}\ntimes as fast: {one / two:.2f}")
+
+
+if __name__ == "__main__":
+    main()
