@@ -54,7 +54,10 @@ def command(folder: Path, output: str, *options: str) -> list[str]:
 
 def found(folder: Path, output: str) -> dict[str, Any]:
     values: dict[str, Any] = json.loads((folder / output / "killed.json").read_text())
-    return {key: value for key, value in values.items() if key not in ("elapsed_s", "environment")}
+    outputs = values["environment"]["outputs"]  # of the rest, most depends on the moment
+    return {"outputs": outputs} | {
+        key: value for key, value in values.items() if key not in ("elapsed_s", "environment")
+    }
 
 
 def workers(parent: int) -> list[int]:

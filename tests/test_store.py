@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,8 @@ PAIRS = [Pair([0], [1]), Pair([0], [0.5])]
 
 def comparable(result: AuditResult) -> dict[str, Any]:
     values = result.to_dict()
-    del values["elapsed_s"], values["environment"]
+    values["environment"] = values["environment"]["outputs"]
+    del values["elapsed_s"]
     return values
 
 
@@ -153,3 +157,24 @@ def test_outputs_that_have_no_encoding_are_said_to_have_none(tmp_path: Path) -> 
     store = Store(tmp_path / "s", {})
     with pytest.raises(StoreError, match="cannot be stored"):
         store.put(0, 0, [object()], [object()])
+
+
+def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_path: Path) -> None:
+    store = tmp_path / "trials"
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=300, store=store)
+    data, blocks = store.read_bytes(), []
+    at = data.index(b"\n") + 1
+    while at < len(data):
+        length, pair, start, _ = struct.unpack_from("<qqqq", data, at)
+        body = at + 64
+        blocks.append((pair, start, data[body : body + length]))
+        at = body + length
+    digest = hashlib.blake2b(digest_size=32)
+    for pair, start, content in blocks[1:]:  # the first one says what the store is of
+        digest.update(struct.pack("<qq", pair, start) + content)
+    assert result.environment["outputs"] == f"blake2b:{digest.hexdigest()}"
+
+
+def test_outputs_without_an_encoding_have_no_fingerprint() -> None:
+    result = audit(lambda dataset, rng: Fraction(int(rng.integers(9)), 7), "gaussian(mu=1)", PAIRS, trials=50)
+    assert result.environment["outputs"] == ""

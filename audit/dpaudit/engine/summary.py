@@ -79,7 +79,7 @@ def sequential_result(
         pairs=_pair_rows(run),
         attacks=_attack_rows(run.collector.learners),
         warnings=tuple(warnings),
-        environment=environment,
+        environment=environment | _costs(run.collector),
         elapsed_s=elapsed_s,
     )
 
@@ -132,7 +132,7 @@ def fixed_result(
         pairs=_pair_rows(run.pilot),
         attacks=_attack_rows(run.collector.learners),
         warnings=tuple(warnings),
-        environment=environment,
+        environment=environment | _costs(run.collector),
         elapsed_s=elapsed_s,
     )
 
@@ -213,6 +213,16 @@ def _pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
         )
         for pair, trials, log_e in zip(pairs, spent, run.pair_log_e, strict=True)
     )
+
+
+def _costs(collector: Collector) -> dict[str, Any]:
+    """What depends on the machine, and the fingerprint of what came out."""
+    seconds: dict[str, float] = {}
+    for learner in collector.learners:
+        for index, spent in learner.seconds.items():
+            name = learner.attacks[index].name
+            seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
+    return {"outputs": str(collector.digest), "seconds of attacks": seconds}
 
 
 def _attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:

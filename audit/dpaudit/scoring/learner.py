@@ -7,7 +7,9 @@ would win clearly more against the claim alone (`rivals`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +53,7 @@ class Learner:
     _last_fit: int = field(default=0, init=False)  # trials
     _next_choice: int = field(default=FIRST_FIT, init=False)
     warnings: list[str] = field(default_factory=list, init=False)
+    seconds: dict[int, float] = field(default_factory=dict, init=False)  # each attack's, fitting and scoring
     encoding: Encoding | None = field(default=None, init=False)
     _encoded_at: int = field(default=0, init=False)  # trials when the encoding was learned
     _misfits: bool = field(default=False, init=False)  # whether outputs came since that it does not know
@@ -155,7 +158,8 @@ class Learner:
         for index, attack in enumerate(self.attacks):
             if self._due(index, attack):
                 self._scorers.pop(index, None)
-                self._fit(index, attack, seen)
+                with self._clock(index):
+                    self._fit(index, attack, seen)
 
     def _choose(self) -> None:
         """Whether to bet on one attack alone, and which attacks rest."""
@@ -267,16 +271,21 @@ class Learner:
     def _computed(self, index: int, outputs: Outputs) -> tuple[Array, str]:
         """An attack's scores, 0 for outputs that the encoding does not know, and what it did wrong, if anything."""
         assert self.encoding is not None
-        misfits = outputs.misfits(self.encoding)
-        if misfits is None:
-            return _scores(self._scorers[index], outputs.view(self.encoding, _sees(self.attacks[index])))
-        values, failure = np.zeros(len(outputs)), ""
-        if not misfits.all():
-            known = outputs.take(np.flatnonzero(~misfits))
-            values[~misfits], failure = _scores(
-                self._scorers[index], known.view(self.encoding, _sees(self.attacks[index]))
-            )
-        return values, failure
+        scorer, sees, misfits = self._scorers[index], _sees(self.attacks[index]), outputs.misfits(self.encoding)
+        with self._clock(index):
+            if misfits is None:
+                return _scores(scorer, outputs.view(self.encoding, sees))
+            values, failure = np.zeros(len(outputs)), ""
+            if not misfits.all():
+                known = outputs.take(np.flatnonzero(~misfits))
+                values[~misfits], failure = _scores(scorer, known.view(self.encoding, sees))
+            return values, failure
+
+    @contextmanager
+    def _clock(self, index: int) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.seconds[index] = self.seconds.get(index, 0.0) + time.perf_counter() - began
 
     def _drop(self, index: int, why: str) -> None:
         self._dropped.add(index)

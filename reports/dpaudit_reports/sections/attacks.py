@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Table
@@ -21,19 +22,33 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
                 Column("Attack", grow=2),
                 Column("Weight", align="right"),
                 Column("Log loss", align="right"),
+                Column("Seconds", align="right"),
                 Column("Note", grow=3),
             ),
             tuple(
-                (row.name, percent(round(row.weight, 3), 2), _loss(row.log_loss), row.note or "–")
+                (
+                    row.name,
+                    percent(round(row.weight, 3), 2),
+                    _loss(row.log_loss),
+                    _seconds(result, row.name),
+                    row.note or "–",
+                )
                 for row in result.attacks
             ),
         ),
         Paragraph(
             "All attacks learned from the same runs: none costs runs of its own. Weight: its final say in the combined "
-            "score. Log loss on outputs not seen before, in nats; blind guessing has ln 2 = 0.693, less is better.",
+            "score. Log loss on outputs not seen before, in nats; blind guessing has ln 2 = 0.693, less is better. "
+            "Seconds: spent on fitting and scoring.",
             quiet=True,
         ),
     )
+
+
+def _seconds(result: AuditResult, attack: str) -> str:
+    spent = result.environment.get("seconds of attacks")
+    value = spent.get(attack) if isinstance(spent, Mapping) else None
+    return f"{value:.2f}" if isinstance(value, int | float) else "–"
 
 
 def _loss(nats: float) -> str:

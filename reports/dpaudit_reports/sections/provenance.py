@@ -10,7 +10,7 @@ from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
 from dpaudit_reports.numbers import count, seconds
 
-_ELSEWHERE = ("command", "audit")  # the one in `repeat`, the other below
+_ELSEWHERE = ("command", "audit", "outputs", "seconds of attacks")  # in `repeat`, below, and with the attacks
 
 
 def provenance(result: AuditResult) -> tuple[Block, ...]:
@@ -26,6 +26,7 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
                 ("runs", runs),
                 ("stopped by", result.stopped_by),
                 ("elapsed", seconds(result.elapsed_s)),
+                ("outputs", (Code(str(outputs)),) if (outputs := result.environment.get("outputs")) else "–"),
                 ("counts", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
             )
         ),

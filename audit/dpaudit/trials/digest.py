@@ -1,0 +1,41 @@
+"""A fingerprint of all outputs of an audit, so that stored outputs can be recognised as those it was made of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit.mechanisms.worker import HEADER, Unsendable, frame
+
+_BYTES = 32
+
+
+class OutputsDigest:
+    """BLAKE2b of the blocks in order, each as the body of a store's record: [outputs of d0, outputs of d1].
+
+    The pair and the first trial of each block come before it, 8 bytes each, little-endian.  See `trials.store`.
+    """
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=_BYTES)
+        self._complete = True
+
+    def add(self, pair: int, start: int, sides: Sequence[Sequence[Any] | np.ndarray[Any, Any]]) -> None:
+        """One block."""
+        if not self._complete:
+            return
+        for number in (pair, start):
+            self._hash.update(number.to_bytes(8, "little"))
+        try:
+            body = frame([side if isinstance(side, np.ndarray) else list(side) for side in sides])
+        except Unsendable:
+            self._complete = False
+        else:
+            self._hash.update(memoryview(body)[HEADER.size :])
+
+    def __str__(self) -> str:
+        """`blake2b:...`, or "" if an output has no encoding as bytes."""
+        return f"blake2b:{self._hash.hexdigest()}" if self._complete else ""
