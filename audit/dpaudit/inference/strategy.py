@@ -150,8 +150,9 @@ def log_threshold(confidence: float) -> float:
 def strategy(claim: TradeoffFunction) -> Strategy:
     """The bets placed when `claim` is audited, designed from the claim alone.
 
-    Most of the wealth is bet against the claim.  The rest is bet against a ladder of stronger promises, so that
-    the certified bounds are near the truth also where the claim promises far less than the mechanism keeps.
+    Most of the wealth is bet against the claim, a little of that on noise added to a sample of the records.  The rest
+    is bet against a ladder of stronger promises, so that the certified bounds are near the truth also where the claim
+    promises far less than the mechanism keeps.
     """
     violations, sampled, rungs = alternatives(claim), sampled_noise(claim), list(_ladder(claim))
     bets = [best_bet(alternative, claim) for alternative in (*violations, *sampled)]
