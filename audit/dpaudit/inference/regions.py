@@ -92,6 +92,10 @@ def _worth(claim: TradeoffFunction) -> Array:
 def deviations(claim: TradeoffFunction, counts0: Array, n0: int, counts1: Array, n1: int) -> Array:
     """Signed-root evidence of every event {bin > k}, as many standard deviations; (BINS - 1,)."""
     x, z = np.cumsum(counts0[::-1])[::-1][1:], np.cumsum(counts1)[:-1]
-    arcs = Arc.pair(claim.symmetrized(), n0, n1, 0.0, 1.0)
-    nearest: Array = np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs))
+    nearest: Array = np.minimum(*(arc.evidence(x, n0, z, n1) for arc in _arcs(claim.symmetrized(), n0, n1)))
     return np.sqrt(2 * nearest)
+
+
+@lru_cache(maxsize=8)  # the least detectable violation is looked for with one claim and many truths
+def _arcs(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Arc, Arc]:
+    return Arc.pair(claim, n0, n1, 0.0, 1.0)
