@@ -17,6 +17,7 @@ from scipy.stats import beta as beta_law
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
+from dpaudit.inference import exact_binomial
 from dpaudit.inference.exact_binomial import (
     _SHARE,
     Arc,
@@ -231,7 +232,26 @@ def test_a_region_holds_the_right_outcomes_and_its_probability_is_right(claim: T
         exact = tail(inside.astype(float), n0, n1, alpha, beta)
         found = region.probability(alpha, beta)
         assert np.all(found >= exact * (1 - 1e-12))
-        assert found == pytest.approx(exact, rel=1e-7, abs=3 * math.exp(-region.budget))
+        assert found == pytest.approx(exact, rel=1e-7, abs=4 * math.exp(-region.budget))
+
+
+@pytest.mark.parametrize(("n0", "n1"), [(300, 400), (5_000, 3_000), (700, 200_000), (20_000, 20_000)])
+@pytest.mark.parametrize("long", [0, 3_000])
+def test_tails_that_are_left_out_are_counted(n0: int, n1: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the sum over all x of what scipy says; `long`: both ways to begin the sum over z."""
+    monkeypatch.setattr(exact_binomial, "_LONG", long)
+    claim = GaussianDP(1.0)
+    for low, high in ((0.25, 0.35), (0.01, 0.03), (0.9, 0.95)):
+        region = _Region.of(claim, 1.35, n0, n1, low, high)
+        alpha = np.linspace(low, high, 9)
+        beta = np.concatenate([claim.beta(alpha[:5]), [0.0, 1e-9, 0.99, 1.0]])
+        x = region.first + np.arange(len(region.limits))
+        below = binom.cdf(region.limits, n1, beta[:, None])
+        exact = (binom.pmf(x, n0, alpha[:, None]) * below).sum(axis=1)
+        before = np.where(region.first > 0, binom.cdf(region.first - 1, n0, alpha), 0.0)  # counted as inside
+        found = region.probability(alpha, beta)
+        assert np.all(found >= exact * (1 - 1e-9))
+        assert np.all(found <= (exact + before) * (1 + 1e-7) + 4 * math.exp(-region.budget))
 
 
 def fixed_point(claim: TradeoffFunction) -> float:

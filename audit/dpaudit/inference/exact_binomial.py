@@ -59,7 +59,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincc, betaincinv, gammaln, ndtr, ndtri, xlog1py, xlogy
+from scipy.special import betaincc, betaincinv, gammaln, ndtr, ndtri, xlogy
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, TradeoffFunction
 
@@ -68,6 +68,7 @@ Counts = npt.NDArray[np.int64]
 _SHARE = 1 / 200  # of the significance, for not knowing alpha: a wider interval costs less than a larger share
 _SPACING = 0.1  # standard deviations from one point of the grid along the curve to the next
 _TAIL = 18.0  # nats by which outcomes that are not looked at are rarer than those that count
+_LONG = 3_000  # outcomes of d1; to sum over more takes longer than the incomplete beta function
 _LEAST = 1e-100  # smaller probabilities are not told apart
 
 
@@ -314,7 +315,7 @@ class _Region:
     n1: int
     first: int  # the first x that is looked at
     limits: Counts  # limit(first), limit(first + 1), ...: nonincreasing, >= 0; beyond the last one no z is inside
-    budget: float  # nats; an x rarer than e^-budget is not looked at, but counted as if it were in the region
+    budget: float  # nats; tails rarer than e^-budget are not looked at, but counted as if they were in the region
 
     @classmethod
     def of(cls, claim: TradeoffFunction, level: float, n0: int, n1: int, low: float, high: float) -> _Region:
@@ -353,14 +354,18 @@ class _Region:
         x = np.arange(self.first, self.first + len(self.limits), dtype=np.float64)
         return x, _log_choose(self.n0, x)
 
+    @property
+    def _lowest(self) -> int:
+        return max(int(self.limits[-1]) - _LONG, 0)
+
     @cached_property
     def _columns(self) -> tuple[Array, Array]:
-        """z from above the least limit to the largest, and the logarithm of n1 over z."""
-        z = np.arange(self.limits[-1] + 1, self.limits[0] + 1, dtype=np.float64)
+        """z from `_lowest` to the largest limit, and the logarithm of n1 over z."""
+        z = np.arange(self._lowest, self.limits[0] + 1, dtype=np.float64)
         return z, _log_choose(self.n1, z)
 
     def probability(self, alpha: Array, beta: Array) -> Array:
-        """Upper bound of F(alpha, beta), elementwise; too large by 2 e^-budget and rounding only."""
+        """Upper bound of F(alpha, beta), elementwise; too large by 3 e^-budget and rounding only."""
         result = np.empty_like(alpha)
         if len(self.limits) > 0:
             order = np.argsort(alpha)  # neighbours need nearly the same rows
@@ -368,10 +373,13 @@ class _Region:
                 result[some] = self._near(alpha[some], beta[some])
         else:
             result[:] = 0.0
-        return np.minimum(result * (1 + _rounding(self.n0 + self.n1)) + 2 * math.exp(-self.budget), 1.0)
+        return np.minimum(result * (1 + _rounding(self.n0 + self.n1)) + 3 * math.exp(-self.budget), 1.0)
 
     def _near(self, alpha: Array, beta: Array) -> Array:
-        """F without those x that are rare for all these alpha, by Chernoff's bound as in `of`."""
+        """F without those x that are rare for all these alpha, and those small z that are rare for all these beta.
+
+        The x by Chernoff's bound as in `of`; the z by its simpler form P[Bin(n, b) <= n b - t] <= exp(-t^2/(2 n b)).
+        """
         x, log_choose0 = self._rows
         low, high = alpha.min(keepdims=True), alpha.max(keepdims=True)
         own = _log_likelihood(x, self.n0, x / self.n0)
@@ -387,17 +395,19 @@ class _Region:
         if most - least > 8 * len(x):  # a few x far apart: no sum over z
             below = _at_most(limits, self.n1, beta)
         else:
-            z, log_choose1 = (column[least - self.limits[-1] : most - self.limits[-1]] for column in self._columns)
+            mean = self.n1 * float(beta.min())
+            rare = min(max(math.ceil(mean - math.sqrt(2 * mean * self.budget)) - 1, -1), least)
+            start = np.zeros_like(beta)
+            if least - rare > _LONG:
+                rare, start = least, _at_most(np.array([least]), self.n1, beta)
+            z, log_choose1 = (column[rare + 1 - self._lowest : most + 1 - self._lowest] for column in self._columns)
             masses = np.exp(log_choose1 + _log_likelihood(z, self.n1, beta))
-            start = _at_most(np.array([least]), self.n1, beta)
-            below = np.cumsum(np.hstack([start, masses]), axis=1)[:, limits - least]
+            below = np.cumsum(np.hstack([start, masses]), axis=1)[:, limits - rare]
         return np.asarray((weights * below).sum(axis=1))
 
 
-def _largest(region: _Region, claim: TradeoffFunction, low: float, high: float, *, limit: float = 0.0) -> float:
+def _largest(region: _Region, claim: TradeoffFunction, low: float, high: float) -> float:
     """Upper bound of the largest h(a) = F(a, f(a)) for a in [low, high], larger by at most `_slack`.
-
-    With `limit` only the side of it on which the largest h lies is wanted, and the search ends when that is known.
 
     **Lemma 2.**  On a cell [a1, a2] let b1 = f(a1), b2 = f(a2), U = F(a1, b2) and s = sqrt(U (1 - U)), or 1/2 if
     U > 1/2; let v be the smaller of a1 (1 - a1) and a2 (1 - a2), w that of b1 (1 - b1) and b2 (1 - b2); let
@@ -426,9 +436,9 @@ def _largest(region: _Region, claim: TradeoffFunction, low: float, high: float, 
         at[new_node], corner[new_cell] = np.split(fresh, [int(new_node.sum())])
         best, base = float(at.max()), np.maximum(at[:-1], at[1:])
         bound = np.minimum(corner, base + _bulge(region, alpha, beta, corner))
-        settled = max(best + _slack(best), limit)
+        settled = best + _slack(best)
         coarse = bound > settled
-        if best > limit > 0 or not np.any(coarse) or len(angle) > 20_000:
+        if not np.any(coarse) or len(angle) > 20_000:
             return max(best, float(bound.max()))
         # What is added to the base falls with the square of the width: so many parts are needed.
         with np.errstate(over="ignore"):
@@ -513,7 +523,7 @@ def _at_most(k: Counts, n: int, rate: Array) -> Array:
 
 def _log_likelihood(k: Array, n: int, rate: Array) -> Array:
     """log rate^k (1 - rate)^(n - k)."""
-    return np.asarray(xlogy(k, rate) + xlog1py(n - k, -rate), dtype=np.float64)
+    return np.asarray(k * _log(rate) + (n - k) * _log1m(rate), dtype=np.float64)
 
 
 def _log_choose(n: int, k: Array) -> Array:
