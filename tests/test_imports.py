@@ -48,6 +48,7 @@ LAYERS = {
     "dpaudit_reports": {"dpaudit_reports", "dpaudit.result", "dpaudit.claims"},
     "dpaudit.config": {
         "dpaudit.claims",
+        "dpaudit.config",
         "dpaudit.mechanisms",
         "dpaudit.neighbours",
         "dpaudit.registry",

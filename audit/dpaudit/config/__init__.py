@@ -1,0 +1,16 @@
+"""Audits described in YAML files, checked completely before any trial runs."""
+
+from dpaudit.config.files import read_configs, read_text
+from dpaudit.config.models import FROM_MECHANISM, AuditConfig, schema
+from dpaudit.config.planned import ConfigError, PlannedAudit, with_requirements
+
+__all__ = [
+    "FROM_MECHANISM",
+    "AuditConfig",
+    "ConfigError",
+    "PlannedAudit",
+    "read_configs",
+    "read_text",
+    "schema",
+    "with_requirements",
+]
