@@ -106,6 +106,20 @@ def test_one_that_falls_behind_rests_and_comes_back_when_the_trials_have_doubled
     assert standing.weights([0, 1, 2])[2] < weights[0]
 
 
+def test_one_that_is_gone_is_no_measure_for_those_that_come_back() -> None:
+    standing = Standing()
+    for attack in (0, 1, 2):
+        standing.join(attack, 10)
+    standing.count({0: 10.0, 1: 60.0, 2: 140.0}, 50.0, 500)
+    standing.leave(0)
+    assert standing.send_to_rest([1, 2], 510) == [2]
+    standing.count({1: 60.0}, 60.0, 500)
+    standing.join(2, 1020)
+    weights = standing.weights([1, 2])
+    assert weights[1] > 0.9
+    assert standing.mean_loss(0) == 0.01
+
+
 def test_who_would_have_won_clearly_more_alone_is_bet_on_alone() -> None:
     rivals = Rivals(lambda counts: float(counts[1, BINS // 2 + 1 :].sum() - counts[0, BINS // 2 + 1 :].sum()) / 2)
     high, low = np.ones(2), -np.ones(2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import os
 import signal
@@ -19,6 +20,7 @@ import pytest
 from dpaudit import AuditResult, Pair, Verdict, audit, batched
 from dpaudit.engine import Progress
 from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.trials.digest import OutputsDigest
 from dpaudit.trials.store import Store, StoreError
 
 PAIRS = [Pair([0], [1]), Pair([0], [0.5])]
@@ -178,3 +180,42 @@ def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_
 def test_outputs_without_an_encoding_have_no_fingerprint() -> None:
     result = audit(lambda dataset, rng: Fraction(int(rng.integers(9)), 7), "gaussian(mu=1)", PAIRS, trials=50)
     assert result.environment["outputs"] == ""
+
+
+@pytest.mark.parametrize("odd", ["frame with two columns of one name", "array that cannot be had"])
+def test_outputs_that_only_pretend_have_no_fingerprint_and_do_no_harm(odd: str) -> None:
+    class Pretends:
+        """As a data frame does that has two columns of one name: it has no `to_list` for them."""
+
+        columns = ("a", "a")
+
+        def to_dict(self) -> None: ...
+
+        def __getitem__(self, name: str) -> Pretends:
+            return self
+
+    class Elsewhere:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            raise TypeError("on another device")
+
+    digest = OutputsDigest()
+    digest.add(0, 0, ([1.0], [2.0]))
+    assert str(digest)
+    digest.add(0, 1, ([Pretends() if odd.startswith("frame") else Elsewhere()], [1.0]))
+    assert str(digest) == ""
+
+
+class Colour(enum.IntEnum):
+    RED = 1
+    BLUE = 2
+
+
+def test_an_audit_goes_on_with_what_a_store_gives_back(tmp_path: Path) -> None:
+    """Python's own kinds of integers come back as integers: from the first run on."""
+
+    def colours(dataset: list[float], rng: np.random.Generator) -> Colour:
+        return Colour(1 + int(rng.random() < 0.4 + 0.2 * dataset[0]))
+
+    first = audit(colours, "pure(epsilon=1)", PAIRS, trials=200, store=tmp_path / "trials")
+    again = audit(colours, "pure(epsilon=1)", PAIRS, trials=200, store=tmp_path / "trials")
+    assert comparable(again) == comparable(first)

@@ -28,7 +28,6 @@ from dpaudit.result import AttackRow, AuditResult, Curve, Detectable, History, P
 from dpaudit.scoring import Learner
 from dpaudit.witness import make_witness
 
-_RESTS = "at rest in the end: others predicted far better"
 POWER = 0.9  # with which the smallest detectable violation would have been seen
 
 
@@ -238,7 +237,7 @@ def _attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
                 name=attack.name,
                 weight=float(np.mean(weights)),
                 log_loss=float(np.mean(losses)) if losses else math.nan,
-                note="" if used else _RESTS if losses else "not used: it does not suit these outputs, or it failed",
+                note="; ".join(dict.fromkeys(learner.absence(index) for learner in learners)) if not used else "",
             )
         )
     return tuple(rows)

@@ -29,10 +29,16 @@ class Recurring:
     @classmethod
     def of(cls, *seen: Outputs) -> Recurring | None:
         """The values of some outputs, None if they are too many or no plain numbers of a batched mechanism."""
-        outputs = Outputs.join(seen)
-        bits = _bits(outputs)
-        if bits is None or len(np.unique(bits[-_LOOK:], axis=0)) > _LOOK // 2:
+        parts = []
+        for side in seen:
+            part = _bits(side)
+            if part is None or len(np.unique(part[-_LOOK:], axis=0)) > _LOOK // 2:
+                return None
+            parts.append(part)
+        arrays = [side.array for side in seen if side.array is not None]
+        if len({(array.dtype, array.shape[1:]) for array in arrays}) > 1:
             return None
+        bits = np.concatenate(parts)
         columns = [np.unique(column) for column in bits.T]
         size = 1
         for column in columns:
@@ -43,8 +49,8 @@ class Recurring:
         occurring, first = np.unique(known, return_index=True)
         table = np.full(size, -1, dtype=np.intp)
         table[occurring] = np.arange(len(occurring))
-        assert outputs.array is not None
-        return cls(outputs.take(first), outputs.array.dtype, columns, table)
+        values = np.concatenate(arrays)[first]
+        return cls(Outputs.read(values), values.dtype, columns, table)
 
     def places(self, outputs: Outputs) -> Places | None:
         """Where in `values` each of these outputs is, (n,), -1 if it is new; None if they are of another kind."""

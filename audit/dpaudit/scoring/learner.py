@@ -83,6 +83,14 @@ class Learner:
         """Mean log-loss of an attack on outputs it had not seen; nan if there were none."""
         return self._standing.mean_loss(attack)
 
+    def absence(self, attack: int) -> str:
+        """Why an attack is not in use."""
+        if attack in self._dropped:
+            return "dropped for a fault, see the warnings"
+        if self._standing.resting(attack, self.trials):
+            return "at rest in the end: others predicted far better"
+        return "not used: it does not suit these outputs, or these were too few for it"
+
     def read(
         self, outputs0: Sequence[Any] | np.ndarray[Any, Any], outputs1: Sequence[Any] | np.ndarray[Any, Any]
     ) -> Any:
@@ -237,6 +245,7 @@ class Learner:
             view0, view1 = (_view(side.latest(most), self.encoding, sees) for side in seen)
             suits = getattr(attack, "suits", None)
             if suits is not None and len(self.attacks) > 1 and not suits(view0, view1):
+                self._standing.leave(index)
                 return
             scorer = attack.fit(view0, view1, rng)
             if not getattr(attack, "calibrated", False):
@@ -289,6 +298,7 @@ class Learner:
 
     def _drop(self, index: int, why: str) -> None:
         self._dropped.add(index)
+        self._standing.leave(index)
         self._scorers.pop(index, None)
         self.warnings.append(f"attack {self.attacks[index].name} was dropped after {self.trials} trials: it {why}")
 

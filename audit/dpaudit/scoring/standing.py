@@ -1,6 +1,6 @@
 """How good each attack has been on outputs it had not seen, and what say that gives it.
 
-Each attack's weight is its predictive likelihood: exp(-sum of its log-losses on outputs it had not seen), the
+Each attack's weight is exp(-sum of its log-losses on outputs it had not seen).  If none faded, that would be the
 posterior probability of the attack under a uniform prior (Dawid 1984, prequential statistics).  But what an attack lost
 while it had learned from a hundred outputs says little of what it loses once it has learned from ten thousand: a plain
 attack would lead long after a rich one has become better (van Erven, Gruenwald & de Rooij 2012, the catch-up
@@ -53,6 +53,11 @@ class Standing:
             self._losses[attack] = self._combined + (_LATE if self._scored else 0.0)
         self._rests_until.pop(attack, None)
         self._since[attack] = trials
+
+    def leave(self, attack: int) -> None:
+        """An attack takes no part any more; should it join again, it starts as a new one."""
+        self._losses.pop(attack, None)
+        self._rests_until.pop(attack, None)
 
     def resting(self, attack: int, trials: int) -> bool:
         return trials < self._rests_until.get(attack, 0)

@@ -68,6 +68,17 @@ def _ray(scheduler: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
+def dask_workers() -> frozenset[str]:
+    """The workers of the Dask cluster in use, none with another backend.
+
+    Dask makes the runs of a worker that died again by itself, and says nothing; the other backends raise.
+    """
+    from joblib.parallel import get_active_backend
+
+    client = getattr(get_active_backend()[0], "client", None)
+    return frozenset(client.nthreads()) if client is not None else frozenset()
+
+
 def _module(name: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)

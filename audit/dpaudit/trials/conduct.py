@@ -23,7 +23,7 @@ class Conduct:
     moved_to: str = ""  # working directory it changed to
     legacy_randomness: bool = False  # whether it used the global random state of numpy or of Python
     failed: int = 0  # runs, or calls of a batched mechanism
-    lost: int = 0  # times that other processes died, or could not be used, and what they were to make was made again
+    lost: int = 0  # times that worker processes died, or could not hand back what they made, and it was made again
 
     def __add__(self, other: Conduct) -> Conduct:
         return Conduct(
@@ -52,8 +52,8 @@ class Conduct:
             )
         if self.lost:
             found.append(
-                f"worker processes died ({self.lost} times) and their runs were made again: the claim is taken to be "
-                "about runs that they survive"
+                f"worker processes died or could not hand back what they made ({self.lost} times), and those runs were "
+                "made again: the claim is taken to be about runs that they survive"
             )
         return found
 

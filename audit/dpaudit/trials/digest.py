@@ -1,4 +1,4 @@
-"""A fingerprint of all outputs of an audit, so that stored outputs can be recognised as those it was made of."""
+"""A fingerprint of all outputs of an audit, in the order and the blocks in which it took them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.mechanisms.worker import HEADER, Unsendable, frame
+from dpaudit.mechanisms.worker import HEADER, frame
 
 _BYTES = 32
 
@@ -31,7 +31,7 @@ class OutputsDigest:
             self._hash.update(number.to_bytes(8, "little"))
         try:
             body = frame([side if isinstance(side, np.ndarray) else list(side) for side in sides])
-        except Unsendable:
+        except Exception:  # of an output that only pretends to be a frame or an array: no fingerprint, and no harm
             self._complete = False
         else:
             self._hash.update(memoryview(body)[HEADER.size :])

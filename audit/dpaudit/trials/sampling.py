@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.neighbours import Pair
+from dpaudit.trials.backends import dask_workers
 from dpaudit.trials.conduct import Conduct
 from dpaudit.trials.runs import Outcome, Runs, Terms, made, resolved
 from dpaudit.trials.store import Store
@@ -55,6 +56,10 @@ class Sampler:
         if self.store is not None:
             complete = min(len(outcome.outputs) for outcome in outcomes)
             self.store.put(pair, start, *(outcome.outputs[:complete] for outcome in outcomes))
+            if (stored := self.store.get(pair, start, start + complete)) is not None:
+                # as they will be read when the audit goes on: types that Python makes of others come back as those
+                first, second = (replace(o, outputs=s) for o, s in zip(outcomes, stored, strict=True))
+                return first, second
         return outcomes
 
     def _sampled(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
@@ -97,13 +102,14 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
     from joblib import Parallel, delayed
 
     for failed in range(tasks[0].terms.attempts):
+        before = dask_workers()
         try:
             outcomes: list[Outcome] = Parallel(n_jobs=jobs)(delayed(made)(task) for task in tasks)
         except Exception as error:  # a worker died, or the mechanism does not survive the way there
             why = f"could not be run in other processes ({type(error).__name__}: {error}); try jobs=1"
         else:
-            if failed:
-                outcomes[0] = replace(outcomes[0], conduct=outcomes[0].conduct + Conduct(lost=failed))
+            if lost := failed + len(before - dask_workers()):
+                outcomes[0] = replace(outcomes[0], conduct=outcomes[0].conduct + Conduct(lost=lost))
             return outcomes
     return [Outcome([], why)] * len(tasks)
 
