@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 BACKENDS = ("loky", "dask", "ray")
@@ -62,10 +63,48 @@ def _ray(scheduler: str | None) -> Iterator[None]:
         raise BackendError(f"Ray at {scheduler or 'this machine'} cannot be had: {error}") from None
     importlib.import_module("ray.util.joblib").register_ray()
     try:
-        with parallel_config(backend="ray"):
+        with parallel_config(backend="ray"), _keeping_pools():
             yield
     finally:
         ray.shutdown()
+
+
+_kept: ContextVar[dict[int, Any] | None] = ContextVar("_kept", default=None)  # by jobs; None: nothing is kept
+
+
+@contextmanager
+def _keeping_pools() -> Iterator[None]:
+    """Workers stay from one call to the next: Ray would start all of them again for each block of trials."""
+    pools: dict[int, Any] = {}
+    token = _kept.set(pools)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+        for pool in pools.values():
+            pool.__exit__(None, None, None)
+
+
+def called_elsewhere(function: Callable[[Any], Any], values: Sequence[Any], jobs: int) -> list[Any]:
+    """function(value) for each value, by the workers in use.  Raises what joblib does, e.g. if a worker dies."""
+    from joblib import Parallel, delayed
+
+    pools = _kept.get()
+    parallel = pools.pop(jobs, None) if pools is not None else None
+    if parallel is None:
+        parallel = Parallel(n_jobs=jobs)
+        if pools is not None:
+            parallel.__enter__()
+    try:
+        found: list[Any] = parallel(delayed(function)(value) for value in values)
+    except BaseException:
+        if pools is not None:  # the next call gets new workers
+            with suppress(Exception):
+                parallel.__exit__(None, None, None)
+        raise
+    if pools is not None:
+        pools[jobs] = parallel
+    return found
 
 
 def dask_workers() -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.neighbours import Pair
-from dpaudit.trials.backends import dask_workers
+from dpaudit.trials.backends import called_elsewhere, dask_workers
 from dpaudit.trials.conduct import Conduct
 from dpaudit.trials.runs import Outcome, Runs, Terms, made, resolved
 from dpaudit.trials.store import Store
@@ -99,12 +99,10 @@ class Sampler:
 
 
 def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
-    from joblib import Parallel, delayed
-
     for failed in range(tasks[0].terms.attempts):
         before = dask_workers()
         try:
-            outcomes: list[Outcome] = Parallel(n_jobs=jobs)(delayed(made)(task) for task in tasks)
+            outcomes: list[Outcome] = called_elsewhere(made, tasks, jobs)
         except Exception as error:  # a worker died, or the mechanism does not survive the way there
             why = f"could not be run in other processes ({type(error).__name__}: {error}); try jobs=1"
         else:
