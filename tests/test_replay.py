@@ -135,8 +135,9 @@ def test_a_result_file_is_replayed_where_its_config_was(command: Command, tmp_pa
     assert "region: output in {1}" in done.stdout
     (tmp_path / "a").rename(tmp_path / "b")
     done = command("replay", "out/replayed.json")
-    assert done.exit_code == 3
-    assert "there is no file own.py" in done.stderr
+    assert done.exit_code == 2
+    assert "the audit's config was in a, and there is no such folder here" in done.stderr
+    assert "say with --folder where the config is now" in done.stderr
     assert command("replay", "out/replayed.json", "--folder", "b", "--trials", "3000").exit_code == 1
     done = command("replay", "out/replayed.json", "--folder", "b", "--no-code")
     assert done.exit_code == 2

@@ -46,6 +46,11 @@ def replay_file(
         raise ValueError(f"the config in the result cannot be used: {error}") from None
     if planned.code and not code:
         raise ValueError(f"the replay runs {planned.code}; --no-code refuses it")
+    if planned.code and not (place := planned.file.parent).is_dir():
+        raise ValueError(
+            f"the audit's config was in {place}, and there is no such folder here; replay from where the audit ran, or "
+            "say with --folder where the config is now"
+        )
     mechanism, _ = planned.load()
     with progress_bar(result.name, shown=not quiet) as progress:
         return replay(
