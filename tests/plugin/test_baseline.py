@@ -29,7 +29,7 @@ def chains(folder: Path) -> list[dict[str, Any]]:
 
 def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pytester: pytest.Pytester) -> None:
     """A sixth of the runs that a single session would need."""
-    wrong, right = SUITE.format(sigma=0.7), SUITE.format(sigma=1.0)
+    wrong, right = SUITE.format(sigma=0.75), SUITE.format(sigma=1.0)
     options = (*FILE, "--dpaudit-trials", "150", "--dpaudit-report", "found")
     nights = [run(wrong, *options) for _ in range(2)]
     while nights[-1].code == 0 and len(nights) < 15:

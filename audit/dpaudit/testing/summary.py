@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from dpaudit.testing.session import Record, one_in
@@ -9,6 +10,7 @@ from dpaudit.testing.session import Record, one_in
 _SLOWEST = 3
 _SLOW = 1.0  # seconds
 _RISE = 1.1  # of a certified bound over the largest one before, from which it is mentioned
+_CHANCE = 5.0  # over the root of the runs: the same, about three standard deviations of the difference of two bounds
 
 
 def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
@@ -29,7 +31,7 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
         f"{len(records)} audit{_s(len(records))}: {', '.join(found)}",
         f"false-alarm budget {false_alarm:g}, split over {tests} test{_s(tests)}: {means}",
     ]
-    rising = [r for r in records if 0 < _RISE * r["mu_lower_before"] < r["mu_lower"] and r["verdict"] != "violation"]
+    rising = [r for r in records if _rises(r) and r["verdict"] != "violation"]
     lines += [
         f"drift: {record['name']}: certified mu >= {record['mu_lower']:.3g}, in earlier runs at most "
         f"{record['mu_lower_before']:.3g} (no violation of {record['claim']} yet)"
@@ -40,6 +42,12 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
         lines.append("slowest audits (runs per dataset):")
         lines += [f"  {_cost(record)}" for record in slow]
     return lines
+
+
+def _rises(record: Record) -> bool:
+    now, before = float(record["mu_lower"]), float(record["mu_lower_before"])
+    by_chance = _CHANCE / math.sqrt(max(record["trials"], 1))
+    return before > 0 and now > max(_RISE * before, before + by_chance)
 
 
 def _cost(record: Record) -> str:
