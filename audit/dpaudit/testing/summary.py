@@ -10,7 +10,7 @@ from dpaudit.testing.session import Record, one_in
 _SLOWEST = 3
 _SLOW = 1.0  # seconds
 _RISE = 1.1  # of a certified bound over the largest one before, from which it is mentioned
-_CHANCE = 5.0  # over the root of the runs: the same, about three standard deviations of the difference of two bounds
+_CHANCE = 5.0  # over the root of the runs: the same; two to three standard deviations of a difference of estimates
 
 
 def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
