@@ -41,11 +41,34 @@ class Spline:
         if len(outputs) >= _TAILS_FROM:
             quantiles = np.concatenate([_TAILS, quantiles, 1 - _TAILS])
         bends = [np.unique(column) for column in np.quantile(seen, quantiles, axis=0).T]
-        low, high = seen.min(axis=0), seen.max(axis=0)
 
-        def design(outputs: Array) -> Array:
-            rows = np.clip(scale(outputs), low, high)  # nothing was learned beyond the outermost outputs
+        def design(rows: Array) -> Array:
             hinges = [np.maximum(rows[:, [j]] - bend, 0.0) for j, bend in enumerate(bends)]
             return np.hstack([rows, *hinges])
 
-        return log_odds(design, outputs0, outputs1)
+        return tabulated(log_odds(design, seen[: len(outputs0)], seen[len(outputs0) :]), scale, seen, bends)
+
+
+def tabulated(
+    fitted: Callable[[Array], Array], scale: Scale, seen: Array, bends: list[Array]
+) -> Callable[[Array], Array]:
+    """The same scores, read off a table: sums of a curve in each column, straight between its bends.
+
+    Nothing was learned beyond the outermost of the outputs `seen` (n, d), so the curves end there.
+    """
+    corner, top = seen.min(axis=0), seen.max(axis=0)
+    (base,) = fitted(corner[None])
+    curves = []
+    for j, bend in enumerate(bends):
+        points = np.unique(np.concatenate([corner[[j]], bend, top[[j]]]))
+        along = np.tile(corner, (len(points), 1))
+        along[:, j] = points
+        curves.append((points, fitted(along) - base))
+
+    def score(outputs: Array) -> Array:
+        scores = np.full(len(outputs), base)
+        for column, (points, heights) in zip(scale(outputs).T, curves, strict=True):
+            scores += np.interp(column, points, heights)
+        return scores
+
+    return score
