@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpaudit.claims import GaussianDP, PureDP
-from dpaudit.config import ConfigError, read_configs, schema, with_requirements
+from dpaudit.config import ConfigError, read_configs, schema, side_by_side, with_requirements
 from dpaudit.mechanisms import CommandMechanism, MechanismError
 from dpaudit.mechanisms.builtin import Gaussian
 
@@ -266,6 +266,30 @@ def test_another_version_takes_the_place_of_the_one_required(tmp_path: Path) -> 
     ]:
         with pytest.raises(ConfigError, match=message):
             with_requirements(audits, wrong)
+
+
+def test_versions_side_by_side_are_named_after_what_they_run(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        ISOLATED.replace("one", "sum-Some_Thing-1").replace(
+            "pairs: *p",
+            "pairs: *p\n  - {name: sum-Some_Thing-2, claim: from mechanism, pairs: *p, mechanism: "
+            "{<<: *m, requires: [Some_Thing==2, numpy]}}\n  - {name: other, claim: from mechanism, pairs: *p, "
+            "seed: 1, mechanism: *m}",
+        )
+    )
+    audits = read_configs([tmp_path])
+    assert len(audits) == 4
+    beside = side_by_side(audits, ["some-thing==2", "some-thing==3"])
+    assert {key: audit.config.name for key, audit in beside.items()} == {
+        ("sum-Some_Thing", "some-thing==2"): "sum-Some_Thing-2",
+        ("sum-Some_Thing", "some-thing==3"): "sum-Some_Thing-3",
+        ("other", "some-thing==2"): "other-some-thing-2",
+        ("other", "some-thing==3"): "other-some-thing-3",
+    }
+    assert all(key[1] in (audit.config.mechanism.requires or ()) for key, audit in beside.items())
+    for wrong, message in [("nowhere==1", "no audit has nowhere"), ("some-thing>=2", "must read like")]:
+        with pytest.raises(ConfigError, match=message):
+            side_by_side(audits, [wrong])
 
 
 def test_the_schema_knows_every_key() -> None:

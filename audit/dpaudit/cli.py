@@ -160,9 +160,10 @@ def compare(
 ) -> None:
     """Run the same audits on several versions of a package: one table, and one document DIR/comparison.pdf.
 
-    Each version is `name==number` and takes the place of what the configs require.  Exit codes as for `dpaudit run`.
+    Each version is `name==number` and takes the place of what the configs require; audits that do not require the
+    package are left out.  Exit codes as for `dpaudit run`.
     """
-    from dpaudit.config import ConfigError, read_configs, with_requirements
+    from dpaudit.config import ConfigError, read_configs, side_by_side
 
     how = _how(
         output=output,
@@ -179,12 +180,7 @@ def compare(
         debug=debug,
     )
     try:
-        read = read_configs(configs)
-        variants = {
-            (one.config.name, version): one.named(f"{one.config.name}-{version.replace('==', '-')}", expect=None)
-            for version in with_
-            for one in with_requirements(read, [version])
-        }
+        variants = side_by_side(read_configs(configs), with_)
     except ConfigError as error:
         _refuse(str(error))
     results, code = _run_all(list(variants.values()), how)

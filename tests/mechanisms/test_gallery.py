@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import beta, chi2_contingency
+from typer.testing import CliRunner
 
+from dpaudit.cli import app
 from dpaudit.config import PlannedAudit, read_configs
 from dpaudit.mechanisms import IsolatedMechanism
 
@@ -120,3 +123,18 @@ def test_a_vector_of_releases_is_like_as_many_single_ones(name: str, tmp_path: P
     tables = [np.clip(np.array(mechanism.sample(100, 10_000, rng)) - 90, 0, 20) for mechanism in (many, single)]
     counts = [np.bincount(table, minlength=21) for table in tables]
     assert chi2_contingency(counts).pvalue > 1e-4
+
+
+@pytest.mark.slow
+@needs_registry
+@pytest.mark.usefixtures("_kept_environments")
+def test_two_releases_side_by_side(tmp_path: Path) -> None:
+    """The affected one is missed by fewer than one run in 100,000: it needs 25 to 130 trials of 1,000."""
+    config = GALLERY / "opendp_randomised_response.yaml"
+    versions = ["--with", "opendp==0.4.0", "--with", "opendp==0.5.0"]
+    ran = CliRunner().invoke(app, ["compare", str(config), *versions, "--trials", "1000", "-q", "-o", str(tmp_path)])
+    assert ran.exit_code == 1, ran.output
+    verdicts = {file.stem: json.loads(file.read_text())["verdict"] for file in tmp_path.glob("*.json")}
+    assert verdicts["opendp-0.4.0-randomised-response"] == "violation"
+    assert set(verdicts) == {"opendp-0.4.0-randomised-response", "opendp-0.5.0-randomised-response"}
+    assert (tmp_path / "comparison.pdf").read_bytes().startswith(b"%PDF")

@@ -2,7 +2,8 @@
 
 from dpaudit.config.files import read_configs, read_text
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig, schema
-from dpaudit.config.planned import ConfigError, PlannedAudit, with_requirements
+from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.config.versions import side_by_side, with_requirements
 
 __all__ = [
     "FROM_MECHANISM",
@@ -12,5 +13,6 @@ __all__ = [
     "read_configs",
     "read_text",
     "schema",
+    "side_by_side",
     "with_requirements",
 ]

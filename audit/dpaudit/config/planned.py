@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +12,6 @@ import yaml
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.mechanisms.command import CommandMechanism
-from dpaudit.mechanisms.environments import project_name
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.neighbours import Pair
@@ -91,36 +89,3 @@ class PlannedAudit:
                 f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim'
             )
         return mechanism, claim
-
-
-def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:
-    """The audits with other versions: each requirement takes the place of those of the same project.
-
-    ConfigError if a requirement is not one, or if no audit requires its project.
-    """
-    changed = list(audits)
-    seen: set[str] = set()
-    for requirement in requirements:
-        try:
-            project = project_name(requirement)
-        except ValueError as error:
-            raise ConfigError(f"--with: {error}") from None
-        if project in seen:
-            raise ConfigError(f"--with: {project} is given twice")
-        seen.add(project)
-        before, changed = changed, [_with_requirement(audit, project, requirement) for audit in changed]
-        if all(new is old for new, old in zip(changed, before, strict=True)):
-            known = sorted({project_name(r) for audit in before for r in audit.config.mechanism.requires or []})
-            raise ConfigError(
-                f"--with {requirement}: no audit has {project} under requires; they have {', '.join(known) or 'none'}"
-            )
-    return changed
-
-
-def _with_requirement(audit: PlannedAudit, project: str, requirement: str) -> PlannedAudit:
-    mechanism = audit.config.mechanism
-    if project not in map(project_name, mechanism.requires or ()):
-        return audit
-    requires = [requirement if project_name(r) == project else r for r in mechanism.requires or ()]
-    changed = mechanism.model_copy(update={"requires": requires})
-    return replace(audit, config=audit.config.model_copy(update={"mechanism": changed}))

@@ -1,0 +1,83 @@
+"""The audits of configs, with other versions of what they require."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.mechanisms.environments import project_name
+
+
+def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:
+    """The audits with other versions: each requirement takes the place of those of the same project.
+
+    ConfigError if a requirement is not one, or if no audit requires its project.
+    """
+    changed = list(audits)
+    seen: set[str] = set()
+    for requirement in requirements:
+        try:
+            project = project_name(requirement)
+        except ValueError as error:
+            raise ConfigError(f"--with: {error}") from None
+        if project in seen:
+            raise ConfigError(f"--with: {project} is given twice")
+        seen.add(project)
+        before, changed = changed, [_with_requirement(audit, project, requirement) for audit in changed]
+        if all(new is old for new, old in zip(changed, before, strict=True)):
+            known = sorted({project_name(r) for audit in before for r in audit.config.mechanism.requires or []})
+            raise ConfigError(
+                f"--with {requirement}: no audit has {project} under requires; they have {', '.join(known) or 'none'}"
+            )
+    return changed
+
+
+def _with_requirement(audit: PlannedAudit, project: str, requirement: str) -> PlannedAudit:
+    mechanism = audit.config.mechanism
+    if project not in map(project_name, mechanism.requires or ()):
+        return audit
+    requires = [requirement if project_name(r) == project else r for r in mechanism.requires or ()]
+    changed = mechanism.model_copy(update={"requires": requires})
+    return replace(audit, config=audit.config.model_copy(update={"mechanism": changed}))
+
+
+def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dict[tuple[str, str], PlannedAudit]:
+    """Each audit with each of the versions, "opendp==0.14.2", by its name without a version, and the version.
+
+    Audits that do not require the project are left out, and those that differ in name, source and expectation alone
+    are one.  ConfigError if a version is not one, or if no audit requires its project.
+    """
+    beside: dict[tuple[str, str], PlannedAudit] = {}
+    for version in versions:
+        if not re.fullmatch(r"[\w.-]+==[\w.+!]+", version):
+            raise ConfigError(f'--with: a version to compare must read like "opendp==0.14.2", got {version!r}')
+        project, number = project_name(version), version.split("==")[1]
+        different: list[PlannedAudit] = []
+        for old, new in zip(audits, with_requirements(audits, [version]), strict=True):
+            concerned = project in map(project_name, old.config.mechanism.requires or ())
+            if not concerned or any(_same(new, other) for other in different):
+                continue
+            different.append(new)
+            title, name = _titles(old, project, number)
+            if (title, version) in beside:
+                title, name = old.config.name, f"{old.config.name}-{project}-{number}"
+            beside[title, version] = new.named(name, expect=None)
+    return beside
+
+
+def _same(one: PlannedAudit, other: PlannedAudit) -> bool:
+    """Whether the two would run the same."""
+    told = {"name": "", "source": "", "expect": None}
+    return one.file == other.file and one.config.model_copy(update=told) == other.config.model_copy(update=told)
+
+
+def _titles(audit: PlannedAudit, project: str, number: str) -> tuple[str, str]:
+    """The audit's name without a version of the project, and with this one."""
+    name = audit.config.name
+    for requirement in audit.config.mechanism.requires or ():
+        own, _, pinned = requirement.partition("==")
+        if pinned and project_name(requirement) == project and f"{own}-{pinned}" in name:
+            return name.replace(f"{own}-{pinned}", own), name.replace(f"{own}-{pinned}", f"{own}-{number}")
+    return name, f"{name}-{project}-{number}"
