@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from dpaudit import AuditResult
 from dpaudit.cli import app
-from dpaudit.console import named_together
+from dpaudit.suite import named_together
 
 Command = Callable[..., Result]
 

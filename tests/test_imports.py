@@ -26,6 +26,7 @@ LAYERS = {
     "dpaudit.evidence": {"dpaudit.claims", "dpaudit.inference"},
     "dpaudit.result": {"dpaudit.claims", "dpaudit.evidence"},
     "dpaudit.result_file": {"dpaudit.claims", "dpaudit.evidence", "dpaudit.result"},
+    "dpaudit.suite": {"dpaudit.inference.suites", "dpaudit.result"},
     "dpaudit.scoring": {
         "dpaudit.scoring",
         "dpaudit.claims",
@@ -45,7 +46,7 @@ LAYERS = {
         "dpaudit.result",
     },
     "dpaudit_attacks": {"dpaudit_attacks", "dpaudit.claims", "dpaudit.outputs", "dpaudit.regression"},
-    "dpaudit_reports": {"dpaudit_reports", "dpaudit.result", "dpaudit.claims"},
+    "dpaudit_reports": {"dpaudit_reports", "dpaudit.result", "dpaudit.suite", "dpaudit.claims"},
     "dpaudit.config": {
         "dpaudit.claims",
         "dpaudit.config",

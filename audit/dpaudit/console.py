@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -17,9 +16,10 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
+from dpaudit.claims import rounded
 from dpaudit.engine import Progress
-from dpaudit.inference.suites import e_bh
 from dpaudit.result import AuditResult, Verdict
+from dpaudit.suite import named_together
 
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}
 _STYLES = {Verdict.VIOLATION: "bold red", Verdict.NO_VIOLATION: "", Verdict.INCONCLUSIVE: "yellow"}
@@ -78,25 +78,20 @@ def result_table(results: Sequence[AuditResult], expected: Sequence[str | None],
         table.add_column("as\nexpected", no_wrap=True)
     for result, wanted in zip(results, expected, strict=True):
         cells: list[str | Text] = [
-            Text(f"{result.name}\n  {_short(result.claim.label)}"),
+            Text(f"{result.name}\n  {rounded(result.claim.label)}"),
             Text(f"{_MARKS[result.verdict]} {result.verdict.value}", style=_STYLES[result.verdict]),
             f"{result.trials_used:,}",
             f"{result.p_value:.2g}",
         ]
         if wide:
             cells.append(f"mu ≥ {result.mu_lower:.3f}\nepsilon ≥ {result.epsilon_lower(0.0):.3f}")
-            cells.append("" if result.violated else Text(_short(result.detectable.claim or "nothing")))
+            cells.append("" if result.violated else Text(rounded(result.detectable.claim or "nothing")))
         if any(expected):
             cells.append(
                 "" if wanted is None else "yes" if as_expected(result, wanted) else Text("NO", style="bold red")
             )
         table.add_row(*cells)
     return table
-
-
-def _short(claim: str) -> str:
-    """Numbers to four digits: a library's own accounting may give seventeen."""
-    return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", claim)
 
 
 def as_expected(result: AuditResult, wanted: str) -> bool:
@@ -112,28 +107,3 @@ def print_results(results: Sequence[AuditResult], expected: Sequence[str | None]
     console.print(result_table(results, expected, wide=console.width >= _WIDE))
     if together := named_together(results):
         console.print(Text(together))
-
-
-def named_together(results: Sequence[AuditResult]) -> str:
-    """Which of many claims are called false together, in words; "" if none of several is.
-
-    Each verdict holds alone: of twenty true claims one is refuted on the average at 95 %.  e-BH bounds the share of
-    true claims among those named instead, see `inference.suites`.
-    """
-    refuted = [result for result in results if result.violated]
-    if len(results) < 2 or not refuted:
-        return ""
-    rate = max(1 - result.confidence for result in results)
-    chosen = e_bh([result.e_value for result in results], false_discovery_rate=rate)
-    named = [results[i].name for i in chosen]
-    words = (
-        f"{len(results)} audits together, false discovery rate {100 * rate:.3g} % (e-BH): "
-        f"called false are {', '.join(named) or 'none'}."
-    )
-    if alone := [result.name for result in refuted if result.name not in named]:
-        confidence = 1 - rate / len(results)
-        words += (
-            f"  Refuted alone only: {', '.join(alone)}; --confidence {confidence:.6g} lets evidence grow until it "
-            "counts among so many."
-        )
-    return words

@@ -1,7 +1,7 @@
 """Promises as curves.  One claim, one class with `beta` and `delta`; numpy and scipy only."""
 
 from dpaudit.claims.approximate import ApproxDP
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import Array, TradeoffFunction, rounded
 from dpaudit.claims.composition import compose
 from dpaudit.claims.concentrated import ZeroConcentratedDP
 from dpaudit.claims.gaussian import GaussianDP
@@ -27,4 +27,5 @@ __all__ = [
     "ZeroConcentratedDP",
     "compose",
     "parse_claim",
+    "rounded",
 ]

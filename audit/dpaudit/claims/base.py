@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, overload
@@ -265,3 +266,8 @@ def _least(profile: Callable[[Array], Array], delta: Array) -> Array:
         enough = profile(middle) <= delta
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return np.where(high < 1e300, high, math.inf)
+
+
+def rounded(text: str) -> str:
+    """A claim's text with its numbers to four digits, to be read: a library's own accounting may give seventeen."""
+    return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", text)

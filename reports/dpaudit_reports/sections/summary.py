@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpaudit.claims import rounded
 from dpaudit.result import AuditResult, Verdict
+from dpaudit.suite import named_together
 from dpaudit_reports.blocks import Block, Code, Column, Math, Paragraph, Reference, Strong, Table
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import at_least, at_most, count, percent
@@ -23,7 +25,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
             (
                 Column("Verdict"),
                 Column("Audit", grow=3),
-                Column("Claim", grow=2),
+                Column("Claim", grow=3),
                 Column("Confidence", align="right"),
                 Column("Runs", align="right"),
                 Column("p-value", align="right"),
@@ -33,7 +35,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
                 (
                     (Strong(f"{MARKS[result.verdict].sign} {MARKS[result.verdict].word}"),),
                     (Reference(result.name, i),),
-                    (Code(result.claim.label),),
+                    (Code(rounded(result.claim.label)),),
                     percent(result.confidence),
                     count(result.trials_used),
                     at_most(result.p_value),
@@ -50,4 +52,5 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     notes = ["Each verdict holds at its own confidence, not all of them at once."]
     if any(result.verdict is not Verdict.VIOLATION for result in results):
         notes.append("Where none was found, the audit's own part says how small a one would have been found.")
-    return (Paragraph(" ".join(notes), quiet=True),)
+    together = named_together(results)
+    return (*((Paragraph(together),) if together else ()), Paragraph(" ".join(notes), quiet=True))
