@@ -14,21 +14,17 @@ class RunTimeout(BaseException):
 
 
 class Limit:
-    """Arms and disarms the alarm; see `limited`."""
+    """Around each run, `with limit:` raises RunTimeout inside if it takes longer; see `limited`."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
 
-    @contextmanager
-    def one_run(self) -> Iterator[None]:
-        """Raise RunTimeout inside if it takes longer."""
-        if self._seconds is None:
-            yield
-            return
-        signal.setitimer(signal.ITIMER_REAL, self._seconds)
-        try:
-            yield
-        finally:
+    def __enter__(self) -> None:
+        if self._seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, self._seconds)
+
+    def __exit__(self, *_: object) -> None:
+        if self._seconds is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
 

@@ -79,7 +79,7 @@ class Runs:
             for rng in self._attempts(first, run):
                 began = time.perf_counter()
                 try:
-                    with limit.one_run():
+                    with limit:
                         output = mechanism(self.dataset, rng)
                     failure = ""
                 except (Exception, RunTimeout) as error:
@@ -99,7 +99,7 @@ class Runs:
         n = self.stop - self.start
         for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
             try:
-                with limit.one_run():
+                with limit:
                     outputs = mechanism.sample(self.dataset, n, rng)
                 if len(outputs) == n:
                     return Outcome(outputs)

@@ -14,14 +14,19 @@ def stream(seed: int, *path: str | int) -> np.random.Generator:
 
 
 def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterator[np.random.Generator]:
-    """One generator for each trial in [start, stop): counter-based, so that any trial can be run alone.
+    """The randomness of each trial in [start, stop): counter-based, so that any trial can be run alone.
 
     Trial t uses the Philox counters from t * 2**128 on.  Salmon et al. 2011, "Parallel random numbers: as easy as
-    1, 2, 3", SC'11.
+    1, 2, 3", SC'11.  It is one generator that is moved on from trial to trial, since making one takes as long as many
+    a mechanism: what a trial wants to draw, it must draw before the next one begins.
     """
-    key = _key(seed, path)
+    philox = np.random.Philox(key=_key(seed, path))
+    generator = np.random.Generator(philox)
+    place = philox.state  # nothing drawn, nothing kept back
     for trial in range(start, stop):
-        yield np.random.Generator(np.random.Philox(key=key, counter=[0, 0, trial, 0]))
+        place["state"]["counter"] = np.array([0, 0, trial, 0], dtype=np.uint64)
+        philox.state = place
+        yield generator
 
 
 def _key(seed: int, path: tuple[str | int, ...]) -> list[int]:

@@ -1,0 +1,24 @@
+"""Randomness with an address."""
+
+import numpy as np
+
+from dpaudit.trials.streams import stream, trial_streams
+
+
+def test_each_trial_has_the_generator_that_it_would_have_alone() -> None:
+    """Also after a trial that kept half a word back or drew a lot.  The second version makes one for each trial."""
+    for rng, trial in zip(trial_streams(3, "trial", 0, 1, start=5, stop=9), range(5, 9), strict=True):
+        assert rng.bit_generator.state["state"]["counter"].tolist() == [0, 0, trial, 0]
+        key = rng.bit_generator.state["state"]["key"]
+        alone = np.random.Generator(np.random.Philox(key=key, counter=[0, 0, trial, 0]))
+        for generator in (rng, alone):
+            generator.integers(0, 9, dtype=np.int32)  # half a word
+        assert rng.normal(size=999).tolist() == alone.normal(size=999).tolist()
+    (again,) = trial_streams(3, "trial", 0, 1, start=8, stop=9)
+    alone.bit_generator.state = again.bit_generator.state
+    assert again.random(9).tolist() == alone.random(9).tolist()
+
+
+def test_paths_and_seeds_differ() -> None:
+    found = {stream(seed, *path).random() for seed in (0, 1) for path in [("a",), ("a", 0), ("a", 1), ("b", 0)]}
+    assert len(found) == 8
