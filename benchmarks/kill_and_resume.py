@@ -1,9 +1,9 @@
-"""kill -9, again and again: the audit that is resumed ends with the result of the one that was left alone.
+"""kill -9 at a random moment: the audit that is resumed ends with the result of the one that was left alone.
 
-    python benchmarks/kill_and_resume.py [--kills 20] [--seconds 60]
+    python benchmarks/kill_and_resume.py [--kills 20] [--seconds 60] [--side-by-side 4]
 
-First the main process of `dpaudit run --resume` is killed at random moments, then, in another audit, a worker of
-`--jobs 2`.  Linux only: children are found in /proc.
+The main process of `dpaudit run --resume` is killed in --kills audits, a worker of `--jobs 2` in as many others.  Linux
+only: children are found in /proc.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -75,55 +76,66 @@ def workers(parent: int) -> list[int]:
     return children
 
 
-def disturbed(
-    folder: Path, output: str, kills: int, seconds: float, *, of_workers: bool, rng: np.random.Generator
-) -> int:
-    """Kill and resume until the audit ends by itself; how many kills hit a running audit."""
+def disturbed(folder: Path, output: str, seconds: float, *, of_workers: bool, rng: np.random.Generator) -> bool:
+    """Kill once at a moment within `seconds`, resume; whether the kill hit a running audit."""
     options = ["--resume", *(["--jobs", "2"] if of_workers else [])]
-    hit = 0
-    while True:
-        process = subprocess.Popen(
-            command(folder, output, *options),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        if hit < kills:
-            while of_workers and process.poll() is None and not workers(process.pid):
-                time.sleep(0.05)
-            time.sleep((0.0 if of_workers else 2.0) + rng.random() * seconds / kills)
-            targets = workers(process.pid) if of_workers else [process.pid]
-            if process.poll() is None and targets:
-                os.kill(int(rng.choice(targets)), signal.SIGKILL)
-                hit += 1
-            if not of_workers:
-                process.wait()
-                continue
-        process.wait()
-        if (folder / output / "killed.json").exists() and found(folder, output)["stopped_by"] == "trials":
-            return hit
+    process = started(folder, output, options)
+    ends = time.monotonic() + seconds * rng.random()
+    while process.poll() is None and (time.monotonic() < ends or not (targets := victims(process.pid, of_workers))):
+        time.sleep(0.01)
+    hit = process.poll() is None
+    if hit:
+        os.kill(int(rng.choice(targets)), signal.SIGKILL)
+    process.wait()
+    if of_workers and hit and found(folder, output)["stopped_by"] == "trials":
+        return False  # it was idle, and not missed any more
+    started(folder, output, options).wait()
+    return hit
+
+
+def started(folder: Path, output: str, options: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command(folder, output, *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+def victims(main: int, of_workers: bool) -> list[int]:
+    return workers(main) if of_workers else [main]
+
+
+def compared(kills: int, seconds: float, seed: int, side_by_side: int) -> bool:
+    """Whether all results are the same, with a line for the kills of main processes and of workers."""
+    same = True
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(side_by_side) as pool:
+        folder = Path(name)
+        (folder / "own.py").write_text(_OWN)
+        (folder / "c.yaml").write_text(_CONFIG.format(trials=int(seconds * 1000 / _MILLISECONDS / 2)))
+        began = time.monotonic()
+        started(folder, "alone", []).wait()
+        took, expected = time.monotonic() - began, found(folder, "alone")
+        print(f"left alone: {expected['trials_used']} trials in {took:.0f} s", flush=True)
+        for what, of_workers in (("main process", False), ("worker", True)):
+
+            def one(k: int, of_workers: bool = of_workers) -> tuple[bool, bool]:
+                rng, output = np.random.default_rng([seed, of_workers, k]), f"{of_workers}{k}"
+                hit = disturbed(folder, output, took / (1.5 if of_workers else 1), of_workers=of_workers, rng=rng)
+                return hit, found(folder, output) == expected
+
+            results = list(pool.map(one, range(kills)))
+            hits, equal = (sum(column) for column in zip(*results, strict=True))
+            print(f"{what} killed in {hits} of {kills} audits: {equal} of {kills} results are the same", flush=True)
+            same &= equal == kills
+    return same
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=60.0, help="that the audit takes when it is left alone")
+    parser.add_argument("--seconds", type=float, default=60.0, help="that an audit takes when it is left alone")
+    parser.add_argument("--side-by-side", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    rng = np.random.default_rng(options.seed)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "own.py").write_text(_OWN)
-        (folder / "c.yaml").write_text(_CONFIG.format(trials=int(options.seconds * 1000 / _MILLISECONDS / 2)))
-        subprocess.run(command(folder, "alone"), check=False, stdout=subprocess.DEVNULL)
-        expected = found(folder, "alone")
-        same = True
-        for output, of_workers in (("main", False), ("workers", True)):
-            hit = disturbed(folder, output, options.kills, options.seconds, of_workers=of_workers, rng=rng)
-            equal = found(folder, output) == expected
-            same &= equal
-            print(f"{output}: {hit} kills; the result is {'the same' if equal else 'ANOTHER ONE'}", flush=True)
-    raise SystemExit(0 if same else 1)
+    raise SystemExit(0 if compared(options.kills, options.seconds, options.seed, options.side_by_side) else 1)
 
 
 if __name__ == "__main__":
