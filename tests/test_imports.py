@@ -24,7 +24,8 @@ LAYERS = {
     "dpaudit.provenance": set(),
     "dpaudit.diagnostics": {"dpaudit.claims"},
     "dpaudit.evidence": {"dpaudit.claims", "dpaudit.inference"},
-    "dpaudit.result": {"dpaudit.claims", "dpaudit.evidence"},
+    "dpaudit.writing": set(),
+    "dpaudit.result": {"dpaudit.claims", "dpaudit.evidence", "dpaudit.writing"},
     "dpaudit.result_file": {"dpaudit.claims", "dpaudit.evidence", "dpaudit.result"},
     "dpaudit.suite": {"dpaudit.inference.suites", "dpaudit.result"},
     "dpaudit.scoring": {
@@ -46,7 +47,7 @@ LAYERS = {
         "dpaudit.result",
     },
     "dpaudit_attacks": {"dpaudit_attacks", "dpaudit.claims", "dpaudit.outputs", "dpaudit.regression"},
-    "dpaudit_reports": {"dpaudit_reports", "dpaudit.result", "dpaudit.suite", "dpaudit.claims"},
+    "dpaudit_reports": {"dpaudit_reports", "dpaudit.result", "dpaudit.suite", "dpaudit.claims", "dpaudit.writing"},
     "dpaudit.config": {
         "dpaudit.claims",
         "dpaudit.config",
@@ -82,6 +83,7 @@ LAYERS = {
         "dpaudit.registry",
         "dpaudit.result",
         "dpaudit.scoring",
+        "dpaudit.writing",
     },
 }
 SEES_EVERYTHING = {

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.evidence import Evidence, written
+from dpaudit.writing import write_whole
 
 FORMAT = "dpaudit-result/1"
 StoppedBy = Literal["evidence", "trials", "failure", "interruption"]
@@ -161,7 +162,7 @@ class AuditResult:
 
     def to_json(self, path: str | Path) -> None:
         """Write the result as JSON.  Floats keep all their digits; inf and nan are written as strings."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -137,7 +138,16 @@ def _write(result: AuditResult, how: How) -> None:
         if how.pdf:
             result.to_pdf(how.output / f"{result.name}.pdf")
     except OSError as error:
-        _say(f"the result of {result.name} could not be written to {how.output}: {error.strerror}")
+        _say(f"the result of {result.name} could not be written to {how.output}: {error.strerror}{_elsewhere(result)}")
+
+
+def _elsewhere(result: AuditResult) -> str:
+    """Where a result is that could not be written to where it belongs, in words."""
+    with contextlib.suppress(OSError):
+        file = Path(tempfile.mkdtemp(prefix="dpaudit-")) / f"{result.name}.json"
+        result.to_json(file)
+        return f"; its JSON is in {file}"
+    return ""
 
 
 def _interrupted(how: How) -> str:

@@ -12,6 +12,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from dpaudit.writing import write_whole
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -67,17 +69,17 @@ def write_pdf(reported: Reported, path: str | PathLike[str]) -> None:
     """
     from dpaudit_reports.pdf import compile_pdf
 
-    _write(path, compile_pdf(_document(reported)))
+    write_whole(path, compile_pdf(_document(reported)))
 
 
 def write_html(reported: Reported, path: str | PathLike[str]) -> None:
     """Write the same as one HTML file that needs nothing else.  ValueError if there are no results."""
-    _write(path, to_html(reported).encode())
+    write_whole(path, to_html(reported))
 
 
 def write_markdown(reported: Reported, path: str | PathLike[str]) -> None:
     """Write the short form of `to_markdown`.  ValueError if there are no results."""
-    _write(path, to_markdown(reported).encode())
+    write_whole(path, to_markdown(reported))
 
 
 def to_html(reported: Reported) -> str:
@@ -138,8 +140,3 @@ def _document(reported: Reported, sections: Sequence[Section] | None = None) -> 
     if isinstance(reported, Document):
         return reported
     return document(reported, SECTIONS if sections is None else sections)
-
-
-def _write(path: str | PathLike[str], content: bytes) -> None:
-    with open(path, "wb") as file:  # only when all is made: a report that fails leaves no empty file
-        file.write(content)

@@ -14,8 +14,6 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from typing import Any
 
 from dpaudit.testing.session import Record
 from dpaudit.testing.wealth import Chain
+from dpaudit.writing import write_whole
 
 FORMAT = "dpaudit-baseline/1"
 
@@ -132,10 +131,7 @@ def write(path: Path, baseline: Baseline) -> None:
             chain["log_invested"] = repr(chain["log_invested"])  # may be infinite, which JSON does not know
     values["sha256"] = _checksum(values)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=path.name, delete=False, encoding="utf-8") as file:
-        json.dump(values, file, indent=1, sort_keys=True, ensure_ascii=False)
-        file.write("\n")
-    os.replace(file.name, path)
+    write_whole(path, json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def _checksum(values: Mapping[str, Any]) -> str:

@@ -1,0 +1,108 @@
+"""A disk that is full, and one that cannot be written: a small tmpfs in a namespace of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpaudit import AuditResult, Verdict
+from dpaudit.writing import write_whole
+
+CONFIG = """
+name: sum
+claim: gaussian(mu=1)
+mechanism: {builtin: gaussian, params: {sigma: 1.0}}
+pairs: [{d0: [0], d1: [1]}]
+trials: 20000
+"""
+
+
+def mounted(options: str, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run `command` where a tmpfs is mounted on `folder`.
+
+    What "FOLDER.before" holds is copied there first, what is there in the end to "FOLDER.left".
+    """
+    script = """
+        mount -t tmpfs -o "$0" tmpfs "$1"; folder=$1; shift; cp -a "$folder.before/." "$folder"
+        "$@"; code=$?; cp -a "$folder" "$folder.left"; exit $code
+    """
+    for name in (folder, folder.with_name(f"{folder.name}.before")):
+        name.mkdir(exist_ok=True)
+    inside = ["unshare", "-rm", "sh", "-c", script, options, str(folder), *command]
+    return subprocess.run(inside, capture_output=True, text=True, check=False, timeout=120)
+
+
+def can_mount() -> bool:
+    unshare = shutil.which("unshare")
+    return (
+        unshare is not None
+        and not subprocess.run(
+            [unshare, "-rm", "sh", "-c", "mount -t tmpfs tmpfs /mnt"], capture_output=True, check=False
+        ).returncode
+    )
+
+
+needs_mount = pytest.mark.skipif(not can_mount(), reason="no namespace in which a tmpfs can be mounted")
+
+
+@needs_mount
+def test_a_full_disk_ends_the_audit_without_a_verdict_and_overwrites_nothing(tmp_path: Path) -> None:
+    """64 kB hold some thousand of 20,000 trials, and no second result."""
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    out = tmp_path / "out"
+    before = tmp_path / "out.before"
+    before.mkdir()
+    (before / "sum.json").write_text("an older result")
+    run = [sys.executable, "-m", "dpaudit", "run", str(tmp_path / "c.yaml"), "-o", str(out), "-q", "--resume"]
+    done = mounted("size=64k", out, *run)
+    assert done.returncode == 3, done.stderr
+    assert "the result of sum could not be written" in done.stderr
+    assert "No space left on device; its JSON is in " in done.stderr
+    assert "inconclusive" in done.stdout
+    left = tmp_path / "out.left"
+    assert {file.name for file in left.iterdir()} == {"sum.json", "sum.trials"}
+    assert (left / "sum.json").read_text() == "an older result"
+    elsewhere = Path(done.stderr.split("its JSON is in ")[1].strip())
+    result = AuditResult.from_json(elsewhere)
+    shutil.rmtree(elsewhere.parent)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("No space left on device" in warning for warning in result.warnings)
+    # What was stored is whole: with room again the audit goes on, and ends as if nothing had been.
+    run[run.index(str(out))] = str(left)
+    for folder in (left, tmp_path / "undisturbed"):
+        subprocess.run([*run[: run.index("-o") + 1], str(folder), "-q", "--resume"], capture_output=True, check=False)
+    found, expected = (json.loads((folder / "sum.json").read_text()) for folder in (left, tmp_path / "undisturbed"))
+    for key in ("trials_used", "evidence", "verdict", "e_value"):
+        assert found[key] == expected[key]
+
+
+@needs_mount
+def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    out = tmp_path / "out"
+    run = [sys.executable, "-m", "dpaudit", "run", str(tmp_path / "c.yaml"), "-o", str(out), "-q", "--resume"]
+    done = mounted("size=64k,ro", out, *run)
+    assert done.returncode == 3
+    assert "Read-only file system" in done.stderr
+    assert str(out) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    write_whole(tmp_path / "f", "one")
+    (tmp_path / "link").symlink_to(tmp_path / "f")
+    write_whole(tmp_path / "link", b"two")
+    assert (tmp_path / "f").read_text() == "two"
+    assert (tmp_path / "link").is_symlink()
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(tmp_path / "f", "\ud800")
+    with pytest.raises(OSError, match="No such file"):
+        write_whole(tmp_path / "no folder" / "f", "x")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["f", "link"]
+    write_whole("/dev/null", "x")
+    assert Path("/dev/null").is_char_device()
