@@ -1,13 +1,14 @@
 """A test suite of 30 mechanisms at the boundary of their claims: false alarms, misses, and time.
 
-    python benchmarks/regression_suite.py true   [--sessions 200] [--false-alarm 0.05] [--jobs 2]
-    python benchmarks/regression_suite.py broken [--sessions 50] [--false-alarm 0.001] [--jobs 2]
+    python benchmarks/regression_suite.py true   [--sessions 200] [--first 0] [--false-alarm 0.05] [--jobs 2]
+    python benchmarks/regression_suite.py broken [--sessions 50] [--first 0] [--false-alarm 0.001] [--jobs 2]
     python benchmarks/regression_suite.py time   [--workers 2]
 
 "true": sessions with any failure, which happens by chance in at most --false-alarm of them.  "broken": in each session
 one noise scale, of another mechanism each time, is 20 % too small; sessions in which its test fails (the other 29 are
 not run: they are the ones of "true").  Both call what the plugin's fixture calls, with the shares of a session of 30
-tests.  "time": the suite as pytest runs it, all caches cold, with pytest-xdist.
+tests.  --first is the seed of the first session, so that a run may be done in parts.  "time": the suite as pytest runs
+it, all caches cold, with pytest-xdist.
 """
 
 from __future__ import annotations
@@ -103,27 +104,26 @@ def fails(index: int, *, session: int, false_alarm: float, factor: float = 1.0) 
     return False
 
 
-def true_claims(sessions: int, false_alarm: float, jobs: int) -> None:
+def true_claims(seeds: range, false_alarm: float, jobs: int) -> None:
     def failures(session: int) -> list[int]:
         return [i for i in range(len(SUITE)) if fails(i, session=session, false_alarm=false_alarm)]
 
-    found = Parallel(n_jobs=jobs)(delayed(failures)(session) for session in range(sessions))
+    found = Parallel(n_jobs=jobs)(delayed(failures)(session) for session in seeds)
     any_failure = sum(bool(failed) for failed in found)
-    print(f"{len(SUITE)} true claims at their boundary, {sessions} sessions, budget {false_alarm:g}:")
+    print(f"{len(SUITE)} true claims at their boundary, {len(seeds)} sessions, budget {false_alarm:g}:")
     print(f"  sessions with any failure   {any_failure}")
-    print(f"  expected at most            {false_alarm * sessions:g}")
-    print(f"  more than these by chance in 1 of 1,000: {binom.ppf(0.999, sessions, false_alarm):.0f}")
+    print(f"  expected at most            {false_alarm * len(seeds):g}")
+    print(f"  more than these by chance in 1 of 1,000: {binom.ppf(0.999, len(seeds), false_alarm):.0f}")
     print(f"  failures of single tests    {[(SUITE[i][0], SUITE[i][2]) for failed in found for i in failed]}")
 
 
-def broken(sessions: int, false_alarm: float, jobs: int) -> None:
+def broken(seeds: range, false_alarm: float, jobs: int) -> None:
     found = Parallel(n_jobs=jobs)(
-        delayed(fails)(session % len(SUITE), session=session, false_alarm=false_alarm, factor=0.8)
-        for session in range(sessions)
+        delayed(fails)(session % len(SUITE), session=session, false_alarm=false_alarm, factor=0.8) for session in seeds
     )
-    missed = [SUITE[session % len(SUITE)][:3:2] for session, caught in enumerate(found) if not caught]
+    missed = [SUITE[session % len(SUITE)][:3:2] for session, caught in zip(seeds, found, strict=True) if not caught]
     print(f"one noise scale 20 % too small, budget {false_alarm:g} over {len(SUITE)} tests:")
-    print(f"  caught   {sum(found)} of {sessions} sessions{f'; missed: {missed}' if missed else ''}")
+    print(f"  caught   {sum(found)} of {len(seeds)} sessions{f'; missed: {missed}' if missed else ''}")
 
 
 EXAMPLE = f"""\
@@ -156,15 +156,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["true", "broken", "time"])
     parser.add_argument("--sessions", type=int)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--false-alarm", type=float)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
     match given.what:
         case "true":
-            true_claims(given.sessions or 200, given.false_alarm or 0.05, given.jobs)
+            true_claims(
+                range(given.first, given.first + (given.sessions or 200)), given.false_alarm or 0.05, given.jobs
+            )
         case "broken":
-            broken(given.sessions or 50, given.false_alarm or 1e-3, given.jobs)
+            broken(range(given.first, given.first + (given.sessions or 50)), given.false_alarm or 1e-3, given.jobs)
         case _:
             timed(given.workers)
 
