@@ -17,21 +17,11 @@ from scipy.stats import beta as beta_law
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
-from dpaudit.inference import exact_binomial
-from dpaudit.inference.exact_binomial import (
-    _SHARE,
-    Arc,
-    _interval,
-    _largest,
-    _Region,
-    _slack,
-    clopper_pearson_lower,
-    clopper_pearson_upper,
-    epsilon_lower,
-    mu_lower,
-    p_value,
-    parameter_lower,
-)
+from dpaudit.inference import outcomes
+from dpaudit.inference.arcs import Arc
+from dpaudit.inference.clopper_pearson import clopper_pearson, clopper_pearson_lower, clopper_pearson_upper
+from dpaudit.inference.exact_binomial import _SHARE, epsilon_lower, mu_lower, p_value, parameter_lower
+from dpaudit.inference.outcomes import Outcomes, _slack, largest_probability
 
 ASYMMETRIC = TabulatedTradeoff(alpha=[0.0, 0.1, 0.5, 1.0], beta=[0.9, 0.5, 0.1, 0.0])
 CLAIMS: list[TradeoffFunction] = [
@@ -223,7 +213,7 @@ def test_a_region_holds_the_right_outcomes_and_its_probability_is_right(claim: T
     evidence = plain_evidence(claim, n0, n1)
     for level in (0.3, 1.35, 6.0):
         low, high = 0.1, 0.6
-        region = _Region.of(claim, level, n0, n1, low, high)
+        region = Outcomes.of(claim, level, n0, n1, low, high)
         inside = evidence >= level - 1e-7
         counted = inside.sum(axis=1)[region.first : region.first + len(region.limits)]
         assert np.array_equal(counted, region.limits + 1)
@@ -239,10 +229,10 @@ def test_a_region_holds_the_right_outcomes_and_its_probability_is_right(claim: T
 @pytest.mark.parametrize("long", [0, 3_000])
 def test_tails_that_are_left_out_are_counted(n0: int, n1: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the sum over all x of what scipy says; `long`: both ways to begin the sum over z."""
-    monkeypatch.setattr(exact_binomial, "_LONG", long)
+    monkeypatch.setattr(outcomes, "_LONG", long)
     claim = GaussianDP(1.0)
     for low, high in ((0.25, 0.35), (0.01, 0.03), (0.9, 0.95)):
-        region = _Region.of(claim, 1.35, n0, n1, low, high)
+        region = Outcomes.of(claim, 1.35, n0, n1, low, high)
         alpha = np.linspace(low, high, 9)
         beta = np.concatenate([claim.beta(alpha[:5]), [0.0, 1e-9, 0.99, 1.0]])
         x = region.first + np.arange(len(region.limits))
@@ -267,8 +257,8 @@ def test_nothing_between_grid_points_is_missed(claim: TradeoffFunction, n1: int)
     """Lemma 2: the bound is above h everywhere, also at kinks and at the ends, and not far above."""
     n0 = 60
     for low, high in ((0.0, 0.05), (0.02, 0.4), (0.3, 1.0)):
-        region = _Region.of(claim, 1.35, n0, n1, low, high)
-        bound = _largest(region, claim, low, high)
+        region = Outcomes.of(claim, 1.35, n0, n1, low, high)
+        bound = largest_probability(region, claim, low, high)
         angle = np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 5_001)
         alpha = np.concatenate([np.sin(angle) ** 2, low + (high - low) * np.geomspace(1e-9, 1, 200)])
         alpha = np.concatenate([alpha, np.clip([claim.beta(0.0), fixed_point(claim)], low, high)])  # the kinks
@@ -415,6 +405,6 @@ def test_impossible_input_is_refused() -> None:
 
 
 def test_the_interval_is_two_sided() -> None:
-    low, high = _interval(7, 40, significance=0.1)
+    low, high = clopper_pearson(7, 40, significance=0.1)
     assert low == clopper_pearson_lower(7, 40, significance=0.05)
     assert high == clopper_pearson_upper(7, 40, significance=0.05)

@@ -10,10 +10,8 @@ from scipy.special import ndtr
 
 from dpaudit.claims import Array, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import Alternative, gaussian_noise, laplace_noise
-from dpaudit.inference.exact_binomial import (
-    Arc,
-    epsilon_lower,
-)
+from dpaudit.inference.arcs import Arc
+from dpaudit.inference.exact_binomial import epsilon_lower
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.inference.regions import best_threshold, threshold_for_epsilon
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.special import logsumexp
 
 from dpaudit.claims import Array
-from dpaudit.inference.exact_binomial import clopper_pearson_upper
+from dpaudit.inference.clopper_pearson import clopper_pearson_upper
 from dpaudit.inference.grid import EDGES
 
 Counts = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ from scipy.special import expit, ndtri
 
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.inference.alternatives import alternatives
-from dpaudit.inference.exact_binomial import Arc
+from dpaudit.inference.arcs import Arc
 from dpaudit.inference.grid import EDGES
 
 Counts = npt.NDArray[np.int64]

@@ -1,0 +1,60 @@
+"""Binomial probabilities and likelihoods, in logarithms where they are small."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import betaincc, gammaln, xlogy
+
+from dpaudit.claims import Array
+
+Counts = npt.NDArray[np.int64]
+
+LEAST = 1e-100  # smaller probabilities are not told apart
+
+
+def boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The point between `inside` and `outside` where a condition begins to fail, from the outer side."""
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return outside
+
+
+def divergence_of_rates(p: float, q: float) -> float:
+    """Divergence of Bernoulli(p) from Bernoulli(q), nats."""
+    if p == q:
+        return 0.0
+    if q in (0.0, 1.0):
+        return math.inf
+    return float(xlogy(p, p / q) + xlogy(1 - p, (1 - p) / (1 - q)))
+
+
+def at_most(k: Counts, n: int, rate: Array) -> Array:
+    """P[Binomial(n, rate) <= k]."""
+    return np.where(k < n, betaincc(k + 1, np.maximum(n - k, 1), rate), 1.0)
+
+
+def log_likelihood(k: Array, n: int, rate: Array) -> Array:
+    """log rate^k (1 - rate)^(n - k)."""
+    return np.asarray(k * log_rate(rate) + (n - k) * log_complement(rate), dtype=np.float64)
+
+
+def log_choose(n: int, k: Array) -> Array:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def log_rate(p: Array) -> Array:
+    return np.log(np.maximum(p, 1e-320))
+
+
+def log_complement(p: Array) -> Array:
+    return np.where(p < 1, np.log1p(-np.minimum(p, 1 - 1e-16)), -1e3)
+
+
+def rounding(n: int) -> float:
+    """More than the error of a log-likelihood of n outputs in double precision, nats."""
+    return 1e-9 + 1e-14 * n
