@@ -36,6 +36,7 @@ class Progress:
 
 Report = Callable[[Progress], None]
 
+_LARGE, _SMALL = 32, 128  # parts of the trials so far that make a block, and one where the audit may end soon
 _MOST_BYTES = 2**23  # of outputs of one dataset in a block, as they came
 
 
@@ -110,13 +111,14 @@ class Collector:
     def _signs(memory: Memory, first: Array, spread: Array) -> list[str]:
         return dependence([key(output) for output in memory.first], first) or drift(spread)
 
-    def next_block(self, pair: int) -> list[tuple[Array, Array]]:
+    def next_block(self, pair: int, *, near: bool = False) -> list[tuple[Array, Array]]:
         """Outputs of the next block of a pair that is still learned from, as its attacks see them.
 
-        Blocks grow with the trials, a thirty-second each, and end where scores are learned anew.
+        Blocks grow with the trials, and end where scores are learned anew.  `near`: the audit may end soon, so that a
+        large block would run on for nothing.
         """
         learner = self.learners[pair]
-        size = max(2, learner.trials // 32) if learner.ready else FIRST_FIT
+        size = max(2, learner.trials // (_SMALL if near else _LARGE)) if learner.ready else FIRST_FIT
         return self.block(pair, min(size, learner.next_fit - learner.trials))
 
     def block(self, pair: int, size: int) -> list[tuple[Array, Array]]:

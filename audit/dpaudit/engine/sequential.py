@@ -15,6 +15,7 @@ from dpaudit.inference.strategy import Strategy, log_threshold, strategy
 from dpaudit.scoring import FIRST_FIT
 from dpaudit.trials.streams import stream
 
+_NEAR = 1.0  # nats from the end: what evidence often moves within a large block
 _LEAST_SHARE = 0.25  # of its even share of the trials that every pair gets
 _PRIOR = 30.0  # trials that the largest variance of any pair counts for in each of them
 
@@ -47,7 +48,8 @@ class SequentialAudit:
         try:
             while self.collector.open and (to_the_end or not self.refuted):
                 pair = self._next_pair()
-                for outputs0, outputs1 in self.collector.next_block(pair):
+                near = self.log_e > log_threshold(self.confidence) - _NEAR
+                for outputs0, outputs1 in self.collector.next_block(pair, near=near):
                     self._bet(pair, outputs0, outputs1)
                     self.collector.learners[pair].learn(outputs0, outputs1)
                     if report is not None:
