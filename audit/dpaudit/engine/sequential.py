@@ -48,7 +48,7 @@ class SequentialAudit:
         try:
             while self.collector.open and (to_the_end or not self.refuted):
                 pair = self._next_pair()
-                near = self.log_e > log_threshold(self.confidence) - _NEAR
+                near = not to_the_end and self._near
                 for outputs0, outputs1 in self.collector.next_block(pair, near=near):
                     self._bet(pair, outputs0, outputs1)
                     self.collector.learners[pair].learn(outputs0, outputs1)
@@ -62,6 +62,12 @@ class SequentialAudit:
     @property
     def refuted(self) -> bool:
         return self.most >= log_threshold(self.confidence)
+
+    @property
+    def _near(self) -> bool:
+        """Whether the claim may be refuted soon."""
+        threshold = log_threshold(self.confidence)
+        return self.log_e > max(threshold - _NEAR, threshold / 2)
 
     @property
     def log_e(self) -> float:

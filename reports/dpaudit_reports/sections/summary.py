@@ -53,4 +53,8 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     if any(result.verdict is not Verdict.VIOLATION for result in results):
         notes.append("Where none was found, the audit's own part says how small a one would have been found.")
     together = named_together(results)
+    if together:
+        notes.append(
+            "What is called false together holds if every audit that was made is in this list, whatever it found."
+        )
     return (*((Paragraph(together),) if together else ()), Paragraph(" ".join(notes), quiet=True))
