@@ -1,6 +1,6 @@
 """Mean runs per dataset until a false claim is refuted, beside what any sequential test needs.
 
-    python benchmarks/sample_efficiency.py [--seeds 200] [--jobs 2] [--markdown]
+    python benchmarks/sample_efficiency.py [--seeds 200] [--jobs 2] [--only WORDS] [--markdown]
 
 Every audit uses `attacks="auto"` at 95 % confidence, and nothing is known about the mechanism.  The limit is
 ln 20 / KL*, KL* the least Kullback-Leibler divergence from the truth to the claim (docs/statistics.md).
@@ -52,11 +52,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="cases whose claim or truth holds these words")
     parser.add_argument("--markdown", action="store_true", help="print a table for the README")
     options = parser.parse_args()
     if options.markdown:
         print("| claim | truth | mean trials | standard error | limit | ratio |\n|---|---|---|---|---|---|")
     for claim, truth, mechanism, limit in CASES:
+        if options.only not in f"{claim}, {truth}":
+            continue
         used = np.array(
             Parallel(n_jobs=options.jobs)(delayed(trials_used)(mechanism, claim, seed) for seed in range(options.seeds))
         )

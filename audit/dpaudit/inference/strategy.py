@@ -28,9 +28,9 @@ E depends on the outputs only through the counts of their scores in each bin, un
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +44,8 @@ Counts = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-12  # relative; more than the error of one term of the budget, so that e errs downwards
 _RUINED = -60.0  # log payoff below which an outcome has ended a bet anyway
-_LADDER_SHARE = 0.04  # of the initial wealth; costs the verdict one trial in seventy
-_LADDER_STEP = 1.5
+_LADDER_SHARE = 0.02  # of the initial wealth; costs the verdict one trial in a hundred and fifty
+_LADDER_STEP, _LADDER_RUNGS = 1.5, 8
 _SAMPLED_SHARE = 0.04  # of the initial wealth
 _LADDER_THRESHOLDS = (
     10  # fewer than for the claim itself: bounds gain little from more, and each bet takes time to design
@@ -154,24 +154,33 @@ def strategy(claim: TradeoffFunction) -> Strategy:
     is bet against a ladder of stronger promises, so that the certified bounds are near the truth also where the claim
     promises far less than the mechanism keeps.
     """
-    violations, sampled, rungs = alternatives(claim), sampled_noise(claim), list(_ladder(claim))
+    violations, sampled, ladder = alternatives(claim), sampled_noise(claim), _ladder(claim)
     bets = [best_bet(alternative, claim) for alternative in (*violations, *sampled)]
-    bets += [best_bet(alternative, rung, thresholds=_LADDER_THRESHOLDS) for alternative, rung in rungs]
     weights = [(1 - _LADDER_SHARE - _SAMPLED_SHARE) * alternative.weight for alternative in violations]
     weights += [_SAMPLED_SHARE * alternative.weight for alternative in sampled]
-    return Strategy.of(bets, np.array(weights + [_LADDER_SHARE / len(rungs)] * len(rungs)))
+    return Strategy.of([*bets, *ladder], np.array(weights + [_LADDER_SHARE / len(ladder)] * len(ladder)))
 
 
-def _ladder(claim: TradeoffFunction) -> Iterator[tuple[Alternative, TradeoffFunction]]:
-    """Gaussian and pure promises up to the claim's distance, each with noise that is slightly less private."""
+def _ladder(claim: TradeoffFunction) -> list[Bet]:
+    """Bets against Gaussian and pure promises up to the claim's distance."""
     mu = -2 * float(ndtri((1 - float(claim.delta(0.0))) / 2))  # of the Gaussian pair as far apart in total variation
-    rung = min(max(mu, 0.1), 8.0)
-    for _ in range(8):
-        yield gaussian_noise(1.1 * rung), GaussianDP(rung)
-        yield laplace_noise(1.15 * rung), PureDP(rung)
-        for multiple in _TAILS:
-            yield gaussian_noise(rung), PureDP(multiple * rung)
-        rung /= _LADDER_STEP
+    top = math.floor(math.log(min(max(mu, 0.1), 8.0), _LADDER_STEP) + 1e-6)  # the same however mu is rounded
+    return [bet for number in range(top, top - _LADDER_RUNGS, -1) for bet in _rung(number)]
+
+
+@cache
+def _rung(number: int) -> tuple[Bet, ...]:
+    """Bets against promises of one strength, with noise that is slightly less private.
+
+    Rungs do not depend on the claim, so that many claims share them: most of the time of a strategy is theirs.
+    """
+    strength = _LADDER_STEP**number
+    bets: list[tuple[Alternative, TradeoffFunction]] = [
+        (gaussian_noise(1.1 * strength), GaussianDP(strength)),
+        (laplace_noise(1.15 * strength), PureDP(strength)),
+    ]
+    bets += [(gaussian_noise(strength), PureDP(multiple * strength)) for multiple in _TAILS]
+    return tuple(best_bet(alternative, promise, thresholds=_LADDER_THRESHOLDS) for alternative, promise in bets)
 
 
 def lower_bound(refuted: Callable[[float], bool], *, precision: float = 1e-4, most: float = 64.0) -> float:
