@@ -1,0 +1,118 @@
+"""Arguments, mechanisms and outputs with which an audit cannot go on, or from which it learns nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import GaussianDP, MechanismError, Pair, PureDP, Verdict, audit, batched
+from dpaudit.engine import Progress
+from dpaudit.mechanisms.builtin import Gaussian
+
+PAIR = Pair([0], [1], relation="replace_one")
+
+
+def raising_at(trial: int) -> Callable[[Any, np.random.Generator], float]:
+    calls = {"n": 0}
+
+    def mechanism(dataset: Any, rng: np.random.Generator) -> float:
+        calls["n"] += 1
+        if calls["n"] == trial:
+            raise ZeroDivisionError("the noise ran out")
+        return float(dataset[0] + rng.normal())
+
+    return mechanism
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"trials": 0}, "trials must be at least 1, got 0"),
+        ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1, got 1.0"),
+        ({"method": "wald"}, "method must be sequential or fixed, got 'wald'"),
+        ({"pairs": []}, "pairs must hold at least one Pair"),
+        ({"attacks": "telepathy"}, "attacks must be auto or among events, .*; got 'telepathy'"),
+        ({"attacks": []}, "at least one attack"),
+        ({"claim": "gaussian(mu=-1)"}, "mu must be finite and >= 0, got -1"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        audit(**{"mechanism": Gaussian(1.0), "claim": GaussianDP(1.0), "pairs": PAIR} | arguments)
+
+
+def test_a_mechanism_that_raises_at_once_is_an_error() -> None:
+    with pytest.raises(MechanismError, match="ZeroDivisionError: the noise ran out on run 0 of d0"):
+        audit(raising_at(1), GaussianDP(1.0), PAIR)
+
+
+def test_a_mechanism_that_raises_late_ends_the_audit_and_keeps_the_trials() -> None:
+    result = audit(raising_at(500), GaussianDP(1.0), PAIR, trials=5000, seed=0)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.stopped_by == "failure"
+    assert 200 < result.trials_used < 251
+    assert any("ZeroDivisionError: the noise ran out on run" in warning for warning in result.warnings)
+    assert result.mu_lower > 0  # what was measured before counts
+
+
+def test_an_output_that_cannot_be_read_is_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(MechanismError, match="register_encoder"):
+        audit(lambda dataset, rng: object(), GaussianDP(1.0), PAIR)
+
+
+def test_a_batch_of_the_wrong_size_is_named() -> None:
+    with pytest.raises(MechanismError, match="returned 9 outputs instead of 10"):
+        audit(batched(lambda dataset, n, rng: np.zeros(n - 1)), GaussianDP(1.0), PAIR)
+
+
+def test_outputs_of_any_shape_are_compared() -> None:
+    """The length alone tells the datasets apart.  Fails by chance < 1 in 10**6."""
+    lengths = {0: 2, 1: 3}
+    assert audit(lambda dataset, rng: np.zeros(lengths[dataset[0]]), GaussianDP(1.0), PAIR, trials=500).violated
+
+
+@pytest.mark.parametrize("value", [0.0, math.inf, -math.inf, math.nan])
+def test_constant_outputs_refute_nothing(value: float) -> None:
+    result = audit(lambda dataset, rng: value, PureDP(0.0), PAIR, trials=200)
+    assert not result.violated
+    assert result.e_value <= 1 + 1e-9
+
+
+def test_a_value_that_only_one_dataset_gives_refutes_pure_privacy() -> None:
+    """Also when the value is nan or inf.  Fails by chance < 1 in 10**6."""
+    for leak in (math.nan, math.inf, -math.inf):
+
+        @batched
+        def leaking(dataset: list[int], n: int, rng: np.random.Generator, leak: float = leak) -> Any:
+            outputs = rng.normal(0, 1, n)
+            return np.where((rng.random(n) < 0.3) & (dataset == [1]), leak, outputs)
+
+        result = audit(leaking, PureDP(0.1), PAIR, trials=5000, seed=2)
+        assert result.violated, leak
+
+
+def test_too_few_trials_are_inconclusive() -> None:
+    for trials in (1, 9, 12):
+        result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=trials)
+        assert result.verdict is Verdict.INCONCLUSIVE
+        assert result.trials_used == trials
+        str(result)
+
+
+def test_an_interruption_keeps_what_there_is() -> None:
+    seen: list[Progress] = []
+
+    def stop(progress: Progress) -> None:
+        seen.append(progress)
+        if progress.trials >= 100:
+            raise KeyboardInterrupt
+
+    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=5000, progress=stop)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.stopped_by == "interruption"
+    assert result.trials_used == seen[-1].trials < 200
+    assert seen[-1].allowed == 5000

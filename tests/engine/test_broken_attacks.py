@@ -1,0 +1,68 @@
+"""Attacks of the user: what only ranks is calibrated, what breaks is dropped and named."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import GaussianDP, Pair, Verdict, audit
+from dpaudit.mechanisms.builtin import Gaussian
+
+PAIR = Pair([0], [1], relation="replace_one")
+
+
+@dataclasses.dataclass
+class Ranking:
+    """A user's attack that only ranks, on a scale of its own."""
+
+    name: str = "ranking"
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        return lambda outputs: np.exp(3 * outputs)
+
+
+class Broken:
+    name = "broken"
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+        self.calibrated = how == "company"
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        if self.how == "raises in fit":
+            raise RuntimeError("no idea")
+        if self.how == "raises later" and len(outputs0) > 50:
+            return lambda outputs: 1 / 0
+        if self.how == "nan":
+            return lambda outputs: np.full(len(outputs), np.nan)
+        if self.how == "company":
+            return lambda outputs: outputs - outputs.mean()
+        return lambda outputs: np.zeros((len(outputs), 2)) if self.how == "shape" else np.zeros(len(outputs))
+
+
+def test_an_attack_that_only_ranks_is_calibrated() -> None:
+    """Fails by chance < 1 in 10**6."""
+    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=3000, attacks=Ranking())
+    assert result.violated
+    assert [row.name for row in result.attacks] == ["ranking"]
+    assert result.attacks[0].log_loss < math.log(2)
+
+
+@pytest.mark.parametrize("how", ["raises in fit", "raises later", "nan", "shape", "company"])
+def test_a_broken_attack_is_dropped_and_named(how: str) -> None:
+    alone = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=500, attacks="logistic")
+    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=500, attacks=["logistic", Broken(how)])
+    assert result.violated
+    assert alone.violated
+    if how != "raises later":
+        assert any("attack broken was dropped" in warning for warning in result.warnings)
+
+
+def test_an_audit_whose_every_attack_is_broken_finds_nothing() -> None:
+    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=100, attacks=Broken("nan"))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.e_value == pytest.approx(1.0)

@@ -1,0 +1,78 @@
+"""Runs that raise, hang or die."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from dpaudit import MechanismError, Pair, PureDP, Verdict, audit, batched
+from dpaudit.mechanisms.loading import PythonMechanism
+
+PAIR = Pair([0], [1], relation="replace_one")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_runs_that_raise_are_outcomes_if_the_user_says_so(jobs: int) -> None:
+    """d1 raises in half of its runs and d0 never does.  Fails by chance < 1 in 10**6."""
+    mechanism = PythonMechanism(f"{__file__}:raises_now_and_then")
+    seen = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=500, failures="outcome", jobs=jobs)
+    assert seen.violated
+    assert seen.witness is not None
+    assert seen.witness.region == "not: type of output is number"
+    unseen = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=500)
+    assert unseen.verdict is Verdict.INCONCLUSIVE
+    assert "raised OverflowError: too large on run" in unseen.warnings[0]
+    many = batched(lambda dataset, n, rng: rng.normal(size=n))
+    with pytest.raises(MechanismError, match="so that which run raised cannot be observed"):
+        audit(many, PureDP(1.0), PAIR, trials=500, failures="outcome")
+
+
+def raises_now_and_then(dataset: list[int], rng: np.random.Generator) -> float:
+    if dataset[0] and rng.random() < 0.5:
+        raise OverflowError("too large")
+    return float(rng.normal())
+
+
+def test_a_run_that_hangs_is_ended() -> None:
+    def hangs(dataset: list[float], rng: np.random.Generator) -> float:
+        value = rng.normal()
+        while dataset[0] and value > 1.5:
+            try:
+                time.sleep(1)
+            except Exception:
+                continue
+        return float(value)
+
+    began = time.monotonic()
+    result = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=500, timeout=0.2)
+    assert time.monotonic() - began < 20
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "took longer than 0.2 s on run" in result.warnings[0]
+    assert result.trials_used > 0
+    seen = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=40, timeout=0.02, failures="outcome")
+    assert seen.trials_used == 40
+    slow = batched(lambda dataset, n, rng: time.sleep(5) or [0.0] * n)
+    with pytest.raises(MechanismError, match=r"took longer than 0\.1 s in the batch of 10 runs from run 0"):
+        audit(slow, PureDP(1.0), PAIR, trials=100, timeout=0.1)
+    with pytest.raises(ValueError, match="timeout must be above 0"):
+        audit(slow, PureDP(1.0), PAIR, timeout=0)
+
+
+def test_a_worker_that_dies_ends_the_audit_and_loses_nothing() -> None:
+    mechanism = PythonMechanism(f"{__file__}:dies_late")
+    result = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=3000, jobs=2)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.trials_used >= 10
+    assert "could not be run in other processes (TerminatedWorkerError" in result.warnings[0]
+
+
+def dies_late(dataset: list[int], rng: np.random.Generator) -> float:
+    time.sleep(0.004)
+    if multiprocessing.parent_process() is not None or os.environ.get("LOKY_WORKER_NAME"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return float(rng.normal())

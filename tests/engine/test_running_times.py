@@ -1,0 +1,51 @@
+"""Running times as outputs: runs that may depend on each other."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, Pair, PureDP, audit
+from dpaudit.evidence import SequentialEvidence
+
+PAIR = Pair([0], [1], relation="replace_one")
+
+
+def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() -> None:
+    """Load, clock and caches drift, here by design.  Fails by chance < 1 in 10**6: at most 5 % each."""
+
+    def drifting(dataset: list[int], rng: np.random.Generator) -> float:
+        rng.normal(size=100 + int(200 * (math.sin(time.perf_counter() * 30) + 1)))
+        return float(rng.normal())
+
+    results = [audit(drifting, PureDP(0.1), PAIR, trials=400, seed=seed, observe_time=True) for seed in range(8)]
+    assert sum(max(result.history.log_e) >= math.log(20) for result in results) <= 5
+    evidence = results[0].evidence
+    assert isinstance(evidence, SequentialEvidence)
+    assert evidence.single
+    assert 330 < evidence.trials * 2 < 400  # one output of each trial, after ten to learn from
+    again = AuditResult.from_dict(json.loads(json.dumps(results[0].to_dict()))).evidence
+    assert again.fingerprint() == evidence.fingerprint()
+    with pytest.raises(ValueError, match="observe_time needs method sequential"):
+        audit(drifting, "pure(epsilon=1)", PAIR, method="fixed", observe_time=True)
+
+
+def test_coins_decide_which_runs_count_and_their_order() -> None:
+    order: list[int] = []
+
+    def mechanism(dataset: list[int], rng: np.random.Generator) -> float:
+        order.append(dataset[0])
+        return float(rng.normal() + 3 * dataset[0])
+
+    result = audit(mechanism, "gaussian(mu=1)", PAIR, trials=300, observe_time=True, confidence=1 - 1e-12)
+    assert result.violated
+    pairs = np.array(order).reshape(-1, 2)
+    assert np.all(pairs.sum(axis=1) == 1)
+    assert 0.2 < pairs[:, 0].mean() < 0.8
+    counted = result.evidence.counts[0].sum(axis=1)  # type: ignore[attr-defined]
+    assert counted.sum() == result.trials_used - 10
+    assert counted.min() > 0.3 * counted.sum()
