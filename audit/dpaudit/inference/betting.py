@@ -100,7 +100,7 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: i
         nearest0, nearest1 = p / (2 * share @ pays0), q / (2 * share @ pays1)
         above0, above1 = (np.cumsum(near[::-1])[::-1][1:] for near in (nearest0, nearest1))
         slopes, excess = _steepest(claim, above0, above1)
-        if excess.max() < 1e-7:
+        if excess.max() < max(1e-7, 1e-3 * growth):
             break
     return best
 

@@ -32,5 +32,5 @@ def log_optimal(returns: Array, weights: Array) -> Array:
         if length > 0.5:
             if barrier < 1e-10:
                 break
-            barrier *= 0.2
+            barrier *= 0.05
     return x
