@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas
+import polars
 
 from dpaudit.outputs import Raised, register_encoder
 
@@ -46,26 +48,21 @@ class Sealed:
 register_encoder(Sealed, lambda sealed: {"inner": sealed.inner})
 
 
-class Table:
-    """The part of a data frame's interface that reading one needs."""
-
-    def __init__(self, data: dict[str, Any]) -> None:
-        self.data = {name: np.asarray(values) for name, values in data.items()}
-        self.columns = list(data)
-        self.shape = (len(next(iter(self.data.values()))), len(data))
-
-    def __getitem__(self, name: str) -> Any:
-        return self.data[name]
-
-
-def table(leak: bool, rng: Rng) -> Table:
+def table(library: Any, leak: bool, rng: Rng) -> Any:
     """Rows in random order; the leak is one label more in a column, whichever row it is in."""
     ages = np.sort(rng.integers(20, 60, 12))
     towns = rng.choice(["Ulm", "Bonn"], 12)
     if leak:
         towns[0] = "Jena"
     order = rng.permutation(12)
-    return Table({"age": ages[order], "town": towns[order]})
+    return library.DataFrame({"age": ages[order], "town": towns[order].tolist()})
+
+
+def totals(leak: bool, rng: Rng) -> pandas.DataFrame:
+    """What `groupby` gives: rows have the names of the groups.  The leak is which value belongs to which name."""
+    names = rng.permutation(["Bonn", "Jena", "Ulm"])
+    swapped = {"Bonn": 1, "Jena": 3 if leak else 2, "Ulm": 2 if leak else 3}
+    return pandas.DataFrame({"people": [swapped[name] for name in names]}, index=names)
 
 
 LEAKS: dict[str, Draw] = {
@@ -90,7 +87,16 @@ LEAKS: dict[str, Draw] = {
     "order of keys": lambda leak, rng: {"b": 1, "a": 1} if leak else {"a": 1, "b": 1},
     "one key of many": lambda leak, rng: {f"k{i}": 1 for i in range(150) if rng.random() < 0.5 or (leak and i == 77)},
     "set": lambda leak, rng: {int(x) for x in rng.integers(0, 9, 3)} | ({99} if leak else set()),
-    "data frame": table,
+    "data frame": lambda leak, rng: table(pandas, leak, rng),
+    "data frame of polars": lambda leak, rng: table(polars, leak, rng),
+    "names of rows": lambda leak, rng: pandas.DataFrame({"n": [1, 2]}, index=["Ulm", "Jena" if leak else "Bonn"]),
+    "value of a named row": totals,
+    "series": lambda leak, rng: polars.Series("x", rng.normal(0, 1, 3) + np.array([0, 2.0 * leak, 0])),
+    "series with names": lambda leak, rng: (lambda s: s[s.index != "b"] if leak else s)(
+        pandas.Series(rng.normal(0, 1, 3), index=list("abc")).iloc[rng.permutation(3)]
+    ),
+    "missing number": lambda leak, rng: pandas.DataFrame({"n": pandas.array([1, None if leak else 2], dtype="Int64")}),
+    "missing value": lambda leak, rng: pandas.NA if leak else float(rng.normal()),
     "length of a list": lambda leak, rng: [float(x) for x in rng.normal(0, 1, int(rng.integers(1, 5)) + 3 * leak)],
     "count of a label": lambda leak, rng: list(rng.permutation(["T"] * (3 + leak) + ["F"] * int(rng.integers(3, 7)))),
     "named tuple": lambda leak, rng: Pair(float(rng.normal()), float(rng.normal(2.0 * leak))),

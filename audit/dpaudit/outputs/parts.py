@@ -12,7 +12,9 @@
 | dict, dataclass, namedtuple       | presence and number of keys, the first key, the parts of each value            |
 | set                               | presence of each element, length                                               |
 | array, also of another library    | shape, entries; a long one in 64 pieces, by their means; sum, norm, extremes   |
-| data frame, rows in any order     | columns, rows, and of each column what does not depend on the order            |
+| data frame, rows in any order     | columns, rows, and of each column what does not depend on the order; the rows  |
+|                                   | themselves and which there are, where they have names                          |
+| series                            | as an array; as a dict where the rows have names                               |
 | Raised                            | the exception's type as a label, its message as text                           |
 | object with a registered encoder  | the parts of what the encoder returns                                          |
 
@@ -39,6 +41,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.outputs.encoders import encoder_of
+from dpaudit.outputs.frames import column, is_frame, is_missing, row_names
 from dpaudit.outputs.outcomes import OutputError, Raised
 
 _ENTRIES = 64  # entries of a sequence, and pieces of a long one, that are looked at one by one
@@ -86,6 +89,8 @@ def _add(parts: Parts, name: str, value: Any, depth: int) -> None:
     match value:
         case None:
             parts.labels[kind] = "None"
+        case _ if is_missing(value):
+            parts.labels[kind] = "missing"
         case enum.Enum():
             parts.labels[kind] = type(value).__name__
             parts.labels[name] = value.name or str(value.value)
@@ -144,9 +149,9 @@ def _add(parts: Parts, name: str, value: Any, depth: int) -> None:
             _mapping(parts, name, fields, depth)
         case _ if is_frame(value):
             parts.labels[kind] = "data frame"
-            _frame(parts, name, value)
+            _frame(parts, name, value, depth)
         case _ if hasattr(value, "__array__") and not isinstance(value, type):
-            _array(parts, name, np.asarray(value), depth)
+            _series(parts, name, value, depth)
         case _:
             raise OutputError(
                 f"{name} is of type {type(value).__module__}.{type(value).__qualname__}, which is not known; let the "
@@ -302,22 +307,35 @@ def _mapping(parts: Parts, name: str, mapping: Mapping[Any, Any], depth: int) ->
         _summary(parts, name, numbers)
 
 
-def is_frame(value: Any) -> bool:
-    """Whether this is a data frame of pandas, polars or the like."""
-    return hasattr(value, "columns") and hasattr(value, "shape") and hasattr(value, "__getitem__")
+def _series(parts: Parts, name: str, series: Any, depth: int) -> None:
+    """A series, or any array of another library."""
+    names, values = row_names(series, _LISTED), np.asarray(series)
+    if values.ndim == 1:
+        values = column(values)
+    if names and len(set(map(_label, names))) == len(values):
+        parts.labels[f"type of {name}"] = "series"
+        _mapping(parts, name, dict(zip(names, values.tolist(), strict=True)), depth)
+        return
+    _array(parts, name, values, depth)
+    _names(parts, name, list(map(_label, names)))
 
 
-def _frame(parts: Parts, name: str, frame: Any) -> None:
-    """A data frame as a bag of rows: their order carries nothing."""
+def _names(parts: Parts, name: str, names: Sequence[str]) -> None:
+    """Which rows there are."""
+    for row, count in Counter(names).most_common(_KEYS):
+        parts.counts[f"number of rows named {row} in {name}"] = count
+
+
+def _frame(parts: Parts, name: str, frame: Any, depth: int) -> None:
+    """A data frame as a bag of rows, for their order carries nothing; their names do."""
     columns = [str(column) for column in frame.columns]
     parts.numbers[f"rows of {name}"], parts.numbers[f"columns of {name}"] = frame.shape[0], len(columns)
     numeric: dict[str, np.ndarray[Any, Any]] = {}
     values: list[list[Any]] = []
-    for column, key in zip(columns[:_ENTRIES], frame.columns, strict=False):
-        parts.counts[f"column {column!r} in {name}"] = 1
-        entries = np.asarray(frame[key])
-        entries = entries[:, 0] if entries.ndim > 1 else entries  # several columns of one name
-        where = f"{name}[{column!r}]"
+    for title, key in zip(columns[:_ENTRIES], frame.columns, strict=False):
+        parts.counts[f"column {title!r} in {name}"] = 1
+        entries = column(frame[key])
+        where = f"{name}[{title!r}]"
         parts.labels[f"type of {where}"] = entries.dtype.name if entries.dtype.kind in "biufmM" else "labels"
         values.append(entries[:_LISTED].tolist())
         if entries.dtype.kind in "biufmM":
@@ -325,13 +343,19 @@ def _frame(parts: Parts, name: str, frame: Any) -> None:
             _bag(parts, where, numeric[where])
         for label, count in Counter(map(_label, values[-1])).most_common(_ENTRIES):
             parts.counts[f"number of {label} in {where}"] = count
-    rows = Counter(_label(row) for row in zip(*values, strict=True))
-    parts.numbers[f"largest number of equal rows of {name}"] = max(rows.values(), default=0)
-    for row, count in rows.most_common(_ENTRIES):
+    names = [_label(row) for row in row_names(frame, _LISTED)]
+    _names(parts, name, names)
+    if len(names) <= _ENTRIES and len(set(names)) == len(names):
+        for row, *entries_of_row in zip(names, *values, strict=False):
+            for title, entry in zip(columns, entries_of_row, strict=False):
+                _add(parts, f"{name}[{title!r}][{row}]", entry, depth + 1)
+    alike = Counter(_label(row) for row in zip(*values, strict=True))
+    parts.numbers[f"largest number of equal rows of {name}"] = max(alike.values(), default=0)
+    for row, count in alike.most_common(_ENTRIES):
         parts.counts[f"number of rows {row} in {name}"] = count
-    names = list(numeric)[:6]
-    for i, first in enumerate(names):
-        for second in names[:i]:
+    paired = list(numeric)[:6]
+    for i, first in enumerate(paired):
+        for second in paired[:i]:
             with np.errstate(all="ignore"):
                 parts.numbers[f"mean of {second} times {first}"] = float(np.nanmean(numeric[first] * numeric[second]))
 
