@@ -15,6 +15,7 @@ import matplotlib
 import typst
 
 from dpaudit_reports.blocks import Document
+from dpaudit_reports.figures.canvas import style
 from dpaudit_reports.printable import printable
 
 # Typst's own fonts know Latin, Greek, Cyrillic and more: everywhere the same bytes.  Only where they lack a
@@ -31,7 +32,8 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 def compile_pdf(document: Document) -> bytes:
     """The document as tagged PDF/UA-1, the same bytes whenever the document is the same."""
     template = (files("dpaudit_reports") / "template.typ").read_bytes()
-    content = {"document": json.dumps(_plain(document), ensure_ascii=False)}
+    with style():
+        content = {"document": json.dumps(_plain(document), ensure_ascii=False)}
     for how in _ATTEMPTS[:-1]:
         try:
             return bytes(typst.compile(template, format="pdf", sys_inputs=content, **how))
