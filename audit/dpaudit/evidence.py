@@ -18,7 +18,7 @@ import numpy.typing as npt
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import exact_binomial, one_run
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.regions import threshold_for_epsilon
+from dpaudit.inference.regions import threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.strategy import Strategy, log_threshold, lower_bound, strategy
 
 Counts = npt.NDArray[np.int64]
@@ -97,13 +97,13 @@ class FixedEvidence:
     """Counts of one frozen score on fresh outputs, and the rejection regions that were frozen with it.
 
     Each answer holds with the confidence at the planned number of trials; see `inference.exact_binomial`.  The claim is
-    tested on one region, a bound of epsilon may use another one: the pilot alone decides which.
+    tested on one region, bounds may use others: the pilot alone decides which.
     """
 
     method: ClassVar[str] = "fixed"
     pair: int  # on which all trials were spent, chosen in the pilot
     threshold: int  # the region of the claim is: bin > threshold
-    pilot: Counts  # (2, BINS), on which nothing rests but the choice of regions
+    pilot: Counts  # (2, BINS), of that score on outputs it was learned from; they choose regions and nothing else
     counts: Counts  # (2, BINS)
 
     @property
@@ -127,7 +127,10 @@ class FixedEvidence:
         return self.p_value(claim) <= 1 - confidence
 
     def mu_lower(self, *, confidence: float) -> float:
-        return exact_binomial.mu_lower(*self.outcome, significance=1 - confidence)
+        threshold = threshold_for_mu(
+            *self.pilot, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
+        )
+        return exact_binomial.mu_lower(*self._outcome(threshold), significance=1 - confidence)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         threshold = threshold_for_epsilon(

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dpaudit.claims import Array, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import Alternative, gaussian_noise, laplace_noise
 from dpaudit.inference.arcs import Arc
-from dpaudit.inference.exact_binomial import epsilon_lower
+from dpaudit.inference.exact_binomial import epsilon_lower, mu_lower
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
-from dpaudit.inference.regions import best_threshold, threshold_for_epsilon
+from dpaudit.inference.regions import best_threshold, threshold_for_claim, threshold_for_epsilon, threshold_for_mu
 
 
 def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:
@@ -83,3 +83,31 @@ def test_the_region_of_epsilon_parts_the_pilots_outputs() -> None:
     one = np.zeros_like(counts[0])
     one[3] = 500
     assert threshold_for_epsilon(one, one, delta=0.0, trials=100, significance=0.05, otherwise=7) == 7
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
+def test_the_region_of_mu_certifies_nearly_what_the_best_one_would(mu: float) -> None:
+    """From pilots of 1,000 outputs; expected outcomes of 9,000."""
+    rng, law = np.random.default_rng(1), gaussian_noise(mu)
+    p, q = law.p / law.p.sum(), law.q / law.q.sum()
+
+    def bound(k: int) -> float:
+        x, y = (round(9_000 * float(side[k + 1 :].sum())) for side in (p, q))
+        return mu_lower(x, 9_000, y, 9_000, significance=0.05)
+
+    best = max(bound(k) for k in np.searchsorted(EDGES, np.linspace(-2 * mu, 2 * mu, 21)))
+    for _ in range(5):
+        counts = rng.multinomial(1_000, p), rng.multinomial(1_000, q)
+        k = threshold_for_mu(*counts, trials=9_000, significance=0.05, otherwise=0)
+        assert bound(k) > 0.97 * best
+
+
+def test_verdict_and_bound_of_the_claims_own_family_use_one_region() -> None:
+    rng, law = np.random.default_rng(2), laplace_noise(1.0)
+    counts = rng.multinomial(500, law.p / law.p.sum()), rng.multinomial(500, law.q / law.q.sum())
+    known = {"trials": 4_500, "significance": 0.05}
+    for delta, claim in ((0.0, PureDP(1.0)), (1e-3, ApproxDP(epsilon=1.0, delta=1e-3))):
+        same = threshold_for_epsilon(*counts, delta=delta, otherwise=0, **known)
+        assert threshold_for_claim(*counts, claim, **known) == same
+    assert threshold_for_claim(*counts, GaussianDP(1.0), **known) == threshold_for_mu(*counts, otherwise=0, **known)
+    assert threshold_for_claim(*counts, LaplaceDP(1.0), **known) == best_threshold(*counts, LaplaceDP(1.0))

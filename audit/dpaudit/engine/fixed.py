@@ -12,7 +12,7 @@ from dpaudit.engine.collecting import Collector, Progress, Report
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.evidence import Counts, FixedEvidence
 from dpaudit.inference.grid import BINS, bin_counts
-from dpaudit.inference.regions import best_threshold
+from dpaudit.inference.regions import threshold_for_claim
 
 PILOT = 0.1  # of the trials
 _BLOCK = 65_536  # trials
@@ -27,9 +27,11 @@ class FixedAudit:
     pilot: SequentialAudit  # with the same collector; its evidence decides what is frozen and nothing else
     pair: int = field(default=0, init=False)
     _threshold: int = field(default=0, init=False)
-    _counts: Counts = field(init=False)  # (2, BINS)
+    _pilot: Counts = field(init=False)  # (2, BINS), of the frozen score on outputs it was learned from
+    _counts: Counts = field(init=False)  # (2, BINS), of the frozen score on all later outputs
 
     def __post_init__(self) -> None:
+        self._pilot = np.zeros((2, BINS), dtype=np.int64)
         self._counts = np.zeros((2, BINS), dtype=np.int64)
 
     def go(self, report: Report | None = None) -> None:
@@ -45,8 +47,14 @@ class FixedAudit:
         learner = collector.learners[self.pair]
         if not learner.ready:
             return
-        pilot = self.pilot.evidence.counts[self.pair]
-        self._threshold = best_threshold(pilot[0], pilot[1], self.tested)
+        self._pilot += [bin_counts(learner.score(side)) for side in learner.outputs()]
+        self._threshold = threshold_for_claim(
+            self._pilot[0],
+            self._pilot[1],
+            self.tested,
+            trials=allowed - collector.trials,
+            significance=1 - self.pilot.confidence,
+        )
         try:
             while collector.open and self.pair not in collector.dropped:
                 for outputs0, outputs1 in collector.block(self.pair, _BLOCK):
@@ -69,5 +77,4 @@ class FixedAudit:
 
     @property
     def evidence(self) -> FixedEvidence:
-        pilot = self.pilot.evidence.counts[self.pair]
-        return FixedEvidence(pair=self.pair, threshold=self._threshold, pilot=pilot, counts=self._counts)
+        return FixedEvidence(pair=self.pair, threshold=self._threshold, pilot=self._pilot, counts=self._counts)

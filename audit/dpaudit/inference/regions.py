@@ -5,13 +5,14 @@ Nothing here touches validity: `exact_binomial` is exact for any region that was
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtri
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import alternatives
 from dpaudit.inference.arcs import Arc
 from dpaudit.inference.grid import EDGES
@@ -20,6 +21,25 @@ Counts = npt.NDArray[np.int64]
 
 _LEAST = 1e-100  # smaller numbers are not told apart
 _TYPICAL = 5.0  # standard deviations of evidence that the best threshold for typical violations is given in advance
+
+
+def threshold_for_claim(
+    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
+) -> int:
+    """The k for which {bin > k} is the region on which to test `claim`, from the bin counts of a pilot, (BINS,) each.
+
+    Where the claim is of a family that bounds are certified in, that of the bound: verdict and bound then agree.
+    """
+    otherwise = best_threshold(counts0, counts1, claim)
+    match claim:
+        case GaussianDP():
+            return threshold_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=otherwise)
+        case PureDP() | ApproxDP():
+            delta = float(claim.parameters.get("delta", 0.0))
+            return threshold_for_epsilon(
+                counts0, counts1, delta=delta, trials=trials, significance=significance, otherwise=otherwise
+            )
+    return otherwise
 
 
 def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
@@ -46,12 +66,43 @@ def threshold_for_epsilon(
 ) -> int:
     """The k for which {bin > k} is likely to give the largest `epsilon_lower` at `delta` from so many trials.
 
-    `otherwise`: the k if no threshold parts the pilot's outputs.
+    `otherwise`: the k if no threshold parts the pilot's outputs.  From the bin counts of a pilot, (BINS,) each, of the
+    score that is frozen.  Whatever it returns, the bound is valid on outputs that are not in the pilot.
+    """
 
-    From the bin counts of a pilot, (BINS,) each.  Whatever it returns, the bound is valid on outputs that are not in
-    the pilot.  Large losses are in the tails, where a pilot has few outputs; but if the score is the log-likelihood
-    ratio l, then all outputs together tell how frequent an event is on each side: under d1 each counts 2/(1 + e^-l)
-    times, under d0 2/(1 + e^l) times.
+    def bound(alpha: Array, beta: Array) -> Array:
+        found: Array = np.log(np.maximum(1 - beta - delta, _LEAST)) - np.log(np.maximum(alpha, _LEAST))
+        return found
+
+    def best(alpha: Array, beta: Array) -> Array:
+        return np.maximum(bound(alpha, beta), bound(beta, alpha))
+
+    return _threshold_for(best, counts0, counts1, trials, significance, otherwise)
+
+
+def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
+    """The same for the largest `mu_lower`."""
+
+    def bound(alpha: Array, beta: Array) -> Array:
+        found: Array = -ndtri(np.maximum(alpha, _LEAST)) - ndtri(np.maximum(beta, _LEAST))
+        return found
+
+    return _threshold_for(bound, counts0, counts1, trials, significance, otherwise)
+
+
+def _threshold_for(
+    bound: Callable[[Array, Array], Array],
+    counts0: Counts,
+    counts1: Counts,
+    trials: int,
+    significance: float,
+    otherwise: int,
+) -> int:
+    """Where `bound` is largest at about the upper bounds that alpha and beta will have, (BINS - 1,) each.
+
+    Large losses are in the tails, where a pilot has few outputs; but if the score is the log-likelihood ratio l, then
+    all outputs together tell how frequent an event is on each side: under d1 each counts 2/(1 + e^-l) times, under d0
+    2/(1 + e^l) times.
     """
     both = (counts0 + counts1).astype(np.float64)
     inside = np.cumsum(both[::-1])[::-1][1:]
@@ -70,12 +121,7 @@ def threshold_for_epsilon(
         spread = z * np.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2)
         return np.minimum((rate + z**2 / (2 * trials) + spread) / (1 + z**2 / trials), 1.0)
 
-    alpha_upper, beta_upper = upper(alpha), upper(beta)
-    bounds = [
-        np.log(np.maximum(1 - b - delta, _LEAST)) - np.log(np.maximum(a, _LEAST))
-        for a, b in ((alpha_upper, beta_upper), (beta_upper, alpha_upper))
-    ]
-    return int(np.argmax(np.where(parting, np.maximum(*bounds), -np.inf)))
+    return int(np.argmax(np.where(parting, bound(upper(alpha), upper(beta)), -np.inf)))
 
 
 @lru_cache(maxsize=64)
