@@ -42,6 +42,7 @@ THRESHOLDS = 32
 _STRONGEST = 10  # further thresholds where the alternative breaks the claim, however rare the event
 _SLOPES = np.concatenate([-np.geomspace(1e-3, 30, 120)[::-1], [0.0], np.geomspace(1e-3, 30, 120)])
 _SIXTEENTHS = np.linspace(0.0, 1.0, 17)
+_NO_MORE = 1e-10  # of an event's excess; where the claim has a kink, the search goes on far longer than elsewhere
 _RUIN = 1e-300  # what a payoff of 0 is replaced by: still 0 against any budget, and its logarithm is finite
 
 
@@ -123,8 +124,11 @@ def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: 
         low = slopes[rows, np.maximum(best - 1, 0)]
         high = slopes[rows, np.minimum(best + 1, slopes.shape[1] - 1)]
         slopes = low[:, None] + (high - low)[:, None] * _SIXTEENTHS
+        before = excess[rows, best]
         excess = excess_at(slopes)
         best = np.argmax(excess, axis=1)
+        if np.max(excess[rows, best] - before) < _NO_MORE:
+            break
     return slopes[rows, best], excess[rows, best]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dposv
 
 from dpaudit.claims import Array
 
@@ -17,13 +18,14 @@ def log_optimal(returns: Array, weights: Array) -> Array:
     assets = len(returns)
     x = np.full(assets, 1.0 / assets)
     barrier = 1e-2
-    ones = np.ones(assets)
+    sides = np.ones((assets, 2), order="F")  # of the equations: the gradient, and that x sums to one
     for _ in range(60):
         growth = returns / (x @ returns)
-        gradient = growth @ weights + barrier / x
+        sides[:, 0] = growth @ weights + barrier / x
         hessian = (growth * weights) @ growth.T
         hessian[np.diag_indices(assets)] += barrier / x**2
-        step, sums = np.linalg.solve(hessian, np.column_stack([gradient, ones])).T
+        _, solved, failed = dposv(hessian, sides)  # positive definite: a Gram matrix and the barrier's diagonal
+        step, sums = (np.linalg.solve(hessian, sides) if failed else solved).T  # but for rounding
         step = step - sums * (step.sum() / sums.sum())
         shrink = np.max(-step / x)
         length = min(1.0, 0.95 / shrink) if shrink > 0 else 1.0
