@@ -20,6 +20,7 @@ from dpaudit.inference.grid import EDGES
 Counts = npt.NDArray[np.int64]
 
 _LEAST = 1e-100  # smaller numbers are not told apart
+_CLEARLY = 1.1  # times what the usual region promises: less may be what a score that is not quite to scale makes of it
 _TYPICAL = 5.0  # standard deviations of evidence that the best threshold for typical violations is given in advance
 
 
@@ -77,38 +78,46 @@ def threshold_for_epsilon(
     def best(alpha: Array, beta: Array) -> Array:
         return np.maximum(bound(alpha, beta), bound(beta, alpha))
 
-    return _threshold_for(best, counts0, counts1, trials, significance, otherwise)
+    promised = _promised(best, counts0, counts1, trials, significance)
+    return int(np.argmax(promised)) if np.any(promised > -np.inf) else otherwise
 
 
 def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
-    """The same for the largest `mu_lower`."""
+    """The same for the largest `mu_lower`.
+
+    That is the region on which to test a Gaussian claim about as strong as the truth (`best_threshold`), unless another
+    one promises clearly more.  How strong the truth is, is read off where the pilot's two errors are equal.
+    """
 
     def bound(alpha: Array, beta: Array) -> Array:
         found: Array = -ndtri(np.maximum(alpha, _LEAST)) - ndtri(np.maximum(beta, _LEAST))
         return found
 
-    return _threshold_for(bound, counts0, counts1, trials, significance, otherwise)
+    promised = _promised(bound, counts0, counts1, trials, significance)
+    if not np.any(promised > -np.inf):
+        return otherwise
+    alpha = np.cumsum(counts0[::-1])[::-1][1:] / counts0.sum()
+    beta = np.cumsum(counts1)[:-1] / counts1.sum()
+    error = float(np.min(np.maximum(alpha, beta)))
+    strength = -2 * float(ndtri(min(max(error, 1e-4), 0.49)))
+    usual, other = best_threshold(counts0, counts1, GaussianDP(float(f"{strength:.1g}"))), int(np.argmax(promised))
+    return other if promised[other] > _CLEARLY * promised[usual] else usual
 
 
-def _threshold_for(
-    bound: Callable[[Array, Array], Array],
-    counts0: Counts,
-    counts1: Counts,
-    trials: int,
-    significance: float,
-    otherwise: int,
-) -> int:
-    """Where `bound` is largest at about the upper bounds that alpha and beta will have, (BINS - 1,) each.
+def _promised(
+    bound: Callable[[Array, Array], Array], counts0: Counts, counts1: Counts, trials: int, significance: float
+) -> Array:
+    """`bound` at about the upper bounds that alpha and beta of each {bin > k} will have, (BINS - 1,).
 
-    Large losses are in the tails, where a pilot has few outputs; but if the score is the log-likelihood ratio l, then
-    all outputs together tell how frequent an event is on each side: under d1 each counts 2/(1 + e^-l) times, under d0
-    2/(1 + e^l) times.
+    -inf where the event does not part the pilot's outputs.  Large losses are in the tails, where a pilot has few
+    outputs; but if the score is the log-likelihood ratio l, then all outputs together tell how frequent an event is on
+    each side: under d1 each counts 2/(1 + e^-l) times, under d0 2/(1 + e^l) times.
     """
     both = (counts0 + counts1).astype(np.float64)
     inside = np.cumsum(both[::-1])[::-1][1:]
     parting = (inside > 0) & (inside < both.sum())
     if not parting.any() or trials == 0:
-        return otherwise
+        return np.full(len(parting), -np.inf)
     ratio = np.concatenate([[EDGES[0]], (EDGES[:-1] + EDGES[1:]) / 2, [EDGES[-1]]])
     p, q = both * expit(-ratio), both * expit(ratio)
     p, q = p / p.sum(), q / q.sum()
@@ -121,7 +130,7 @@ def _threshold_for(
         spread = z * np.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2)
         return np.minimum((rate + z**2 / (2 * trials) + spread) / (1 + z**2 / trials), 1.0)
 
-    return int(np.argmax(np.where(parting, bound(upper(alpha), upper(beta)), -np.inf)))
+    return np.where(parting, bound(upper(alpha), upper(beta)), -np.inf)
 
 
 @lru_cache(maxsize=64)
