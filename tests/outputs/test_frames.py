@@ -51,6 +51,11 @@ def test_missing_numbers_are_counted(library: Any) -> None:
     assert parts_of(pandas.NA).labels == {"type of output": "missing"}
 
 
+def test_integers_of_any_size_keep_their_bits() -> None:
+    frames = [pandas.DataFrame({"n": [10**400, 2**60 + k]}, dtype=object) for k in (0, 1)]
+    assert not same(*map(parts_of, frames))
+
+
 class Tensor:
     """An array of another library, of any shape."""
 

@@ -29,7 +29,7 @@ def threshold_for_claim(
 ) -> int:
     """The k for which {bin > k} is the region on which to test `claim`, from the bin counts of a pilot, (BINS,) each.
 
-    Where the claim is of a family that bounds are certified in, that of the bound: verdict and bound then agree.
+    Where the claim is of a family that bounds are certified in, that of the bound: verdict and bound then rest on one region.
     """
     otherwise = best_threshold(counts0, counts1, claim)
     match claim:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+_EXACT = 2**53
+
 
 def is_frame(value: Any) -> bool:
     """Whether this is a data frame."""
@@ -29,13 +31,16 @@ def row_names(value: Any, most: int) -> list[Any]:
 
 
 def column(entries: Any) -> np.ndarray[Any, Any]:
-    """The entries of a column, (rows,); numbers among which some are missing are floats, NaN where they are."""
+    """The entries of a column, (rows,); numbers among which some are missing are floats, NaN where they are.
+
+    Integers that floats cannot hold stay as they are.
+    """
     array = np.asarray(entries)
     array = array[:, 0] if array.ndim > 1 else array  # several columns of one name
     if array.dtype.kind != "O":
         return array
     listed = array.tolist()
     known = [entry for entry in listed if not is_missing(entry)]
-    if not known or not all(isinstance(entry, numbers.Real) for entry in known):
+    if not known or not all(isinstance(entry, numbers.Real) and abs(entry) <= _EXACT for entry in known):
         return array
     return np.array([np.nan if is_missing(entry) else float(entry) for entry in listed])
