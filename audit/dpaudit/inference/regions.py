@@ -29,7 +29,8 @@ def threshold_for_claim(
 ) -> int:
     """The k for which {bin > k} is the region on which to test `claim`, from the bin counts of a pilot, (BINS,) each.
 
-    Where the claim is of a family that bounds are certified in, that of the bound: verdict and bound then rest on one region.
+    Where the claim is of a family that bounds are certified in, that of the bound, so that both rest
+    on one region.
     """
     otherwise = best_threshold(counts0, counts1, claim)
     match claim:

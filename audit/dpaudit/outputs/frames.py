@@ -41,6 +41,11 @@ def column(entries: Any) -> np.ndarray[Any, Any]:
         return array
     listed = array.tolist()
     known = [entry for entry in listed if not is_missing(entry)]
-    if not known or not all(isinstance(entry, numbers.Real) and abs(entry) <= _EXACT for entry in known):
+    if not known or not all(_exactly_a_float(entry) for entry in known):
         return array
     return np.array([np.nan if is_missing(entry) else float(entry) for entry in listed])
+
+
+def _exactly_a_float(entry: Any) -> bool:
+    """Whether this is a number that floats can hold."""
+    return isinstance(entry, float) or (isinstance(entry, numbers.Integral) and abs(int(entry)) <= _EXACT)
