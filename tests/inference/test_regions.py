@@ -111,3 +111,13 @@ def test_verdict_and_bound_of_the_claims_own_family_use_one_region() -> None:
         assert threshold_for_claim(*counts, claim, **known) == same
     assert threshold_for_claim(*counts, GaussianDP(1.0), **known) == threshold_for_mu(*counts, otherwise=0, **known)
     assert threshold_for_claim(*counts, LaplaceDP(1.0), **known) == best_threshold(*counts, LaplaceDP(1.0))
+
+
+@pytest.mark.parametrize("empty", [0, 1])
+def test_a_pilot_with_one_side_only_decides_nothing(empty: int) -> None:
+    """No audit makes one, but a file may."""
+    counts = [np.zeros(BINS, dtype=np.int64) for _ in range(2)]
+    counts[1 - empty][[3, BINS - 3]] = 7
+    assert threshold_for_mu(counts[0], counts[1], trials=100, significance=0.05, otherwise=9) == 9
+    for claim in (GaussianDP(1.0), PureDP(1.0), LaplaceDP(1.0)):
+        assert 0 <= threshold_for_claim(counts[0], counts[1], claim, trials=100, significance=0.05) < BINS

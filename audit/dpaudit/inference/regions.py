@@ -95,7 +95,7 @@ def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significa
         return found
 
     promised = _promised(bound, counts0, counts1, trials, significance)
-    if not np.any(promised > -np.inf):
+    if not (np.any(promised > -np.inf) and counts0.any() and counts1.any()):
         return otherwise
     alpha = np.cumsum(counts0[::-1])[::-1][1:] / counts0.sum()
     beta = np.cumsum(counts1)[:-1] / counts1.sum()
