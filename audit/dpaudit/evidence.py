@@ -103,7 +103,7 @@ class FixedEvidence:
     method: ClassVar[str] = "fixed"
     pair: int  # on which all trials were spent, chosen in the pilot
     threshold: int  # the region of the claim is: bin > threshold
-    pilot: Counts  # (2, BINS), of that score on outputs it was learned from; they choose regions and nothing else
+    pilot: Counts  # (2, BINS), of that score on outputs of the pilot, ends merged; they choose regions and nothing else
     counts: Counts  # (2, BINS)
 
     @property

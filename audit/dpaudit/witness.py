@@ -39,7 +39,7 @@ def make_witness(
     false_positives = n0 - np.cumsum(counts0)[:-1]
     false_negatives = np.cumsum(counts1)[:-1]
     alpha, beta = false_positives / n0, false_negatives / n1
-    k = int(np.argmax(_shortfall(alpha, beta, claim))) if threshold is None else threshold
+    k = _middle_of_best(_shortfall(alpha, beta, claim)) if threshold is None else threshold
     weights = learner.weights()
     strongest = max(weights, key=lambda i: weights[i], default=None)
     return Witness(
@@ -56,6 +56,14 @@ def make_witness(
         claimed_beta=float(claim.beta(alpha[k])),
         counts=Counts(false_positives=int(false_positives[k]), n0=n0, false_negatives=int(false_negatives[k]), n1=n1),
     )
+
+
+def _middle_of_best(value: Array) -> int:
+    """Thresholds between which no output was scored are as good as each other; the middle one is furthest from any."""
+    first = int(np.argmax(value))
+    same = value[first:] == value[first]
+    count = len(same) if same.all() else int(np.argmin(same))
+    return first + (count - 1) // 2
 
 
 def _shortfall(alpha: Array, beta: Array, claim: TradeoffFunction) -> Array:
@@ -178,6 +186,7 @@ def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, 
             words, opposite = name, f"not: {name}"
         else:
             words, opposite = (f"{name} {side} {(low + high) / 2:.4g}" for side in ("above", "below"))
+            opposite += "" if known.all() else " or missing"
     hit, spared = float(above[inside].mean()), float((~above[~inside]).mean())
     share = (hit + spared) / 2
     return (words, share) if share >= 0.5 else (opposite, 1 - share)

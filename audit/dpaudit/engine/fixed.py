@@ -12,6 +12,7 @@ from dpaudit.engine.collecting import Collector, Progress, Report
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.evidence import Counts, FixedEvidence
 from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.inference.plateaus import merge_plateaus
 from dpaudit.inference.regions import threshold_for_claim
 
 PILOT = 0.1  # of the trials
@@ -27,7 +28,7 @@ class FixedAudit:
     pilot: SequentialAudit  # with the same collector; its evidence decides what is frozen and nothing else
     pair: int = field(default=0, init=False)
     _threshold: int = field(default=0, init=False)
-    _pilot: Counts = field(init=False)  # (2, BINS), of the frozen score on outputs it was learned from
+    _pilot: Counts = field(init=False)  # (2, BINS), of the frozen score on the outputs of the pilot, ends merged
     _counts: Counts = field(init=False)  # (2, BINS), of the frozen score on all later outputs
 
     def __post_init__(self) -> None:
@@ -47,7 +48,9 @@ class FixedAudit:
         learner = collector.learners[self.pair]
         if not learner.ready:
             return
-        self._pilot += [bin_counts(learner.score(side)) for side in learner.outputs()]
+        scores = [learner.score(side) for side in learner.outputs()]
+        unseen = [side[max(0, len(side) - learner.trials_since_fit) :] for side in scores]
+        self._pilot = merge_plateaus(*(np.array([bin_counts(side) for side in sides]) for sides in (scores, unseen)))
         self._threshold = threshold_for_claim(
             self._pilot[0],
             self._pilot[1],

@@ -74,6 +74,9 @@ _GROSS = 2.0  # mu or epsilon at which two dozen trials tell the datasets apart
 _RARE = (0.002, 0.01, 0.05, 0.3)
 # Shares of the initial wealth, before they are made to sum to one
 _LIKELY, _UNLIKELY, _EVENTS = 3.0, 0.3, 0.25
+# Of Gaussian noise, where the claim bounds the privacy loss.  No such noise is meant: many mechanisms that break such a
+# claim do so slightly, and in few outputs, and so does weak Gaussian noise.
+_SLIGHT = 6.0
 _SAMPLED_NOISE = (2.0, 3.5)  # mu of the noise on the sample
 _SAMPLED_SCALES = (0.25, 0.6)  # of the rate at which total variation is what the claim allows
 
@@ -84,13 +87,15 @@ def alternatives(claim: TradeoffFunction) -> list[Alternative]:
     families: list[tuple[float, list[tuple[Array, Array]]]] = []
     own = False
     for shape in _SHAPES:
-        usual, start = shape.bounded is bounded, _own_scale(shape, claim)
+        start = _own_scale(shape, claim)
         if start is not None:
             own = True
             families.append((2 * _LIKELY, _scaled(shape, start, _OWN_SCALES)))
+        elif shape.bounded is bounded:
+            families.append((_LIKELY, _scaled(shape, _start(shape, claim), _OWN_SCALES)))
         else:
-            scales = _OWN_SCALES if usual else _OTHER_SCALES
-            families.append((_LIKELY if usual else _UNLIKELY, _scaled(shape, _start(shape, claim), scales)))
+            share = _SLIGHT if bounded and shape.tails is _gaussian else _UNLIKELY
+            families.append((share, _scaled(shape, _start(shape, claim), _OTHER_SCALES)))
     if not own and float(claim.delta(0.0)) > 0.001:
         families.append((_LIKELY, list(_tilted(claim))))
     families.append((_EVENTS, list(_rare_events(claim))))

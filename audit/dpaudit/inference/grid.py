@@ -16,6 +16,7 @@ from dpaudit.claims import Array
 _POSITIVE = 0.001 * 1.08 ** np.arange(144)
 EDGES: Array = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
 BINS = len(EDGES) + 1
+CENTRES: Array = np.concatenate([EDGES[:1], (EDGES[:-1] + EDGES[1:]) / 2, EDGES[-1:]])  # of bins; the ends have none
 
 
 def _first_bins() -> npt.NDArray[np.intp]:

@@ -15,7 +15,7 @@ from scipy.special import expit, ndtri
 from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import alternatives
 from dpaudit.inference.arcs import Arc
-from dpaudit.inference.grid import EDGES
+from dpaudit.inference.grid import CENTRES
 
 Counts = npt.NDArray[np.int64]
 
@@ -119,8 +119,7 @@ def _promised(
     parting = (inside > 0) & (inside < both.sum())
     if not parting.any() or trials == 0:
         return np.full(len(parting), -np.inf)
-    ratio = np.concatenate([[EDGES[0]], (EDGES[:-1] + EDGES[1:]) / 2, [EDGES[-1]]])
-    p, q = both * expit(-ratio), both * expit(ratio)
+    p, q = both * expit(-CENTRES), both * expit(CENTRES)
     p, q = p / p.sum(), q / q.sum()
     alpha, beta = np.cumsum(p[::-1])[::-1][1:], np.cumsum(q)[:-1]
     z = -ndtri(significance / 2)

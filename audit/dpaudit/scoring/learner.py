@@ -98,8 +98,13 @@ class Learner:
         return Outputs.read(outputs0), Outputs.read(outputs1)
 
     def outputs(self) -> Block:
-        """The latest outputs learned from, of both datasets, which can be scored."""
+        """The latest outputs of both datasets, which can be scored, in the order they came."""
         return _joined(self._whole or self._blocks)
+
+    @property
+    def trials_since_fit(self) -> int:
+        """How many of them, the last ones, no score was learned from."""
+        return self.trials - self._last_fit
 
     def score(self, outputs: Outputs | Array) -> Array:
         """The combined estimate of the log-likelihood ratio of n outputs, (n,), as of now."""

@@ -1,0 +1,88 @@
+"""Where a ratio is taken to end, against plain loops, and what it is for: bounds of bounded losses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit import Pair, audit
+from dpaudit.inference.grid import BINS, CENTRES, bin_counts
+from dpaudit.inference.plateaus import merge_plateaus
+from dpaudit.mechanisms.builtin import NoisyMax3
+
+
+def plain(pilot, unseen):
+    """Every end tried on each side of zero, every output's loss added up; of ends as good, the least merging one."""
+    ends = []
+    for sign in (1, -1):
+        side = [b for b in range(BINS) if sign * CENTRES[b] > 0]
+        tried = sorted(side, key=lambda b: -abs(CENTRES[b]))
+        best, end = math.inf, None
+        for last in tried:
+            loss = 0.0
+            for b in side:
+                ratio = sign * min(abs(CENTRES[b]), abs(CENTRES[last]))
+                loss += unseen[0, b] * math.log1p(math.exp(ratio)) + unseen[1, b] * math.log1p(math.exp(-ratio))
+            if loss < best - 1e-7:
+                best, end = loss, last
+        ends.append(end)
+    high, low = ends
+    merged = np.zeros_like(pilot)
+    for d in (0, 1):
+        for b in range(BINS):
+            merged[d, min(max(b, low), high)] += pilot[d, b]
+    return merged
+
+
+def counts_of(rng, n, truth, noise):
+    """Scores with noise on them of outputs whose log-ratio is -truth or truth."""
+    sides = []
+    for d1 in (False, True):
+        for_d1 = rng.random(n) < 1 / (1 + math.exp(-truth if d1 else truth))
+        sides.append(bin_counts(np.where(for_d1, truth, -truth) + noise * rng.normal(size=n)))
+    return np.array(sides)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ends_are_those_of_plain_loops(seed):
+    rng = np.random.default_rng(seed)
+    pilot = rng.integers(0, 50, (2, BINS))
+    unseen = counts_of(rng, 3_000, [0.1, 0.5, 2.0][seed % 3], [0.05, 0.5][seed % 2])
+    assert np.array_equal(merge_plateaus(pilot, unseen), plain(pilot, unseen))
+
+
+def test_few_outputs_merge_nothing():
+    rng = np.random.default_rng(0)
+    pilot = rng.integers(0, 50, (2, BINS))
+    assert np.array_equal(merge_plateaus(pilot, counts_of(rng, 999, 0.5, 1.0)), pilot)
+    assert np.array_equal(merge_plateaus(pilot, np.zeros((2, BINS), dtype=np.int64)), pilot)
+
+
+def test_noise_on_two_values_is_merged():
+    """The ends are near the one ratio there is, though scores go twice as far."""
+    rng = np.random.default_rng(0)
+    unseen = counts_of(rng, 100_000, 1.0, 0.5)
+    ends = np.flatnonzero(merge_plateaus(unseen, unseen).sum(axis=0))[[0, -1]]
+    assert np.all(np.abs(np.abs(CENTRES[ends]) - 1.0) < 0.15)  # one of 1e6 of such draws at most is outside
+
+
+def test_a_ratio_that_grows_is_left_alone_in_its_bulk():
+    """N(0, 1) and N(1, 1), scored exactly: where a hundred outputs are, nothing is merged."""
+    rng = np.random.default_rng(0)
+    unseen = np.array([bin_counts(rng.normal(mean, 1, 100_000) - 0.5) for mean in (0, 1)])
+    merged = merge_plateaus(unseen, unseen)
+    beyond = np.cumsum(unseen.sum(axis=0))
+    inner = (beyond > 500) & (beyond < beyond[-1] - 500)
+    assert np.array_equal(merged[:, inner][:, 1:-1], unseen[:, inner][:, 1:-1])
+
+
+def test_the_bound_of_a_bounded_loss_is_near_the_best_region():
+    """The largest loss of the noisy maximum is in a tail, where scores are noisy.  The best region would give 0.24.
+
+    Of twelve seeds this gives 0.19 to 0.25; without merging twice 0, with this seed for one.
+    """
+    pair = Pair([1.0] * 5, [2.0] * 5)
+    result = audit(NoisyMax3(), "pure(epsilon=0.25)", pair, trials=2_000_000, method="fixed", seed=8)
+    assert result.epsilon_lower(0.0) > 0.15
