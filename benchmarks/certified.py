@@ -5,7 +5,7 @@
 The others were given the pair and a number of outputs of both datasets together; so is dpaudit, at 95 % confidence
 where they have 90 %.  "To beat" is the most that DP-Sniper, StatDP or Delta-Siege certify from so many;
 docs/catalogue.md has their figures one by one.  The claims are true, so that every audit runs to its end; what a fixed
-audit certifies does not depend on the claim.
+audit certifies hardly depends on the claim.
 """
 
 from __future__ import annotations

@@ -27,7 +27,10 @@ _MOST = 2**53  # outputs in one bin: sums of bins stay within 64 bits
 
 
 class Evidence(Protocol):
-    """What every kind of evidence answers.  All answers of one method hold together, at the stated confidence."""
+    """What every kind of evidence answers.
+
+    With the stated confidence all answers hold together for a sequential audit, and each one by itself otherwise.
+    """
 
     method: ClassVar[str]
 
@@ -103,7 +106,9 @@ class FixedEvidence:
     method: ClassVar[str] = "fixed"
     pair: int  # on which all trials were spent, chosen in the pilot
     threshold: int  # the region of the claim is: bin > threshold
-    pilot: Counts  # (2, BINS), of that score on outputs of the pilot, ends merged; they choose regions and nothing else
+    pilot: (
+        Counts  # (2, BINS), of that score on the pilot's latest outputs, ends merged; they choose regions, nothing else
+    )
     counts: Counts  # (2, BINS)
 
     @property

@@ -60,6 +60,7 @@ def make_witness(
 
 def _middle_of_best(value: Array) -> int:
     """Thresholds between which no output was scored are as good as each other; the middle one is furthest from any."""
+    assert not np.isnan(value).any()
     first = int(np.argmax(value))
     same = value[first:] == value[first]
     count = len(same) if same.all() else int(np.argmin(same))

@@ -123,6 +123,29 @@ def test_bounds_of_the_fixed_test_are_near_the_truth_where_the_loss_is_bounded(c
         assert 0.85 < result.mu_lower <= 1.15  # 2 ndtri(1 - e^-0.5 / 2) = 1.03
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fixed_audit_freezes_no_pair_without_a_score(seed: int) -> None:
+    """An attack that fails on the second pair: nothing was lost there, and nothing can be won.
+
+    Bets on the first pair may have lost a little by the end of the pilot; the claim is refuted for all that.
+    18,000 counted runs: power above 1 - 1e-9.
+    """
+
+    class Fails:
+        name = "fails"
+        calibrated = True
+
+        def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+            if np.mean(outputs0) > 500:
+                raise RuntimeError("cannot")
+            return lambda outputs: np.asarray(outputs) - 0.5
+
+    pairs = [Pair([0.0], [1.0]), Pair([1000.0], [1001.0])]
+    result = audit(Gaussian(1.0), GaussianDP(0.9), pairs, attacks=Fails(), trials=20_000, method="fixed", seed=seed)
+    assert result.violated
+    assert result.trials_used == 20_000
+
+
 def test_trials_go_to_the_pair_on_which_evidence_grows() -> None:
     """One pair of eight leaks, a little.  Fails by chance < 1 in 10**6."""
     pairs = [Pair([0], [0.9], label=f"kept {i}") for i in range(7)] + [Pair([0], [1.8], label="broken")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -20,10 +21,10 @@ def plain(pilot, unseen):
         side = [b for b in range(BINS) if sign * CENTRES[b] > 0]
         tried = sorted(side, key=lambda b: -abs(CENTRES[b]))
         best, end = math.inf, None
-        for last in tried:
+        for last, scale in itertools.product(tried, np.geomspace(0.4, 1.6, 13)):
             loss = 0.0
             for b in side:
-                ratio = sign * min(abs(CENTRES[b]), abs(CENTRES[last]))
+                ratio = sign * scale * min(abs(CENTRES[b]), abs(CENTRES[last]))
                 loss += unseen[0, b] * math.log1p(math.exp(ratio)) + unseen[1, b] * math.log1p(math.exp(-ratio))
             if loss < best - 1e-7:
                 best, end = loss, last
@@ -49,29 +50,30 @@ def counts_of(rng, n, truth, noise):
 def test_ends_are_those_of_plain_loops(seed):
     rng = np.random.default_rng(seed)
     pilot = rng.integers(0, 50, (2, BINS))
-    unseen = counts_of(rng, 3_000, [0.1, 0.5, 2.0][seed % 3], [0.05, 0.5][seed % 2])
+    unseen = counts_of(rng, 20_000, [0.1, 0.5, 2.0][seed % 3], [0.05, 0.5][seed % 2])
     assert np.array_equal(merge_plateaus(pilot, unseen), plain(pilot, unseen))
 
 
 def test_few_outputs_merge_nothing():
     rng = np.random.default_rng(0)
     pilot = rng.integers(0, 50, (2, BINS))
-    assert np.array_equal(merge_plateaus(pilot, counts_of(rng, 999, 0.5, 1.0)), pilot)
+    assert np.array_equal(merge_plateaus(pilot, counts_of(rng, 19_999, 0.5, 1.0)), pilot)
     assert np.array_equal(merge_plateaus(pilot, np.zeros((2, BINS), dtype=np.int64)), pilot)
 
 
 def test_noise_on_two_values_is_merged():
-    """The ends are near the one ratio there is, though scores go twice as far."""
-    rng = np.random.default_rng(0)
-    unseen = counts_of(rng, 100_000, 1.0, 0.5)
+    """Log-ratios are -1 and 1, scores go to 2.4: the ends are at 1, or less if scores are taken to be too small."""
+    unseen = counts_of(np.random.default_rng(0), 100_000, 1.0, 0.3)
     ends = np.flatnonzero(merge_plateaus(unseen, unseen).sum(axis=0))[[0, -1]]
-    assert np.all(np.abs(np.abs(CENTRES[ends]) - 1.0) < 0.15)  # one of 1e6 of such draws at most is outside
+    assert np.all(np.abs(CENTRES[np.flatnonzero(unseen.sum(axis=0))[[0, -1]]]) > 2)
+    assert np.all(np.abs(CENTRES[ends]) < 1.1)
 
 
-def test_a_ratio_that_grows_is_left_alone_in_its_bulk():
-    """N(0, 1) and N(1, 1), scored exactly: where a hundred outputs are, nothing is merged."""
+@pytest.mark.parametrize(("n", "scale"), [(100_000, 1.0), (20_000, 1.0), (20_000, 1.5), (20_000, 0.6)])
+def test_a_ratio_that_grows_is_left_alone_in_its_bulk(n, scale):
+    """N(0, 1) and N(1, 1), also out of scale: where five hundred outputs are further out, nothing is merged."""
     rng = np.random.default_rng(0)
-    unseen = np.array([bin_counts(rng.normal(mean, 1, 100_000) - 0.5) for mean in (0, 1)])
+    unseen = np.array([bin_counts(scale * (rng.normal(mean, 1, n) - 0.5)) for mean in (0, 1)])
     merged = merge_plateaus(unseen, unseen)
     beyond = np.cumsum(unseen.sum(axis=0))
     inner = (beyond > 500) & (beyond < beyond[-1] - 500)

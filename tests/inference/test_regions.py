@@ -28,6 +28,8 @@ CASES = [
     pytest.param(GaussianDP(1.0), gaussian_noise(1.1), 0.99, 0.85, id="gaussian, small violation"),
     pytest.param(GaussianDP(0.5), gaussian_noise(1.0), 0.99, 0.95, id="gaussian, large violation"),
     pytest.param(PureDP(1.0), laplace_noise(1.2), 0.99, 0.9, id="pure, Laplace noise"),
+    pytest.param(LaplaceDP(1.0), laplace_noise(1.2), 0.99, 0.9, id="Laplace, small violation"),
+    pytest.param(LaplaceDP(5.0), laplace_noise(6.0), 0.99, 0.85, id="Laplace, weak promise"),
     pytest.param(PureDP(3.0), laplace_noise(4.0), 0.9, 0.85, id="pure and weak, Laplace noise"),
     pytest.param(PureDP(1.0), gaussian_noise(1.2), 0.8, 0.75, id="pure, Gaussian noise"),  # not what is typical
 ]

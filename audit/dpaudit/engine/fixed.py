@@ -28,7 +28,7 @@ class FixedAudit:
     pilot: SequentialAudit  # with the same collector; its evidence decides what is frozen and nothing else
     pair: int = field(default=0, init=False)
     _threshold: int = field(default=0, init=False)
-    _pilot: Counts = field(init=False)  # (2, BINS), of the frozen score on the outputs of the pilot, ends merged
+    _pilot: Counts = field(init=False)  # (2, BINS), of the frozen score on the latest outputs of the pilot, ends merged
     _counts: Counts = field(init=False)  # (2, BINS), of the frozen score on all later outputs
 
     def __post_init__(self) -> None:
@@ -43,8 +43,8 @@ class FixedAudit:
         collector.allowed = allowed
         if collector.interrupted:
             return
-        kept = [log_e if i not in collector.dropped else -math.inf for i, log_e in enumerate(self.pilot.pair_log_e)]
-        self.pair = int(np.argmax(kept))
+        can_go_on = [learner.ready and i not in collector.dropped for i, learner in enumerate(collector.learners)]
+        self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
         learner = collector.learners[self.pair]
         if not learner.ready:
             return

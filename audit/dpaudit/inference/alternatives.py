@@ -73,7 +73,7 @@ _FADING = 0.7  # of the share from one scale to the next: gross violations need 
 _GROSS = 2.0  # mu or epsilon at which two dozen trials tell the datasets apart
 _RARE = (0.002, 0.01, 0.05, 0.3)
 # Shares of the initial wealth, before they are made to sum to one
-_LIKELY, _UNLIKELY, _EVENTS = 3.0, 0.3, 0.25
+_LIKELY, UNLIKELY, _EVENTS = 3.0, 0.3, 0.25
 # Of Gaussian noise, where the claim bounds the privacy loss.  No such noise is meant: many mechanisms that break such a
 # claim do so slightly, and in few outputs, and so does weak Gaussian noise.
 _SLIGHT = 6.0
@@ -81,8 +81,11 @@ _SAMPLED_NOISE = (2.0, 3.5)  # mu of the noise on the sample
 _SAMPLED_SCALES = (0.25, 0.6)  # of the rate at which total variation is what the claim allows
 
 
-def alternatives(claim: TradeoffFunction) -> list[Alternative]:
-    """Candidate violations of `claim`, weights summing to one.  Depends on nothing but the claim."""
+def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT) -> list[Alternative]:
+    """Candidate violations of `claim`, weights summing to one.  Depends on nothing but the claim.
+
+    `slight`: share of slight violations in few outputs, where the claim bounds the privacy loss.
+    """
     bounded = math.isfinite(claim.epsilon(0.0))
     families: list[tuple[float, list[tuple[Array, Array]]]] = []
     own = False
@@ -94,7 +97,7 @@ def alternatives(claim: TradeoffFunction) -> list[Alternative]:
         elif shape.bounded is bounded:
             families.append((_LIKELY, _scaled(shape, _start(shape, claim), _OWN_SCALES)))
         else:
-            share = _SLIGHT if bounded and shape.tails is _gaussian else _UNLIKELY
+            share = slight if bounded and shape.tails is _gaussian else UNLIKELY
             families.append((share, _scaled(shape, _start(shape, claim), _OTHER_SCALES)))
     if not own and float(claim.delta(0.0)) > 0.001:
         families.append((_LIKELY, list(_tilted(claim))))

@@ -1,8 +1,8 @@
 """Where the likelihood ratio grows with the score no more.
 
-A mechanism with a bounded privacy loss has events on which the ratio is the same all over.  A learned score varies
-there all the same, by the noise of learning, and outputs from which it was learned do not tell: they look as if the
-ratio varied as the score does.  A region high up would then be a lucky part of the event with the largest loss.
+A mechanism with a bounded privacy loss often has events on which the ratio is the same all over.  A learned score
+varies there all the same, by the noise of learning, and outputs from which it was learned do not tell: they look as if
+the ratio varied as the score does.  A region high up would then be a lucky part of the event with the largest loss.
 
 Nothing here touches validity: like all choices of regions it is made before the outputs it is counted on.
 """
@@ -13,18 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import Array
-from dpaudit.inference.grid import BINS, CENTRES
+from dpaudit.inference.grid import CENTRES
 
 Counts = npt.NDArray[np.int64]
 
-_ENOUGH = 1000  # unseen outputs of each dataset
+_ENOUGH = 20_000  # unseen outputs of each dataset; of fewer, so few are in the tails that noise looks like an end
+_SCALES: Array = np.geomspace(0.4, 1.6, 13)  # a score may be out of scale, which must not be taken for an end
 
 
 def merge_plateaus(pilot: Counts, unseen: Counts) -> Counts:
     """The bin counts of a pilot, (2, BINS), with all bins beyond the last that tells more made one.
 
-    `unseen`: counts of the same score on outputs that it was not learned from.  On each side of zero, the ratio is
-    taken to end at the bin at which that makes these outputs likeliest; if they are few, or likeliest without, nowhere.
+    `unseen`: counts of the same score on outputs that it was not fitted to.  On each side of zero, the ratio is taken
+    to end at the bin at which that makes these outputs likeliest, whatever the scale of the score; nowhere, if they are
+    few or likeliest without.
     """
     if unseen.sum(axis=1).min() < _ENOUGH:
         return pilot
@@ -35,17 +37,17 @@ def merge_plateaus(pilot: Counts, unseen: Counts) -> Counts:
         beyond = outwards[last + 1 :]
         merged[:, outwards[last]] += merged[:, beyond].sum(axis=1)
         merged[:, beyond] = 0
-    assert merged.shape == (2, BINS)
     return merged
 
 
 def _last(favour: Counts, against: Counts, ratio: Array) -> int:
-    """The k for which log-ratios min(ratio, ratio[k]) are likeliest, the largest such k.
+    """The k for which log-ratios proportional to min(ratio, ratio[k]) are likeliest, the largest such k.
 
     From how many outputs with each `ratio`, (m,), > 0 and ascending, are of the dataset it speaks for and of the other.
     """
-    right, wrong = np.logaddexp(0.0, -ratio), np.logaddexp(0.0, ratio)  # losses of one output
-    before = np.cumsum(favour * right + against * wrong) - (favour * right + against * wrong)
+    scaled = _SCALES[:, None] * ratio
+    right, wrong = np.logaddexp(0.0, -scaled), np.logaddexp(0.0, scaled)  # losses of one output
+    own = favour * right + against * wrong
     from_here = np.cumsum(favour[::-1])[::-1] * right + np.cumsum(against[::-1])[::-1] * wrong
-    losses = before + from_here
+    losses = (np.cumsum(own, axis=1) - own + from_here).min(axis=0)
     return len(losses) - 1 - int(np.argmin(losses[::-1]))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.special import expit, ndtri
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
-from dpaudit.inference.alternatives import alternatives
+from dpaudit.inference.alternatives import UNLIKELY, alternatives
 from dpaudit.inference.arcs import Arc
 from dpaudit.inference.grid import CENTRES
 
@@ -135,10 +135,13 @@ def _promised(
 
 @lru_cache(maxsize=64)
 def _worth(claim: TradeoffFunction) -> Array:
-    """Evidence expected of each threshold against typical violations, relative to the best one, (BINS - 1,)."""
+    """Evidence expected of each threshold against typical violations, relative to the best one, (BINS - 1,).
+
+    A wealth can be spread over many alternatives at little cost, a region is one: none is spent on slight violations.
+    """
     trials = 10_000  # of no consequence: so many that what half an output adds does not matter
     total = np.zeros(1)
-    for alternative in alternatives(claim):
+    for alternative in alternatives(claim, slight=UNLIKELY):
         found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
         total = total + alternative.weight * found / max(float(found.max()), _LEAST)
     return total
