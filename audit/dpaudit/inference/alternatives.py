@@ -76,7 +76,7 @@ _RARE = (0.002, 0.01, 0.05, 0.3)
 _LIKELY, UNLIKELY, _EVENTS = 3.0, 0.3, 0.25
 # Of Gaussian noise, where the claim bounds the privacy loss.  No such noise is meant: many mechanisms that break such a
 # claim do so slightly, and in few outputs, and so does weak Gaussian noise.
-_SLIGHT = 6.0
+_SLIGHT = 3.0
 _SAMPLED_NOISE = (2.0, 3.5)  # mu of the noise on the sample
 _SAMPLED_SCALES = (0.25, 0.6)  # of the rate at which total variation is what the claim allows
 
