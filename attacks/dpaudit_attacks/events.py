@@ -50,6 +50,10 @@ class Events:
         ratios = label_ratios(labels(outputs0), labels(outputs1), [len(values)])
         return lambda outputs: ratios(labels(outputs))
 
+    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """As `fit`."""
+        return self.fit(outputs0, outputs1, rng)
+
 
 def _rows(outputs: Array) -> list[bytes]:
     """Rows as keys: equal bits, equal key, so that NaN equals itself; -0 counts as 0."""

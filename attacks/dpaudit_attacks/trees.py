@@ -15,6 +15,8 @@ from dpaudit.claims import Array
 from dpaudit.regression import ridge
 from dpaudit_attacks.forms import varied_forms
 
+_OFTEN, _RARE = 0.01, 0.001  # of the rows, that a leaf holds at the least
+
 
 @dataclass(frozen=True, slots=True)
 class Trees:
@@ -33,28 +35,43 @@ class Trees:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
         return boosted(outputs0, outputs1, rng)
 
+    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        """As `fit`, without calibration: rarer conditions, from all of very many rows."""
+        return grown(outputs0, outputs1, rng, least_share=_RARE) or (lambda outputs: np.zeros(len(outputs)))
+
 
 def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
     """Trees fitted to two thirds of the rows (n, d), calibrated on the rest: (n, d) -> log-likelihood ratios (n,)."""
+    out0, out1 = np.arange(len(outputs0)) % 3 == 2, np.arange(len(outputs1)) % 3 == 2
+    raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_OFTEN)
+    if raw is None:
+        return lambda outputs: np.zeros(len(outputs))
+    slopes, intercept = ridge(np.concatenate([raw(outputs0[out0]), raw(outputs1[out1])])[:, None], int(out0.sum()))
+    return lambda outputs: raw(outputs) * slopes[0] + intercept
+
+
+def grown(
+    outputs0: Array, outputs1: Array, rng: np.random.Generator, *, least_share: float
+) -> Callable[[Array], Array] | None:
+    """Log-odds (n,) of rows (n, d) by trees whose leaves hold `least_share` of the rows; None if nothing is known."""
     from sklearn import config_context
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    out0, out1 = np.arange(len(outputs0)) % 3 == 2, np.arange(len(outputs1)) % 3 == 2
-    rows = np.concatenate([outputs0[~out0], outputs1[~out1]])
+    rows = np.concatenate([outputs0, outputs1])
     known = ~np.all(np.isnan(rows), axis=0)  # scikit-learn cannot bin a column without any number
     if not known.any():
-        return lambda outputs: np.zeros(len(outputs))
+        return None
     rows = np.clip(rows[:, known], -1e300, 1e300)
     model = HistGradientBoostingClassifier(
         max_iter=40,
         max_leaf_nodes=8,
-        min_samples_leaf=max(5, len(rows) // 100),
+        min_samples_leaf=max(5, int(least_share * len(rows))),
         l2_regularization=5.0,
         early_stopping=False,
         random_state=int(rng.integers(2**31)),
     )
     with config_context(assume_finite=True, skip_parameter_validation=True):
-        model.fit(rows, np.repeat([0, 1], [(~out0).sum(), (~out1).sum()]))
+        model.fit(rows, np.repeat([0, 1], [len(outputs0), len(outputs1)]))
 
     def raw(outputs: Array) -> Array:
         if not len(outputs):
@@ -62,5 +79,4 @@ def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Calla
         with config_context(assume_finite=True, skip_parameter_validation=True):
             return np.asarray(model.decision_function(np.clip(outputs[:, known], -1e300, 1e300)))
 
-    slopes, intercept = ridge(np.concatenate([raw(outputs0[out0]), raw(outputs1[out1])])[:, None], int(out0.sum()))
-    return lambda outputs: raw(outputs) * slopes[0] + intercept
+    return raw

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ class Progress:
 Report = Callable[[Progress], None]
 
 _LARGE, _SMALL = 32, 128  # parts of the trials so far that make a block, and one where the audit may end soon
+_LARGEST = 65_536  # trials in a block that no score is learned from
 _MOST_BYTES = 2**23  # of outputs of one dataset in a block, as they came
 
 
@@ -120,6 +121,11 @@ class Collector:
         learner = self.learners[pair]
         size = max(2, learner.trials // (_SMALL if near else _LARGE)) if learner.ready else FIRST_FIT
         return self.block(pair, min(size, learner.next_fit - learner.trials))
+
+    def blocks(self, pair: int, until: int) -> Iterator[tuple[Any, Any]]:
+        """Large blocks of a pair, until so many trials of all pairs, or as long as there are any."""
+        while self.open and self.trials < until and pair not in self.dropped:
+            yield from self.block(pair, min(_LARGEST, until - self.trials))
 
     def block(self, pair: int, size: int) -> list[tuple[Array, Array]]:
         """At most `size` trials of a pair; none if the mechanism failed before it gave an output of each dataset.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +18,15 @@ from dpaudit.inference.plateaus import merge_plateaus
 from dpaudit.inference.regions import threshold_for_claim
 
 PILOT = 0.1  # of the trials
-_BLOCK = 65_536  # trials
+_WITH_STUDY = 0.15  # of the trials, if the pilot ends with a study
+BEFORE_STUDY = 250_000  # trials of a pair, after which more of the same teach attacks little
+_LEAST_STUDY = 200_000  # trials
+
+
+def study_trials(collector: Collector, pair: int, until: int) -> int:
+    """How many trials of a pair a study gets that may go on until so many in all; 0 if it is not worth while."""
+    trials = min(until - collector.trials, collector.learners[pair].most_studied)
+    return trials if trials >= _LEAST_STUDY else 0
 
 
 @dataclass
@@ -37,17 +47,23 @@ class FixedAudit:
 
     def go(self, report: Report | None = None) -> None:
         """The pilot's share of the trials, then the others."""
+        try:
+            self._go(report)
+        except KeyboardInterrupt:
+            self.collector.interrupted = True
+
+    def _go(self, report: Report | None) -> None:
         collector, allowed = self.collector, self.collector.allowed
-        collector.allowed = max(round(PILOT * allowed), min(allowed, 20 * len(collector.learners)))
-        self.pilot.go(report, to_the_end=True)
-        collector.allowed = allowed
-        if collector.interrupted:
-            return
-        can_go_on = [learner.ready and i not in collector.dropped for i, learner in enumerate(collector.learners)]
-        self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
+        search = max(round(PILOT * allowed), min(allowed, 20 * len(collector.learners)))
+        self._search(min(search, BEFORE_STUDY * len(collector.learners)), report)
+        study = study_trials(collector, self.pair, round(_WITH_STUDY * allowed))
+        if not study and not collector.interrupted:
+            self._search(search, report)
         learner = collector.learners[self.pair]
-        if not learner.ready:
+        if collector.interrupted or not learner.ready:
             return
+        if study:
+            learner.study(list(self._blocks(collector.trials + study, report)))
         scores = [learner.score(side) for side in learner.outputs()]
         unseen = [side[max(0, len(side) - learner.trials_since_fit) :] for side in scores]
         self._pilot = merge_plateaus(*(np.array([bin_counts(side) for side in sides]) for sides in (scores, unseen)))
@@ -58,16 +74,24 @@ class FixedAudit:
             trials=allowed - collector.trials,
             significance=1 - self.pilot.confidence,
         )
-        try:
-            while collector.open and self.pair not in collector.dropped:
-                for outputs0, outputs1 in collector.block(self.pair, _BLOCK):
-                    scores0, scores1 = learner.score(outputs0), learner.score(outputs1)
-                    self._counts += [bin_counts(scores0), bin_counts(scores1)]
-                    if report is not None:
-                        report(self.progress)
-        except KeyboardInterrupt:
-            collector.interrupted = True
+        for outputs0, outputs1 in self._blocks(allowed, report):
+            self._counts += [bin_counts(learner.score(outputs0)), bin_counts(learner.score(outputs1))]
         collector.failure = collector.failure or collector.dropped.get(self.pair, "")  # no other pair can take over
+
+    def _search(self, until: int, report: Report | None) -> None:
+        """Learn on all pairs, until so many trials, and choose the one whose evidence is strongest."""
+        collector, allowed = self.collector, self.collector.allowed
+        collector.allowed = until
+        self.pilot.go(report, to_the_end=True)
+        collector.allowed = allowed
+        can_go_on = [learner.ready and i not in collector.dropped for i, learner in enumerate(collector.learners)]
+        self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
+
+    def _blocks(self, until: int, report: Report | None) -> Iterator[tuple[Any, Any]]:
+        for block in self.collector.blocks(self.pair, until):
+            yield block
+            if report is not None:
+                report(self.progress)
 
     @property
     def progress(self) -> Progress:

@@ -1,9 +1,9 @@
 """A finished audit's witness, on fresh runs.
 
-Attacks learn again, from as many fresh runs of the witness's pair as they had in the audit.  Then they are frozen with
-the witness's threshold on the likelihood ratio, and further runs are counted.  The region was settled before these, so
-the p-value is exact: `inference.exact_binomial`.  The counts of the audit itself were used to choose the region, which
-makes them look better than fresh ones on the average.
+Attacks learn again, from as many fresh runs of the witness's pair as they learned from in the audit, and in the same
+way.  Then they are frozen with the witness's threshold on the likelihood ratio, and further runs are counted.  The
+region was settled before these, so the p-value is exact: `inference.exact_binomial`.  The counts of a sequential audit
+were used to choose the region, which makes them look better than fresh ones on the average.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.engine.collecting import Collector, Progress, Report, new_collector
+from dpaudit.engine.fixed import BEFORE_STUDY, study_trials
 from dpaudit.evidence import FixedEvidence, SequentialEvidence
 from dpaudit.inference import exact_binomial
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
@@ -28,7 +29,6 @@ from dpaudit.trials.runs import Terms
 _TIMES = 4  # as many runs are counted as in the audit, so that what stopped it at its luckiest moment is seen again
 _LEAST = 1_000
 _LEAST_LEARNED = 200
-_BLOCK = 65_536  # runs
 _NEARLY = 1e-6  # relative; what a file says of its own counts is computed again with other roundings at the most
 
 
@@ -130,7 +130,8 @@ def replay(
             "exact p-value of a region: audit again with another seed instead"
         )
     pair = _pair_of(witness, [pairs] if isinstance(pairs, Pair) else list(pairs))
-    rows = [row.trials for row in result.pairs if row.label == witness.pair]
+    counted = witness.counts.n0 if result.method == FixedEvidence.method else 0  # by a score that was frozen before
+    rows = [row.trials - counted for row in result.pairs if row.label == witness.pair]
     learned_from = max([_LEAST_LEARNED, *rows])
     if seed is None:
         seed = int(result.environment.get("seed", 0)) + 1
@@ -138,7 +139,12 @@ def replay(
         trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
     tested = result.claim.symmetrized()
     collector = new_collector(mechanism, [pair], attacks, learned_from + trials, seed, jobs, terms or Terms(), tested)
-    _learn(collector, learned_from, progress)
+    if result.method == FixedEvidence.method:
+        _learn_and_study(collector, learned_from, progress)
+    else:
+        _learn(collector, learned_from, progress)
+    learned_from = collector.trials
+    collector.allowed = learned_from + trials
     counts = _count(collector, _threshold(witness, result), progress)
     dependent = collector.dependence()
     warnings = [*collector.learners[0].warnings, *dependent]
@@ -167,6 +173,15 @@ def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
     return found[0]
 
 
+def _learn_and_study(collector: Collector, trials: int, progress: Report | None) -> None:
+    """As the pilot of a fixed audit does."""
+    _learn(collector, min(trials, BEFORE_STUDY), progress)
+    if study := study_trials(collector, 0, trials):
+        collector.learners[0].study(list(collector.blocks(0, collector.trials + study)))
+    else:
+        _learn(collector, trials, progress)
+
+
 def _learn(collector: Collector, trials: int, progress: Report | None) -> None:
     """As an audit learns: each block is scored by what was learned before it, which tells how good each attack is."""
     learner = collector.learners[0]
@@ -183,9 +198,10 @@ def _learn(collector: Collector, trials: int, progress: Report | None) -> None:
 def _count(collector: Collector, threshold: int, progress: Report | None) -> Counts:
     learner = collector.learners[0]
     total = np.zeros((2, BINS), dtype=np.int64)
-    while learner.ready and collector.open:
-        for outputs0, outputs1 in collector.block(0, _BLOCK):
-            total += [bin_counts(learner.score(outputs0)), bin_counts(learner.score(outputs1))]
+    if not learner.ready:
+        return _beyond(total, threshold)
+    for outputs0, outputs1 in collector.blocks(0, collector.allowed):
+        total += [bin_counts(learner.score(outputs0)), bin_counts(learner.score(outputs1))]
         _tell(collector, collector.allowed, progress)
     return _beyond(total, threshold)
 

@@ -108,6 +108,10 @@ class Outputs:
         """The last n of them."""
         return self if len(self) <= n else self.take(np.arange(len(self) - n, len(self)))
 
+    def first(self, n: int) -> Outputs:
+        """The first n of them."""
+        return self if len(self) <= n else self.take(np.arange(n))
+
     def parts_each(self) -> float:
         """How many parts an output has, on average; 1 for plain numbers."""
         if not self._parts:

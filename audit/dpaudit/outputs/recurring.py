@@ -13,6 +13,8 @@ from dpaudit.outputs.block import Outputs
 Places = npt.NDArray[np.intp]
 
 _MOST = 512  # values
+_MOST_PAIRS = 2**20  # beginnings of rows times what may follow
+_MOST_COLUMNS = 64
 _LOOK = 256  # outputs; a look at a few saves sorting them all
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes of a number
 
@@ -24,7 +26,7 @@ class Recurring:
     values: Outputs  # each once
     _dtype: np.dtype[np.generic]
     _columns: Sequence[npt.NDArray[np.unsignedinteger]]  # bits that occur in each column, ascending
-    _table: Places  # place in `values` for each combination of them, -1 for one that has not occurred
+    _tables: Sequence[Places]  # for each column: (beginnings, bits) -> beginning with this column, -1 if it is new
 
     @classmethod
     def of(cls, *seen: Outputs) -> Recurring | None:
@@ -32,33 +34,43 @@ class Recurring:
         parts = []
         for side in seen:
             part = _bits(side)
-            if part is None or len(np.unique(part[-_LOOK:], axis=0)) > _LOOK // 2:
+            if part is None or part.shape[1] > _MOST_COLUMNS or len(np.unique(part[-_LOOK:], axis=0)) > _LOOK // 2:
                 return None
             parts.append(part)
         arrays = [side.array for side in seen if side.array is not None]
         if len({(array.dtype, array.shape[1:]) for array in arrays}) > 1:
             return None
         bits = np.concatenate(parts)
-        columns = [np.unique(column) for column in bits.T]
-        size = 1
-        for column in columns:
-            size *= len(column)
-            if size > _MOST:
+        columns: list[npt.NDArray[np.unsignedinteger]] = []
+        tables: list[Places] = []
+        beginning, before = np.zeros(len(bits), dtype=np.intp), 1  # that of each row, numbered; how many there are
+        for found in bits.T:
+            column = np.unique(found)
+            if before * len(column) > _MOST_PAIRS:
                 return None
-        known = _combined(bits, columns)
-        occurring, first = np.unique(known, return_index=True)
-        table = np.full(size, -1, dtype=np.intp)
-        table[occurring] = np.arange(len(occurring))
+            longer = beginning * len(column) + np.searchsorted(column, found)
+            occurs = np.bincount(longer, minlength=before * len(column)) > 0
+            table = np.where(occurs, np.cumsum(occurs) - 1, -1)
+            columns.append(column)
+            tables.append(table.reshape(before, -1))
+            beginning, before = table[longer], int(occurs.sum())
+            if before > _MOST:
+                return None
+        _, first = np.unique(beginning, return_index=True)
         values = np.concatenate(arrays)[first]
-        return cls(Outputs.read(values), values.dtype, columns, table)
+        return cls(Outputs.read(values), values.dtype, columns, tables)
 
     def places(self, outputs: Outputs) -> Places | None:
         """Where in `values` each of these outputs is, (n,), -1 if it is new; None if they are of another kind."""
         bits = _bits(outputs)
         if bits is None or bits.shape[1] != len(self._columns) or outputs.array.dtype != self._dtype:  # type: ignore[union-attr]
             return None
-        found = _combined(bits, self._columns)
-        return np.where(found >= 0, self._table[found], -1)
+        place, known = np.zeros(len(bits), dtype=np.intp), np.ones(len(bits), dtype=np.bool_)
+        for found, column, table in zip(bits.T, self._columns, self._tables, strict=True):
+            at = np.minimum(np.searchsorted(column, found), len(column) - 1)
+            place = table[place, at]
+            known &= (column[at] == found) & (place >= 0)
+        return np.where(known, place, -1)
 
 
 def _bits(outputs: Outputs) -> npt.NDArray[np.unsignedinteger] | None:
@@ -69,13 +81,3 @@ def _bits(outputs: Outputs) -> npt.NDArray[np.unsignedinteger] | None:
     if array.dtype.kind not in "biuf" or array.dtype.itemsize not in _BITS or array.size == 0:
         return None
     return np.ascontiguousarray(array).view(_BITS[array.dtype.itemsize]).reshape(len(array), -1)
-
-
-def _combined(bits: npt.NDArray[np.unsignedinteger], columns: Sequence[npt.NDArray[np.unsignedinteger]]) -> Places:
-    """One number for each row of bits (n, d); -1 if one of them does not occur in its column."""
-    total, known = np.zeros(len(bits), dtype=np.intp), np.ones(len(bits), dtype=np.bool_)
-    for found, column in zip(bits.T, columns, strict=True):
-        place = np.minimum(np.searchsorted(column, found), len(column) - 1)
-        known &= column[place] == found
-        total = total * len(column) + place
-    return np.where(known, total, -1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +21,7 @@ from dpaudit.outputs import VIEWS, Encoding, Outputs, PartsEncoding, Places, Pla
 from dpaudit.registry import Attack, Scorer
 from dpaudit.scoring.calibration import calibrated, rows_of
 from dpaudit.scoring.rivals import Rivals
+from dpaudit.scoring.settled import Settled, settled
 from dpaudit.scoring.standing import Standing, log_loss
 from dpaudit.trials.streams import stream
 
@@ -30,6 +31,9 @@ _JUDGED_AGAIN = 1.1  # times the trials, after which it is asked anew whether to
 _MOST_ROWS = 50_000  # outputs of each dataset that a fit looks at: the latest; more if they are vectors
 _WIDE_ROWS, _ROWS_PER_NUMBER = 200_000, 20_000
 _MOST_PARTS = 500_000  # parts of outputs of each dataset that are kept in memory
+_MOST_STUDIED, _MOST_NUMBERS = 1_500_000, 2**25  # outputs of each dataset in a study; numbers in them
+_HELD = 1 / 3  # of them, that no score is fitted to
+_NEGLIGIBLE = 0.01  # weight in the mixture
 _MOST_LEARNED, _FEWEST_LEARNED = 2**30, 50  # bytes of outputs of each dataset that a fit looks at; at least so many
 _MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attacks that want them as they came
 _MOST_JUDGED = 4_096  # outputs of each dataset of a block from which an attack's standing is computed
@@ -65,7 +69,8 @@ class Learner:
     _fitted_at: dict[int, int] = field(default_factory=dict, init=False)
     _standing: Standing = field(default_factory=Standing, init=False)
     _recurring: Recurring | None = field(default=None, init=False)
-    _by_value: dict[int, tuple[Array, str]] = field(default_factory=dict, init=False)  # an attack's scores of these
+    _by_value: dict[int | str, tuple[Array, str]] = field(default_factory=dict, init=False)  # scores of these
+    _settled: Settled | None = field(default=None, init=False)  # what the score is made of since a study
     _dropped: set[int] = field(default_factory=set, init=False)
 
     @property
@@ -75,6 +80,11 @@ class Learner:
 
     def weights(self) -> dict[int, float]:
         """Each attack in use and its say, summing to one."""
+        mixed = self._mixed()
+        return mixed if self._settled is None else self._settled.weights(mixed)
+
+    def _mixed(self) -> dict[int, float]:
+        """Each attack in the mixture and its say in it, summing to one."""
         if self.rivals is not None and self.rivals.favourite in self._scorers:
             return {i: float(i == self.rivals.favourite) for i in self._scorers}
         return self._standing.weights(list(self._scorers))
@@ -110,8 +120,13 @@ class Learner:
         """The combined estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
         outputs = _read(outputs)
         places = self._places(outputs)
+        if self._settled is not None:
+            return self._by_places("settled", outputs, places, self._settled_scores)[0]
+        return self._mixture(outputs, places)
+
+    def _mixture(self, outputs: Outputs, places: Places | None) -> Array:
         parts = {i: self._scores(i, outputs, places)[0] for i in self._scorers}
-        return _mean(parts, self.weights(), len(outputs))
+        return _mean(parts, self._mixed(), len(outputs))
 
     def score_of(self, attack: int, outputs: Outputs | Array) -> Array:
         """One attack's estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
@@ -135,7 +150,7 @@ class Learner:
                 part[i], failure = self._scores(i, side, at)
                 if failure:
                     failures.setdefault(i, failure)
-        scores0, scores1 = (_mean(part, self.weights(), len(side)) for part, side in zip(parts, sides, strict=True))
+        scores0, scores1 = (_mean(part, self._mixed(), len(side)) for part, side in zip(parts, sides, strict=True))
         self._judge(*({i: scores[:_MOST_JUDGED] for i, scores in part.items()} for part in parts))
         for i, failure in failures.items():
             self._drop(i, failure)
@@ -153,6 +168,7 @@ class Learner:
 
     def learn(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> None:
         """Remember outputs; fit anew when enough have come together."""
+        assert self._settled is None, "a settled score learns no more"
         block = _read(outputs0), _read(outputs1)
         self._remember(block)
         self.trials += len(block[0])
@@ -173,6 +189,64 @@ class Learner:
                 self._scorers.pop(index, None)
                 with self._clock(index):
                     self._fit(index, attack, seen)
+
+    @property
+    def most_studied(self) -> int:
+        """How many outputs of each dataset `study` has room for; 0 if no attack would learn anything from it."""
+        can = any(hasattr(attack, "study") and i not in self._dropped for i, attack in enumerate(self.attacks))
+        if not can or not self.ready or not isinstance(self.encoding, PlainEncoding):
+            return 0
+        return min(_MOST_STUDIED, _MOST_NUMBERS // self.encoding.columns, int(_MOST_LEARNED / self._bytes_each))
+
+    def study(self, blocks: Sequence[Block]) -> None:
+        """Settle the score, after a last fit to the outputs that are remembered and these, which are new.
+
+        Attacks that can are fitted to two thirds of them.  The last third, all new, weighs them and the mixture so far.
+        """
+        seen = _joined([*self._blocks, *blocks])
+        new = sum(len(block[0]) for block in blocks)
+        held = min(new, round(_HELD * len(seen[0])))
+        fitted = seen[0].first(len(seen[0]) - held), seen[1].first(len(seen[1]) - held)
+        unseen = seen[0].latest(held), seen[1].latest(held)
+        self.trials += new
+        self._last_fit = self.trials - held
+        self._blocks, self._whole = [unseen], [unseen] if self._whole else []
+        studied: dict[int, Scorer] = {}
+        for index, attack in enumerate(self.attacks):
+            if hasattr(attack, "study") and index not in self._dropped:
+                with self._clock(index):
+                    self._study(index, attack, fitted, studied)
+        for index, weight in self._mixed().items():
+            if weight < _NEGLIGIBLE:  # to ask it about all outputs to come would take time and change nothing
+                del self._scorers[index]
+        columns0, columns1 = (self._columns(studied, side) for side in unseen)
+        self._settled = settled(studied, columns0, columns1, self.rivals)
+
+    def _study(self, index: int, attack: Attack, seen: Block, studied: dict[int, Scorer]) -> None:
+        assert self.encoding is not None
+        view0, view1 = (_view(side, self.encoding, "features") for side in seen)
+        suits = getattr(attack, "suits", None)
+        failure = "gave an output another score in other company, in study"
+        try:
+            if suits is not None and len(self.attacks) > 1 and not suits(view0, view1):
+                return
+            rng = stream(self.seed, "study", self.pair, index)
+            scorer = attack.study(view0, view1, rng)  # type: ignore[attr-defined]
+            if _pointwise(scorer, view0):
+                studied[index] = scorer
+                return
+        except Exception as error:  # an attack's mistake must not end the audit
+            failure = f"raised {type(error).__name__} in study: {error}"
+        self.warnings.append(f"attack {attack.name} {failure}; what it had learned before is used")
+
+    def _columns(self, studied: Mapping[int, Scorer], outputs: Outputs) -> Array:
+        """What a settled score is made of: scores (n, 1 + m) of the mixture and of the attacks that studied."""
+        found = [self._computed(index, scorer, "features", outputs)[0] for index, scorer in studied.items()]
+        return np.column_stack([self._mixture(outputs, self._places(outputs)), *found])
+
+    def _settled_scores(self, outputs: Outputs) -> tuple[Array, str]:
+        assert self._settled is not None
+        return np.round(self._settled(self._columns(self._settled.studied, outputs)), _DIGITS), ""
 
     def _choose(self) -> None:
         """Whether to bet on one attack alone, and which attacks rest."""
@@ -270,22 +344,33 @@ class Learner:
         return self._recurring.places(outputs) if self._recurring is not None else None
 
     def _scores(self, index: int, outputs: Outputs, places: Places | None) -> tuple[Array, str]:
-        """An attack's scores, by value where outputs take few, and what it did wrong, if anything."""
+        """An attack's scores, and what it did wrong, if anything."""
+        scorer, sees = self._scorers[index], _sees(self.attacks[index])
+        return self._by_places(index, outputs, places, lambda some: self._computed(index, scorer, sees, some))
+
+    def _by_places(
+        self,
+        key: int | str,
+        outputs: Outputs,
+        places: Places | None,
+        compute: Callable[[Outputs], tuple[Array, str]],
+    ) -> tuple[Array, str]:
+        """What `compute` gives for n outputs, (n,); once for each value where outputs take few."""
         if self._recurring is None or places is None:
-            return self._computed(index, outputs)
-        if index not in self._by_value:
-            self._by_value[index] = self._computed(index, self._recurring.values)
-        by_value, failure = self._by_value[index]
+            return compute(outputs)
+        if key not in self._by_value:
+            self._by_value[key] = compute(self._recurring.values)
+        by_value, failure = self._by_value[key]
         values, new = by_value[places], np.flatnonzero(places < 0)
         if len(new):
-            values[new], its_failure = self._computed(index, outputs.take(new))
+            values[new], its_failure = compute(outputs.take(new))
             failure = failure or its_failure
         return values, failure
 
-    def _computed(self, index: int, outputs: Outputs) -> tuple[Array, str]:
+    def _computed(self, index: int, scorer: Scorer, sees: str, outputs: Outputs) -> tuple[Array, str]:
         """An attack's scores, 0 for outputs that the encoding does not know, and what it did wrong, if anything."""
         assert self.encoding is not None
-        scorer, sees, misfits = self._scorers[index], _sees(self.attacks[index]), outputs.misfits(self.encoding)
+        misfits = outputs.misfits(self.encoding)
         with self._clock(index):
             if misfits is None:
                 return _scores(scorer, outputs.view(self.encoding, sees))

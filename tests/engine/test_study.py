@@ -1,0 +1,192 @@
+"""The study that ends the pilot of a large fixed audit: attacks learn once more, then the score is settled.
+
+Here it comes after some hundred trials instead of 250,000, so that audits are short; the seeds are given.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from sklearn.linear_model import LogisticRegression
+
+from dpaudit import Pair, PureDP, audit, batched, replay
+from dpaudit.engine import fixed
+from dpaudit.inference.grid import CENTRES
+from dpaudit.mechanisms.builtin import Geometric, Laplace
+from dpaudit.outputs import Outputs
+from dpaudit.registry import resolve_attacks
+from dpaudit.scoring import Learner, Rivals
+from dpaudit.scoring.settled import settled
+
+PAIR = Pair([0], [1])
+TRIALS, SEARCHED, STUDIED = 20_000, 500, 2_500
+
+
+@pytest.fixture(autouse=True)
+def early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixed, "BEFORE_STUDY", SEARCHED)
+    monkeypatch.setattr(sys.modules["dpaudit.engine.replay"], "BEFORE_STUDY", SEARCHED)  # a function hides it
+    monkeypatch.setattr(fixed, "_LEAST_STUDY", 200)
+
+
+@batched
+def twins(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+    """Pairs of labels that agree in 30 % of the runs on d1, 20 % on d0: nothing shows in either label alone."""
+    first = rng.integers(0, 5, n)
+    agree = rng.random(n) < 0.2 + 0.1 * dataset[0]
+    return np.column_stack([first, np.where(agree, first, (first + rng.integers(1, 5, n)) % 5)])
+
+
+def test_the_score_is_settled_by_what_was_studied() -> None:
+    """The ratio is log 1.5 where labels agree."""
+    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, method="fixed", seed=1)
+    assert result.trials_used == TRIALS
+    assert result.evidence.trials == TRIALS - SEARCHED - STUDIED
+    assert result.violated
+    assert 0.3 < result.epsilon_lower(0.0) < np.log(1.5)
+    assert sum(row.weight for row in result.attacks) == pytest.approx(1)
+    assert {row.name: row.weight for row in result.attacks}["events"] > 0.1
+    assert result.witness is not None
+    assert result.witness.counts.n0 == result.evidence.trials
+
+
+def test_a_replay_studies_too() -> None:
+    """Fails by chance < 1 in 10**6: the exact p-value of the audit is below 1 in 10**12."""
+    result = audit(twins, PureDP(0.1), PAIR, trials=TRIALS, method="fixed", seed=1)
+    assert result.p_value < 1e-12
+    found = replay(result, twins, PAIR, trials=TRIALS)
+    assert found.learned_from == SEARCHED + STUDIED
+    assert found.counts.n0 == TRIALS
+    assert found.reproduced
+
+
+def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
+    """From the first trial after the pilot on, another law: no choice may differ by a bit."""
+
+    def choices(later: Any) -> Any:
+        runs = {0: 0, 1: 0}
+
+        @batched
+        def mechanism(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+            before = runs[dataset[0]]
+            runs[dataset[0]] += n
+            return (twins if before < SEARCHED + STUDIED else later).sample(dataset, n, rng)
+
+        evidence: Any = audit(mechanism, PureDP(0.3), PAIR, trials=TRIALS, method="fixed", seed=2).evidence
+        return evidence.threshold, evidence.pilot.tobytes(), evidence.counts
+
+    honest = choices(twins)
+    other = choices(batched(lambda dataset, n, rng: np.full((n, 2), dataset[0])))
+    assert honest[:2] == other[:2]
+    assert not np.array_equal(honest[2], other[2])
+
+
+def refutations(mechanism: Any, claim: Any, runs: int) -> int:
+    attacks = ["threshold", "events", "ordered_events", "trees"]
+    return sum(
+        audit(mechanism, claim, PAIR, trials=4000, attacks=attacks, method="fixed", seed=seed).violated
+        for seed in range(runs)
+    )
+
+
+@batched
+def pairs_of_responses(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+    """Two answers, each kept with odds e to 1: 2-DP and no less."""
+    kept = rng.random((n, 2)) < 1 / (1 + np.exp(-1))
+    return np.where(kept, dataset[0], 1 - dataset[0])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "claim"),
+    [(pairs_of_responses, PureDP(2.0)), (Geometric(1.0), PureDP(1.0)), (Laplace(1.0), PureDP(1.0))],
+    ids=["responses", "geometric", "laplace"],
+)
+@pytest.mark.parametrize("runs", [20, pytest.param(400, marks=pytest.mark.slow)])
+def test_true_claims_are_rarely_refuted(mechanism: Any, claim: Any, runs: int) -> None:
+    """On the boundary of the claim.  Fails by chance < 1 in 10**7."""
+    assert refutations(mechanism, claim, runs) <= binom.ppf(1 - 1e-7, runs, 0.05)
+
+
+def test_without_an_attack_that_can_study_the_pilot_is_as_ever() -> None:
+    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks="logistic", method="fixed", seed=1)
+    assert result.evidence.trials == TRIALS * 0.9
+
+
+class Student:
+    name = "student"
+    sees = "features"
+    calibrated = True
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        return lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 0.4, -0.1)
+
+    def study(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        if self.how == "raises":
+            raise RuntimeError("too much")
+        if self.how == "company":
+            return lambda outputs: outputs[:, 0] - outputs[:, 0].mean()
+        assert outputs0.shape == outputs1.shape == (2000, 2)  # two thirds of 3,000
+        return lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 40.0, -10.0)  # not to scale
+
+
+@pytest.mark.parametrize("how", ["raises", "company"])
+def test_an_attack_that_fails_in_study_is_named_and_keeps_what_it_had_learned(how: str) -> None:
+    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1)
+    (warning,) = result.warnings
+    assert warning.startswith("attack student ")
+    assert warning.endswith("in study: too much; what it had learned before is used" if how == "raises" else "is used")
+    assert result.violated
+
+
+def test_what_was_studied_is_brought_to_scale() -> None:
+    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student("well"), method="fixed", seed=1)
+    assert not result.warnings
+    assert result.witness is not None
+    assert abs(result.witness.threshold) < 1
+
+
+def test_a_score_that_is_settled_learns_no_more() -> None:
+    rng = np.random.default_rng(0)
+    learner = Learner(resolve_attacks("events"), seed=1, pair=0)
+    block = tuple(Outputs.read(twins.sample([d], 3000, rng)) for d in (0, 1))
+    learner.learn(*(side.first(600) for side in block))
+    learner.study([(block[0], block[1])])
+    assert learner.trials == 3600
+    assert learner.trials_since_fit == len(learner.outputs()[0]) == 1200
+    with pytest.raises(AssertionError, match="settled"):
+        learner.learn(*block)
+
+
+def test_slopes_are_those_of_a_logistic_regression() -> None:
+    rng = np.random.default_rng(1)
+    columns0, columns1 = rng.normal(0, 1, (300, 3)), rng.normal(0.3, 1, (300, 3))
+    found = settled({}, columns0, columns1, None)
+    rows, sides = np.concatenate([columns0, columns1]), np.repeat([0, 1], 300)
+    plain = LogisticRegression(C=1.0, tol=1e-10).fit(rows, sides)
+    assert np.allclose(found.slopes, plain.coef_[0], atol=1e-4)
+    assert np.allclose(found(rows), plain.decision_function(rows), atol=1e-3)
+    assert found.shares.sum() == pytest.approx(1)
+
+
+def test_a_score_that_wins_clearly_more_alone_is_not_mixed() -> None:
+    """The wealth of these bets: how often the second column's rare sign came true."""
+    rng = np.random.default_rng(2)
+    n = 2000
+    columns0 = np.column_stack([rng.normal(-0.5, 1, n), np.full(n, -0.01)])
+    columns1 = np.column_stack([rng.normal(0.5, 1, n), np.where(rng.random(n) < 0.01, 6.0, -0.01)])
+
+    def worth(counts: Any) -> float:
+        return float(counts[1, CENTRES > 5].sum() - counts[0, CENTRES > 5].sum())
+
+    mixed = settled({7: len}, columns0, columns1, None)
+    alone = settled({7: len}, columns0, columns1, Rivals(worth))
+    assert mixed.slopes[0] > 0.5
+    assert alone.slopes.tolist() == [0.0, 1.0]
+    assert alone.weights({0: 0.5, 7: 0.5}) == {0: 0.0, 7: 1.0}
