@@ -34,13 +34,16 @@ class Logistic:
         return log_odds(Scale.of(np.concatenate([outputs0, outputs1])), outputs0, outputs1)
 
 
-def log_odds(design: Callable[[Array], Array], outputs0: Array, outputs1: Array) -> Callable[[Array], Array]:
+def log_odds(
+    design: Callable[[Array], Array], outputs0: Array, outputs1: Array, least_rows: int = 0
+) -> Callable[[Array], Array]:
     """Ridge-penalised logistic regression on the columns that `design` makes of outputs.
 
-    The penalty is one half of the squared norm of the coefficients, so columns should be of order one.
+    It looks at the latest outputs, as many as are worth their time, at least `least_rows` if there are so many.  The
+    penalty is one half of the squared norm of the coefficients, so columns should be of order one.
     """
     columns = design(outputs0[:1]).shape[1]
-    most = max(_LEAST_ROWS, _ROWS_PER_COLUMN * columns)
+    most = max(_LEAST_ROWS, _ROWS_PER_COLUMN * columns, least_rows)
     outputs0, outputs1 = outputs0[-most:], outputs1[-most:]
     slopes, intercept = ridge(design(np.concatenate([outputs0, outputs1])), len(outputs0))
     return lambda outputs: design(outputs) @ slopes + intercept

@@ -18,6 +18,7 @@ from dpaudit_attacks.logistic import log_odds
 _COLUMNS = 20  # more than this and the curve has too many pieces to be learned from early trials
 _TAILS = np.array([0.003, 0.02])  # bends in both tails, once there are outputs enough to learn them from: some leaks
 _TAILS_FROM = 10_000  # show in rare outputs alone
+_STUDIED, _FEW = 500_000, 3  # outputs of each dataset in a study, of so many columns at the most
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,15 @@ class Spline:
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        return self._fitted(outputs0, outputs1)
+
+    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array] | None:
+        """As `fit`, from more of the outputs where these are a few numbers each."""
+        if outputs0.shape[1] > _FEW:
+            return None
+        return self._fitted(outputs0[-_STUDIED:], outputs1[-_STUDIED:], _STUDIED)
+
+    def _fitted(self, outputs0: Array, outputs1: Array, least_rows: int = 0) -> Callable[[Array], Array]:
         outputs = np.concatenate([outputs0, outputs1])
         scale = Scale.of(outputs)
         seen = scale(outputs)
@@ -46,7 +56,8 @@ class Spline:
             hinges = [np.maximum(rows[:, [j]] - bend, 0.0) for j, bend in enumerate(bends)]
             return np.hstack([rows, *hinges])
 
-        return tabulated(log_odds(design, seen[: len(outputs0)], seen[len(outputs0) :]), scale, seen, bends)
+        fitted = log_odds(design, seen[: len(outputs0)], seen[len(outputs0) :], least_rows)
+        return tabulated(fitted, scale, seen, bends)
 
 
 def tabulated(

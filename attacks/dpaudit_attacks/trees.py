@@ -35,9 +35,9 @@ class Trees:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
         return boosted(outputs0, outputs1, rng)
 
-    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array] | None:
         """As `fit`, without calibration: rarer conditions, from all of very many rows."""
-        return grown(outputs0, outputs1, rng, least_share=_RARE) or (lambda outputs: np.zeros(len(outputs)))
+        return grown(outputs0, outputs1, rng, least_share=_RARE)
 
 
 def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:

@@ -5,7 +5,6 @@ Here it comes after some hundred trials instead of 250,000, so that audits are s
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,7 @@ TRIALS, SEARCHED, STUDIED = 20_000, 500, 2_500
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixed, "BEFORE_STUDY", SEARCHED)
-    monkeypatch.setattr(sys.modules["dpaudit.engine.replay"], "BEFORE_STUDY", SEARCHED)  # a function hides it
+    monkeypatch.setattr(fixed, "_BEFORE_STUDY", SEARCHED)
     monkeypatch.setattr(fixed, "_LEAST_STUDY", 200)
 
 
@@ -49,7 +47,7 @@ def test_the_score_is_settled_by_what_was_studied() -> None:
     assert result.violated
     assert 0.3 < result.epsilon_lower(0.0) < np.log(1.5)
     assert sum(row.weight for row in result.attacks) == pytest.approx(1)
-    assert {row.name: row.weight for row in result.attacks}["events"] > 0.1
+    assert {row.name: row.weight for row in result.attacks}["trees"] > 0.1
     assert result.witness is not None
     assert result.witness.counts.n0 == result.evidence.trials
 
@@ -121,33 +119,96 @@ class Student:
     sees = "features"
     calibrated = True
 
-    def __init__(self, how: str) -> None:
+    def __init__(self, how: str = "well") -> None:
         self.how = how
 
     def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
         return lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 0.4, -0.1)
 
     def study(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        assert outputs0.shape == outputs1.shape == (2000, 2)  # two thirds of 3,000
         if self.how == "raises":
             raise RuntimeError("too much")
-        if self.how == "company":
-            return lambda outputs: outputs[:, 0] - outputs[:, 0].mean()
-        assert outputs0.shape == outputs1.shape == (2000, 2)  # two thirds of 3,000
-        return lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 40.0, -10.0)  # not to scale
+        return {
+            "well": lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 40.0, -10.0),  # not to scale
+            "company": lambda outputs: outputs[:, 0] - outputs[:, 0].mean(),
+            "nan": lambda outputs: np.full(len(outputs), np.nan),
+            "raises when scoring": lambda outputs: 1 / 0,
+            "nothing": None,  # to add
+        }[self.how]
 
 
-@pytest.mark.parametrize("how", ["raises", "company"])
-def test_an_attack_that_fails_in_study_is_named_and_keeps_what_it_had_learned(how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("raises", "raised RuntimeError: too much"),
+        ("company", "gave an output another score in other company"),
+        ("nan", "returned NaN"),
+        ("raises when scoring", "raised ZeroDivisionError when scoring: division by zero"),
+    ],
+)
+def test_an_attack_that_fails_in_study_is_named_and_keeps_what_it_had_learned(how: str, words: str) -> None:
     result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1)
     (warning,) = result.warnings
-    assert warning.startswith("attack student ")
-    assert warning.endswith("in study: too much; what it had learned before is used" if how == "raises" else "is used")
+    assert warning.startswith(f"attack student {words}")
+    assert warning.endswith(", after its study; what it had learned before is used")
     assert result.violated
 
 
-def test_what_was_studied_is_brought_to_scale() -> None:
-    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student("well"), method="fixed", seed=1)
+def test_one_odd_output_does_not_blind_the_study() -> None:
+    """Remembered from before it, or among its own: from a mechanism that is called once for each run."""
+
+    def bound(odd: int) -> float:
+        runs = [0]
+
+        def mechanism(dataset: list[int], rng: np.random.Generator) -> Any:
+            runs[0] += dataset == [0]
+            return None if runs[0] == odd and dataset == [0] else tuple(twins.sample(dataset, 1, rng)[0])
+
+        result = audit(mechanism, PureDP(0.3), PAIR, trials=TRIALS // 2, attacks=Student(), method="fixed", seed=1)
+        return result.epsilon_lower(0.0)
+
+    assert min(bound(odd) for odd in (SEARCHED - 1, SEARCHED + 1, 0)) > 0.25
+
+
+class Failing:
+    """Twins; on [2], which is like [0], an error after so many runs.  [3] is like [0], too."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+
+    def sample(self, dataset: list[int], n: int, rng: np.random.Generator) -> Any:
+        if dataset == [2]:
+            self.last -= n
+            if self.last < 0:
+                raise RuntimeError("no more")
+        return twins.sample([int(dataset == [1])], n, rng)
+
+
+@pytest.mark.parametrize("last", [SEARCHED // 2, SEARCHED + 100])
+def test_a_mechanism_that_fails_before_the_study_or_in_it_ends_the_audit(last: int) -> None:
+    result = audit(Failing(last), PureDP(0.3), Pair([2], [1]), trials=TRIALS, attacks=Student(), method="fixed", seed=1)
+    assert result.stopped_by == "failure"
+    assert result.p_value == 1
+    assert [row.weight for row in result.attacks] == [1]
+
+
+def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_study() -> None:
+    """The chosen one alone shows anything."""
+    pairs = Pair([2], [1]), Pair([0], [3])
+    for last, chosen in ((10**6, 0), (2 * SEARCHED + 100, 1)):
+        result: Any = audit(Failing(last), PureDP(0.3), pairs, trials=TRIALS, attacks=Student(), method="fixed", seed=1)
+        assert result.stopped_by == "trials"
+        assert result.trials_used == TRIALS
+        assert result.evidence.pair == chosen
+        assert result.violated == (chosen == 0)
+
+
+@pytest.mark.parametrize("how", ["well", "nothing"])
+def test_what_was_studied_is_brought_to_scale(how: str) -> None:
+    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1)
     assert not result.warnings
+    assert result.violated
     assert result.witness is not None
     assert abs(result.witness.threshold) < 1
 
@@ -157,9 +218,10 @@ def test_a_score_that_is_settled_learns_no_more() -> None:
     learner = Learner(resolve_attacks("events"), seed=1, pair=0)
     block = tuple(Outputs.read(twins.sample([d], 3000, rng)) for d in (0, 1))
     learner.learn(*(side.first(600) for side in block))
-    learner.study([(block[0], block[1])])
-    assert learner.trials == 3600
-    assert learner.trials_since_fit == len(learner.outputs()[0]) == 1200
+    scores = learner.study([(block[0], block[1])])
+    assert scores is not None
+    assert len(scores[0]) == len(scores[1]) == 1200  # a third of 3,600
+    assert np.array_equal(learner.score(block[0].latest(1200)), scores[0])
     with pytest.raises(AssertionError, match="settled"):
         learner.learn(*block)
 

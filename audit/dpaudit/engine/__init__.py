@@ -54,8 +54,9 @@ def audit(
     and trials go where evidence grows.
     `attacks`: "auto", a name, an Attack, or several.  `trials`: the most runs on each dataset, all pairs together.
     `confidence`: a true claim is called violated with probability at most 1 - confidence, whenever the audit stops.
-    `method`: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`, a tenth of them to choose
-    a pair and a rejection region, and tests that region exactly; its bounds are tighter at a given number of trials.
+    `method`: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`, a tenth of them (of more
+    than three million, 15 %) to choose a pair and a rejection region, and tests that region exactly; its bounds are
+    tighter at a given number of trials.
     `seed`: of all randomness but the mechanism's own; a mechanism that draws only from its rng is repeated exactly.
     `jobs`: processes the mechanism runs in (-1: all cores); changes no result.
     `store`: a file in which every block of outputs is kept as soon as it is made.  If it is there already, and of the

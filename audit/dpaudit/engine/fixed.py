@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import TradeoffFunction
+from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.engine.collecting import Collector, Progress, Report
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.evidence import Counts, FixedEvidence
@@ -17,16 +17,11 @@ from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.plateaus import merge_plateaus
 from dpaudit.inference.regions import threshold_for_claim
 
+STUDIED = "trials of the study"  # what a result calls them
 PILOT = 0.1  # of the trials
 _WITH_STUDY = 0.15  # of the trials, if the pilot ends with a study
-BEFORE_STUDY = 250_000  # trials of a pair, after which more of the same teach attacks little
+_BEFORE_STUDY = 250_000  # trials of a pair, after which more of the same teach attacks little
 _LEAST_STUDY = 200_000  # trials
-
-
-def study_trials(collector: Collector, pair: int, until: int) -> int:
-    """How many trials of a pair a study gets that may go on until so many in all; 0 if it is not worth while."""
-    trials = min(until - collector.trials, collector.learners[pair].most_studied)
-    return trials if trials >= _LEAST_STUDY else 0
 
 
 @dataclass
@@ -37,6 +32,7 @@ class FixedAudit:
     tested: TradeoffFunction
     pilot: SequentialAudit  # with the same collector; its evidence decides what is frozen and nothing else
     pair: int = field(default=0, init=False)
+    studied: int = field(default=0, init=False)  # trials of the study
     _threshold: int = field(default=0, init=False)
     _pilot: Counts = field(init=False)  # (2, BINS), of the frozen score on the latest outputs of the pilot, ends merged
     _counts: Counts = field(init=False)  # (2, BINS), of the frozen score on all later outputs
@@ -55,17 +51,15 @@ class FixedAudit:
     def _go(self, report: Report | None) -> None:
         collector, allowed = self.collector, self.collector.allowed
         search = max(round(PILOT * allowed), min(allowed, 20 * len(collector.learners)))
-        self._search(min(search, BEFORE_STUDY * len(collector.learners)), report)
-        study = study_trials(collector, self.pair, round(_WITH_STUDY * allowed))
-        if not study and not collector.interrupted:
+        self._search(min(search, _BEFORE_STUDY * len(collector.learners)), report)
+        studied = self._study(round(_WITH_STUDY * allowed), report)
+        if studied is None and not collector.interrupted:
             self._search(search, report)
         learner = collector.learners[self.pair]
         if collector.interrupted or not learner.ready:
             return
-        if study:
-            learner.study(list(self._blocks(collector.trials + study, report)))
-        scores = [learner.score(side) for side in learner.outputs()]
-        unseen = [side[max(0, len(side) - learner.trials_since_fit) :] for side in scores]
+        scores = studied or tuple(learner.score(side) for side in learner.outputs())
+        unseen = studied or tuple(side[max(0, len(side) - learner.trials_since_fit) :] for side in scores)
         self._pilot = merge_plateaus(*(np.array([bin_counts(side) for side in sides]) for sides in (scores, unseen)))
         self._threshold = threshold_for_claim(
             self._pilot[0],
@@ -86,6 +80,22 @@ class FixedAudit:
         collector.allowed = allowed
         can_go_on = [learner.ready and i not in collector.dropped for i, learner in enumerate(collector.learners)]
         self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
+
+    def _study(self, until: int, report: Report | None) -> tuple[Array, Array] | None:
+        """Settle the chosen pair's score by more trials of it, until so many in all; scores of those not fitted to.
+
+        None if it is not worth while, or the mechanism fails on that pair: another one may be chosen then.
+        """
+        collector = self.collector
+        learner = collector.learners[self.pair]
+        trials = min(until - collector.trials, learner.most_studied)
+        if trials < _LEAST_STUDY or collector.interrupted or not collector.open or self.pair in collector.dropped:
+            return None
+        before = collector.trials
+        blocks = list(self._blocks(before + trials, report))
+        found = None if self.pair in collector.dropped else learner.study(blocks)
+        self.studied = 0 if found is None else collector.trials - before
+        return found
 
     def _blocks(self, until: int, report: Report | None) -> Iterator[tuple[Any, Any]]:
         for block in self.collector.blocks(self.pair, until):

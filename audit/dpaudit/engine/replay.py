@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.engine.collecting import Collector, Progress, Report, new_collector
-from dpaudit.engine.fixed import BEFORE_STUDY, study_trials
+from dpaudit.engine.fixed import STUDIED
 from dpaudit.evidence import FixedEvidence, SequentialEvidence
 from dpaudit.inference import exact_binomial
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
@@ -139,10 +139,10 @@ def replay(
         trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
     tested = result.claim.symmetrized()
     collector = new_collector(mechanism, [pair], attacks, learned_from + trials, seed, jobs, terms or Terms(), tested)
-    if result.method == FixedEvidence.method:
-        _learn_and_study(collector, learned_from, progress)
-    else:
-        _learn(collector, learned_from, progress)
+    studied = min(learned_from, int(result.environment.get(STUDIED, 0)))
+    _learn(collector, learned_from - studied, progress)
+    if studied:
+        collector.learners[0].study(_study_blocks(collector, studied, progress))
     learned_from = collector.trials
     collector.allowed = learned_from + trials
     counts = _count(collector, _threshold(witness, result), progress)
@@ -173,13 +173,12 @@ def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
     return found[0]
 
 
-def _learn_and_study(collector: Collector, trials: int, progress: Report | None) -> None:
-    """As the pilot of a fixed audit does."""
-    _learn(collector, min(trials, BEFORE_STUDY), progress)
-    if study := study_trials(collector, 0, trials):
-        collector.learners[0].study(list(collector.blocks(0, collector.trials + study)))
-    else:
-        _learn(collector, trials, progress)
+def _study_blocks(collector: Collector, trials: int, progress: Report | None) -> list[Any]:
+    until, found = collector.trials + trials, []
+    for block in collector.blocks(0, until):
+        found.append(block)
+        _tell(collector, collector.allowed, progress)
+    return found
 
 
 def _learn(collector: Collector, trials: int, progress: Report | None) -> None:

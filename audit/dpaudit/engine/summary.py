@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collecting import Collector
-from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.fixed import STUDIED, FixedAudit
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.alternatives import scaled
 from dpaudit.inference.bands import anytime_band, fixed_band
@@ -132,7 +132,7 @@ def fixed_result(
         pairs=_pair_rows(run.pilot),
         attacks=_attack_rows(run.collector.learners),
         warnings=tuple(warnings),
-        environment=environment | _costs(run.collector),
+        environment=environment | _costs(run.collector) | ({STUDIED: run.studied} if run.studied else {}),
         elapsed_s=elapsed_s,
     )
 

@@ -13,7 +13,7 @@ from dpaudit.outputs.block import Outputs
 Places = npt.NDArray[np.intp]
 
 _MOST = 512  # values
-_MOST_PAIRS = 2**20  # beginnings of rows times what may follow
+_MOST_PAIRS = 2**16  # beginnings of rows times what may follow
 _MOST_COLUMNS = 64
 _LOOK = 256  # outputs; a look at a few saves sorting them all
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes of a number
@@ -78,6 +78,11 @@ def _bits(outputs: Outputs) -> npt.NDArray[np.unsignedinteger] | None:
     array = outputs.raw
     if not isinstance(array, np.ndarray) or outputs.array is None or outputs.seconds is not None or not len(array):
         return None
-    if array.dtype.kind not in "biuf" or array.dtype.itemsize not in _BITS or array.size == 0:
+    if (
+        array.dtype.kind not in "biuf"
+        or array.dtype.itemsize not in _BITS
+        or not array.dtype.isnative
+        or array.size == 0
+    ):
         return None
     return np.ascontiguousarray(array).view(_BITS[array.dtype.itemsize]).reshape(len(array), -1)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ _MOST_PARTS = 500_000  # parts of outputs of each dataset that are kept in memor
 _MOST_STUDIED, _MOST_NUMBERS = 1_500_000, 2**25  # outputs of each dataset in a study; numbers in them
 _HELD = 1 / 3  # of them, that no score is fitted to
 _NEGLIGIBLE = 0.01  # weight in the mixture
+_PIECE = 65_536  # outputs
 _MOST_LEARNED, _FEWEST_LEARNED = 2**30, 50  # bytes of outputs of each dataset that a fit looks at; at least so many
 _MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attacks that want them as they came
 _MOST_JUDGED = 4_096  # outputs of each dataset of a block from which an attack's standing is computed
@@ -71,6 +73,7 @@ class Learner:
     _recurring: Recurring | None = field(default=None, init=False)
     _by_value: dict[int | str, tuple[Array, str]] = field(default_factory=dict, init=False)  # scores of these
     _settled: Settled | None = field(default=None, init=False)  # what the score is made of since a study
+    _negligible: set[int] = field(default_factory=set, init=False)  # attacks that were left out of it
     _dropped: set[int] = field(default_factory=set, init=False)
 
     @property
@@ -97,6 +100,8 @@ class Learner:
         """Why an attack is not in use."""
         if attack in self._dropped:
             return "dropped for a fault, see the warnings"
+        if attack in self._negligible:
+            return f"left out in the end: its weight was below {_NEGLIGIBLE:.0%}"
         if self._standing.resting(attack, self.trials):
             return "at rest in the end: others predicted far better"
         return "not used: it does not suit these outputs, or these were too few for it"
@@ -193,60 +198,101 @@ class Learner:
     @property
     def most_studied(self) -> int:
         """How many outputs of each dataset `study` has room for; 0 if no attack would learn anything from it."""
-        can = any(hasattr(attack, "study") and i not in self._dropped for i, attack in enumerate(self.attacks))
-        if not can or not self.ready or not isinstance(self.encoding, PlainEncoding):
+        if not self.ready or not isinstance(self.encoding, PlainEncoding) or not self._students():
             return 0
         return min(_MOST_STUDIED, _MOST_NUMBERS // self.encoding.columns, int(_MOST_LEARNED / self._bytes_each))
 
-    def study(self, blocks: Sequence[Block]) -> None:
+    def study(self, blocks: list[Block]) -> tuple[Array, Array] | None:
         """Settle the score, after a last fit to the outputs that are remembered and these, which are new.
 
-        Attacks that can are fitted to two thirds of them.  The last third, all new, weighs them and the mixture so far.
+        Attacks that can are fitted to two thirds of them.  The last third, all new, weighs them and the mixture so far;
+        the scores of these are returned.  None if too few are plain numbers; the score is what it was then.
         """
-        seen = _joined([*self._blocks, *blocks])
-        new = sum(len(block[0]) for block in blocks)
-        held = min(new, round(_HELD * len(seen[0])))
+        new = [block for block in blocks if _plain(block)]
+        old = [block for block in self._blocks if _plain(block)]
+        held = min(sum(len(block[0]) for block in new), round(_HELD * sum(len(block[0]) for block in [*old, *new])))
+        if held < _FEWEST_LEARNED:
+            return None
+        seen = _joined([*old, *new])
+        blocks.clear()  # the memory is needed
         fitted = seen[0].first(len(seen[0]) - held), seen[1].first(len(seen[1]) - held)
         unseen = seen[0].latest(held), seen[1].latest(held)
-        self.trials += new
-        self._last_fit = self.trials - held
-        self._blocks, self._whole = [unseen], [unseen] if self._whole else []
-        studied: dict[int, Scorer] = {}
-        for index, attack in enumerate(self.attacks):
-            if hasattr(attack, "study") and index not in self._dropped:
-                with self._clock(index):
-                    self._study(index, attack, fitted, studied)
+        students = self._students()
         for index, weight in self._mixed().items():
             if weight < _NEGLIGIBLE:  # to ask it about all outputs to come would take time and change nothing
                 del self._scorers[index]
-        columns0, columns1 = (self._columns(studied, side) for side in unseen)
+                self._negligible.add(index)
+        columns = [[_in_pieces(self._mixture_of, side)] for side in unseen]
+        studied: dict[int, Scorer] = {}
+        for index in students:
+            with self._clock(index):
+                scorer = self._student(index, fitted)
+            if scorer is None:
+                continue
+            found = [_in_pieces(partial(self._computed, index, scorer, "features"), side) for side in unseen]
+            if failure := found[0][1] or found[1][1]:
+                self._unlearned(index, failure)
+                continue
+            studied[index] = scorer
+            for side, scores in zip(columns, found, strict=True):
+                side.append(scores)
+        columns0, columns1 = (np.column_stack([scores for scores, _ in side]) for side in columns)
         self._settled = settled(studied, columns0, columns1, self.rivals)
+        self._by_value.pop("settled", None)
+        self._blocks, self._whole = [(unseen[0].latest(_MOST_JUDGED), unseen[1].latest(_MOST_JUDGED))], []
+        return self._rounded(columns0), self._rounded(columns1)
 
-    def _study(self, index: int, attack: Attack, seen: Block, studied: dict[int, Scorer]) -> None:
+    def _students(self) -> list[int]:
+        """Attacks that would study outputs as those that are remembered."""
         assert self.encoding is not None
-        view0, view1 = (_view(side, self.encoding, "features") for side in seen)
-        suits = getattr(attack, "suits", None)
-        failure = "gave an output another score in other company, in study"
-        try:
-            if suits is not None and len(self.attacks) > 1 and not suits(view0, view1):
-                return
-            rng = stream(self.seed, "study", self.pair, index)
-            scorer = attack.study(view0, view1, rng)  # type: ignore[attr-defined]
-            if _pointwise(scorer, view0):
-                studied[index] = scorer
-                return
-        except Exception as error:  # an attack's mistake must not end the audit
-            failure = f"raised {type(error).__name__} in study: {error}"
-        self.warnings.append(f"attack {attack.name} {failure}; what it had learned before is used")
+        able = [i for i, attack in enumerate(self.attacks) if hasattr(attack, "study") and i not in self._dropped]
+        some = [block for block in self._blocks if _plain(block)][-1:]
+        if not some:
+            return []
+        views = [_view(side.latest(_VOCABULARY), self.encoding, "features") for side in some[0]]
+        return [i for i in able if self._suits(self.attacks[i], *views)]
 
-    def _columns(self, studied: Mapping[int, Scorer], outputs: Outputs) -> Array:
-        """What a settled score is made of: scores (n, 1 + m) of the mixture and of the attacks that studied."""
-        found = [self._computed(index, scorer, "features", outputs)[0] for index, scorer in studied.items()]
-        return np.column_stack([self._mixture(outputs, self._places(outputs)), *found])
+    def _suits(self, attack: Attack, view0: Any, view1: Any) -> bool:
+        suits = getattr(attack, "suits", None)
+        with suppress(Exception):  # an attack's mistake must not end the audit
+            return suits is None or len(self.attacks) == 1 or bool(suits(view0, view1))
+        return False
+
+    def _student(self, index: int, seen: Block) -> Scorer | None:
+        """What an attack learned in a study; None if it has nothing to add, or failed, which is told."""
+        assert self.encoding is not None
+        attack = self.attacks[index]
+        view0, view1 = (_view(side, self.encoding, "features") for side in seen)
+        try:
+            if not self._suits(attack, view0, view1):
+                return None
+            rng = stream(self.seed, "study", self.pair, index)
+            scorer: Scorer | None = attack.study(view0, view1, rng)  # type: ignore[attr-defined]
+            if scorer is None or _pointwise(scorer, view0):
+                return scorer
+            self._unlearned(index, "gave an output another score in other company")
+        except Exception as error:  # an attack's mistake must not end the audit
+            self._unlearned(index, f"raised {type(error).__name__}: {error}")
+        return None
+
+    def _unlearned(self, index: int, why: str) -> None:
+        name = self.attacks[index].name
+        self.warnings.append(f"attack {name} {why}, after its study; what it had learned before is used")
 
     def _settled_scores(self, outputs: Outputs) -> tuple[Array, str]:
+        """From scores (n, m) of the mixture and of the attacks that studied."""
         assert self._settled is not None
-        return np.round(self._settled(self._columns(self._settled.studied, outputs)), _DIGITS), ""
+        students = self._settled.studied.items()
+        found = [self._computed(index, scorer, "features", outputs)[0] for index, scorer in students]
+        return self._rounded(np.column_stack([self._mixture_of(outputs)[0], *found])), ""
+
+    def _rounded(self, columns: Array) -> Array:
+        assert self._settled is not None
+        scores: Array = np.round(self._settled(columns), _DIGITS)
+        return scores
+
+    def _mixture_of(self, outputs: Outputs) -> tuple[Array, str]:
+        return self._mixture(outputs, self._places(outputs)), ""
 
     def _choose(self) -> None:
         """Whether to bet on one attack alone, and which attacks rest."""
@@ -410,6 +456,18 @@ def _read(outputs: Outputs | Array) -> Outputs:
 
 def _joined(blocks: Sequence[Block]) -> Block:
     return Outputs.join([block[0] for block in blocks]), Outputs.join([block[1] for block in blocks])
+
+
+def _plain(block: Block) -> bool:
+    """Whether all outputs are plain numbers; such blocks stay so when they are joined."""
+    return block[0].array is not None and block[1].array is not None
+
+
+def _in_pieces(compute: Callable[[Outputs], tuple[Array, str]], outputs: Outputs) -> tuple[Array, str]:
+    """What `compute` gives for many outputs, without keeping their views."""
+    starts = range(0, len(outputs), _PIECE)
+    found = [compute(outputs.take(np.arange(i, min(i + _PIECE, len(outputs))))) for i in starts]
+    return np.concatenate([scores for scores, _ in found]), next((words for _, words in found if words), "")
 
 
 def _view(outputs: Outputs, encoding: Encoding, sees: str) -> Any:
