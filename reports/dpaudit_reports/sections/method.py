@@ -41,7 +41,7 @@ _FIXED: Text = (
     Math("α"),
     " has a type II error below ",
     Math("f(α)"),
-    " (Dong, Roth & Su 2022). A tenth of the runs chose a pair of datasets, a score and a rejection region, which "
+    " (Dong, Roth & Su 2022). The first runs chose a pair of datasets, a score and a rejection region, which "
     "were then frozen. On the other runs the two kinds of mistakes are independent binomial counts. The p-value is the "
     "largest probability, over a confidence interval of the type I error, of counts that speak at least as much "
     "against the claim as those observed, computed exactly (Berger & Boos 1994). Nothing is assumed about the noise; "
