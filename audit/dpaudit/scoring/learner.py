@@ -15,12 +15,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.claims import Array
 from dpaudit.outputs import VIEWS, Encoding, Outputs, PartsEncoding, Places, PlainEncoding, Recurring
 from dpaudit.registry import Attack, Scorer
-from dpaudit.scoring.calibration import calibrated, rows_of
+from dpaudit.scoring.asking import asked, in_pieces, pointwise
+from dpaudit.scoring.calibration import calibrated
 from dpaudit.scoring.rivals import Rivals
 from dpaudit.scoring.settled import Settled, settled
 from dpaudit.scoring.standing import Standing, log_loss
@@ -35,12 +35,10 @@ _MOST_PARTS = 500_000  # parts of outputs of each dataset that are kept in memor
 _MOST_STUDIED, _MOST_NUMBERS = 1_500_000, 2**25  # outputs of each dataset in a study; numbers in them
 _HELD = 1 / 3  # of them, that no score is fitted to
 _NEGLIGIBLE = 0.01  # weight in the mixture
-_PIECE = 65_536  # outputs
 _MOST_LEARNED, _FEWEST_LEARNED = 2**30, 50  # bytes of outputs of each dataset that a fit looks at; at least so many
 _MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attacks that want them as they came
 _MOST_JUDGED = 4_096  # outputs of each dataset of a block from which an attack's standing is computed
 _VOCABULARY = 2_000  # outputs of each dataset that an encoding is learned from
-_CERTAIN = 60.0  # nats; a score of +-inf is worth this much in the mean
 _DIGITS = 9  # of a score; what is beyond may depend on an output's place in its block, and must not decide a bin
 
 Block = tuple[Outputs, Outputs]
@@ -208,12 +206,13 @@ class Learner:
         Attacks that can are fitted to two thirds of them.  The last third, all new, weighs them and the mixture so far;
         the scores of these are returned.  None if too few are plain numbers; the score is what it was then.
         """
-        new = [block for block in blocks if _plain(block)]
-        old = [block for block in self._blocks if _plain(block)]
-        held = min(sum(len(block[0]) for block in new), round(_HELD * sum(len(block[0]) for block in [*old, *new])))
+        plain = _plain([*self._blocks, *blocks])
+        new = sum(len(block[0]) for block in plain if block in blocks)
+        held = min(new, round(_HELD * sum(len(block[0]) for block in plain)))
         if held < _FEWEST_LEARNED:
             return None
-        seen = _joined([*old, *new])
+        seen = _joined(plain)
+        del plain
         blocks.clear()  # the memory is needed
         fitted = seen[0].first(len(seen[0]) - held), seen[1].first(len(seen[1]) - held)
         unseen = seen[0].latest(held), seen[1].latest(held)
@@ -222,14 +221,14 @@ class Learner:
             if weight < _NEGLIGIBLE:  # to ask it about all outputs to come would take time and change nothing
                 del self._scorers[index]
                 self._negligible.add(index)
-        columns = [[_in_pieces(self._mixture_of, side)] for side in unseen]
+        columns = [[in_pieces(self._mixture_of, side)] for side in unseen]
         studied: dict[int, Scorer] = {}
         for index in students:
             with self._clock(index):
                 scorer = self._student(index, fitted)
             if scorer is None:
                 continue
-            found = [_in_pieces(partial(self._computed, index, scorer, "features"), side) for side in unseen]
+            found = [in_pieces(partial(self._computed, index, scorer, "features"), side) for side in unseen]
             if failure := found[0][1] or found[1][1]:
                 self._unlearned(index, failure)
                 continue
@@ -246,7 +245,7 @@ class Learner:
         """Attacks that would study outputs as those that are remembered."""
         assert self.encoding is not None
         able = [i for i, attack in enumerate(self.attacks) if hasattr(attack, "study") and i not in self._dropped]
-        some = [block for block in self._blocks if _plain(block)][-1:]
+        some = _plain(self._blocks)[-1:]
         if not some:
             return []
         views = [_view(side.latest(_VOCABULARY), self.encoding, "features") for side in some[0]]
@@ -268,7 +267,7 @@ class Learner:
                 return None
             rng = stream(self.seed, "study", self.pair, index)
             scorer: Scorer | None = attack.study(view0, view1, rng)  # type: ignore[attr-defined]
-            if scorer is None or _pointwise(scorer, view0):
+            if scorer is None or pointwise(scorer, view0):
                 return scorer
             self._unlearned(index, "gave an output another score in other company")
         except Exception as error:  # an attack's mistake must not end the audit
@@ -378,7 +377,7 @@ class Learner:
         except Exception as error:  # an attack's mistake must not end the audit
             self._drop(index, f"raised {type(error).__name__} in fit: {error}")
             return
-        if not _pointwise(scorer, view0):
+        if not pointwise(scorer, view0):
             self._drop(
                 index, "gave an output another score in other company; a score may depend on its own output alone"
             )
@@ -419,11 +418,11 @@ class Learner:
         misfits = outputs.misfits(self.encoding)
         with self._clock(index):
             if misfits is None:
-                return _scores(scorer, outputs.view(self.encoding, sees))
+                return asked(scorer, outputs.view(self.encoding, sees))
             values, failure = np.zeros(len(outputs)), ""
             if not misfits.all():
                 known = outputs.take(np.flatnonzero(~misfits))
-                values[~misfits], failure = _scores(scorer, known.view(self.encoding, sees))
+                values[~misfits], failure = asked(scorer, known.view(self.encoding, sees))
             return values, failure
 
     @contextmanager
@@ -458,16 +457,15 @@ def _joined(blocks: Sequence[Block]) -> Block:
     return Outputs.join([block[0] for block in blocks]), Outputs.join([block[1] for block in blocks])
 
 
-def _plain(block: Block) -> bool:
-    """Whether all outputs are plain numbers; such blocks stay so when they are joined."""
-    return block[0].array is not None and block[1].array is not None
-
-
-def _in_pieces(compute: Callable[[Outputs], tuple[Array, str]], outputs: Outputs) -> tuple[Array, str]:
-    """What `compute` gives for many outputs, without keeping their views."""
-    starts = range(0, len(outputs), _PIECE)
-    found = [compute(outputs.take(np.arange(i, min(i + _PIECE, len(outputs))))) for i in starts]
-    return np.concatenate([scores for scores, _ in found]), next((words for _, words in found if words), "")
+def _plain(blocks: Sequence[Block]) -> list[Block]:
+    """Those of plain numbers, all of one kind, the latest one's: joined, they are plain numbers still."""
+    kinds = [{(side.array.dtype, side.array.shape[1:]) for side in block if side.array is not None} for block in blocks]
+    whole = [
+        all(side.array is not None for side in block) and len(kind) == 1
+        for block, kind in zip(blocks, kinds, strict=True)
+    ]
+    latest = next((kind for kind, plain in zip(kinds[::-1], whole[::-1], strict=True) if plain), None)
+    return [block for block, kind, plain in zip(blocks, kinds, whole, strict=True) if plain and kind == latest]
 
 
 def _view(outputs: Outputs, encoding: Encoding, sees: str) -> Any:
@@ -495,29 +493,3 @@ def _encoding_of(seen: Block) -> Encoding:
             return PlainEncoding.of(np.concatenate([arrays[0], arrays[1]]))
     parts0, parts1 = (side.latest(_VOCABULARY).parts() for side in seen)
     return PartsEncoding.of([*parts0, *parts1], np.repeat([False, True], [len(parts0), len(parts1)]))
-
-
-def _scores(scorer: Scorer, view: Any) -> tuple[Array, str]:
-    """A scorer's values, 0 for outputs on which it fails, and what it did wrong, if anything."""
-    try:
-        values = np.asarray(scorer(view), dtype=np.float64)
-        failure = "" if values.shape == (len(view),) else f"returned scores of shape {values.shape}"
-    except Exception as error:  # an attack's mistake must not end the audit
-        values, failure = np.zeros(0), f"raised {type(error).__name__} when scoring: {error}"
-    if failure and len(view) > 1:  # find out on which outputs, one by one
-        values = np.concatenate([_scores(scorer, view[i : i + 1])[0] for i in range(len(view))])
-    elif failure:
-        values = np.zeros(len(view))
-    elif np.isnan(values).any():
-        failure = "returned NaN"
-        values = np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    return np.clip(values, -_CERTAIN, _CERTAIN), failure
-
-
-def _pointwise(scorer: Scorer, view: Any) -> bool:
-    """Whether a few outputs get the same scores alone as together, up to rounding."""
-    chosen: npt.NDArray[np.bool_] = np.zeros(len(view), dtype=bool)
-    chosen[:: max(1, len(view) // 3)] = True
-    probe = rows_of(view, chosen)
-    alone = np.concatenate([_scores(scorer, probe[i : i + 1])[0] for i in range(len(probe))])
-    return np.allclose(_scores(scorer, probe)[0], alone, rtol=1e-9, atol=1e-9)
