@@ -1,12 +1,13 @@
 """True claims at their boundary: how often they are called false, and how often the bounds exceed the truth.
 
     python benchmarks/calibration.py [--audits 1000] [--trials 20000] [--methods sequential fixed]
-        [--mechanisms geometric ...] [--jobs 2]
+        [--mechanisms geometric ...] [--study-after 500] [--jobs 2]
 
 Each mechanism is exactly as private as is claimed, so that a refutation is a false alarm.  At 95 % confidence at most
 5 % of the audits may end so; the sequential test stays far below, since most of what it could lose is never reached.
 "mu": audits in which `mu_lower` is above the truth; "epsilon": the same for `epsilon_lower`, the worst of three deltas;
-"band": audits in which the upper band lies below the true curve anywhere.
+"band": audits in which the upper band lies below the true curve anywhere.  With --study-after the pilot of fixed audits
+ends with a study after so many trials, instead of 250,000.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from joblib import Parallel, delayed
 
 from dpaudit import GaussianDP, Pair, PureDP, TabulatedTradeoff, audit, batched
 from dpaudit.claims import TradeoffFunction
+from dpaudit.engine import fixed
 
 Draw = Callable[[int, int, np.random.Generator], Any]  # bit of the dataset, n, rng
 
@@ -79,8 +81,12 @@ CASES: list[tuple[str, Draw, TradeoffFunction]] = [
 DELTAS = (0.0, 1e-5, 1e-2)
 
 
-def one(draw: Draw, claim: TradeoffFunction, method: str, trials: int, seed: int) -> list[bool]:
+def one(
+    draw: Draw, claim: TradeoffFunction, method: str, trials: int, study_after: int | None, seed: int
+) -> list[bool]:
     """Refuted; mu_lower above the truth; epsilon_lower above it, for each delta; the band below the curve."""
+    if study_after is not None:  # in this process, which is joblib's
+        fixed._BEFORE_STUDY, fixed._LEAST_STUDY = study_after, study_after // 4
     mechanism = batched(lambda dataset, n, rng: draw(dataset[0], n, rng))
     result = audit(mechanism, claim, Pair([0], [1]), method=method, trials=trials, seed=seed)
     both = claim.symmetrized()
@@ -96,6 +102,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--methods", nargs="+", default=["sequential", "fixed"])
     parser.add_argument("--mechanisms", nargs="+", help="those whose names contain one of these words", default=[""])
+    parser.add_argument("--study-after", type=int, help="trials before the study of a fixed audit")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--markdown", action="store_true", help="print a table for the docs")
     options = parser.parse_args()
@@ -112,7 +119,8 @@ def main() -> None:
             began = time.perf_counter()
             outcomes = np.array(
                 Parallel(n_jobs=options.jobs)(
-                    delayed(one)(draw, claim, method, options.trials, seed) for seed in range(options.audits)
+                    delayed(one)(draw, claim, method, options.trials, options.study_after, seed)
+                    for seed in range(options.audits)
                 )
             )
             means = outcomes.mean(axis=0)
