@@ -5,6 +5,7 @@ Here it comes after some hundred trials instead of 250,000, so that audits are s
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,11 @@ def test_a_replay_studies_too() -> None:
     assert found.learned_from == SEARCHED + STUDIED
     assert found.counts.n0 == TRIALS
     assert found.reproduced
+    for said in ("many", -5, 10**9, SEARCHED + STUDIED - 1):  # nothing is learned before the last one
+        environment = result.environment | {fixed.STUDIED: said}
+        again = replay(dataclasses.replace(result, environment=environment), twins, PAIR, trials=TRIALS)
+        assert again.learned_from <= SEARCHED + STUDIED
+        assert again.counts.n0 in (0, TRIALS)
 
 
 def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:

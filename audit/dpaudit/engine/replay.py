@@ -139,9 +139,10 @@ def replay(
         trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
     tested = result.claim.symmetrized()
     collector = new_collector(mechanism, [pair], attacks, learned_from + trials, seed, jobs, terms or Terms(), tested)
-    studied = min(learned_from, int(result.environment.get(STUDIED, 0)))
+    said = result.environment.get(STUDIED)
+    studied = said if isinstance(said, int) and 0 < said < learned_from else 0  # a file may say anything
     _learn(collector, learned_from - studied, progress)
-    if studied:
+    if studied and collector.learners[0].most_studied:
         collector.learners[0].study(_study_blocks(collector, studied, progress))
     learned_from = collector.trials
     collector.allowed = learned_from + trials
