@@ -25,7 +25,9 @@ FEATURES = 10
 
 
 def trials_used(claim: str, mu: float, attacks: str, seed: int) -> int:
-    return audit(Gaussian(1 / mu), claim, PAIR, trials=1_000_000, attacks=attacks, seed=seed).trials_used
+    return audit(
+        Gaussian(1 / mu), claim, PAIR, trials=1_000_000, attacks=attacks, seed=seed, confidence=0.95
+    ).trials_used
 
 
 def beside_logistic(seeds: int, jobs: int) -> None:
@@ -57,7 +59,7 @@ def slow(dataset: list[int], rng: np.random.Generator) -> Any:
 
 
 def share_of_time(trials: int) -> None:
-    result = audit(slow, "gaussian(mu=1)", PAIR, trials=trials, seed=0)
+    result = audit(slow, "gaussian(mu=1)", PAIR, trials=trials, seed=0, confidence=0.95)
     seconds = result.environment["seconds of attacks"]
     print(f"{result.verdict}, {result.trials_used:,} trials, {result.elapsed_s:.0f} s")
     total = sum(seconds.values())

@@ -88,7 +88,7 @@ def one(
     if study_after is not None:  # in this process, which is joblib's
         fixed._BEFORE_STUDY, fixed._LEAST_STUDY = study_after, study_after // 4
     mechanism = batched(lambda dataset, n, rng: draw(dataset[0], n, rng))
-    result = audit(mechanism, claim, Pair([0], [1]), method=method, trials=trials, seed=seed)
+    result = audit(mechanism, claim, Pair([0], [1]), method=method, trials=trials, seed=seed, confidence=0.95)
     both = claim.symmetrized()
     tolerance = 1e-6  # bounds are rounded down by more, and some true values are computed
     above = [result.epsilon_lower(delta) > float(both.epsilon(delta)) * (1 + tolerance) for delta in DELTAS]

@@ -57,7 +57,13 @@ def main() -> None:
         for seed in range(options.seeds):
             began = time.perf_counter()
             result = audit(
-                case.mechanism, case.claim, case.pair, trials=case.outputs // 2, method=options.method, seed=seed
+                case.mechanism,
+                case.claim,
+                case.pair,
+                trials=case.outputs // 2,
+                method=options.method,
+                seed=seed,
+                confidence=0.95,
             )
             found.append(result.epsilon_lower(0.0))
             seconds.append(time.perf_counter() - began)

@@ -167,7 +167,15 @@ def main() -> None:
         (file.read_text(), yaml.safe_load(file.read_text())) for file in sorted((_ROOT / "configs").rglob("*.y*ml"))
     ]
     results = [
-        audit(Gaussian(1.0), "gaussian(mu=0.5)", [Pair([0], [1]), Pair([0], [0])], trials=300, method=method).to_dict()
+        audit(
+            Gaussian(1.0),
+            "gaussian(mu=0.5)",
+            [Pair([0], [1]), Pair([0], [0])],
+            trials=300,
+            method=method,
+            seed=0,
+            confidence=0.95,
+        ).to_dict()
         for method in ("sequential", "fixed")
     ]
     readers: list[tuple[str, type[Exception], Callable[[Path], Any], list[tuple[str, Any]], Callable[[Any], str]]] = [

@@ -26,7 +26,7 @@ from test_leaks import PAIR, attacks_for, refutations
 
 def row(kind: str, audits: int, trials: int) -> list[str]:
     began = time.perf_counter()
-    found = audit(Leaking(kind), PureDP(0.1), PAIR, trials=5000, attacks=attacks_for(kind), seed=3)
+    found = audit(Leaking(kind), PureDP(0.1), PAIR, trials=5000, attacks=attacks_for(kind), seed=3, confidence=0.95)
     after = f"{found.trials_used:,}" if found.violated else "not found"
     refuted = refutations(kind, audits, trials)
     return [kind, after, f"{refuted} of {audits}", f"{time.perf_counter() - began:.0f}"]

@@ -42,7 +42,15 @@ def main() -> None:
             mechanism.sample([0], _CALL, rng)
         print(f"worker alone: {options.trials / (time.perf_counter() - began):,.0f} outputs a second")
         began = time.perf_counter()
-        result = audit(mechanism, "gaussian(mu=1)", Pair([0], [1]), trials=options.trials, attacks="logistic")
+        result = audit(
+            mechanism,
+            "gaussian(mu=1)",
+            Pair([0], [1]),
+            trials=options.trials,
+            attacks="logistic",
+            seed=0,
+            confidence=0.95,
+        )
         seconds = time.perf_counter() - began
         print(f"whole audit: {result.trials_used / seconds:,.0f} trials of each dataset a second, {result.verdict}")
 

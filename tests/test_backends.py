@@ -29,7 +29,9 @@ def unhurried(dataset: list[float], rng: np.random.Generator) -> float:
 
 
 def found(jobs: int, progress: object = None) -> object:
-    result = audit(MECHANISM, "gaussian(mu=1)", Pair([0], [1]), trials=400, jobs=jobs, progress=progress)  # type: ignore[arg-type]
+    result = audit(
+        MECHANISM, "gaussian(mu=1)", Pair([0], [1]), trials=400, jobs=jobs, progress=progress, seed=0, confidence=0.95
+    )  # type: ignore[arg-type]
     return comparable(result)
 
 

@@ -26,6 +26,8 @@ claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 1.0}}
 pairs: [{d0: [0], d1: [1]}]
 trials: 400
+seed: 0
+confidence: 0.95
 """
 
 

@@ -28,12 +28,15 @@ def test_prints_go_to_stderr_and_are_counted(capsys: pytest.CaptureFixture[str])
         print("world")
         return quiet(dataset, rng)
 
-    result = audit(prints, CLAIM, PAIR, trials=60)
+    result = audit(prints, CLAIM, PAIR, trials=60, seed=0, confidence=0.95)
     assert any("printed 240 lines to stdout" in words and "'hello'" in words for words in result.warnings)
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.count("hello\n") == 120
-    assert result.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, trials=60).evidence.fingerprint()
+    assert (
+        result.evidence.fingerprint()
+        == audit(quiet, CLAIM, PAIR, trials=60, seed=0, confidence=0.95).evidence.fingerprint()
+    )
 
 
 def test_a_changed_working_directory_is_changed_back(tmp_path: Path) -> None:
@@ -42,16 +45,16 @@ def test_a_changed_working_directory_is_changed_back(tmp_path: Path) -> None:
         return quiet(dataset, rng)
 
     before = Path.cwd()
-    result = audit(moves, CLAIM, PAIR, trials=60)
+    result = audit(moves, CLAIM, PAIR, trials=60, seed=0, confidence=0.95)
     assert Path.cwd() == before
     assert any(f"changed the working directory to {tmp_path}" in words for words in result.warnings)
 
 
 @pytest.mark.parametrize("draw", [random.random, lambda: np.random.normal()], ids=["random", "numpy"])  # noqa: NPY002
 def test_global_random_state_is_told(draw: Any) -> None:
-    result = audit(lambda dataset, rng: dataset[0] + draw(), CLAIM, PAIR, trials=60)
+    result = audit(lambda dataset, rng: dataset[0] + draw(), CLAIM, PAIR, trials=60, seed=0, confidence=0.95)
     assert any("uses global random state" in words for words in result.warnings)
-    assert audit(quiet, CLAIM, PAIR, trials=60).warnings == ()
+    assert audit(quiet, CLAIM, PAIR, trials=60, seed=0, confidence=0.95).warnings == ()
 
 
 def test_a_forked_copy_ends_where_it_would_return(tmp_path: Path) -> None:
@@ -63,7 +66,7 @@ def test_a_forked_copy_ends_where_it_would_return(tmp_path: Path) -> None:
             file.write(f"{os.getpid()}\n")
         return quiet(dataset, rng)
 
-    result = audit(forks, CLAIM, PAIR, trials=60)
+    result = audit(forks, CLAIM, PAIR, trials=60, seed=0, confidence=0.95)
     with (tmp_path / "audits").open("a") as file:
         file.write(f"{os.getpid()}\n")
     assert result.trials_used == 60
@@ -93,16 +96,23 @@ def fails_together(dataset: list[int], n: int, rng: Rng) -> Any:
 @pytest.mark.parametrize("mechanism", [Fails(), fails_together], ids=["one by one", "together"])
 def test_runs_are_made_again_if_that_is_wanted(mechanism: Any) -> None:
     """The seeds are given, so that it fails always or never."""
-    result = audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1)
+    result = audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1, confidence=0.95)
     assert result.trials_used == 200
     assert any("failed and were made again: the claim is taken to be about runs that" in w for w in result.warnings)
     assert (
         result.evidence.fingerprint()
-        == audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1).evidence.fingerprint()
+        == audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1, confidence=0.95).evidence.fingerprint()
     )
-    stopped = audit(Fails(1 / 30), CLAIM, PAIR, trials=200, seed=1)
+    stopped = audit(Fails(1 / 30), CLAIM, PAIR, trials=200, seed=1, confidence=0.95)
     assert stopped.verdict is Verdict.INCONCLUSIVE
-    hopeless = audit(lambda dataset, rng: Fails(float(rng.random() < 0.02))(dataset, rng), CLAIM, PAIR, trials=200)
+    hopeless = audit(
+        lambda dataset, rng: Fails(float(rng.random() < 0.02))(dataset, rng),
+        CLAIM,
+        PAIR,
+        trials=200,
+        seed=0,
+        confidence=0.95,
+    )
     assert "the disk is on holiday" in " ".join(hopeless.warnings)
 
 
@@ -115,7 +125,7 @@ def test_what_never_succeeds_is_given_up() -> None:
             raise OSError("gone")
         return quiet(dataset, rng)
 
-    result = audit(breaks, CLAIM, PAIR, trials=200, failures="retry")
+    result = audit(breaks, CLAIM, PAIR, trials=200, failures="retry", seed=0, confidence=0.95)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert calls[0] < 150
     assert any("raised OSError: gone on run" in words and "10 times" in words for words in result.warnings)
@@ -123,7 +133,7 @@ def test_what_never_succeeds_is_given_up() -> None:
 
 def test_only_three_ways_to_treat_failures() -> None:
     with pytest.raises(ValueError, match="failures must be stop, outcome, retry, got 'ignore'"):
-        audit(quiet, CLAIM, PAIR, failures="ignore")  # type: ignore[arg-type]
+        audit(quiet, CLAIM, PAIR, failures="ignore", seed=0, confidence=0.95)  # type: ignore[arg-type]
 
 
 class KillsAWorker:
@@ -145,12 +155,17 @@ def test_a_worker_that_dies_ends_the_audit_or_is_counted(tmp_path: Path) -> None
     folders = [tmp_path / "stop", tmp_path / "retry"]
     for folder in folders:
         folder.mkdir()
-    stopped = audit(KillsAWorker(folders[0]), CLAIM, PAIR, trials=300, jobs=2)
+    stopped = audit(KillsAWorker(folders[0]), CLAIM, PAIR, trials=300, jobs=2, seed=0, confidence=0.95)
     assert stopped.verdict is Verdict.INCONCLUSIVE
     assert 0 < stopped.trials_used < 300
-    retried = audit(KillsAWorker(folders[1]), CLAIM, PAIR, trials=300, jobs=2, failures="retry")
+    retried = audit(
+        KillsAWorker(folders[1]), CLAIM, PAIR, trials=300, jobs=2, failures="retry", seed=0, confidence=0.95
+    )
     assert retried.trials_used == 300, retried.warnings
     assert any(
         "worker processes died or could not hand back what they made (1 times)" in words for words in retried.warnings
     )
-    assert retried.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, trials=300).evidence.fingerprint()
+    assert (
+        retried.evidence.fingerprint()
+        == audit(quiet, CLAIM, PAIR, trials=300, seed=0, confidence=0.95).evidence.fingerprint()
+    )

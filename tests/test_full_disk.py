@@ -15,6 +15,8 @@ from dpaudit.writing import write_whole
 
 CONFIG = """
 name: sum
+seed: 0
+confidence: 0.95
 claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 1.0}}
 pairs: [{d0: [0], d1: [1]}]

@@ -24,7 +24,7 @@ def canaries(m: int, shift: float, seed: int) -> tuple[np.ndarray[Any, Any], np.
 def test_a_leak_is_found_and_the_result_is_kept(tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**9."""
     scores, included = canaries(1000, 2.0, 0)
-    result = audit_one_run(scores, included, PureDP(1.0), guesses=300)
+    result = audit_one_run(scores, included, PureDP(1.0), guesses=300, confidence=0.95)
     assert result.verdict is Verdict.VIOLATION
     assert result.method == "one_run"
     assert result.trials_used == 1
@@ -44,15 +44,17 @@ def test_a_leak_is_found_and_the_result_is_kept(tmp_path: Path) -> None:
 
 def test_true_claims_are_rarely_refuted() -> None:
     """60 runs; fails by chance < 1 in 10**6 at the promised rate."""
-    refuted = [audit_one_run(*canaries(200, 1.0, seed), GaussianDP(1.0)).violated for seed in range(60)]
+    refuted = [
+        audit_one_run(*canaries(200, 1.0, seed), GaussianDP(1.0), confidence=0.95).violated for seed in range(60)
+    ]
     assert sum(refuted) <= binom.ppf(1 - 1e-6, 60, 0.05)
 
 
 def test_what_could_not_have_been_seen_is_said() -> None:
-    few = audit_one_run(*canaries(4, 9.0, 0), PureDP(3.0))
+    few = audit_one_run(*canaries(4, 9.0, 0), PureDP(3.0), confidence=0.95)
     assert few.verdict is Verdict.INCONCLUSIVE
     assert any("too few" in warning for warning in few.warnings)
-    many = audit_one_run(*canaries(1000, 0.0, 0), "pure(epsilon=1)")
+    many = audit_one_run(*canaries(1000, 0.0, 0), "pure(epsilon=1)", confidence=0.95)
     assert many.verdict is Verdict.NO_VIOLATION
     assert many.detectable.claim.startswith("pure(epsilon=1.")
 
@@ -60,8 +62,8 @@ def test_what_could_not_have_been_seen_is_said() -> None:
 def test_infinite_scores_and_one_sided_coins_are_legal() -> None:
     included = np.arange(50) < 25
     scores = np.where(included, math.inf, -math.inf)
-    assert audit_one_run(scores, included, PureDP(1.0), guesses=50).violated
-    assert audit_one_run(np.zeros(50), np.ones(50, dtype=bool), PureDP(5.0)).witness is None
+    assert audit_one_run(scores, included, PureDP(1.0), guesses=50, confidence=0.95).violated
+    assert audit_one_run(np.zeros(50), np.ones(50, dtype=bool), PureDP(5.0), confidence=0.95).witness is None
 
 
 @pytest.mark.parametrize(

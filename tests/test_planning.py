@@ -25,7 +25,7 @@ def test_limits_are_those_of_an_independent_computation(
     claim: str, truth: str, power: float, of_any: float, of_one: float
 ) -> None:
     """Within 2 %, and 6 % for thresholds, of which there is one in each bin; the reference rounds up."""
-    found = plan(claim, truth, power=power)
+    found = plan(claim, truth, power=power, confidence=0.95)
     assert found.limit_trials == pytest.approx(of_any, rel=0.02)
     assert found.threshold_trials == pytest.approx(of_one, rel=0.06)
 
@@ -41,7 +41,7 @@ def test_limits_are_those_of_an_independent_computation(
     ],
 )
 def test_no_sequential_test_stops_earlier(claim: str, truth: str, least: float) -> None:
-    found = plan(claim, truth)
+    found = plan(claim, truth, confidence=0.95)
     assert found.limit_mean == pytest.approx(least, rel=0.02)
     assert found.limit_mean < found.mean_trials < found.trials
     assert 1.2 < found.ratio < 3
@@ -49,7 +49,7 @@ def test_no_sequential_test_stops_earlier(claim: str, truth: str, least: float) 
 
 def test_a_truth_that_keeps_the_claim_is_never_refuted() -> None:
     for truth in ("gaussian(mu=1)", "gaussian(mu=0.9)", "pure(epsilon=0.5)"):
-        found = plan("gaussian(mu=1)", truth)
+        found = plan("gaussian(mu=1)", truth, confidence=0.95)
         assert math.isinf(found.mean_trials)
         assert math.isinf(found.limit_trials)
         assert "nothing to find" in str(found)
@@ -58,33 +58,33 @@ def test_a_truth_that_keeps_the_claim_is_never_refuted() -> None:
 def test_rare_events_are_planned_for() -> None:
     """The textbook mistake: sigma of the analytic Gaussian mechanism at (1, 1e-5), 20 % too small.  The violation is in
     events of probability 0.002, where one threshold needs 1.2 million trials."""
-    found = plan("approximate(epsilon=1, delta=1e-5)", "gaussian(mu=0.335)")
+    found = plan("approximate(epsilon=1, delta=1e-5)", "gaussian(mu=0.335)", confidence=0.95)
     assert 300_000 < found.limit_mean < 400_000
     assert found.mean_trials < found.threshold_trials < 1.5e6
 
 
 def test_a_plan_can_be_read_and_is_repeated_exactly() -> None:
-    found = plan(GaussianDP(1.0), "gaussian(mu=1.2)")
+    found = plan(GaussianDP(1.0), "gaussian(mu=1.2)", confidence=0.95)
     assert isinstance(found, Plan)
-    assert found == plan(GaussianDP(1.0), GaussianDP(1.2))
+    assert found == plan(GaussianDP(1.0), GaussianDP(1.2), confidence=0.95)
     assert "any test that stops by itself, mean" in str(found)
     assert LEARNING >= 1
 
 
 def test_impossible_plans_are_refused() -> None:
     with pytest.raises(ValueError, match="power must lie between"):
-        plan("gaussian(mu=1)", "gaussian(mu=2)", power=0.01)
+        plan("gaussian(mu=1)", "gaussian(mu=2)", power=0.01, confidence=0.95)
     with pytest.raises(ValueError, match="confidence must lie strictly between 0 and 1, got 1"):
         plan("gaussian(mu=1)", "gaussian(mu=2)", confidence=1)
     with pytest.raises(ValueError, match="mu must be"):
-        plan("gaussian(mu=-1)", "gaussian(mu=2)")
+        plan("gaussian(mu=-1)", "gaussian(mu=2)", confidence=0.95)
 
 
 def test_no_audit_certifies_more_than_any_test_could() -> None:
     """Outputs that are always apart.  The bound of a reference: a test that refutes epsilon would do so too often."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0]) + rng.random(n) / 2)
     for method, trials in (("sequential", 300), ("sequential", 3000), ("fixed", 300), ("fixed", 3000)):
-        result = audit(apart, "pure(epsilon=30)", Pair([0], [1]), method=method, trials=trials)
+        result = audit(apart, "pure(epsilon=30)", Pair([0], [1]), method=method, trials=trials, seed=0, confidence=0.95)
         most = result.detectable.largest_epsilon
         assert 0.5 * most < result.epsilon_lower(0.0) <= most
         n = result.evidence.trials

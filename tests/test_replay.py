@@ -28,12 +28,12 @@ def noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
 
 @pytest.fixture(scope="module", params=["sequential", "fixed"])
 def violation(request: pytest.FixtureRequest) -> AuditResult:
-    return audit(noisy, GaussianDP(0.7), PAIR, trials=5000, method=request.param, seed=3)
+    return audit(noisy, GaussianDP(0.7), PAIR, trials=5000, method=request.param, seed=3, confidence=0.95)
 
 
 def test_a_violation_shows_again(violation: AuditResult) -> None:
     """Fails by chance < 1 in 10**6: 4,000 runs for what 700 show."""
-    found = replay(violation, noisy, [Pair([0], [0.1]), PAIR], trials=4000)
+    found = replay(violation, noisy, [Pair([0], [0.1]), PAIR], trials=4000, seed=4)
     assert found.refuted
     assert found.reproduced
     counts = found.counts
@@ -46,7 +46,7 @@ def test_a_violation_shows_again(violation: AuditResult) -> None:
 
 def test_a_true_claim_is_rarely_refuted_by_a_replay() -> None:
     """The file claims a violation that is none.  Fails by chance < 1 in 10**6: 20 replays at 5 % each."""
-    wrong = audit(noisy, GaussianDP(0.4), PAIR, trials=5000, seed=3)
+    wrong = audit(noisy, GaussianDP(0.4), PAIR, trials=5000, seed=3, confidence=0.95)
     wrong = dataclasses.replace(wrong, claim=GaussianDP(1.0))
     assert wrong.trials_used < 200
     refuted = sum(replay(wrong, noisy, PAIR, trials=500, seed=seed).refuted for seed in range(20))
@@ -82,7 +82,7 @@ def test_results_of_before_the_threshold_was_written_are_replayed(violation: Aud
 
 
 def test_no_violation_is_replayed_too() -> None:
-    result = audit(noisy, GaussianDP(1.0), PAIR, trials=2000)
+    result = audit(noisy, GaussianDP(1.0), PAIR, trials=2000, seed=0, confidence=0.95)
     assert not result.violated
     assert replay(result, noisy, PAIR, trials=2000).reproduced
 
@@ -110,6 +110,8 @@ Command = Callable[..., Result]
 
 _CONFIG = """
 name: replayed
+seed: 0
+confidence: 0.95
 claim: pure(epsilon=1)
 mechanism: {python: "own.py:lies", params: {epsilon: 1.5}}
 pairs: [{d0: [0], d1: [1]}]
@@ -152,7 +154,7 @@ def test_a_result_file_is_replayed_where_its_config_was(command: Command, tmp_pa
 
 
 def test_results_without_a_config_say_so(command: Command, tmp_path: Path) -> None:
-    audit(noisy, PureDP(0.1), PAIR, trials=500).to_json(tmp_path / "r.json")
+    audit(noisy, PureDP(0.1), PAIR, trials=500, seed=0, confidence=0.95).to_json(tmp_path / "r.json")
     done = command("replay", "r.json")
     assert done.exit_code == 2
     assert "call dpaudit.replay(result, mechanism, pairs) instead" in done.stderr

@@ -153,7 +153,13 @@ def test_a_leak_that_predicts_worse_than_the_noise_is_found() -> None:
     24 audits with other seeds took 341 to 552 trials when this was written; the seeds are given."""
     for seed in range(3):
         result = audit(
-            FloatNoise(), PureDP(1.0), Pair(0.0, 1.0), attacks=["auto", "float_bits"], trials=1000, seed=seed
+            FloatNoise(),
+            PureDP(1.0),
+            Pair(0.0, 1.0),
+            attacks=["auto", "float_bits"],
+            trials=1000,
+            seed=seed,
+            confidence=0.95,
         )
         assert result.violated
         assert result.witness is not None

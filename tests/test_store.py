@@ -52,22 +52,49 @@ def test_an_interrupted_audit_goes_on_where_it_stood(tmp_path: Path) -> None:
 
     store = tmp_path / "trials"
     for trials in (100, 400):
-        part = audit(unseeded, "gaussian(mu=1)", PAIRS, trials=1000, store=store, progress=stop_at(trials))
+        part = audit(
+            unseeded,
+            "gaussian(mu=1)",
+            PAIRS,
+            trials=1000,
+            store=store,
+            progress=stop_at(trials),
+            seed=0,
+            confidence=0.95,
+        )
         assert part.stopped_by == "interruption"
         assert part.verdict is Verdict.INCONCLUSIVE
-    whole = audit(unseeded, "gaussian(mu=1)", PAIRS, trials=1000, store=store)
+    whole = audit(unseeded, "gaussian(mu=1)", PAIRS, trials=1000, store=store, seed=0, confidence=0.95)
     assert whole.trials_used == 1000
     assert runs["n"] == 2000  # no run was made twice
-    again = audit(unseeded, "gaussian(mu=1)", PAIRS, trials=1000, store=store)
+    again = audit(unseeded, "gaussian(mu=1)", PAIRS, trials=1000, store=store, seed=0, confidence=0.95)
     assert comparable(again) == comparable(whole)
     assert runs["n"] == 2000
 
 
 def test_a_store_changes_no_result(tmp_path: Path) -> None:
     for method in ("sequential", "fixed"):
-        plain = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=600, method=method)
-        stored = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=600, method=method, store=tmp_path / method)
-        read = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=600, method=method, store=tmp_path / method)
+        plain = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=600, method=method, seed=0, confidence=0.95)
+        stored = audit(
+            Gaussian(1.0),
+            "gaussian(mu=1)",
+            PAIRS,
+            trials=600,
+            method=method,
+            store=tmp_path / method,
+            seed=0,
+            confidence=0.95,
+        )
+        read = audit(
+            Gaussian(1.0),
+            "gaussian(mu=1)",
+            PAIRS,
+            trials=600,
+            method=method,
+            store=tmp_path / method,
+            seed=0,
+            confidence=0.95,
+        )
         assert comparable(plain) == comparable(stored) == comparable(read)
 
 
@@ -77,7 +104,8 @@ from dpaudit import Pair, audit
 def slow(dataset, rng):
     time.sleep(0.002)
     return dataset[0] + rng.normal()
-audit(slow, "gaussian(mu=1)", Pair([0], [1]), trials=120, store=sys.argv[1]).to_json(sys.argv[2])
+result = audit(slow, "gaussian(mu=1)", Pair([0], [1]), trials=120, store=sys.argv[1], seed=0, confidence=0.95)
+result.to_json(sys.argv[2])
 """
 
 
@@ -134,23 +162,23 @@ def test_a_block_that_was_cut_off_is_dropped_and_made_again(tmp_path: Path) -> N
 
 
 def test_a_flipped_bit_is_noticed_and_ends_the_audit_without_a_verdict(tmp_path: Path) -> None:
-    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s")
+    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s", seed=0, confidence=0.95)
     data = bytearray((tmp_path / "s").read_bytes())
     data[-3] ^= 4  # in the last block
     (tmp_path / "s").write_bytes(data)
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s")
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s", seed=0, confidence=0.95)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert any("damaged" in warning for warning in result.warnings)
     assert (tmp_path / "s").read_bytes() == data
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s")
+    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=0, confidence=0.95)
     with pytest.raises(ValueError, match="another audit: seed is 0 there and 7 here"):
-        audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=7)
+        audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=7, confidence=0.95)
     (tmp_path / "other").write_text("some notes\n")
     with pytest.raises(ValueError, match="not a store of trials"):
-        audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "other")
+        audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "other", seed=0, confidence=0.95)
     with pytest.raises(StoreError, match="Is a directory"):
         Store(tmp_path, {})
 
@@ -163,7 +191,7 @@ def test_outputs_that_have_no_encoding_are_said_to_have_none(tmp_path: Path) -> 
 
 def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_path: Path) -> None:
     store = tmp_path / "trials"
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=300, store=store)
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=300, store=store, seed=0, confidence=0.95)
     data, blocks = store.read_bytes(), []
     at = data.index(b"\n") + 1
     while at < len(data):
@@ -178,7 +206,14 @@ def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_
 
 
 def test_outputs_without_an_encoding_have_no_fingerprint() -> None:
-    result = audit(lambda dataset, rng: Fraction(int(rng.integers(9)), 7), "gaussian(mu=1)", PAIRS, trials=50)
+    result = audit(
+        lambda dataset, rng: Fraction(int(rng.integers(9)), 7),
+        "gaussian(mu=1)",
+        PAIRS,
+        trials=50,
+        seed=0,
+        confidence=0.95,
+    )
     assert result.environment["outputs"] == ""
 
 
@@ -216,6 +251,6 @@ def test_an_audit_goes_on_with_what_a_store_gives_back(tmp_path: Path) -> None:
     def colours(dataset: list[float], rng: np.random.Generator) -> Colour:
         return Colour(1 + int(rng.random() < 0.4 + 0.2 * dataset[0]))
 
-    first = audit(colours, "pure(epsilon=1)", PAIRS, trials=200, store=tmp_path / "trials")
-    again = audit(colours, "pure(epsilon=1)", PAIRS, trials=200, store=tmp_path / "trials")
+    first = audit(colours, "pure(epsilon=1)", PAIRS, trials=200, store=tmp_path / "trials", seed=0, confidence=0.95)
+    again = audit(colours, "pure(epsilon=1)", PAIRS, trials=200, store=tmp_path / "trials", seed=0, confidence=0.95)
     assert comparable(again) == comparable(first)

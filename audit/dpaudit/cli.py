@@ -237,7 +237,7 @@ def _exit_code(results: list[AuditResult], *, failed: bool) -> int:
 def replay(
     file: Annotated[Path, typer.Argument(metavar="RESULT.json", help="A result that `dpaudit run` or a test wrote.")],
     trials: Annotated[int | None, typer.Option(min=1, help="Fresh runs on each dataset that are counted.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the fresh randomness; the audit's plus one.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the fresh randomness; drawn unless given.")] = None,
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the config was, if it is elsewhere now.")
     ] = None,
@@ -363,7 +363,7 @@ def plan(
     claim: Annotated[str, typer.Argument(metavar="CLAIM", help='What is promised, e.g. "gaussian(mu=1)".')],
     truth: Annotated[str, typer.Argument(metavar="TRUTH", help='What is suspected to hold, e.g. "gaussian(mu=1.2)".')],
     power: Annotated[float, typer.Option(help="Probability with which the violation is to be found.")] = 0.9,
-    confidence: Annotated[float, typer.Option(help="Of the audit.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="Of the audit.")] = 0.99,
 ) -> None:
     """Say how many trials it takes to refute CLAIM if only TRUTH holds."""
     from dpaudit.planning import plan as plan_trials
@@ -473,7 +473,6 @@ pairs:
   - {d0: [0, 0, 1], d1: [0, 1, 1], relation: replace_one}
 
 trials: 100000      # most runs on each dataset; it stops earlier once the claim is refuted
-confidence: 0.95    # a true claim is called violated with probability at most 1 - confidence
-seed: 0
+confidence: 0.999   # a true claim is called violated with probability at most 1 - confidence
 expect: no violation
 """

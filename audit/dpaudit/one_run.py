@@ -24,7 +24,7 @@ def audit_one_run(
     included: npt.ArrayLike,
     claim: TradeoffFunction | str,
     *,
-    confidence: float = 0.95,
+    confidence: float = 0.99,
     guesses: int | None = None,
     name: str = "one run",
 ) -> AuditResult:

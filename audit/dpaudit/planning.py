@@ -68,7 +68,7 @@ def plan(
     truth: TradeoffFunction | str,
     *,
     power: float = 0.9,
-    confidence: float = 0.95,
+    confidence: float = 0.99,
     seed: int = 0,
 ) -> Plan:
     """What it takes to refute `claim` if the mechanism is exactly as private as `truth`.

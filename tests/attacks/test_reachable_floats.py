@@ -45,7 +45,9 @@ def test_the_inverse_cdf_sampler_is_refuted_within_100_trials(off: float) -> Non
     The seeds are given, and so are the outputs: this fails always or never."""
     attacks = resolve_attacks("auto", released=True)
     for seed in range(2):
-        result = audit(InverseCdf(off=off), PureDP(1.0), Pair(0.0, 1.0), attacks=attacks, trials=100, seed=seed)
+        result = audit(
+            InverseCdf(off=off), PureDP(1.0), Pair(0.0, 1.0), attacks=attacks, trials=100, seed=seed, confidence=0.95
+        )
         assert result.violated
         assert result.witness is not None
         assert "reachable_floats" in result.witness.attack

@@ -28,7 +28,7 @@ def counted(told: bool) -> Callable[[list[int], np.random.Generator], Any]:
 def test_noise_that_takes_as_long_as_it_is_large_is_refuted() -> None:
     """20 audits took 79 to 180 trials when this was written, and every such number multiplies the wealth by 20 again:
     fails by chance < 1 in 10**6."""
-    result = audit(counted(True), PureDP(1.0), PAIR, trials=2000, seed=1)
+    result = audit(counted(True), PureDP(1.0), PAIR, trials=2000, seed=1, confidence=0.95)
     assert result.violated
     assert result.witness is not None
     assert "time_and_output" in result.witness.attack

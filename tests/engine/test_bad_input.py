@@ -42,16 +42,16 @@ def raising_at(trial: int) -> Callable[[Any, np.random.Generator], float]:
 )
 def test_impossible_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        audit(**{"mechanism": Gaussian(1.0), "claim": GaussianDP(1.0), "pairs": PAIR} | arguments)
+        audit(**{"mechanism": Gaussian(1.0), "claim": GaussianDP(1.0), "pairs": PAIR, "seed": 0} | arguments)
 
 
 def test_a_mechanism_that_raises_at_once_is_an_error() -> None:
     with pytest.raises(MechanismError, match="ZeroDivisionError: the noise ran out on run 0 of d0"):
-        audit(raising_at(1), GaussianDP(1.0), PAIR)
+        audit(raising_at(1), GaussianDP(1.0), PAIR, seed=0, confidence=0.95)
 
 
 def test_a_mechanism_that_raises_late_ends_the_audit_and_keeps_the_trials() -> None:
-    result = audit(raising_at(500), GaussianDP(1.0), PAIR, trials=5000, seed=0)
+    result = audit(raising_at(500), GaussianDP(1.0), PAIR, trials=5000, seed=0, confidence=0.95)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.stopped_by == "failure"
     assert 200 < result.trials_used < 251
@@ -61,23 +61,25 @@ def test_a_mechanism_that_raises_late_ends_the_audit_and_keeps_the_trials() -> N
 
 def test_an_output_that_cannot_be_read_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(MechanismError, match="register_encoder"):
-        audit(lambda dataset, rng: object(), GaussianDP(1.0), PAIR)
+        audit(lambda dataset, rng: object(), GaussianDP(1.0), PAIR, seed=0, confidence=0.95)
 
 
 def test_a_batch_of_the_wrong_size_is_named() -> None:
     with pytest.raises(MechanismError, match="returned 9 outputs instead of 10"):
-        audit(batched(lambda dataset, n, rng: np.zeros(n - 1)), GaussianDP(1.0), PAIR)
+        audit(batched(lambda dataset, n, rng: np.zeros(n - 1)), GaussianDP(1.0), PAIR, seed=0, confidence=0.95)
 
 
 def test_outputs_of_any_shape_are_compared() -> None:
     """The length alone tells the datasets apart.  Fails by chance < 1 in 10**6."""
     lengths = {0: 2, 1: 3}
-    assert audit(lambda dataset, rng: np.zeros(lengths[dataset[0]]), GaussianDP(1.0), PAIR, trials=500).violated
+    assert audit(
+        lambda dataset, rng: np.zeros(lengths[dataset[0]]), GaussianDP(1.0), PAIR, trials=500, seed=0, confidence=0.95
+    ).violated
 
 
 @pytest.mark.parametrize("value", [0.0, math.inf, -math.inf, math.nan])
 def test_constant_outputs_refute_nothing(value: float) -> None:
-    result = audit(lambda dataset, rng: value, PureDP(0.0), PAIR, trials=200)
+    result = audit(lambda dataset, rng: value, PureDP(0.0), PAIR, trials=200, seed=0, confidence=0.95)
     assert not result.violated
     assert result.e_value <= 1 + 1e-9
 
@@ -91,13 +93,13 @@ def test_a_value_that_only_one_dataset_gives_refutes_pure_privacy() -> None:
             outputs = rng.normal(0, 1, n)
             return np.where((rng.random(n) < 0.3) & (dataset == [1]), leak, outputs)
 
-        result = audit(leaking, PureDP(0.1), PAIR, trials=5000, seed=2)
+        result = audit(leaking, PureDP(0.1), PAIR, trials=5000, seed=2, confidence=0.95)
         assert result.violated, leak
 
 
 def test_too_few_trials_are_inconclusive() -> None:
     for trials in (1, 9, 12):
-        result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=trials)
+        result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=trials, seed=0, confidence=0.95)
         assert result.verdict is Verdict.INCONCLUSIVE
         assert result.trials_used == trials
         str(result)
@@ -111,7 +113,7 @@ def test_an_interruption_keeps_what_there_is() -> None:
         if progress.trials >= 100:
             raise KeyboardInterrupt
 
-    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=5000, progress=stop)
+    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=5000, progress=stop, seed=0, confidence=0.95)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.stopped_by == "interruption"
     assert result.trials_used == seen[-1].trials < 200

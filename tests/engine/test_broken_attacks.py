@@ -46,7 +46,7 @@ class Broken:
 
 def test_an_attack_that_only_ranks_is_calibrated() -> None:
     """Fails by chance < 1 in 10**6."""
-    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=3000, attacks=Ranking())
+    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=3000, attacks=Ranking(), seed=0, confidence=0.95)
     assert result.violated
     assert [row.name for row in result.attacks] == ["ranking"]
     assert result.attacks[0].log_loss < math.log(2)
@@ -54,8 +54,10 @@ def test_an_attack_that_only_ranks_is_calibrated() -> None:
 
 @pytest.mark.parametrize("how", ["raises in fit", "raises later", "nan", "shape", "company"])
 def test_a_broken_attack_is_dropped_and_named(how: str) -> None:
-    alone = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=500, attacks="logistic")
-    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=500, attacks=["logistic", Broken(how)])
+    alone = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=500, attacks="logistic", seed=0, confidence=0.95)
+    result = audit(
+        Gaussian(0.5), GaussianDP(1.0), PAIR, trials=500, attacks=["logistic", Broken(how)], seed=0, confidence=0.95
+    )
     assert result.violated
     assert alone.violated
     if how != "raises later":
@@ -63,6 +65,6 @@ def test_a_broken_attack_is_dropped_and_named(how: str) -> None:
 
 
 def test_an_audit_whose_every_attack_is_broken_finds_nothing() -> None:
-    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=100, attacks=Broken("nan"))
+    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=100, attacks=Broken("nan"), seed=0, confidence=0.95)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.e_value == pytest.approx(1.0)

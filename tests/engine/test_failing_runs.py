@@ -20,16 +20,18 @@ PAIR = Pair([0], [1], relation="replace_one")
 def test_runs_that_raise_are_outcomes_if_the_user_says_so(jobs: int) -> None:
     """d1 raises in half of its runs and d0 never does.  Fails by chance < 1 in 10**6."""
     mechanism = PythonMechanism(f"{__file__}:raises_now_and_then")
-    seen = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=500, failures="outcome", jobs=jobs)
+    seen = audit(
+        mechanism, PureDP(1.0), Pair([0], [1]), trials=500, failures="outcome", jobs=jobs, seed=0, confidence=0.95
+    )
     assert seen.violated
     assert seen.witness is not None
     assert seen.witness.region == "not: type of output is number"
-    unseen = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=500)
+    unseen = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=500, seed=0, confidence=0.95)
     assert unseen.verdict is Verdict.INCONCLUSIVE
     assert "raised OverflowError: too large on run" in unseen.warnings[0]
     many = batched(lambda dataset, n, rng: rng.normal(size=n))
     with pytest.raises(MechanismError, match="so that which run raised cannot be observed"):
-        audit(many, PureDP(1.0), PAIR, trials=500, failures="outcome")
+        audit(many, PureDP(1.0), PAIR, trials=500, failures="outcome", seed=0, confidence=0.95)
 
 
 def raises_now_and_then(dataset: list[int], rng: np.random.Generator) -> float:
@@ -49,23 +51,25 @@ def test_a_run_that_hangs_is_ended() -> None:
         return float(value)
 
     began = time.monotonic()
-    result = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=500, timeout=0.2)
+    result = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=500, timeout=0.2, seed=0, confidence=0.95)
     assert time.monotonic() - began < 20
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "took longer than 0.2 s on run" in result.warnings[0]
     assert result.trials_used > 0
-    seen = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=40, timeout=0.02, failures="outcome")
+    seen = audit(
+        hangs, PureDP(1.0), Pair([0], [1]), trials=40, timeout=0.02, failures="outcome", seed=0, confidence=0.95
+    )
     assert seen.trials_used == 40
     slow = batched(lambda dataset, n, rng: time.sleep(5) or [0.0] * n)
     with pytest.raises(MechanismError, match=r"took longer than 0\.1 s in the batch of 10 runs from run 0"):
-        audit(slow, PureDP(1.0), PAIR, trials=100, timeout=0.1)
+        audit(slow, PureDP(1.0), PAIR, trials=100, timeout=0.1, seed=0, confidence=0.95)
     with pytest.raises(ValueError, match="timeout must be above 0"):
-        audit(slow, PureDP(1.0), PAIR, timeout=0)
+        audit(slow, PureDP(1.0), PAIR, timeout=0, seed=0, confidence=0.95)
 
 
 def test_a_worker_that_dies_ends_the_audit_and_loses_nothing() -> None:
     mechanism = PythonMechanism(f"{__file__}:dies_late")
-    result = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=3000, jobs=2)
+    result = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=3000, jobs=2, seed=0, confidence=0.95)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.trials_used >= 10
     assert "could not be run in other processes (TerminatedWorkerError" in result.warnings[0]

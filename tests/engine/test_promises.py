@@ -40,21 +40,29 @@ def same(first: AuditResult, second: AuditResult) -> bool:
 def test_a_true_gaussian_claim_is_rarely_refuted() -> None:
     """200 audits of a true claim at its boundary.  About 1 % are refuted, at which this fails by chance < 1 in 10**9;
     were it the 5 % that are promised, 1 in 200."""
-    refuted = sum(audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=5000, seed=seed).violated for seed in range(200))
+    refuted = sum(
+        audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=5000, seed=seed, confidence=0.95).violated
+        for seed in range(200)
+    )
     assert refuted <= 18
 
 
 @pytest.mark.slow
 def test_a_false_gaussian_claim_is_always_refuted_and_soon_in_200_audits() -> None:
     """The mean was 600 with standard error 26 when this was written, so that 750 is 5 errors away."""
-    results = [audit(Gaussian(1 / 1.2), GaussianDP(1.0), PAIR, trials=20_000, seed=seed) for seed in range(200)]
+    results = [
+        audit(Gaussian(1 / 1.2), GaussianDP(1.0), PAIR, trials=20_000, seed=seed, confidence=0.95)
+        for seed in range(200)
+    ]
     assert all(result.violated for result in results)
     assert np.mean([result.trials_used for result in results]) <= 750
 
 
 def test_a_false_gaussian_claim_is_always_refuted_and_soon() -> None:
     """20 audits; the mean is 18 with standard error 3, so that this fails by chance < 1 in 10**6."""
-    results = [audit(Gaussian(0.4), GaussianDP(1.0), PAIR, trials=20_000, seed=seed) for seed in range(20)]
+    results = [
+        audit(Gaussian(0.4), GaussianDP(1.0), PAIR, trials=20_000, seed=seed, confidence=0.95) for seed in range(20)
+    ]
     assert all(result.violated for result in results)
     assert np.mean([result.trials_used for result in results]) <= 60
 
@@ -72,7 +80,9 @@ def test_a_false_gaussian_claim_is_always_refuted_and_soon() -> None:
 def test_true_claims_are_rarely_refuted(mechanism: Any, claim: TradeoffFunction, method: str) -> None:
     """Fails by chance < 1 in 10**6.  Many more audits of the same kind: benchmarks/calibration.py."""
     runs = 10
-    results = [audit(mechanism, claim, PAIR, trials=400, method=method, seed=seed) for seed in range(runs)]
+    results = [
+        audit(mechanism, claim, PAIR, trials=400, method=method, seed=seed, confidence=0.95) for seed in range(runs)
+    ]
     most = binom.ppf(1 - 1e-7, runs, 0.05)
     assert sum(result.violated for result in results) <= most
     assert sum(result.mu_lower > claim.mu() for result in results) <= most
@@ -81,7 +91,7 @@ def test_true_claims_are_rarely_refuted(mechanism: Any, claim: TradeoffFunction,
 
 def test_a_fixed_number_of_trials_is_tested_once_and_exactly() -> None:
     """The power at mu = 1.5 with 2000 trials is above 1 - 10**-9."""
-    result = audit(Gaussian(1 / 1.5), GaussianDP(1.0), PAIR, trials=2000, method="fixed", seed=4)
+    result = audit(Gaussian(1 / 1.5), GaussianDP(1.0), PAIR, trials=2000, method="fixed", seed=4, confidence=0.95)
     assert result.verdict is Verdict.VIOLATION
     assert result.method == "fixed"
     assert result.trials_used == 2000
@@ -107,7 +117,7 @@ def test_bounds_of_the_fixed_test_are_near_the_truth(trials: int, least: float) 
     """mu = 1; medians of 9 audits.  Over many, the median is .88 at 1e3 and .965 at 1e4 trials, with the pilot counted;
     those of nine are lower than 0.8 and 0.93 with probability < 10**-6."""
     bounds = [
-        audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=trials, method="fixed", seed=seed).mu_lower
+        audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=trials, method="fixed", seed=seed, confidence=0.95).mu_lower
         for seed in range(9)
     ]
     assert least < np.median(bounds) < 1.0
@@ -118,7 +128,7 @@ def test_bounds_of_the_fixed_test_are_near_the_truth_where_the_loss_is_bounded(c
     """Half of the outputs of Laplace noise have the largest loss, wherever the frozen score puts it: a region that was
     chosen by earlier scores may miss it and certify nothing.  Five standard errors are 0.13."""
     for seed in range(3):
-        result = audit(Laplace(1.0), claim, PAIR, trials=10_000, method="fixed", seed=seed)
+        result = audit(Laplace(1.0), claim, PAIR, trials=10_000, method="fixed", seed=seed, confidence=0.95)
         assert 0.8 < result.epsilon_lower() <= 1.08
         assert 0.85 < result.mu_lower <= 1.15  # 2 ndtri(1 - e^-0.5 / 2) = 1.03
 
@@ -141,7 +151,16 @@ def test_a_fixed_audit_freezes_no_pair_without_a_score(seed: int) -> None:
             return lambda outputs: np.asarray(outputs) - 0.5
 
     pairs = [Pair([0.0], [1.0]), Pair([1000.0], [1001.0])]
-    result = audit(Gaussian(1.0), GaussianDP(0.9), pairs, attacks=Fails(), trials=20_000, method="fixed", seed=seed)
+    result = audit(
+        Gaussian(1.0),
+        GaussianDP(0.9),
+        pairs,
+        attacks=Fails(),
+        trials=20_000,
+        method="fixed",
+        seed=seed,
+        confidence=0.95,
+    )
     assert result.violated
     assert result.trials_used == 20_000
 
@@ -149,7 +168,7 @@ def test_a_fixed_audit_freezes_no_pair_without_a_score(seed: int) -> None:
 def test_trials_go_to_the_pair_on_which_evidence_grows() -> None:
     """One pair of eight leaks, a little.  Fails by chance < 1 in 10**6."""
     pairs = [Pair([0], [0.9], label=f"kept {i}") for i in range(7)] + [Pair([0], [1.8], label="broken")]
-    result = audit(Gaussian(1.0), GaussianDP(1.0), pairs, trials=20_000, seed=0)
+    result = audit(Gaussian(1.0), GaussianDP(1.0), pairs, trials=20_000, seed=0, confidence=0.95)
     assert result.violated
     broken = result.pairs[-1]
     assert broken.trials == max(row.trials for row in result.pairs)
@@ -159,7 +178,7 @@ def test_trials_go_to_the_pair_on_which_evidence_grows() -> None:
 def test_one_bad_pair_among_good_ones_is_found() -> None:
     """Fails by chance < 1 in 10**6: the bad pair alone needs some thirty trials."""
     pairs = [Pair([0], [0]), Pair([0], [0.5]), Pair([0], [3.0], label="far")]
-    result = audit(Gaussian(1.0), GaussianDP(1.0), pairs, trials=5000, seed=1)
+    result = audit(Gaussian(1.0), GaussianDP(1.0), pairs, trials=5000, seed=1, confidence=0.95)
     assert result.violated
     assert result.witness is not None
     assert result.witness.pair == "far"
@@ -173,7 +192,7 @@ def test_a_leak_in_many_dimensions_is_found() -> None:
     def shifted(dataset: list[int], n: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
         return rng.normal(dataset[0] * 0.5, 1.0, (n, 16))  # mu = 2 along the diagonal
 
-    result = audit(shifted, GaussianDP(1.0), PAIR, trials=5000, seed=0)
+    result = audit(shifted, GaussianDP(1.0), PAIR, trials=5000, seed=0, confidence=0.95)
     assert result.violated
 
 
@@ -182,14 +201,14 @@ def test_the_same_seed_gives_the_same_result_whatever_the_jobs() -> None:
         return float(sum(dataset) + rng.normal() + 0 * sum(range(20_000)))  # slow enough to be sent elsewhere
 
     for mechanism, trials in ((slow, 1500), (Laplace(0.9), 3000)):
-        alone = audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5)
-        assert same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, jobs=2))
-        assert same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5))
-        assert not same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=6))
+        alone = audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, confidence=0.95)
+        assert same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, jobs=2, confidence=0.95))
+        assert same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, confidence=0.95))
+        assert not same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=6, confidence=0.95))
 
 
 def test_the_result_holds_together(tmp_path: Any) -> None:
-    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=2000, seed=3, name="sum")
+    result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=2000, seed=3, name="sum", confidence=0.95)
     assert result.verdict is Verdict.VIOLATION
     assert result.stopped_by == "evidence"
     assert result.mu_lower >= 1.0  # the verdict and the bound come from one process
@@ -213,7 +232,7 @@ def test_the_result_holds_together(tmp_path: Any) -> None:
 
 
 def test_a_claim_kept_with_room_to_spare_is_not_refuted_and_says_what_it_would_have_seen() -> None:
-    result = audit(Gaussian(2.0), GaussianDP(1.0), PAIR, trials=3000, seed=0)
+    result = audit(Gaussian(2.0), GaussianDP(1.0), PAIR, trials=3000, seed=0, confidence=0.95)
     assert result.verdict is Verdict.NO_VIOLATION
     assert result.stopped_by == "trials"
     assert result.detectable.claim.startswith("gaussian(mu=1.")
@@ -223,10 +242,10 @@ def test_a_claim_kept_with_room_to_spare_is_not_refuted_and_says_what_it_would_h
 
 
 def test_an_audit_that_could_not_see_the_named_violation_is_inconclusive() -> None:
-    weak = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=300, seed=0, detect=GaussianDP(1.1))
+    weak = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=300, seed=0, detect=GaussianDP(1.1), confidence=0.95)
     assert weak.verdict is Verdict.INCONCLUSIVE
     assert any("too few to see gaussian(mu=1.1)" in warning for warning in weak.warnings)
-    strong = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=300, seed=0, detect="gaussian(mu=2.5)")
+    strong = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=300, seed=0, detect="gaussian(mu=2.5)", confidence=0.95)
     assert strong.verdict is Verdict.NO_VIOLATION
 
 
@@ -241,5 +260,10 @@ def test_blocks_of_large_outputs_are_short(monkeypatch: pytest.MonkeyPatch) -> N
 
     for method in ("sequential", "fixed"):
         sizes.clear()
-        assert audit(wide, GaussianDP(1.0), PAIR, trials=1500, method=method, attacks="logistic").trials_used == 1500
+        assert (
+            audit(
+                wide, GaussianDP(1.0), PAIR, trials=1500, method=method, attacks="logistic", seed=0, confidence=0.95
+            ).trials_used
+            == 1500
+        )
         assert max(sizes[2:]) == 8

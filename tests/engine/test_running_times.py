@@ -22,7 +22,10 @@ def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() ->
         rng.normal(size=100 + int(200 * (math.sin(time.perf_counter() * 30) + 1)))
         return float(rng.normal())
 
-    results = [audit(drifting, PureDP(0.1), PAIR, trials=400, seed=seed, observe_time=True) for seed in range(8)]
+    results = [
+        audit(drifting, PureDP(0.1), PAIR, trials=400, seed=seed, observe_time=True, confidence=0.95)
+        for seed in range(8)
+    ]
     assert sum(max(result.history.log_e) >= math.log(20) for result in results) <= 5
     evidence = results[0].evidence
     assert isinstance(evidence, SequentialEvidence)
@@ -31,7 +34,7 @@ def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() ->
     again = AuditResult.from_dict(json.loads(json.dumps(results[0].to_dict()))).evidence
     assert again.fingerprint() == evidence.fingerprint()
     with pytest.raises(ValueError, match="observe_time needs method sequential"):
-        audit(drifting, "pure(epsilon=1)", PAIR, method="fixed", observe_time=True)
+        audit(drifting, "pure(epsilon=1)", PAIR, method="fixed", observe_time=True, seed=0, confidence=0.95)
 
 
 def test_coins_decide_which_runs_count_and_their_order() -> None:
@@ -41,7 +44,7 @@ def test_coins_decide_which_runs_count_and_their_order() -> None:
         order.append(dataset[0])
         return float(rng.normal() + 3 * dataset[0])
 
-    result = audit(mechanism, "gaussian(mu=1)", PAIR, trials=300, observe_time=True, confidence=1 - 1e-12)
+    result = audit(mechanism, "gaussian(mu=1)", PAIR, trials=300, observe_time=True, confidence=1 - 1e-12, seed=0)
     assert result.violated
     pairs = np.array(order).reshape(-1, 2)
     assert np.all(pairs.sum(axis=1) == 1)

@@ -42,7 +42,7 @@ def twins(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
 
 def test_the_score_is_settled_by_what_was_studied() -> None:
     """The ratio is log 1.5 where labels agree."""
-    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, method="fixed", seed=1)
+    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, method="fixed", seed=1, confidence=0.95)
     assert result.trials_used == TRIALS
     assert result.evidence.trials == TRIALS - SEARCHED - STUDIED
     assert result.violated
@@ -55,7 +55,7 @@ def test_the_score_is_settled_by_what_was_studied() -> None:
 
 def test_a_replay_studies_too() -> None:
     """Fails by chance < 1 in 10**6: the exact p-value of the audit is below 1 in 10**12."""
-    result = audit(twins, PureDP(0.1), PAIR, trials=TRIALS, method="fixed", seed=1)
+    result = audit(twins, PureDP(0.1), PAIR, trials=TRIALS, method="fixed", seed=1, confidence=0.95)
     assert result.p_value < 1e-12
     found = replay(result, twins, PAIR, trials=TRIALS)
     assert found.learned_from == SEARCHED + STUDIED
@@ -80,7 +80,9 @@ def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
             runs[dataset[0]] += n
             return (twins if before < SEARCHED + STUDIED else later).sample(dataset, n, rng)
 
-        evidence: Any = audit(mechanism, PureDP(0.3), PAIR, trials=TRIALS, method="fixed", seed=2).evidence
+        evidence: Any = audit(
+            mechanism, PureDP(0.3), PAIR, trials=TRIALS, method="fixed", seed=2, confidence=0.95
+        ).evidence
         return evidence.threshold, evidence.pilot.tobytes(), evidence.counts
 
     honest = choices(twins)
@@ -92,7 +94,7 @@ def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
 def refutations(mechanism: Any, claim: Any, runs: int) -> int:
     attacks = ["threshold", "events", "ordered_events", "trees"]
     return sum(
-        audit(mechanism, claim, PAIR, trials=4000, attacks=attacks, method="fixed", seed=seed).violated
+        audit(mechanism, claim, PAIR, trials=4000, attacks=attacks, method="fixed", seed=seed, confidence=0.95).violated
         for seed in range(runs)
     )
 
@@ -116,7 +118,7 @@ def test_true_claims_are_rarely_refuted(mechanism: Any, claim: Any, runs: int) -
 
 
 def test_without_an_attack_that_can_study_the_pilot_is_as_ever() -> None:
-    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks="logistic", method="fixed", seed=1)
+    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks="logistic", method="fixed", seed=1, confidence=0.95)
     assert result.evidence.trials == TRIALS * 0.9
 
 
@@ -154,7 +156,9 @@ class Student:
     ],
 )
 def test_an_attack_that_fails_in_study_is_named_and_keeps_what_it_had_learned(how: str, words: str) -> None:
-    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1)
+    result = audit(
+        twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1, confidence=0.95
+    )
     (warning,) = result.warnings
     assert warning.startswith(f"attack student {words}")
     assert warning.endswith(", after its study; what it had learned before is used")
@@ -171,7 +175,9 @@ def test_one_odd_output_does_not_blind_the_study() -> None:
             runs[0] += dataset == [0]
             return None if runs[0] == odd and dataset == [0] else tuple(twins.sample(dataset, 1, rng)[0])
 
-        result = audit(mechanism, PureDP(0.3), PAIR, trials=TRIALS // 2, attacks=Student(), method="fixed", seed=1)
+        result = audit(
+            mechanism, PureDP(0.3), PAIR, trials=TRIALS // 2, attacks=Student(), method="fixed", seed=1, confidence=0.95
+        )
         return result.epsilon_lower(0.0)
 
     assert min(bound(odd) for odd in (SEARCHED - 1, SEARCHED + 1, 0)) > 0.25
@@ -193,7 +199,16 @@ class Failing:
 
 @pytest.mark.parametrize("last", [SEARCHED // 2, SEARCHED + 100])
 def test_a_mechanism_that_fails_before_the_study_or_in_it_ends_the_audit(last: int) -> None:
-    result = audit(Failing(last), PureDP(0.3), Pair([2], [1]), trials=TRIALS, attacks=Student(), method="fixed", seed=1)
+    result = audit(
+        Failing(last),
+        PureDP(0.3),
+        Pair([2], [1]),
+        trials=TRIALS,
+        attacks=Student(),
+        method="fixed",
+        seed=1,
+        confidence=0.95,
+    )
     assert result.stopped_by == "failure"
     assert result.p_value == 1
     assert [row.weight for row in result.attacks] == [1]
@@ -203,7 +218,9 @@ def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_study() -> None:
     """The chosen one alone shows anything."""
     pairs = Pair([2], [1]), Pair([0], [3])
     for last, chosen in ((10**6, 0), (2 * SEARCHED + 100, 1)):
-        result: Any = audit(Failing(last), PureDP(0.3), pairs, trials=TRIALS, attacks=Student(), method="fixed", seed=1)
+        result: Any = audit(
+            Failing(last), PureDP(0.3), pairs, trials=TRIALS, attacks=Student(), method="fixed", seed=1, confidence=0.95
+        )
         assert result.stopped_by == "trials"
         assert result.trials_used == TRIALS
         assert result.evidence.pair == chosen
@@ -212,7 +229,9 @@ def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_study() -> None:
 
 @pytest.mark.parametrize("how", ["well", "nothing"])
 def test_what_was_studied_is_brought_to_scale(how: str) -> None:
-    result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1)
+    result = audit(
+        twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1, confidence=0.95
+    )
     assert not result.warnings
     assert result.violated
     assert result.witness is not None

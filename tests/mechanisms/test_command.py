@@ -193,7 +193,7 @@ if os.path.exists("old") and time.time() > float(open("old").read()) + 0.3: sys.
 if not os.path.exists("old"): open("old", "w").write(str(time.time()))
 print(json.dumps({"outputs": [time.time_ns() % 7 for _ in range(n)]}))
 """
-    result = audit(script(tmp_path, answer), PureDP(5.0), Pair(0, 1), trials=10**9)
+    result = audit(script(tmp_path, answer), PureDP(5.0), Pair(0, 1), trials=10**9, seed=0, confidence=0.95)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.trials_used > 0
     assert "tired" in " ".join(result.warnings)

@@ -28,7 +28,7 @@ def attacks_for(kind: str) -> list[str]:
 def test_a_leak_is_found_within_5000_trials(kind: str) -> None:
     """A leak in half of the runs on d1 against 0.1-DP; none needed 800 trials when this was written.  The wealth grows
     by a factor of 20 in every such number of trials, so that this fails by chance < 1 in 10**6."""
-    result = audit(Leaking(kind), PureDP(0.1), PAIR, trials=5000, attacks=attacks_for(kind), seed=3)
+    result = audit(Leaking(kind), PureDP(0.1), PAIR, trials=5000, attacks=attacks_for(kind), seed=3, confidence=0.95)
     assert result.violated
     assert result.witness is not None
     assert result.witness.region
@@ -42,7 +42,9 @@ def refutations(kind: str, runs: int, trials: int) -> int:
     """Of the claim that both datasets give the same outputs, which without the leak is just true."""
     mechanism = Leaking(kind, leaks=False)
     return sum(
-        audit(mechanism, PureDP(0.0), PAIR, trials=trials, attacks=attacks_for(kind), seed=seed).violated
+        audit(
+            mechanism, PureDP(0.0), PAIR, trials=trials, attacks=attacks_for(kind), seed=seed, confidence=0.95
+        ).violated
         for seed in range(runs)
     )
 
@@ -70,7 +72,7 @@ def test_a_leak_in_one_of_a_million_numbers_is_found() -> None:
             output[777_777] = 1e6
         return output
 
-    result = audit(mechanism, PureDP(0.1), PAIR, trials=60, seed=1)
+    result = audit(mechanism, PureDP(0.1), PAIR, trials=60, seed=1, confidence=0.95)
     assert result.violated
 
 
@@ -80,9 +82,9 @@ def test_running_time_is_a_leak_where_it_is_observed() -> None:
     def mechanism(dataset: list[int], rng: np.random.Generator) -> Any:
         return Timed(float(rng.normal()), float(np.exp(rng.normal(2.0 * dataset[0], 1.0))))
 
-    result = audit(mechanism, PureDP(0.5), PAIR, trials=3000, seed=1)
+    result = audit(mechanism, PureDP(0.5), PAIR, trials=3000, seed=1, confidence=0.95)
     assert result.violated
     assert result.witness is not None
     assert "time" in result.witness.attack
-    blind = audit(mechanism, PureDP(0.5), PAIR, trials=600, seed=1, attacks=["logistic", "spline"])
+    blind = audit(mechanism, PureDP(0.5), PAIR, trials=600, seed=1, attacks=["logistic", "spline"], confidence=0.95)
     assert not blind.violated

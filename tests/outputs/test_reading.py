@@ -128,7 +128,7 @@ def test_an_unknown_object_is_an_error_that_says_what_to_do() -> None:
     with pytest.raises(OutputError, match=r"output\['x'\] is of type .*Unknown.*register_encoder\(Unknown, function\)"):
         Outputs.read([{"x": Unknown()}])
     with pytest.raises(MechanismError, match="return numbers or a dict"):
-        audit(lambda dataset, rng: Unknown(), PureDP(1.0), PAIR)
+        audit(lambda dataset, rng: Unknown(), PureDP(1.0), PAIR, seed=0, confidence=0.95)
 
 
 class Reads:
@@ -154,7 +154,7 @@ class Reads:
 def test_an_attack_that_declares_nothing_sees_outputs_as_they_came(
     mechanism: Any, shape: tuple[int, ...] | None
 ) -> None:
-    audit(mechanism, PureDP(1.0), PAIR, trials=12, attacks=Reads())
+    audit(mechanism, PureDP(1.0), PAIR, trials=12, attacks=Reads(), seed=0, confidence=0.95)
     if shape is None:
         assert isinstance(Reads.seen, list)
         assert len(Reads.seen) == 7  # of ten; three are left out to calibrate its scores
@@ -171,6 +171,6 @@ def test_kinds_that_change_in_the_middle_are_learned() -> None:
         late = calls["n"] > 200 and rng.random() < 0.5
         return None if late and dataset == [1] else float(rng.normal())
 
-    result = audit(mechanism, PureDP(0.1), PAIR, trials=3000, seed=0)
+    result = audit(mechanism, PureDP(0.1), PAIR, trials=3000, seed=0, confidence=0.95)
     assert result.e_value >= 20
     assert not [warning for warning in result.warnings if "dropped" in warning]

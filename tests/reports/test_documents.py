@@ -139,7 +139,7 @@ def test_a_report_is_made_quickly(tmp_path: Path) -> None:
     for i in range(50):
         mu = 0.4 + 0.05 * i
         claim = GaussianDP(mu) if i % 2 else ApproxDP(epsilon=mu, delta=1e-5)
-        found = audit(Gaussian(1 / mu), claim, Pair([0], [1]), trials=1000, seed=i, name=f"audit {i}")
+        found = audit(Gaussian(1 / mu), claim, Pair([0], [1]), trials=1000, seed=i, name=f"audit {i}", confidence=0.95)
         found.to_json(tmp_path / f"{i}.json")
     strategy.cache_clear()
     files = [str(tmp_path / f"{i}.json") for i in range(50)]

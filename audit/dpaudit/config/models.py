@@ -159,9 +159,9 @@ class AuditConfig(_Strict):
     pairs: list[PairConfig] = Field(min_length=1)
     attacks: str | list[str] = "auto"
     trials: int = Field(100_000, ge=1, description="most runs on each dataset")
-    confidence: float = Field(0.95, gt=0, lt=1)
+    confidence: float = Field(0.99, gt=0, lt=1)
     method: Literal["sequential", "fixed"] = "sequential"
-    seed: int = 0
+    seed: int | None = Field(None, description="of all randomness but the mechanism's own; a fresh one unless given")
     detect: str | None = Field(None, description="a violation, as a claim, that the audit should be able to see")
     timeout: float = Field(
         TIMEOUT,

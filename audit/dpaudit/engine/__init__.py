@@ -19,9 +19,10 @@ from dpaudit.provenance import environment
 from dpaudit.registry import Attack
 from dpaudit.result import AuditResult
 from dpaudit.trials.runs import Failures, Terms
-from dpaudit.trials.store import Store, StoreError
+from dpaudit.trials.store import Store, StoreError, seed_of
+from dpaudit.trials.streams import fresh_seed
 
-__all__ = ["METHODS", "Progress", "Replay", "audit", "replay"]
+__all__ = ["METHODS", "Progress", "Replay", "audit", "fresh_seed", "replay"]
 
 METHODS = ("sequential", "fixed")
 
@@ -33,9 +34,9 @@ def audit(
     *,
     attacks: str | Attack | Sequence[str | Attack] = "auto",
     trials: int = 100_000,
-    confidence: float = 0.95,
+    confidence: float = 0.99,
     method: str = "sequential",
-    seed: int = 0,
+    seed: int | None = None,
     jobs: int = 1,
     store: str | Path | None = None,
     detect: TradeoffFunction | str | None = None,
@@ -54,10 +55,15 @@ def audit(
     and trials go where evidence grows.
     `attacks`: "auto", a name, an Attack, or several.  `trials`: the most runs on each dataset, all pairs together.
     `confidence`: a true claim is called violated with probability at most 1 - confidence, whenever the audit stops.
+    The default is 0.99 and not 0.95: an accusation needs better odds than one in twenty, and evidence grows
+    exponentially, so that the stricter test takes about 1.5 times the runs.
     `method`: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`, a tenth of them (of more
     than three million, 15 %) to choose a pair and a rejection region, and tests that region exactly; its bounds are
     tighter at a given number of trials.
     `seed`: of all randomness but the mechanism's own; a mechanism that draws only from its rng is repeated exactly.
+    None draws a fresh seed, which the result records (that of the store, if `store` holds one).  An attack, pair or
+    claim that was chosen after looking at an audit's outputs needs another seed: on the same one it would be judged by
+    the outputs it was made from, and the guarantee would not hold.
     `jobs`: processes the mechanism runs in (-1: all cores); changes no result.
     `store`: a file in which every block of outputs is kept as soon as it is made.  If it is there already, and of the
     same mechanism, pairs and seed, the audit goes on where it stood, and ends with the result of one that was never
@@ -94,6 +100,8 @@ def audit(
         raise ValueError(f"failures must be {', '.join(get_args(Failures))}, got {failures!r}")
     if timeout is not None and not timeout > 0:
         raise ValueError(f"timeout must be above 0 seconds, got {timeout}")
+    if seed is None:
+        seed = seed_of(store)
     terms = Terms(observe_time=observe_time, failures=failures, timeout=timeout)
     collector = new_collector(mechanism, pair_list, attacks, trials, seed, jobs, terms, claim.symmetrized())
     if store is not None:

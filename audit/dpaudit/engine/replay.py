@@ -25,6 +25,7 @@ from dpaudit.neighbours import Pair
 from dpaudit.registry import Attack
 from dpaudit.result import AuditResult, Counts, Verdict, Witness
 from dpaudit.trials.runs import Terms
+from dpaudit.trials.streams import fresh_seed
 
 _TIMES = 4  # as many runs are counted as in the audit, so that what stopped it at its luckiest moment is seen again
 _LEAST = 1_000
@@ -114,7 +115,7 @@ def replay(
     audit's `observe_time`, `failures` and `timeout`.
     `trials`: runs per dataset on which the region is counted; unless given, as many as in the result, four times as
     many for a violation, at least 1,000.  Before them come as many as the attacks had of that pair in the audit, at
-    least 200.  `seed`: of the fresh randomness; the audit's plus one unless given.
+    least 200.  `seed`: of the fresh randomness; drawn unless given.
 
     Raises ValueError if the result has no witness, its pair is not among `pairs`, or `trials` is below 1;
     MechanismError if the mechanism fails at once.
@@ -134,7 +135,7 @@ def replay(
     rows = [row.trials - counted for row in result.pairs if row.label == witness.pair]
     learned_from = max([_LEAST_LEARNED, *rows])
     if seed is None:
-        seed = int(result.environment.get("seed", 0)) + 1
+        seed = fresh_seed()
     if trials is None:
         trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
     tested = result.claim.symmetrized()

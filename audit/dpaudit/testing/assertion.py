@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.engine import audit
+from dpaudit.engine import audit, fresh_seed
 from dpaudit.mechanisms import MechanismError
 from dpaudit.neighbours import Pair
 from dpaudit.registry import Attack
@@ -67,7 +67,8 @@ def assert_private(
     AuditInconclusive is raised.
 
     Outside pytest: `false_alarm`, the probability that a true claim is called violated, 0.001 unless given, in this
-    call alone; `seed`, 0 unless given; `report`, the folder for JSON and PDF of a failure, ".dpaudit" unless given.
+    call alone; `seed`, a fresh one unless given; `report`, the folder for JSON and PDF of a failure, ".dpaudit" unless
+    given.
     In tests these three are the session's (`--dpaudit-false-alarm`, `--dpaudit-seed`, `--dpaudit-report`).
 
     Raises AuditInconclusive if the mechanism raised or its runs depend on each other; ValueError for impossible
@@ -95,7 +96,11 @@ def _alone(false_alarm: float | None, seed: int | None, report: str | Path | Non
     budget = _FALSE_ALARM if false_alarm is None else false_alarm
     if not 0 < budget < 1:
         raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {budget}")
-    settings = Settings(false_alarm=budget, seed=seed or 0, report=Path(".dpaudit" if report is None else report))
+    settings = Settings(
+        false_alarm=budget,
+        seed=fresh_seed() if seed is None else seed,
+        report=Path(".dpaudit" if report is None else report),
+    )
     return Allowance(node="", share=budget * math.pi**2 / 6, settings=settings)  # there is no other call
 
 

@@ -17,18 +17,21 @@ import hashlib
 import os
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpaudit.mechanisms.worker import HEADER, Unsendable, frame, unframe
+from dpaudit.trials.streams import fresh_seed
 
 Outputs = Sequence[Any] | np.ndarray[Any, Any]
 
 _MAGIC = b"dpaudit-store/1\n"
 _RECORD = struct.Struct("<qqqq32s")
 _ABOUT = -1  # the pair of the first record
+_MOST_ABOUT = 2**28  # bytes of that record
 
 
 class StoreError(Exception):
@@ -139,6 +142,21 @@ class _Place(NamedTuple):
     start: int  # byte of its body
     size: int
     digest: bytes
+
+
+def seed_of(path: str | Path | None) -> int:
+    """The seed of the trials that a store holds; a fresh one if there is no store, or nothing in it that says.
+
+    What is wrong with a store is said when it is opened.
+    """
+    if path is not None:
+        with suppress(Exception), Path(path).open("rb") as file:
+            if file.read(len(_MAGIC)) == _MAGIC:
+                length, pair, *_ = _RECORD.unpack(file.read(_RECORD.size))
+                about = unframe(file.read(min(length, _MOST_ABOUT)))
+                if pair == _ABOUT and type(about["seed"]) is int:
+                    return int(about["seed"])
+    return fresh_seed()
 
 
 def _sendable(outputs: Outputs) -> Outputs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterator
 
 import numpy as np
@@ -32,3 +33,8 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
 def _key(seed: int, path: tuple[str | int, ...]) -> list[int]:
     digest = hashlib.sha256(repr((seed, path)).encode()).digest()
     return [int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:16], "little")]
+
+
+def fresh_seed() -> int:
+    """A seed that nobody has used, short enough to be typed."""
+    return secrets.randbelow(10**9)
