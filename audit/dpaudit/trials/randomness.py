@@ -1,7 +1,13 @@
-"""Global random state, kept from code that is not the mechanism, which may draw from it."""
+"""Global random state: of `random`, of the functions of `numpy.random`, of torch.
+
+A mechanism may draw from it, and so may attacks, test fixtures and everything else in the process. `Runs` seed it from
+the address of what they run, as they do the `rng` that the mechanism is given. So nobody else's seed reaches the
+mechanism, and the user finds the state as it was.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -45,3 +51,17 @@ def global_randomness() -> Callable[[], None]:
             torch.set_rng_state(drawn)
 
     return put_back
+
+
+def seed_global_randomness(seed: int, *path: str | int) -> None:
+    """Seed the global random state with what lives at `path`; inside of `kept_global_randomness`."""
+    key = hashlib.sha512(repr((seed, "global", *path)).encode()).digest()
+    random.seed(int.from_bytes(key[:16], "little"))
+    words = np.frombuffer(key[16:48], dtype="<u4")
+    if isinstance(np.random.mtrand.get_bit_generator(), np.random.MT19937):
+        np.random.seed(words)  # noqa: NPY002
+    else:  # which knows no seeds
+        np.random.mtrand.set_bit_generator(np.random.MT19937(np.random.SeedSequence(words.tolist())))
+    if (torch := sys.modules.get("torch")) is not None:
+        with suppress(Exception):
+            torch.default_generator.manual_seed(int.from_bytes(key[48:55], "little"))

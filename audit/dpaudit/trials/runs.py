@@ -10,15 +10,18 @@ from typing import Any, Literal
 import numpy as np
 
 from dpaudit.mechanisms.loading import PythonMechanism
-from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.outputs import Raised, Timed
 from dpaudit.trials.conduct import Conduct, watched
+from dpaudit.trials.detached import Dataset, NotCopyable, SharedOutputs, detached, detached_batch
 from dpaudit.trials.limits import Limit, RunTimeout, limited
+from dpaudit.trials.randomness import kept_global_randomness, seed_global_randomness
 from dpaudit.trials.streams import stream, trial_streams
 
 Failures = Literal["stop", "outcome", "retry"]
 
 ATTEMPTS = 10  # at a run that fails, with "retry"
+_FIRST_RUNS = 8  # after which the dataset is looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,14 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Runs [start, stop) of one side of a pair: a task for any process."""
+    """Runs [start, stop) of one side of a pair: a task for any process.
+
+    Each run is given a dataset of its own, and its output is copied as it is returned: whatever the mechanism keeps and
+    changes later is its own affair.
+    """
 
     mechanism: Any
-    dataset: Any
+    dataset: Dataset
     seed: int
     pair: int
     side: int
@@ -63,13 +70,15 @@ class Runs:
     terms: Terms = field(default_factory=Terms)
 
     def __call__(self) -> Outcome:
-        """Make them.  Never raises for what the mechanism does."""
+        """Make them, inside of `kept_global_randomness`.  Never raises for what the mechanism does."""
         mechanism = resolved(self.mechanism)
+        seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with watched(randomness=self.start == 0) as conduct, limited(self.terms.timeout) as limit:
             if hasattr(mechanism, "sample"):
                 outcome = self._together(mechanism, limit, conduct)
             else:
                 outcome = self._one_by_one(mechanism, limit, conduct)
+        conduct.moved_to = conduct.moved_to or getattr(self.mechanism, "moved_to", "")
         return replace(outcome, conduct=conduct)
 
     def _one_by_one(self, mechanism: Any, limit: Limit, conduct: Conduct) -> Outcome:
@@ -77,39 +86,91 @@ class Runs:
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         for run, first in enumerate(streams, self.start):
             for rng in self._attempts(first, run):
+                dataset = self.dataset.copy()
                 began = time.perf_counter()
                 try:
-                    with limit:
-                        output = mechanism(self.dataset, rng)
-                    failure = ""
-                except (Exception, RunTimeout) as error:
-                    failure, output = _said(error), Raised.of(error)
+                    output = limit(mechanism, dataset, rng)
+                    seconds = time.perf_counter() - began
+                    output = detached(output)
+                    failure, error = "", None
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as raised:
+                    seconds = time.perf_counter() - began
+                    failure, error = self._failure(raised), raised
+                if _looked_at(run) and not conduct.changed and self.dataset.changed(dataset):
+                    conduct.changed = f"d{self.side}"
                 if not failure:
                     break
                 conduct.failed += 1
-            if failure and self.terms.failures != "outcome":
-                return Outcome(outputs, f"{failure} on run {run} of d{self.side}{self._again}")
-            outputs.append(Timed(output, time.perf_counter() - began) if self.terms.observe_time else output)
+                if not self._goes_on(error):
+                    break
+            if error is not None:
+                if self.terms.failures != "outcome" or not self._goes_on(error):
+                    again = self._again if self._goes_on(error) else ""
+                    return Outcome(outputs, f"{failure} on run {run} of d{self.side}{again}{self._why(error)}")
+                output = Raised(type(error).__name__, message_of(error))
+            outputs.append(Timed(output, seconds) if self.terms.observe_time else output)
         return Outcome(outputs)
 
     def _together(self, mechanism: Any, limit: Limit, conduct: Conduct) -> Outcome:
         if self.terms.run_by_run:
             what = "the time of a run" if self.terms.observe_time else "which run raised"
             return Outcome([], f"makes many runs in one call, so that {what} cannot be observed")
-        n = self.stop - self.start
+        n, detail, again = self.stop - self.start, "", self._again
         for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
+            dataset = self.dataset.copy()
             try:
-                with limit:
-                    outputs = mechanism.sample(self.dataset, n, rng)
+                outputs = limit(mechanism.sample, dataset, n, rng)
+                if not conduct.changed and self.dataset.changed(dataset):
+                    conduct.changed = f"d{self.side}"
                 if len(outputs) == n:
-                    return Outcome(outputs)
+                    return Outcome(detached_batch(outputs))
                 failure, detail = f"returned {len(outputs)} outputs instead of {n}", ""
             except MechanismError as error:  # of a program: it may end in many lines of stderr
-                failure, detail = "failed", f": {error}"
-            except (Exception, RunTimeout) as error:
-                failure, detail = _said(error), ""
+                failure, detail = "failed", f": {message_of(error)}"
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                failure, detail = self._failure(error), ""
+                if not self._goes_on(error):
+                    detail, again = self._why(error), ""
+                    conduct.failed += 1
+                    break
             conduct.failed += 1
-        return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{self._again}{detail}")
+        return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{again}{detail}")
+
+    def _goes_on(self, error: BaseException | None) -> bool:
+        """Whether a run that ended so may be made again, or be an outcome.
+
+        A timeout is a bit of the clock, which drifts with the load of the machine: where it decides what is counted,
+        the two runs of a trial are not comparable, unless a coin chooses one of them, as it does if times are observed.
+        An exception that is neither Python's own nor derived from Exception is of whoever runs us, a test runner say.
+        """
+        if isinstance(error, RunTimeout):
+            return self.terms.observe_time
+        if isinstance(error, (NotCopyable, SharedOutputs)):
+            return False
+        cancelled = type(error).__name__ == "CancelledError"  # of asyncio, which need not be imported
+        return error is None or isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
+
+    def _failure(self, error: BaseException) -> str:
+        """What the mechanism did, in words."""
+        if isinstance(error, (RunTimeout, SharedOutputs)):
+            return message_of(error)
+        if isinstance(error, NotCopyable):
+            return f"returned an output that cannot be kept: {message_of(error)}; return data, or a copy of it,"
+        return f"raised {in_words(error)}"
+
+    def _why(self, error: BaseException | None) -> str:
+        """Why a timeout ends the audit although failures do not."""
+        if not isinstance(error, RunTimeout) or self.terms.failures == "stop" or self._goes_on(error):
+            return ""
+        what = "an outcome" if self.terms.failures == "outcome" else "made again"
+        return (
+            f"; a run that takes too long is not {what} unless observe_time is set, since the load of the machine "
+            "decides it as well: raise the timeout, or set observe_time"
+        )
 
     def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
         """The randomness of a run, and then of each time it is made again."""
@@ -124,7 +185,8 @@ class Runs:
 
 def made(runs: Runs) -> Outcome:
     """The outcome of runs; schedulers want a function with a name."""
-    return runs()
+    with kept_global_randomness():
+        return runs()
 
 
 def resolved(mechanism: Any) -> Any:
@@ -132,5 +194,6 @@ def resolved(mechanism: Any) -> Any:
     return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
 
 
-def _said(error: BaseException) -> str:
-    return str(error) if isinstance(error, RunTimeout) else f"raised {type(error).__name__}: {error}"
+def _looked_at(run: int) -> bool:
+    """Whether the dataset is compared with what it was: after the first runs, and then ever less often."""
+    return run < _FIRST_RUNS or run & (run - 1) == 0
