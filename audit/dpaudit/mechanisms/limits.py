@@ -38,17 +38,37 @@ class Limit:
         self._interruptions = 0
 
     def __call__(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """The function's result.  Raises RunTimeout if it takes too long, and whatever it raises itself."""
+        """The function's result.
+
+        Raises RunTimeout if it takes too long, whatever it makes of the interruption, and otherwise what it raises.
+        """
         if self._seconds is None:
             return function(*args, **kwargs)
         self._interruptions = 0
         self._armed = True
         try:
             signal.setitimer(signal.ITIMER_REAL, min(self._seconds, LONGEST), _GRACE)
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            if self._interruptions:
+                raise self._expired from None
+            raise
         finally:
             self._armed = False  # comes first: Python looks for signals at calls and jumps, so none is seen before it
             signal.setitimer(signal.ITIMER_REAL, 0)
+        if self._interruptions:
+            raise self._expired
+        return result
+
+    def around(self, function: Callable[_P, _T]) -> Callable[_P, _T]:
+        """The same function with the limit."""
+        return lambda *args, **kwargs: self(function, *args, **kwargs)
+
+    @property
+    def _expired(self) -> RunTimeout:
+        return RunTimeout(f"took longer than {self._seconds:g} s")
 
     def interrupt(self, _: int, __: FrameType | None) -> None:
         """The handler of SIGALRM.
@@ -61,7 +81,7 @@ class Limit:
         self._interruptions += 1
         if self._interruptions > _PATIENCE:
             signal.setitimer(signal.ITIMER_REAL, _OFTEN * _jitter.uniform(0.02, 2), _GRACE)
-        raise RunTimeout(f"took longer than {self._seconds:g} s")
+        raise self._expired
 
 
 _jitter = random.Random()  # of no run

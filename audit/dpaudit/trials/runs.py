@@ -13,7 +13,7 @@ from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.outputs import Raised, Timed
 from dpaudit.trials.conduct import Conduct, watched
-from dpaudit.trials.detached import Dataset, NotCopyable, SharedOutputs, detached, detached_batch
+from dpaudit.trials.detached import IMMUTABLE, Dataset, NotCopyable, SharedOutputs, detached, detached_batch
 from dpaudit.trials.limits import Limit, RunTimeout, limited
 from dpaudit.trials.randomness import kept_global_randomness, seed_global_randomness
 from dpaudit.trials.streams import stream, trial_streams
@@ -84,33 +84,39 @@ class Runs:
     def _one_by_one(self, mechanism: Any, limit: Limit, conduct: Conduct) -> Outcome:
         outputs: list[Any] = []
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
+        timed, fresh_dataset = self.terms.observe_time, self.dataset.copy
+        called = mechanism if self.terms.timeout is None else limit.around(mechanism)
+        clock = time.perf_counter
+        began = seconds = 0.0
         for run, first in enumerate(streams, self.start):
-            for rng in self._attempts(first, run):
-                dataset = self.dataset.copy()
-                began = time.perf_counter()
+            for rng in self._attempts(first, run) if self.terms.attempts > 1 else (first,):
+                dataset, error = fresh_dataset(), None
+                if timed:
+                    began = clock()
                 try:
-                    output = limit(mechanism, dataset, rng)
-                    seconds = time.perf_counter() - began
-                    output = detached(output)
-                    failure, error = "", None
+                    output = called(dataset, rng)
+                    if timed:
+                        seconds = clock() - began
+                    if type(output) not in IMMUTABLE:
+                        output = detached(output)
                 except KeyboardInterrupt:
                     raise
                 except BaseException as raised:
-                    seconds = time.perf_counter() - began
-                    failure, error = self._failure(raised), raised
-                if _looked_at(run) and not conduct.changed and self.dataset.changed(dataset):
+                    seconds, error = clock() - began, raised
+                if (run < _FIRST_RUNS or not run & (run - 1)) and self.dataset.changed(dataset):
                     conduct.changed = f"d{self.side}"
-                if not failure:
+                if error is None:
                     break
                 conduct.failed += 1
                 if not self._goes_on(error):
                     break
             if error is not None:
-                if self.terms.failures != "outcome" or not self._goes_on(error):
-                    again = self._again if self._goes_on(error) else ""
-                    return Outcome(outputs, f"{failure} on run {run} of d{self.side}{again}{self._why(error)}")
+                goes_on = self._goes_on(error)
+                if self.terms.failures != "outcome" or not goes_on:
+                    again = self._again if goes_on else self._why(error)
+                    return Outcome(outputs, f"{_failure(error)} on run {run} of d{self.side}{again}")
                 output = Raised(type(error).__name__, message_of(error))
-            outputs.append(Timed(output, seconds) if self.terms.observe_time else output)
+            outputs.append(Timed(output, seconds) if timed else output)
         return Outcome(outputs)
 
     def _together(self, mechanism: Any, limit: Limit, conduct: Conduct) -> Outcome:
@@ -120,24 +126,25 @@ class Runs:
         n, detail, again = self.stop - self.start, "", self._again
         for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
             dataset = self.dataset.copy()
+            conduct.failed += 1  # unless it returns
             try:
                 outputs = limit(mechanism.sample, dataset, n, rng)
                 if not conduct.changed and self.dataset.changed(dataset):
                     conduct.changed = f"d{self.side}"
                 if len(outputs) == n:
-                    return Outcome(detached_batch(outputs))
+                    outcome = Outcome(detached_batch(outputs))
+                    conduct.failed -= 1
+                    return outcome
                 failure, detail = f"returned {len(outputs)} outputs instead of {n}", ""
             except MechanismError as error:  # of a program: it may end in many lines of stderr
                 failure, detail = "failed", f": {message_of(error)}"
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                failure, detail = self._failure(error), ""
+                failure, detail = _failure(error), ""
                 if not self._goes_on(error):
-                    detail, again = self._why(error), ""
-                    conduct.failed += 1
+                    again = self._why(error)
                     break
-            conduct.failed += 1
         return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{again}{detail}")
 
     def _goes_on(self, error: BaseException | None) -> bool:
@@ -153,14 +160,6 @@ class Runs:
             return False
         cancelled = type(error).__name__ == "CancelledError"  # of asyncio, which need not be imported
         return error is None or isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
-
-    def _failure(self, error: BaseException) -> str:
-        """What the mechanism did, in words."""
-        if isinstance(error, (RunTimeout, SharedOutputs)):
-            return message_of(error)
-        if isinstance(error, NotCopyable):
-            return f"returned an output that cannot be kept: {message_of(error)}; return data, or a copy of it,"
-        return f"raised {in_words(error)}"
 
     def _why(self, error: BaseException | None) -> str:
         """Why a timeout ends the audit although failures do not."""
@@ -194,6 +193,10 @@ def resolved(mechanism: Any) -> Any:
     return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
 
 
-def _looked_at(run: int) -> bool:
-    """Whether the dataset is compared with what it was: after the first runs, and then ever less often."""
-    return run < _FIRST_RUNS or run & (run - 1) == 0
+def _failure(error: BaseException) -> str:
+    """What the mechanism did, in words."""
+    if isinstance(error, (RunTimeout, SharedOutputs)):
+        return message_of(error)
+    if isinstance(error, NotCopyable):
+        return f"returned an output that cannot be kept: {message_of(error)}; return data, or a copy of it,"
+    return f"raised {in_words(error)}"
