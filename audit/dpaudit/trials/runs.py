@@ -129,7 +129,7 @@ class Runs:
             conduct.failed += 1  # unless it returns
             try:
                 outputs = limit(mechanism.sample, dataset, n, rng)
-                if not conduct.changed and self.dataset.changed(dataset):
+                if getattr(mechanism, "changed_dataset", False) or self.dataset.changed(dataset):  # elsewhere, or here
                     conduct.changed = f"d{self.side}"
                 if len(outputs) == n:
                     outcome = Outcome(detached_batch(outputs))
