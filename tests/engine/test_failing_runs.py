@@ -56,9 +56,8 @@ def test_a_run_that_hangs_is_ended() -> None:
     assert result.verdict is Verdict.INCONCLUSIVE
     assert "took longer than 0.2 s on run" in result.warnings[0]
     assert result.trials_used > 0
-    seen = audit(
-        hangs, PureDP(1.0), Pair([0], [1]), trials=40, timeout=0.02, failures="outcome", seed=0, confidence=0.95
-    )
+    terms = {"timeout": 0.02, "failures": "outcome", "observe_time": True}
+    seen = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=40, seed=0, confidence=0.95, **terms)  # type: ignore[arg-type]
     assert seen.trials_used == 40
     slow = batched(lambda dataset, n, rng: time.sleep(5) or [0.0] * n)
     with pytest.raises(MechanismError, match=r"took longer than 0\.1 s in the batch of 10 runs from run 0"):

@@ -14,6 +14,7 @@ from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.protocol import MechanismError, in_words
 from dpaudit.neighbours import Pair
 
 
@@ -76,12 +77,19 @@ class PlannedAudit:
         Builds the mechanism's environment if it asks for one that is not there.
         """
         mechanism = self.config.mechanism.mechanism(self.file.parent, self.config.timeout)
+        if isinstance(mechanism, PythonMechanism):
+            mechanism = replace(mechanism, timeout=self.terms["timeout"])
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
             mechanism.start()
         found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
         if self.config.claim != FROM_MECHANISM:
             return mechanism, parse_claim(self.config.claim)
-        claim = getattr(found, "claim", None)
+        try:
+            claim = getattr(found, "claim", None)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too
+            raise MechanismError(f"its attribute claim raised {in_words(error)}") from error
         if isinstance(claim, str):  # as a mechanism must write it that cannot import this package
             claim = parse_claim(claim)
         if not isinstance(claim, TradeoffFunction):

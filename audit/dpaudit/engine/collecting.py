@@ -12,6 +12,7 @@ from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
 from dpaudit.inference.strategy import strategy
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.protocol import in_words
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.registry import Attack, resolve_attacks
@@ -158,6 +159,8 @@ class Collector:
                     memory.add(outputs, bytes_each)
         except OutputError as error:
             failures.insert(0, f"gave an output that cannot be read: {error}")
+        except (SystemExit, GeneratorExit) as error:  # of the output's own code, e.g. in __array__
+            failures.insert(0, f"gave an output that cannot be read: it raised {in_words(error)}")
         if failures:
             self.dropped[pair] = f"the mechanism {failures[0]} (pair {self.sampler.pairs[pair]})"
             if len(self.dropped) == len(self.learners):

@@ -56,7 +56,9 @@ class IsolatedMechanism:
         child = self._child()
         seed = int(rng.integers(2**63))
         request = {"do": "sample", "dataset": dataset, "n": n, "seed": seed}
-        outputs = _answered(child, request, self.timeout, f"an answer with {n} outputs")["outputs"]
+        answer = _answered(child, request, self.timeout, f"an answer with {n} outputs")
+        self.__dict__["changed_dataset"] = bool(answer.get("changed"))
+        outputs = answer["outputs"]
         if len(outputs) != n:
             raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
         found: Sequence[Any] | np.ndarray[Any, Any] = outputs

@@ -18,6 +18,7 @@ from pathlib import Path
 from dpaudit.mechanisms.protocol import MechanismError
 
 TIMEOUT = 600.0  # seconds of silence that are borne if the user names no other limit
+_DAY = 86_400.0  # seconds; polls take no number above 24.8 days
 _KEPT = 4  # programs that stay alive between requests, in each process of ours
 _PATIENCE = 1.0  # seconds a program has to end by itself when its stdin is closed
 _PIECE = 1 << 18  # bytes read at once
@@ -105,7 +106,9 @@ class Child:
             pipes.register(self._process.stderr, selectors.EVENT_READ)
             while True:
                 wait = None if deadline is None else deadline - time.monotonic()
-                ready = pipes.select(wait) if wait is None or wait > 0 else []
+                ready = pipes.select(None if wait is None else min(wait, _DAY)) if wait is None or wait > 0 else []
+                if not ready and wait is not None and wait > _DAY:
+                    continue
                 if not ready:
                     raise self._error(
                         f"was silent for {timeout:g} s while {awaited} was awaited, and was ended; if it is only slow, "

@@ -38,3 +38,19 @@ def batched(function: Callable[[Any, int, np.random.Generator], Sequence[Any]]) 
 
 class MechanismError(Exception):
     """The mechanism could not be run, or answered with something that is not its output."""
+
+
+def in_words(error: BaseException) -> str:
+    """Class and message of an exception, also of one whose `__str__` raises."""
+    message = message_of(error)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an exception; words that say so if it has none that can be had."""
+    try:
+        return f"{error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as another:
+        return f"(its message cannot be had: __str__ raised {type(another).__name__})"

@@ -13,12 +13,14 @@ the machine's own bytes (IEEE 754 for floats), so that every bit arrives, also o
     z               numpy scalar                Z     list of numpy scalars of one dtype, as an array
 
 Requests are dicts with the key `do`: `load` (address, folder, params, batched), then any number of `sample` (dataset,
-n, seed) and `claim`.  Answers are dicts with `outputs`, `claim` (text or None), or `error` and `traceback`.
+n, seed) and `claim`.  Answers are dicts with `outputs` and `changed` (whether the dataset was changed in place),
+`claim` (text or None), or `error` and `traceback`.
 """
 
 from __future__ import annotations
 
 import array
+import copy
 import os
 import struct
 import sys
@@ -37,6 +39,7 @@ HEADER = struct.Struct("<q")
 _SIZE = struct.Struct("=q")
 _DOUBLE = struct.Struct("=d")
 _INT64 = range(-(2**63), 2**63)
+_FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types whose values cannot change
 
 
 class Unsendable(Exception):
@@ -226,17 +229,63 @@ class _Loaded:
             )
         self.found = found
         self.many: Callable[..., Any] | None = getattr(found, "sample", found if batched else None)
+        self.changed: bool | None = None  # whether it changes its dataset in place; None: not looked at yet
 
     def sample(self, dataset: Any, n: int, seed: int) -> Any:
         rng = _seeded(seed)
         if self.many is None:
-            return [self.found(dataset, rng) for _ in range(n)]
-        outputs = self.many(dataset, n, rng)
+            return [self._run(dataset, rng) for _ in range(n)]
+        given = _copied(dataset)
+        outputs = self.many(given, n, rng)
+        self._look(dataset, given)
         if len(outputs) != n:
             raise ValueError(f"returned {len(outputs)} outputs instead of {n}")
+        if isinstance(outputs, (list, tuple)):
+            _refuse_shared(outputs)
         if isinstance(outputs, (list, tuple)) or (numpy is not None and isinstance(outputs, numpy.ndarray)):
             return outputs
         return outputs if hasattr(outputs, "__array__") and not hasattr(outputs, "columns") else list(outputs)
+
+    def _run(self, dataset: Any, rng: Any) -> Any:
+        """One run on a dataset of its own; its output is copied, since the mechanism may change it later."""
+        given = _copied(dataset)
+        output = _copied(self.found(given, rng))
+        self._look(dataset, given)
+        return output
+
+    def _look(self, dataset: Any, given: Any) -> None:
+        if self.changed is None:
+            try:
+                self.changed = frame(given) != frame(dataset)
+            except Unsendable:
+                self.changed = True
+
+
+def _copied(value: Any) -> Any:
+    """An equal value that shares nothing mutable with this one."""
+    kind = type(value)
+    if kind in _FIXED:
+        return value
+    if kind is list and _FIXED.issuperset(map(type, value)):
+        return value[:]
+    if numpy is not None and kind is numpy.ndarray and not value.dtype.hasobject:
+        return value.copy()
+    if hasattr(value, "detach"):  # tensors that remember how they were computed have no deep copy
+        value = value.detach()
+    return copy.deepcopy(value)
+
+
+def _refuse_shared(outputs: Any) -> None:
+    seen = {}  # type: dict[int, int]
+    for run, output in enumerate(outputs):
+        if isinstance(output, (list, dict, set, bytearray)) or hasattr(output, "__array_interface__"):
+            if numpy is not None and isinstance(output, numpy.generic):
+                continue
+            if seen.setdefault(id(output), run) != run:
+                raise ValueError(
+                    f"returned one and the same {type(output).__name__} object for several runs ({seen[id(output)]} "
+                    f"and {run} of the batch); return a new object for each run"
+                )
 
 
 def _module(name: str, folder: str) -> Any:
@@ -285,13 +334,22 @@ def _answer(request: Any, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None
         if request["do"] == "claim":
             claim = getattr(loaded.found, "claim", None)
             return frame({"claim": None if claim is None else str(claim)}), loaded
-        return frame({"outputs": loaded.sample(request["dataset"], request["n"], request["seed"])}), loaded
+        loaded.changed = None
+        outputs = loaded.sample(request["dataset"], request["n"], request["seed"])
+        return frame({"outputs": outputs, "changed": bool(loaded.changed)}), loaded
     except BaseException as error:  # SystemExit too: the mechanism must not end this process unheard
         at = error.__traceback__
         while at is not None and at.tb_frame.f_code.co_filename == __file__:  # from the user's code on
             at = at.tb_next
         told = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
-        return frame({"error": f"{type(error).__name__}: {error}", "traceback": told}), loaded
+        return frame({"error": f"{type(error).__name__}: {_message(error)}", "traceback": told}), loaded
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as another:
+        return f"(its message cannot be had: __str__ raised {type(another).__name__})"
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:

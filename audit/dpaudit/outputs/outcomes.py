@@ -19,7 +19,11 @@ class Raised:
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
-        return cls(type(error).__name__, str(error))
+        try:
+            message = f"{error}"
+        except Exception as another:
+            message = f"(its message cannot be had: __str__ raised {type(another).__name__})"
+        return cls(type(error).__name__, message)
 
 
 @dataclass(frozen=True, slots=True)

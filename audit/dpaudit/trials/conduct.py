@@ -22,6 +22,7 @@ class Conduct:
     first_line: str = ""
     moved_to: str = ""  # working directory it changed to
     legacy_randomness: bool = False  # whether it used the global random state of numpy or of Python
+    changed: str = ""  # which dataset it changed in place
     failed: int = 0  # runs, or calls of a batched mechanism
     lost: int = 0  # times that worker processes died, or could not hand back what they made, and it was made again
 
@@ -31,6 +32,7 @@ class Conduct:
             self.first_line or other.first_line,
             self.moved_to or other.moved_to,
             self.legacy_randomness or other.legacy_randomness,
+            self.changed or other.changed,
             self.failed + other.failed,
             self.lost + other.lost,
         )
@@ -49,6 +51,10 @@ class Conduct:
             found.append(
                 "the mechanism uses global random state instead of the rng it is given: the same seed may give other "
                 "outputs next time"
+            )
+        if self.changed:
+            found.append(
+                f"the mechanism changes its dataset in place ({self.changed}); every run was given a fresh copy"
             )
         if self.lost:
             found.append(

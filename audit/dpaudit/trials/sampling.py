@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.mechanisms.protocol import in_words
 from dpaudit.neighbours import Pair
 from dpaudit.trials.backends import called_elsewhere, dask_workers
 from dpaudit.trials.conduct import Conduct
+from dpaudit.trials.detached import Dataset, NotCopyable
+from dpaudit.trials.randomness import kept_global_randomness
 from dpaudit.trials.runs import Outcome, Runs, Terms, made, resolved
 from dpaudit.trials.store import Store
 from dpaudit.trials.streams import stream
@@ -27,6 +30,9 @@ class Sampler:
 
     A batched mechanism draws all runs of a call from one stream, so for it the calls are part of the address: they
     start where the caller's blocks start and are CHUNK long at most.
+
+    The datasets are copied at once. Nobody who changes the originals changes the audit, and no run changes another's.
+    ValueError for a dataset of which there is no copy.
     """
 
     mechanism: Any
@@ -37,6 +43,14 @@ class Sampler:
     store: Store | None = None  # where blocks are kept, and looked for first
     conduct: list[Conduct] = field(default_factory=lambda: [Conduct(), Conduct()], init=False)  # with d0, with d1
     _seconds_per_run: float = field(default=0.0, init=False)
+    _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # of each pair
+
+    def __post_init__(self) -> None:
+        self._datasets = [(_dataset(pair, 0, pair.d0), _dataset(pair, 1, pair.d1)) for pair in self.pairs]
+        self.pairs = [
+            replace(pair, d0=d0.value, d1=d1.value, label=str(pair))  # the text of a copy may differ
+            for pair, (d0, d1) in zip(self.pairs, self._datasets, strict=True)
+        ]
 
     @cached_property
     def _workers(self) -> int:
@@ -52,6 +66,9 @@ class Sampler:
         if kept is not None:
             return Outcome(kept[0]), Outcome(kept[1])
         outcomes = self._sampled(pair, start, stop)
+        for outcome in outcomes:
+            if outcome.conduct.changed:
+                outcome.conduct.changed += f" of pair {self.pairs[pair]}"
         self.conduct = [so_far + outcome.conduct for so_far, outcome in zip(self.conduct, outcomes, strict=True)]
         if self.store is not None:
             complete = min(len(outcome.outputs) for outcome in outcomes)
@@ -69,11 +86,11 @@ class Sampler:
         cuts = self._cuts(start, stop)
         tasks = [
             Runs(self.mechanism, dataset, self.seed, pair, side, a, b, self.terms)
-            for side, dataset in enumerate((self.pairs[pair].d0, self.pairs[pair].d1))
+            for side, dataset in enumerate(self._datasets[pair])
             for a, b in cuts
         ]
         parallel = self.jobs != 1 and self._seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
-        parts = _elsewhere(tasks, self.jobs) if parallel else [task() for task in tasks]
+        parts = _elsewhere(tasks, self.jobs) if parallel else _here(tasks)
         if not parallel:  # elsewhere the clock would also count the processes' start
             self._seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
@@ -82,12 +99,15 @@ class Sampler:
         """Here, one trial after the other, its two runs in an order that a coin decides: clocks, caches and load drift,
         and what they do to times must not depend on the dataset."""
         parts: tuple[list[Outcome], list[Outcome]] = ([], [])
-        datasets = (self.pairs[pair].d0, self.pairs[pair].d1)
-        for t, first in enumerate(stream(self.seed, "order", pair, start).integers(2, size=stop - start), start):
-            for side in (int(first), 1 - int(first)):
-                parts[side].append(Runs(self.mechanism, datasets[side], self.seed, pair, side, t, t + 1, self.terms)())
-            if parts[0][-1].failure or parts[1][-1].failure:
-                break
+        datasets = self._datasets[pair]
+        order = stream(self.seed, "order", pair, start).integers(2, size=stop - start)
+        with kept_global_randomness():
+            for t, first in enumerate(order, start):
+                for side in (int(first), 1 - int(first)):
+                    runs = Runs(self.mechanism, datasets[side], self.seed, pair, side, t, t + 1, self.terms)
+                    parts[side].append(runs())
+                if parts[0][-1].failure or parts[1][-1].failure:
+                    break
         return _joined(parts[0]), _joined(parts[1])
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
@@ -98,13 +118,31 @@ class Sampler:
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 
 
+def _dataset(pair: Pair, side: int, value: Any) -> Dataset:
+    try:
+        return Dataset(value)
+    except NotCopyable as error:
+        raise ValueError(
+            f"d{side} of pair {pair} cannot be copied: {error}; every run is given a copy of its own, so give data "
+            "(numbers, text, arrays, data frames, lists and dicts of them) or a class with __deepcopy__, and open "
+            "files and connections inside the mechanism"
+        ) from None
+
+
+def _here(tasks: list[Runs]) -> list[Outcome]:
+    with kept_global_randomness():
+        return [task() for task in tasks]
+
+
 def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
     for failed in range(tasks[0].terms.attempts):
         before = dask_workers()
         try:
             outcomes: list[Outcome] = called_elsewhere(made, tasks, jobs)
-        except Exception as error:  # a worker died, or the mechanism does not survive the way there
-            why = f"could not be run in other processes ({type(error).__name__}: {error}); try jobs=1"
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a worker died, or the mechanism does not survive the way there
+            why = f"could not be run in other processes ({in_words(error)}); try jobs=1"
         else:
             if lost := failed + len(before - dask_workers()):
                 outcomes[0] = replace(outcomes[0], conduct=outcomes[0].conduct + Conduct(lost=lost))

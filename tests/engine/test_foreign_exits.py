@@ -1,0 +1,284 @@
+"""A mechanism that exits, hangs, moves or cannot be read ends its own audit in words, and nothing else.
+
+Times are given with orders of magnitude to spare; nothing else here can fail by chance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import MechanismError, Pair, Verdict, audit, batched
+from dpaudit.mechanisms.limits import limited
+from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.processes import Child
+
+PAIR = Pair([0], [1])
+CLAIM = "gaussian(mu=1)"
+Rng = np.random.Generator
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+EXITS: list[Callable[[], Any]] = [
+    lambda: sys.exit(0),
+    lambda: (_ for _ in ()).throw(SystemExit),
+    lambda: raises(GeneratorExit()),
+    lambda: raises(asyncio.CancelledError()),
+    lambda: raises(Unspeakable()),
+    lambda: raises(BaseException("of a test runner")),
+]
+
+
+def raises(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("end", EXITS)
+def test_a_mechanism_that_raises_what_is_no_exception_ends_its_audit_inconclusive(end: Callable[[], Any]) -> None:
+    def ends(dataset: list[int], rng: Rng) -> float:
+        value = float(rng.normal())
+        if value > 1.5:
+            end()
+        return value
+
+    result = audit(ends, CLAIM, PAIR, trials=200, seed=1)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "the mechanism raised " in result.warnings[0]
+    with pytest.raises(MechanismError, match="the mechanism raised "):
+        audit(batched(lambda dataset, n, rng: end()), CLAIM, PAIR, trials=200, seed=1)
+
+
+def test_an_exit_is_an_outcome_if_failures_are_but_what_a_test_runner_raises_is_not() -> None:
+    def ends(dataset: list[int], rng: Rng) -> float:
+        if dataset[0]:
+            sys.exit(3)
+        return float(rng.normal())
+
+    assert audit(ends, CLAIM, PAIR, trials=300, seed=1, failures="outcome").violated
+    for failures in ("outcome", "retry"):
+        with pytest.raises(MechanismError, match="raised BaseException: stop"):
+            audit(
+                lambda dataset, rng: raises(BaseException("stop")),
+                CLAIM,
+                PAIR,
+                seed=1,
+                failures=failures,  # type: ignore[arg-type]
+            )
+
+
+class ExitsWhenRead:
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        sys.exit(0)
+
+
+class ExitsWhenCounted(list[float]):
+    def __len__(self) -> int:
+        sys.exit(0)
+
+
+@pytest.mark.parametrize("output", [ExitsWhenRead, ExitsWhenCounted])
+def test_an_output_that_exits_ends_its_audit(output: type) -> None:
+    with pytest.raises(MechanismError):
+        audit(lambda dataset, rng: output(), CLAIM, PAIR, trials=100, seed=1)
+    with pytest.raises(MechanismError):
+        audit(batched(lambda dataset, n, rng: output()), CLAIM, PAIR, trials=100, seed=1)
+
+
+def exits_late(dataset: list[int], rng: Rng) -> float:
+    time.sleep(0.004)
+    if rng.random() < 0.02:
+        sys.exit(0)
+    return float(rng.normal())
+
+
+def test_an_exit_in_a_worker_process_ends_the_audit_inconclusive() -> None:
+    result = audit(PythonMechanism(f"{__file__}:exits_late"), CLAIM, PAIR, trials=400, seed=1, jobs=2)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "SystemExit" in result.warnings[0]
+
+
+MODULES = {
+    "import": ("import sys\nsys.exit(0)\ndef release(d, rng): ...\n", None, "importing mine.py raised SystemExit: 0"),
+    "factory": ("def release(**_): quit()\n", {"a": 1}, "with params {'a': 1} raised SystemExit"),
+    "words": (
+        "class Bad(Exception):\n    def __str__(self): raise ValueError\nraise Bad\n",
+        None,
+        "importing mine.py raised Bad: (its message cannot be had: __str__ raised ValueError)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MODULES)
+def test_a_module_that_exits_cannot_be_loaded(tmp_path: Path, what: str) -> None:
+    code, params, words = MODULES[what]
+    (tmp_path / "mine.py").write_text(code)
+    with pytest.raises(MechanismError) as raised:
+        _ = PythonMechanism("mine.py:release", params, folder=tmp_path).loaded
+    assert words in str(raised.value)
+
+
+def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path) -> None:
+    """The middle one of three audits exits in its first run; the first and the last one are made."""
+    for name, mechanism in {
+        "a": "{builtin: gaussian, params: {sigma: 1.0}}",
+        "b": "{python: 'mine.py:release'}",
+        "c": "{builtin: gaussian, params: {sigma: 1.0}}",
+    }.items():
+        text = f"name: {name}\nclaim: gaussian(mu=1)\nmechanism: {mechanism}\npairs: [{{d0: [0], d1: [1]}}]\n"
+        (tmp_path / f"{name}.yaml").write_text(f"{text}trials: 50\nseed: 1\n")
+    (tmp_path / "mine.py").write_text("import sys\ndef release(dataset, rng): sys.exit(0)\n")
+    command = [sys.executable, "-m", "dpaudit", "run", ".", "--no-pdf", "-q", "-o", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 3, done.stderr
+    assert {file.name for file in (tmp_path / "out").glob("*.json")} == {"a.json", "c.json"}
+    assert "raised SystemExit: 0" in done.stderr
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def swallows(dataset: list[int], rng: Rng) -> float:
+    value = float(rng.normal())
+    while value > 1:
+        try:  # noqa: SIM105
+            time.sleep(1)
+        except:  # noqa: E722
+            pass
+    return value
+
+
+def gives_a_default(dataset: list[int], rng: Rng) -> float:
+    value = float(rng.normal())
+    try:
+        while value > 1:
+            time.sleep(0.01)
+    except BaseException:
+        return 0.0
+    return value
+
+
+def raises_another(dataset: list[int], rng: Rng) -> float:
+    try:
+        return gives_a_default(dataset, rng) or raises(ValueError("late"))  # type: ignore[func-returns-value]
+    except BaseException:
+        raise ValueError("late") from None
+
+
+@pytest.mark.parametrize("failures", ["stop", "outcome", "retry"])
+@pytest.mark.parametrize("mechanism", [swallows, gives_a_default, raises_another])
+def test_a_timeout_ends_the_audit_whatever_the_mechanism_makes_of_it(mechanism: Any, failures: Any) -> None:
+    """A timeout depends on the load of the machine, which may differ between the runs of d0 and those of d1."""
+    began = time.monotonic()
+    result = audit(mechanism, CLAIM, PAIR, trials=300, timeout=0.05, failures=failures, seed=0)
+    assert time.monotonic() - began < 60
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "the mechanism took longer than 0.05 s on run " in result.warnings[0]
+    assert ("unless observe_time is set" in result.warnings[0]) is (failures != "stop")
+
+
+def test_a_timeout_is_an_outcome_where_times_are_observed() -> None:
+    def slow(dataset: list[int], rng: Rng) -> float:
+        if dataset[0]:
+            time.sleep(10)
+        return float(rng.normal())
+
+    result = audit(slow, CLAIM, PAIR, trials=150, timeout=0.02, failures="outcome", observe_time=True, seed=0)
+    assert result.violated
+
+
+def test_a_module_that_hangs_on_import_is_ended(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import time\ntime.sleep(1000)\n")
+    with pytest.raises(MechanismError, match=r"loading mine\.py:release took longer than 0\.1 s"):
+        _ = PythonMechanism("mine.py:release", folder=tmp_path, timeout=0.1).loaded
+
+
+@pytest.mark.parametrize("timeout", [float("inf"), 1e9])
+def test_a_timeout_may_be_longer_than_any_timer(timeout: float) -> None:
+    result = audit(lambda dataset, rng: float(rng.normal()), CLAIM, PAIR, trials=30, timeout=timeout, seed=0)
+    assert result.trials_used == 30
+    child = Child(["cat"], name="cat")
+    assert child.exchange(b"a\n", lambda heard: heard.find(b"\n") + 1, timeout=timeout, awaited="a line") == b"a\n"
+    child.close()
+
+
+def test_an_alarm_of_somebody_else_still_rings() -> None:
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with limited(0.01) as limit:
+            limit(int)
+        for _ in range(1000):
+            if rung:
+                break
+            time.sleep(0.01)
+        assert rung
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+# --- modules ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_module_that_changes_the_working_directory_moves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import os\nos.chdir('/')\ndef release(d, rng): return d[0] + rng.normal()\n")
+    before = Path.cwd()
+    mechanism = PythonMechanism("mine.py:release", folder=tmp_path)
+    _ = mechanism.loaded
+    assert Path.cwd() == before
+    result = audit(mechanism, CLAIM, PAIR, trials=30, seed=0)
+    assert result.warnings == ("the mechanism changed the working directory to /; it was changed back",)
+
+
+OWN_CLASS = """
+import time
+from dataclasses import dataclass
+@dataclass
+class Answer:
+    value: float
+def release(dataset, rng):
+    time.sleep(0.002)
+    return Answer(dataset[0] + rng.normal())
+"""
+
+
+def test_a_file_has_the_same_module_name_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(OWN_CLASS)
+    code = (
+        "from pathlib import Path; from dpaudit.mechanisms.loading import PythonMechanism; "
+        f"print(PythonMechanism('mine.py:release', folder=Path({str(tmp_path)!r})).loaded.__module__)"
+    )
+    names = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(names) == 1
+    result = audit(PythonMechanism("mine.py:release", folder=tmp_path), CLAIM, PAIR, trials=150, seed=0, jobs=2)
+    assert (result.trials_used, result.warnings) == (150, ())
+
+
+def test_a_file_that_was_edited_is_loaded_again(tmp_path: Path) -> None:
+    for answer in (1, 2):
+        (tmp_path / "mine.py").write_text(f"def release(dataset, rng): return {answer}\n")
+        assert PythonMechanism("mine.py:release", folder=tmp_path).loaded(None, None) == answer

@@ -1,0 +1,325 @@
+"""No run shares mutable state with the audit or with another run: datasets, outputs, random state.
+
+Seeds are given, so that nothing here fails by chance. Most tests compare the evidence with that of the same mechanism
+written without the bad habit: equal to the last count, or not.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit import AuditResult, MechanismError, Pair, audit, batched
+from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.trials.detached import detached_batch
+
+CLAIM = "gaussian(mu=1)"
+PAIR = Pair([0.0], [1.0])
+Rng = np.random.Generator
+
+
+def audited(mechanism: Any, pair: Pair = PAIR, **options: Any) -> AuditResult:
+    return audit(mechanism, CLAIM, pair, **{"trials": 200, "seed": 3, "attacks": ["logistic", "threshold"]} | options)
+
+
+def fresh(dataset: list[float], rng: Rng) -> Any:
+    """Exactly gaussian(mu=1)."""
+    output = rng.normal(size=2)
+    output[0] += dataset[0]
+    return output
+
+
+# --- outputs ----------------------------------------------------------------------------------------------------------
+
+
+def one_array() -> Callable[..., Any]:
+    buffer = np.empty(2)
+
+    def release(dataset: list[float], rng: Rng) -> Any:
+        buffer[:] = fresh(dataset, rng)
+        return buffer
+
+    return release
+
+
+def array_per_dataset() -> Callable[..., Any]:
+    buffers: dict[float, Any] = {}
+
+    def release(dataset: list[float], rng: Rng) -> Any:
+        buffer = buffers.setdefault(dataset[0], np.empty(2))
+        buffer[:] = fresh(dataset, rng)
+        return buffer
+
+    return release
+
+
+def one_list() -> Callable[..., Any]:
+    kept = [0.0, 0.0]
+
+    def release(dataset: list[float], rng: Rng) -> Any:
+        kept[:] = fresh(dataset, rng).tolist()
+        return kept
+
+    return release
+
+
+def one_dict() -> Callable[..., Any]:
+    kept = {"values": np.empty(2)}
+
+    def release(dataset: list[float], rng: Rng) -> Any:
+        kept["values"][:] = fresh(dataset, rng)
+        return kept
+
+    return release
+
+
+COPIES: dict[Callable[..., Any], Callable[..., Any]] = {
+    one_array: fresh,
+    array_per_dataset: fresh,
+    one_list: lambda dataset, rng: fresh(dataset, rng).tolist(),
+    one_dict: lambda dataset, rng: {"values": fresh(dataset, rng)},
+}
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize("make", COPIES)
+def test_an_output_buffer_that_is_used_again_changes_nothing(make: Callable[..., Any], method: str) -> None:
+    reused, copied = (audited(mechanism, method=method) for mechanism in (make(), COPIES[make]))
+    assert reused.evidence.fingerprint() == copied.evidence.fingerprint()
+    assert reused.environment["outputs"] == copied.environment["outputs"]
+
+
+def test_a_leak_through_one_output_buffer_is_found_ten_times_of_ten() -> None:
+    """The true mu is 10; seeds are given."""
+    for seed in range(10):
+        kept = [0.0, 0.0]
+
+        def release(dataset: list[float], rng: Rng, kept: list[float] = kept) -> list[float]:
+            kept[0], kept[1] = dataset[0] + 0.1 * float(rng.normal()), float(rng.normal())
+            return kept
+
+        assert audited(release, attacks="logistic", seed=seed).violated
+
+
+def test_an_array_that_a_batched_mechanism_uses_again_changes_nothing() -> None:
+    buffers: dict[int, Any] = {}
+
+    @batched
+    def reuses(dataset: list[float], n: int, rng: Rng) -> Any:
+        buffer = buffers.setdefault(n, np.empty((n, 2)))
+        buffer[:] = rng.normal(size=(n, 2))
+        buffer[:, 0] += dataset[0]
+        return buffer
+
+    @batched
+    def copies(dataset: list[float], n: int, rng: Rng) -> Any:
+        return copy.deepcopy(reuses.function(dataset, n, rng))
+
+    assert audited(reuses).evidence.fingerprint() == audited(copies).evidence.fingerprint()
+
+
+@pytest.mark.parametrize("kind", [list, np.empty, lambda _: {"a": [1]}, lambda _: np.zeros((3, 1))[:2]])
+def test_a_batch_that_holds_one_object_for_several_runs_is_refused(kind: Any) -> None:
+    kept = kind((2,))
+
+    def same(dataset: list[float], n: int, rng: Rng) -> Any:
+        return [kept for _ in range(n)]
+
+    with pytest.raises(MechanismError, match=r"one and the same .* object for several runs .* return a new object"):
+        audited(batched(same))
+    with pytest.raises(MechanismError, match=r"one and the same .* object for several runs"):
+        audited(batched(lambda dataset, n, rng: [(float(rng.normal()), kept) for _ in range(n)]))
+
+
+@dataclass(frozen=True)
+class Nothing:
+    reason: str = "too few"
+
+
+def test_a_batch_may_hold_one_immutable_object_for_several_runs() -> None:
+    nothing, sentinel = Nothing(), ("none", 1)
+    for value in (nothing, sentinel, None, "text", float, 2**80):
+        assert detached_batch([value] * 3) == [value] * 3
+
+
+def test_an_output_that_cannot_be_copied_ends_the_audit_in_words() -> None:
+    with pytest.raises(MechanismError, match=r"returned an output that cannot be kept: a builtins\.generator cannot"):
+        audited(lambda dataset, rng: (i for i in range(3)))
+
+
+# --- datasets ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Table:
+    rows: list[list[float]] = field(default_factory=list)
+
+
+DATASETS: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
+    # d0, d1, and the vector of numbers in a dataset, whose changes are changes of the dataset
+    "array": (np.zeros(2), np.array([0.0, 1.0]), lambda dataset: dataset),
+    "list of arrays": ([np.zeros(2)], [np.array([0.0, 1.0])], lambda dataset: dataset[0]),
+    "dict": ({"x": np.zeros(2)}, {"x": np.array([0.0, 1.0])}, lambda dataset: dataset["x"]),
+    "object array": (
+        np.array([np.zeros(2), None], dtype=object),
+        np.array([np.ones(2), None], dtype=object),
+        lambda dataset: dataset[0],
+    ),
+}
+
+
+def adds(get: Callable[[Any], Any]) -> Callable[..., float]:
+    def release(dataset: Any, rng: Rng) -> float:
+        values = get(dataset)
+        values += rng.normal(size=values.shape)  # in place
+        return float(values.sum())
+
+    return release
+
+
+def adds_to_a_copy(get: Callable[[Any], Any]) -> Callable[..., float]:
+    changes = adds(get)
+    return lambda dataset, rng: changes(copy.deepcopy(dataset), rng)
+
+
+@pytest.mark.parametrize("kind", DATASETS)
+def test_a_mechanism_that_changes_its_dataset_in_place_gets_a_fresh_copy_in_every_run(kind: str) -> None:
+    d0, d1, get = DATASETS[kind]
+    before = repr((d0, d1))
+    changes = audited(adds(get), Pair(d0, d1))
+    assert repr((d0, d1)) == before
+    assert changes.evidence.fingerprint() == audited(adds_to_a_copy(get), Pair(d0, d1)).evidence.fingerprint()
+    assert changes.warnings[0].startswith("the mechanism changes its dataset in place (d0 of pair ")
+    assert changes.warnings[0].endswith("); every run was given a fresh copy")
+    assert audited(adds_to_a_copy(get), Pair(d0, d1)).warnings == ()
+
+
+def sort(dataset: list[float]) -> None:
+    dataset.sort()
+    dataset.append(1.0)
+
+
+IN_PLACE: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], float]]] = {
+    # dataset, what is done to it in place, how much of it there is
+    "list": ([2.0, 1.0], sort, len),
+    "list of lists": ([[1.0], [2.0]], lambda dataset: dataset[0].append(1.0), lambda dataset: len(dataset[0])),
+    "list of dicts": ([{"a": 1}], lambda dataset: dataset[0].update(b=1), lambda dataset: len(dataset[0])),
+    "the same list twice": ([[1.0]] * 2, lambda dataset: dataset[0].append(1.0), lambda dataset: len(dataset[1])),
+    "set": ({1, 2}, lambda dataset: dataset.add(len(dataset) + 1), len),
+    "tuple": (([1.0], 2), lambda dataset: dataset[0].append(1.0), lambda dataset: len(dataset[0])),
+    "frame": (
+        pd.DataFrame({"a": [1.0, 2.0]}),
+        lambda dataset: dataset.__setitem__("a", dataset["a"] + 1),
+        lambda dataset: dataset["a"].sum(),
+    ),
+    "frame of lists": (
+        pd.DataFrame({"a": [[1.0], [2.0]]}),
+        lambda dataset: dataset["a"][0].append(1.0),
+        lambda dataset: len(dataset["a"][0]),
+    ),
+    "object": (Table([[1.0]]), lambda dataset: dataset.rows.append([1.0]), lambda dataset: len(dataset.rows)),
+}
+
+
+@pytest.mark.parametrize("kind", IN_PLACE)
+@pytest.mark.parametrize("options", [{}, {"observe_time": True}, {"batched": True}, {"failures": "retry"}], ids=str)
+def test_datasets_of_all_kinds_are_copied_for_every_run(kind: str, options: dict[str, Any]) -> None:
+    dataset, change, size = IN_PLACE[kind]
+    sizes = set()
+
+    def release(dataset: Any, rng: Rng) -> float:
+        sizes.add(size(dataset))
+        change(dataset)
+        if options.get("failures") and rng.random() < 0.1:
+            raise OSError("again")
+        return float(rng.normal())
+
+    def many(dataset: Any, n: int, rng: Rng) -> list[float]:
+        first = release(dataset, rng)
+        return [first, *rng.normal(size=n - 1).tolist()]
+
+    together = options.get("batched")
+    terms = {name: value for name, value in options.items() if name != "batched"}
+    result = audited(batched(many) if together else release, Pair(dataset, copy.deepcopy(dataset)), trials=40, **terms)
+    assert len(sizes) == 1
+    assert any("changes its dataset in place (d0 of pair" in words for words in result.warnings), result.warnings
+
+
+def changes_its_dataset(dataset: list[float], rng: Rng) -> float:
+    dataset[0] += float(rng.normal())
+    time.sleep(0.002)  # so that other processes are worth their cost
+    return dataset[0]
+
+
+def test_datasets_are_copied_in_worker_processes() -> None:
+    mechanism = PythonMechanism(f"{__file__}:changes_its_dataset")
+    here, there = (audited(mechanism, trials=150, jobs=jobs) for jobs in (1, 2))
+    assert here.evidence.fingerprint() == there.evidence.fingerprint()
+    assert any("changes its dataset in place" in words for words in there.warnings)
+
+
+def test_whoever_changes_the_users_datasets_changes_no_audit() -> None:
+    d0, d1 = [0.0], [1.0]
+
+    def meddles(dataset: list[float], rng: Rng) -> float:
+        d1[0] = 0.0
+        return dataset[0] + float(rng.normal())
+
+    quiet = audited(lambda dataset, rng: dataset[0] + float(rng.normal()))
+    assert audited(meddles, Pair(d0, d1)).evidence.fingerprint() == quiet.evidence.fingerprint()
+
+
+@pytest.mark.parametrize("dataset", [(i for i in range(3)), [threading.Lock()]], ids=["generator", "lock"])
+def test_a_dataset_that_cannot_be_copied_is_refused_before_the_first_run(dataset: Any) -> None:
+    def never(dataset: Any, rng: Rng) -> float:
+        raise AssertionError
+
+    with pytest.raises(
+        ValueError, match=r"^d1 of pair .* cannot be copied: .*; every run is given a copy of its own, so"
+    ):
+        audited(never, Pair([], dataset))
+
+
+# --- global random state ----------------------------------------------------------------------------------------------
+
+
+class Seeds:
+    """An attack that seeds numpy's global state, as much code does."""
+
+    name = "seeds"
+
+    def __init__(self, seed: int | None) -> None:
+        self.seed = seed
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Callable[[Any], Any]:
+        if self.seed is not None:
+            np.random.seed(self.seed)  # noqa: NPY002
+        return lambda outputs: np.asarray(outputs, dtype=float)
+
+
+def legacy(dataset: list[float], rng: Rng) -> float:
+    return dataset[0] + float(np.random.normal())  # noqa: NPY002
+
+
+def test_an_attack_that_seeds_numpy_does_not_make_the_mechanism_repeat_itself() -> None:
+    quiet = audited(legacy, attacks=Seeds(None))
+    assert audited(legacy, attacks=Seeds(0)).evidence.fingerprint() == quiet.evidence.fingerprint()
+
+
+def test_a_fixture_that_seeds_numpy_does_not_decide_what_the_mechanism_draws() -> None:
+    outputs = set()
+    for seed in (1, 2):
+        np.random.seed(0)  # noqa: NPY002
+        before = np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
+        outputs.add(audited(legacy, seed=seed).environment["outputs"])
+        assert np.random.get_state()[1].tolist() == before  # type: ignore[index]  # noqa: NPY002
+    assert len(outputs) == 2
+    assert audited(legacy, seed=1).environment["outputs"] in outputs
