@@ -143,12 +143,17 @@ CASES = [
     ),
     *(
         _case(
-            f"an attack whose scores depend on company or state ({attack.name} {getattr(attack, 'least', '')}), {method}",
+            f"an attack whose scores depend on company or state ({name}), {method}",
             partial(_audit, Gaussian(1.0), "gaussian(mu=1)", attack, 2000, method=method),
             20,
             mu=1.0,
         )
-        for attack in (BatchMean(), BatchMean(200), MovingAverage(), Turns())
+        for name, attack in (
+            ("mean of 8", BatchMean()),
+            ("mean of 200", BatchMean(200)),
+            ("moving average", MovingAverage()),
+            ("turns", Turns()),
+        )
         for method in ("sequential", "fixed")
     ),
     *(
