@@ -483,13 +483,16 @@ class Learner:
                     self._standing.leave(index)
                     return
             scorer = fit(attack, view0, view1, rng)
-            if not getattr(attack, "calibrated", False):
-                scorer = calibrated(attack, scorer, view0, view1, rng)
+            with one_thread():  # also of a library that the fit has loaded
+                if not getattr(attack, "calibrated", False):
+                    scorer = calibrated(attack, scorer, view0, view1, rng)
         except (Exception, SystemExit) as error:  # an attack's mistake must not end the audit
             self._drop(index, f"raised {type(error).__name__} in fit: {error}")
             return
         probes = stream(self.seed, "company", self.pair, index, self.trials)
-        if not pointwise(scorer, view0, view1, probes, thorough=is_foreign(attack)):
+        with one_thread():
+            harmless = pointwise(scorer, view0, view1, probes, thorough=is_foreign(attack))
+        if not harmless:
             self._drop(
                 index, "gave an output another score in other company; a score may depend on its own output alone"
             )
