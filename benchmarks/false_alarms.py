@@ -4,7 +4,7 @@
 
 Prints one row for each case of `benchmarks/false_alarm_cases/`: audits, violations, bounds above the truth,
 inconclusive audits, and the number of violations that the promise allows (the mean plus three standard errors).
-Exit code 1 if a case has more.
+Exit code 1 if a case has more, or more inconclusive audits than it allows.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def main() -> None:
     for case in (case for case in cases() if arguments.only in case.name):
         audits = arguments.audits or case.audits
         found, most = counted(case, audits), allowed(case, audits)
-        wrong += found["violations"] > most or found["above"] > most
+        undecided = case.inconclusive_allowed is not None and found["inconclusive"] > case.inconclusive_allowed
+        wrong += found["violations"] > most or found["above"] > most or undecided
         cells = [case.name, *map(str, (audits, found["violations"], most, found["above"], found["inconclusive"]))]
         row = separator.join(cells)
         print(f"| {row} |" if arguments.markdown else row, flush=True)

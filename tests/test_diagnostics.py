@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import norm, rankdata
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
-from dpaudit.diagnostics import Memory, _normal_scores, coupling, dependence, drift, key
+from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
 
 PAIR = Pair([0], [1])
 
@@ -108,11 +107,3 @@ def test_an_honest_mechanism_is_not_suspected() -> None:
     result = audited(lambda dataset, n, rng: dataset[0] + rng.normal(size=n))
     assert result.verdict is Verdict.NO_VIOLATION
     assert result.warnings == ()
-
-
-@pytest.mark.parametrize(
-    "values", [[3.0, 1.0, 2.0], [1.0, 1.0, 0.0, 2.0, 1.0], [-np.inf, 5.0, np.inf, 5.0], [7.0, 7.0]]
-)
-def test_normal_scores_are_those_of_scipy(values: list[float]) -> None:
-    expected = norm.ppf((rankdata(values) - 0.5) / len(values))
-    assert np.allclose(_normal_scores(np.array(values)), expected - expected.mean(), atol=1e-12)

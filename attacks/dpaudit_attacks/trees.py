@@ -5,11 +5,15 @@ Friedman 2001; scikit-learn's histogram version, in which inf and NaN have place
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from dpaudit.claims import Array
 from dpaudit.regression import ridge
@@ -43,11 +47,24 @@ class Trees:
 def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
     """Trees fitted to two thirds of the rows (n, d), calibrated on the rest: (n, d) -> log-likelihood ratios (n,)."""
     out0, out1 = np.arange(len(outputs0)) % 3 == 2, np.arange(len(outputs1)) % 3 == 2
-    raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_OFTEN)
-    if raw is None:
-        return lambda outputs: np.zeros(len(outputs))
-    slopes, intercept = ridge(np.concatenate([raw(outputs0[out0]), raw(outputs1[out1])])[:, None], int(out0.sum()))
+    with _one_thread():
+        raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_OFTEN)
+        if raw is None:
+            return lambda outputs: np.zeros(len(outputs))
+        held = np.concatenate([raw(outputs0[out0]), raw(outputs1[out1])])
+    slopes, intercept = ridge(held[:, None], int(out0.sum()))
     return lambda outputs: raw(outputs) * slopes[0] + intercept
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Limit scikit-learn's threads when it is loaded here; of a library that it finds loaded, an audit has done so."""
+    if "sklearn.ensemble" in sys.modules:
+        yield
+        return
+    importlib.import_module("sklearn.ensemble")
+    with threadpool_limits(1):
+        yield
 
 
 def grown(

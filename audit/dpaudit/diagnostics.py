@@ -1,28 +1,58 @@
 """Signs that runs depend on each other: then no guarantee of an audit holds.
 
-The tests here ask: could the outputs of one dataset, in the order in which they were made, have come in any other
-order as well?  Independent runs are exchangeable, whatever the mechanism does.  Each p-value is compared with a
-tiny significance, so that an honest mechanism is never suspected in practice.
+Independent runs are exchangeable: their outputs could have come in any other order as well, whatever the mechanism
+does.  Each test here is exact, or conservative, given which outputs came and not in which order.  Outputs are compared
+with thresholds, so that what is left of a run is one bit, and numbers of ones have hypergeometric laws.
+
+The level is that of all tests of an audit together: `SUSPICIOUS`.  An audit may end when it likes, which would spoil
+tests of the outputs up to that moment.  So the tests look at the first outputs up to one of a few numbers of runs that
+are fixed beforehand (`CHECKPOINTS`), and each of these has its own share of the level.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import bdtrc, chdtrc, ndtr, ndtri
+import numpy.typing as npt
+from scipy.special import gammaln
 
 from dpaudit.claims import Array
 
 SUSPICIOUS = 1e-9
-"""P-value from which independence is called into question: over all audits of a lifetime, that happens to none."""
+"""P-value from which independence is called into question, of all tests of an audit together."""
 
-_LAGS = 20
+ENOUGH = 64
+"""Runs that can show strong dependence.  An audit that ends earlier makes further ones, which count as no evidence."""
+
 _FEWEST = 30  # outputs below which nothing is said
+_KEPT, _KEPT_BYTES = 4000, 2**27  # in each list of a memory: outputs, and bytes of large ones
+
+CHECKPOINTS = (
+    _FEWEST,
+    40,
+    50,
+    *(round(ENOUGH * 1.2**k) for k in range(int(math.log(_KEPT / ENOUGH, 1.2)) + 1)),
+    _KEPT,
+)
+"""Numbers of runs of which the first outputs are tested: the largest of them that there are."""
+
+_GROWTH = 1.2  # between two numbers of runs at which outputs of the whole audit are tested
+_MAX_LAG = 20  # runs before, to which half of the level for correlation goes
+_NOTABLE = 5.0  # standard deviations; what is nearer to its mean cannot be suspicious, and its tail is not computed
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+_MAX_FREQUENT = 3  # values that are looked at one by one, the most frequent ones
+_PARTS = 4  # of the runs, each of which is compared with the others
+
+Bits = npt.NDArray[np.bool_]
+"""(k, n): k yes-no questions about each of n outputs."""
+
+FIRST_SHARE = 0.5 / len(CHECKPOINTS)
+"""Share of the level for the first outputs up to one of the `CHECKPOINTS`."""
 
 
 @dataclass
@@ -44,37 +74,86 @@ class Memory:
             self.spread = self.spread[::2]
             self._every *= 2
 
+    @property
+    def length(self) -> int:
+        """How many of the first outputs are tested."""
+        return max((n for n in CHECKPOINTS if n <= len(self.first)), default=0)
 
-_KEPT, _KEPT_BYTES = 4000, 2**27  # in each list: outputs, and bytes of large ones
+    @property
+    def thinned(self) -> list[Any]:
+        """Outputs spread over the audit, up to a number of runs that is fixed beforehand; none of a short audit."""
+        if self._every == 1 or self._seen < ENOUGH:
+            return []
+        until = math.floor(ENOUGH * _GROWTH**self._step)
+        return self.spread[: -(-until // self._every)]
+
+    @property
+    def spread_share(self) -> float:
+        """Share of the level for outputs spread over the audit: over all its lengths, at most a half."""
+        step, halvings = self._step, int(math.log2(self._every))
+        return 0.5 / ((step + 1) * (step + 2)) / (max(1, halvings) * (halvings + 1))
+
+    @property
+    def _step(self) -> int:
+        return math.floor(math.log(max(1.0, self._seen / ENOUGH), _GROWTH))
 
 
-def dependence(keys: Sequence[Hashable], values: Array) -> list[str]:
+def dependence(keys: Sequence[Hashable], values: Array, significance: float = SUSPICIOUS) -> list[str]:
     """What speaks against independent runs on one dataset, in words; empty if nothing does.
 
-    `keys`: outputs in the order of their runs, equal if and only if the outputs are; `values`: (n,), a score of each.
+    Theorem: if the runs are exchangeable, the answer is not empty with probability at most `significance`.  Proof: a
+    union bound over the tests, whose number depends on the values and not on their order.  A quarter each goes to
+    outputs that come again after a certain number of runs, to sequences of outputs that come again, and to correlation
+    with up to 20 runs before; an eighth to correlation with other runs before, and to drift.
+
+    Args:
+        keys: outputs in the order of their runs, equal if and only if the outputs are; none to test `values` alone.
+        values: (n,) or (n, k), numbers that are functions of each output.
+        significance: of all these tests together.
     """
-    if len(values) < _FEWEST:
+    n = max(len(keys), len(values))
+    if n < _FEWEST:
         return []
-    return _suspicious([_repetition(keys), _correlation(values), *_drift(values)])
+    found = [*_repetition(keys, significance / 4), *_sequences(keys, significance / 4)]
+    bits = _bits(values)
+    found += _correlation(bits, significance / 4) + _far_correlation(bits, significance / 8)
+    return found + _drift(bits, significance / 8)
 
 
-def drift(values: Array) -> list[str]:
-    """Whether outputs change with time, in words; `values`: (n,), scores of outputs spread over the whole audit."""
-    return _suspicious(_drift(values)) if len(values) >= _FEWEST else []
+def drift(values: Array, significance: float = SUSPICIOUS) -> list[str]:
+    """Whether outputs change with time, in words; `values`: (n,) or (n, k), of outputs spread over the whole audit."""
+    return _drift(_bits(values), significance) if len(values) >= _FEWEST else []
 
 
-def coupling(values0: Array, values1: Array) -> list[str]:
-    """Whether the runs on d0 and on d1 that were made side by side share their randomness, in words."""
+def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -> list[str]:
+    """Whether the runs on d0 and on d1 that were made side by side share their randomness, in words.
+
+    Theorem: among n pairs of runs of which m0 and m1 have a one, the number that have both is Hypergeometric(n, m0, m1)
+    if the runs on d1 are exchangeable given those on d0.  Proof: the places of the m1 ones are a uniform subset.
+
+    Args:
+        values0, values1: (n,) or (n, k), numbers that are functions of each output; equal columns are compared.
+        significance: of all these tests together.
+    """
     n = min(len(values0), len(values1))
     if n < _FEWEST:
         return []
-    scores0, scores1 = _normal_scores(values0[:n]), _normal_scores(values1[:n])
-    scale = math.sqrt(float(scores0 @ scores0) * float(scores1 @ scores1))
-    if scale < _CONSTANT:
-        return []
-    correlation = float(scores0 @ scores1) / scale
-    p_value = 2 * float(ndtr(-abs(correlation) * math.sqrt(n)))
-    return _suspicious([(p_value, f"runs on d0 and d1 share their randomness (correlation {correlation:+.2f})")])
+    pairs = [(_bits(a), _bits(b)) for a, b in zip(_columns(values0[:n]).T, _columns(values1[:n]).T, strict=False)]
+    tests = sum(len(a) * len(b) for a, b in pairs)
+    worst, words = 1.0, ""
+    for a, b in pairs:
+        ones0, ones1 = a.sum(axis=1)[:, None], b.sum(axis=1)[None, :]
+        together = a.astype(np.float64) @ b.T.astype(np.float64)
+        for i, j in _notable(together, n, ones0, ones1):
+            x, expected = int(together[i, j]), float(ones0[i, 0] * ones1[0, j] / n)
+            p_value = two_sided(x, n, int(ones0[i, 0]), int(ones1[0, j]))
+            if p_value < worst:
+                worst = p_value
+                words = (
+                    f"runs on d0 and d1 share their randomness (two events come together {x} times in {n} runs, "
+                    f"{expected:.1f} expected)"
+                )
+    return [words] if words and worst * tests < significance else []
 
 
 def key(output: Any) -> Hashable:
@@ -87,73 +166,217 @@ def key(output: Any) -> Hashable:
     return repr(output)
 
 
-def _suspicious(found: Sequence[tuple[float, str]]) -> list[str]:
-    return [words for p_value, words in found if p_value < SUSPICIOUS]
+def two_sided(x: int, total: int, marked: int, drawn: int) -> float:
+    """Twice the smaller tail of a hypergeometric count: of `drawn` out of `total`, x are among the `marked` ones.
+
+    Theorem: P[two_sided(X) <= s] <= s for every s if X is Hypergeometric(total, marked, drawn).
+    """
+    low, high = max(0, drawn + marked - total), min(drawn, marked)
+    k = np.arange(low, high + 1)
+    log_mass = _log_choose(marked, k) + _log_choose(total - marked, drawn - k) - _log_choose(total, drawn)
+    mass = np.exp(log_mass)
+    tail = min(float(mass[: x - low + 1].sum()), float(mass[x - low :].sum()))
+    return min(1.0, 2 * tail * (1 + 1e-6))  # the sum is rounded by less than that
 
 
-def _repetition(keys: Sequence[Hashable]) -> tuple[float, str]:
-    """Whether outputs come again after a certain number of runs, more often than by chance.
+def _log_choose(n: Any, k: Any) -> Any:
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - np.asarray(k) + 1)
 
-    The number of runs is the most frequent distance between one output and the next that equals it.  For an
-    exchangeable sequence with m_v outputs of value v, a given pair of places holds equal outputs with probability
-    c = sum m_v (m_v - 1) / (n (n - 1)); at a distance d there are n - d pairs.  The binomial tail is an approximation,
-    as pairs that share a place are correlated, which is why only a number far above the expected one counts; the
-    p-value is multiplied by the number of distances.
+
+def _columns(values: Array) -> Array:
+    return values.reshape(len(values), -1)
+
+
+def _bits(values: Array) -> Bits:
+    """What is asked about each output, (k, n): functions of the values as a multiset, each question once.
+
+    For each column: whether the number is missing, reaches a quantile, is the largest or the least, or equals one of
+    the most frequent values.  Questions that fewer than two outputs answer differently from the others are left out.
+    """
+    found: dict[bytes, Bits] = {}
+    n = len(values)
+    for column in _columns(values).T:
+        missing = np.isnan(column)
+        known = np.where(missing, -np.inf, column)
+        ordered = np.sort(known)
+        distinct, counts = np.unique(ordered, return_counts=True)
+        frequent = distinct[np.argsort(-counts, kind="stable")[:_MAX_FREQUENT]] if counts.max(initial=0) > 1 else ()
+        cuts = dict.fromkeys(float(ordered[int(q * n)]) for q in _QUANTILES)
+        rows = [missing, *(known >= cut for cut in cuts), *(known > cut for cut in cuts)]
+        rows += [known == ordered[-1], known == ordered[0], *(known == value for value in frequent)]
+        for row in rows:
+            asked = row if 2 * np.count_nonzero(row) <= n else ~row  # a question and its opposite are one
+            if np.count_nonzero(asked) > 1:
+                found.setdefault(asked.tobytes(), asked)
+    return np.array(list(found.values()), dtype=np.bool_).reshape(-1, n)
+
+
+def _notable(counts: Array, total: int, marked: Any, drawn: Any) -> Iterator[tuple[int, ...]]:
+    """Where hypergeometric counts are so far from their means that a tail is worth computing."""
+    mean = marked * drawn / total
+    variance = mean * (1 - marked / total) * (total - drawn) / max(1, total - 1)
+    far = np.abs(counts - mean) > _NOTABLE * np.sqrt(variance)
+    yield from map(tuple, np.argwhere(far).tolist())
+
+
+def _repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
+    """Whether outputs come again after a certain number of runs.
+
+    Theorem: let the keys be exchangeable and m_v of them have the value v; S = sum m_v (m_v - 1).  Among K pairs of
+    places that have no place in common, at least k hold equal keys with probability at most
+    min over j <= k of C(K, j) prod_{i < j} S / ((n - 2 i) (n - 2 i - 1)).
+    Proof: given that i of the pairs are equal, the next one is with probability S' / ((n - 2 i) (n - 2 i - 1)), where
+    S' <= S is what is left; there are C(K, j) ways to choose j pairs.
+    For each distance d the pairs (t, t + d) are two families without common places, by the parity of t // d.  The
+    p-value is multiplied by the number of families at all distances, so that any distance may be looked at.
     """
     n = len(keys)
     counts = Counter(keys)
-    equal = sum(m * (m - 1) for m in counts.values()) / (n * (n - 1))
+    equal = sum(m * (m - 1) for m in counts.values())
     if equal == 0 or len(counts) == 1:
-        return 1.0, ""
+        return []
     last: dict[Hashable, int] = {}
     distances: Counter[int] = Counter()
-    for place, key in enumerate(keys):
-        if key in last:
-            distances[place - last[key]] += 1
-        last[key] = place
-    distance, _ = max(distances.items(), key=lambda item: item[1])
-    matches = sum(a == b for a, b in zip(keys, keys[distance:], strict=False))
-    p_value = min(1.0, n * float(bdtrc(matches - 1, n - distance, equal)))
-    if matches < 2 * equal * (n - distance) + 5:
-        return 1.0, ""
-    return p_value, f"the output of {distance} runs before came again {matches} times in {n - distance}"
+    for place, found in enumerate(keys):
+        if found in last:
+            distances[place - last[found]] += 1
+        last[found] = place
+    codes = _codes(keys)
+    for distance, _ in distances.most_common(5):
+        same = codes[distance:] == codes[:-distance]
+        odd = (np.arange(n - distance) // distance) % 2 == 1
+        for family in (~odd, odd):
+            p_value = math.exp(min(0.0, _log_equal(int(same[family].sum()), int(family.sum()), equal, n)))
+            if p_value * 2 * n < significance:
+                return [f"the output of {distance} runs before came again {same.sum()} times in {n - distance}"]
+    return []
 
 
-def _correlation(values: Array) -> tuple[float, str]:
-    """Serial correlation at lags 1 to 20 of normal scores: Ljung & Box 1978, Biometrika 65, 297-303."""
-    scores, n = _normal_scores(values), len(values)
-    power = float(scores @ scores)
-    if power < _CONSTANT:
-        return 1.0, ""
-    lags = np.array([float(scores[lag:] @ scores[:-lag]) / power for lag in range(1, _LAGS + 1)])
-    statistic = n * (n + 2) * float(np.sum(lags**2 / (n - np.arange(1, _LAGS + 1))))
-    worst = int(np.argmax(np.abs(lags))) + 1
-    return float(chdtrc(_LAGS, statistic)), f"runs are correlated with those {worst} before ({lags[worst - 1]:+.2f})"
+def _log_equal(k: int, pairs: int, equal: int, n: int) -> float:
+    """The logarithm of the bound in `_repetition`."""
+    i = np.arange(k)
+    steps = np.log(equal) - np.log((n - 2.0 * i) * (n - 2.0 * i - 1))
+    j = np.arange(k + 1)
+    return float(np.min(_log_choose(pairs, j) + np.concatenate([[0.0], np.cumsum(steps)])))
 
 
-def _drift(values: Array) -> list[tuple[float, str]]:
-    """A trend of normal scores with time, and a step between the halves."""
-    scores, n = _normal_scores(values), len(values)
-    power = float(scores @ scores)
-    if power < _CONSTANT:
+def _sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
+    """Whether a sequence of outputs comes again, at any distance, as when a generator is seeded anew.
+
+    Theorem: two given sequences of l places without a common place hold equal keys with probability at most
+    prod_{i < l} S / ((n - 2 i) (n - 2 i - 1)), as in `_repetition`; there are fewer than n^2 / 2 pairs of sequences.
+    Lengths 1, 2, 4, ... are tried; the p-value is multiplied by their number.
+    """
+    n = len(keys)
+    counts = Counter(keys)
+    equal = sum(m * (m - 1) for m in counts.values())
+    if equal == 0 or len(counts) == 1:
         return []
-    time, half = np.arange(n) - (n - 1) / 2, n // 2
-    trend = float(scores @ time) / math.sqrt(power * float(time @ time))
-    step = float(scores[half:].mean() - scores[:half].mean()) / math.sqrt(power / n * (1 / half + 1 / (n - half)))
-    return [
-        (2 * float(ndtr(-abs(trend) * math.sqrt(n))), f"outputs drift with time (correlation {trend:+.2f})"),
-        (2 * float(ndtr(-abs(step))), "outputs of the second half of the runs differ from those of the first"),
-    ]
+    ranks, length, longest = _codes(keys), 1, 0
+    while True:
+        first, last = np.full(n, n), np.zeros(n, dtype=np.int64)
+        places = np.arange(len(ranks))
+        last[ranks] = places
+        first[ranks[::-1]] = places[::-1]
+        if not np.any(last - first >= length):
+            break
+        longest = length
+        if len(ranks) <= length:
+            break
+        pairs = ranks[:-length].astype(np.int64) * (int(ranks.max()) + 1) + ranks[length:]
+        ranks = np.unique(pairs, return_inverse=True)[1]
+        length *= 2
+    if not longest:
+        return []
+    i = np.arange(longest)
+    log_p = float(np.sum(np.log(equal) - np.log((n - 2.0 * i) * (n - 2.0 * i - 1)))) + 2 * math.log(n)
+    if log_p + math.log(math.log2(n) + 1) < math.log(significance):
+        return [f"a sequence of {longest} outputs came again"]
+    return []
 
 
-_CONSTANT = 1e-9
+def _codes(keys: Sequence[Hashable]) -> npt.NDArray[np.int64]:
+    """A whole number for each key, equal if and only if the keys are."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(found, len(numbers)) for found in keys], dtype=np.int64)
 
 
-def _normal_scores(values: Array) -> Array:
-    """Normal quantiles of the ranks, equal values sharing theirs, with mean 0."""
-    finite = np.nan_to_num(values, nan=0.0, posinf=1e300, neginf=-1e300)
-    _, places, counts = np.unique(finite, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    scores: Array = ndtri((ranks - 0.5) / len(values))
-    scores -= scores.mean()
-    return scores
+def _correlation(bits: Bits, significance: float) -> list[str]:
+    """Whether runs are like, or unlike, those shortly before them."""
+    n = bits.shape[1]
+    lags = range(1, min(_MAX_LAG, n // 6) + 1)
+    tests = len(bits) * len(lags)
+    return _at_lags(bits, [(i, lag) for lag in lags for i in _far_off(bits, lag)], tests, significance)
+
+
+def _far_correlation(bits: Bits, significance: float) -> list[str]:
+    """The same at all other distances up to half the runs; the Fourier transform shows at which to look."""
+    n = bits.shape[1]
+    if not len(bits):
+        return []
+    size = 2 ** math.ceil(math.log2(2 * n))
+    spectrum = np.fft.rfft(bits.astype(np.float64), size, axis=1)
+    together = np.fft.irfft(np.abs(spectrum) ** 2, size, axis=1)[:, : n // 2 + 1]
+    share = (bits.sum(axis=1) / n)[:, None]
+    pairs = n - np.arange(n // 2 + 1)
+    excess = np.abs(together - pairs * share**2) / np.sqrt(pairs * share**2 * (1 - share) ** 2 + 1)
+    excess[:, :1] = 0.0
+    found = [(i, int(lag)) for i in range(len(bits)) for lag in np.argsort(-excess[i])[:3] if excess[i, lag] > _NOTABLE]
+    return _at_lags(bits, found, len(bits) * (n // 2), significance)
+
+
+def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significance: float) -> list[str]:
+    """Of these questions and distances in runs, the most suspicious one in words."""
+    n = bits.shape[1]
+    worst, words = 1.0, ""
+    for i, lag in found:
+        x, ones = int(_neighbours(bits[i : i + 1], lag)[0]), int(bits[i].sum())
+        p_value = two_sided(x, n, ones - 1, ones)
+        if p_value < worst:
+            worst = p_value
+            words = (
+                f"runs are correlated with those {lag} before (an event that came {ones} times in {n} runs came twice "
+                f"at that distance {x} times, {ones * (ones - 1) / n:.1f} expected)"
+            )
+    return [words] if words and worst * tests < significance else []
+
+
+def _far_off(bits: Bits, lag: int) -> list[int]:
+    """Questions whose answers are notably often, or rarely, the same at this distance."""
+    ones = bits.sum(axis=1)
+    return [int(i) for (i,) in _notable(_neighbours(bits, lag), bits.shape[1], ones - 1, ones)]
+
+
+def _neighbours(bits: Bits, lag: int) -> Array:
+    """How often two ones are neighbours when the runs are put in the order 0, lag, 2 lag, ..., 1, 1 + lag, ...: (k,).
+
+    Theorem (Stevens 1939, Mood 1940): in a uniformly random arrangement of m ones among n places, the number of
+    neighbouring ones is Hypergeometric(n, m - 1, m).  Proof: the runs of ones are m minus that number, and there are
+    C(m - 1, r - 1) C(n - m + 1, r) arrangements with r runs.  Another order of exchangeable runs changes nothing.
+    """
+    order = np.argsort(np.arange(bits.shape[1]) % lag, kind="stable")
+    ordered = bits[:, order]
+    both: Array = np.count_nonzero(ordered[:, 1:] & ordered[:, :-1], axis=1)
+    return both
+
+
+def _drift(bits: Bits, significance: float) -> list[str]:
+    """Whether the first half of the runs, or a quarter, differs from the others.
+
+    Theorem: of m ones among n exchangeable runs, the number in a part of size k is Hypergeometric(n, m, k).
+    """
+    n = bits.shape[1]
+    half = "outputs drift with time: those of the second half of the runs differ from those of the first"
+    parts = [(slice(0, n // 2), half)]
+    for i in range(_PARTS):
+        part = slice(i * n // _PARTS, (i + 1) * n // _PARTS)
+        parts.append((part, f"outputs drift with time: those of quarter {i + 1} of the runs differ from the others"))
+    ones = bits.sum(axis=1)
+    worst, words = 1.0, ""
+    for part, meaning in parts:
+        inside, size = bits[:, part].sum(axis=1), part.stop - part.start
+        for (i,) in _notable(inside, n, ones, size):
+            p_value = two_sided(int(inside[i]), n, int(ones[i]), size)
+            if p_value < worst:
+                worst, words = p_value, meaning
+    return [words] if words and worst * len(bits) * len(parts) < significance else []

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
@@ -39,6 +40,11 @@ class Attack(Protocol):
     rng)`, as `fit`: learns once more, before an audit with `method="fixed"` and more than three million trials freezes
     its score, from up to a million outputs of each dataset, whatever it `sees` as features (n, d); None if it has
     nothing to add.  `suits` is asked about these.
+
+    An attack from outside the package gets copies of the outputs.  The global random state (`random`, `numpy.random`,
+    torch) is put back after each call, and native threads (BLAS, OpenMP) are limited to one during it.  Some of the
+    outputs that count are asked about a second time, in other company: if a score differs by more than 1e-9 from what
+    it was, the audit ends INCONCLUSIVE.
     """
 
     name: str
@@ -75,7 +81,8 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
     """The attacks that "auto", a name, an Attack object or a sequence of those stand for.
 
     `released`: whether the mechanism is someone's finished program, whose every bit its user relies on.  "auto" then
-    also holds attacks that say `automatic = "released"`.  ValueError names the known attacks for an unknown name.
+    also holds attacks that say `automatic = "released"`.  No attack is listed twice.  ValueError names the known
+    attacks for an unknown name.
     """
     if wanted == "auto":
         used = (True, "released") if released else (True,)
@@ -83,7 +90,11 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
     if isinstance(wanted, Sequence) and not isinstance(wanted, str):
         if not wanted:
             raise ValueError("attacks must name at least one attack")
-        return [attack for one in wanted for attack in resolve_attacks(one, released=released)]
+        found: list[Attack] = []
+        for attack in (attack for one in wanted for attack in resolve_attacks(one, released=released)):
+            if not any(_same(attack, other) for other in found):
+                found.append(attack)
+        return found
     if isinstance(wanted, str):
         known = attack_classes()
         if wanted not in known:
@@ -92,3 +103,14 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
     if not (hasattr(wanted, "fit") and hasattr(wanted, "name")):
         raise ValueError(f"an attack must have a name and fit(outputs0, outputs1, rng), got {type(wanted).__name__}")
     return [wanted]
+
+
+def _same(attack: Attack, other: Attack) -> bool:
+    """Whether two attacks are one, so that listing both would count it twice: of one class, with equal settings."""
+    if attack is other:
+        return True
+    if type(attack) is not type(other) or attack.name != other.name:
+        return False
+    with suppress(Exception):  # settings that cannot be compared, such as arrays
+        return bool(attack == other) or (hasattr(attack, "__dict__") and bool(vars(attack) == vars(other)))
+    return False

@@ -19,4 +19,5 @@ class Case:
     audit: Callable[[int], AuditResult]  # by seed
     audits: int = 60  # how many are counted by default
     significance: float = 0.05  # 1 - the confidence of these audits: the promised rate of false alarms
+    inconclusive_allowed: int | None = None  # how many of them may end without a verdict; None: any number
     mu: float | None = None  # the mechanism's true mu; a certified mu_lower above it counts as a false bound

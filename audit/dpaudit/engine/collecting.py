@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from dpaudit.claims import Array, TradeoffFunction
-from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
+from dpaudit.diagnostics import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift, key
 from dpaudit.inference.strategy import strategy
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.protocol import in_words
@@ -17,12 +15,13 @@ from dpaudit.neighbours import Pair
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import StoppedBy
-from dpaudit.scoring import FIRST_FIT, Learner, Rivals
+from dpaudit.scoring import Learner, Rivals, symmetric_columns
 from dpaudit.scoring.rivals import BinCounts
 from dpaudit.trials.digest import OutputsDigest
 from dpaudit.trials.runs import Terms
 from dpaudit.trials.sampling import Sampler
 from dpaudit.trials.store import StoreError
+from dpaudit.trials.streams import stream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +54,7 @@ class Collector:
     dropped: dict[int, str] = field(default_factory=dict, init=False)  # pairs on which it failed while others go on
     last_pair: int | None = field(default=None, init=False)  # on which it did that; None if it was something else
     interrupted: bool = field(default=False, init=False)
+    observed: int = field(default=0, init=False)  # runs per dataset that only the tests of independence look at
     digest: OutputsDigest = field(default_factory=OutputsDigest, init=False)
 
     _most: list[int] = field(init=False)  # trials in a block of each pair
@@ -68,14 +68,19 @@ class Collector:
     @property
     def open(self) -> bool:
         """Whether there can be more trials."""
-        return self.trials < self.allowed and not self.failure
+        return self.trials < self.allowed and not self.failure and not self.void
+
+    @property
+    def void(self) -> str:
+        """Why scores that were counted prove nothing, in words."""
+        return next((learner.void for learner in self.learners if learner.void), "")
 
     @property
     def stopped_by(self) -> StoppedBy:
         """What ended the audit, if it was not the evidence."""
         if self.interrupted:
             return "interruption"
-        return "failure" if self.failure else "trials"
+        return "failure" if self.failure or self.void else "trials"
 
     @property
     def conduct(self) -> list[str]:
@@ -90,28 +95,67 @@ class Collector:
         return found
 
     def dependence(self) -> list[str]:
-        """Signs that runs depend on each other, in words."""
-        found: list[str] = []
-        for pair, learner, memories in zip(self.sampler.pairs, self.learners, self._memories, strict=True):
-            if not learner.ready:
-                continue
-            if (
-                self.sampler.terms.observe_time
-            ):  # times may depend on each other, see `inference.betting`; outputs may not
-                for side, memory in enumerate(memories):
-                    keys = [key(output.output if isinstance(output, Timed) else output) for output in memory.first]
-                    words = dependence(keys, np.zeros(len(keys)))
-                    found += [f"{sign}, on d{side} (pair {pair})" for sign in words]
-                continue
-            first = [learner.score(side) for side in learner.read(*(memory.first for memory in memories))]
-            spread = [learner.score(side) for side in learner.read(*(memory.spread for memory in memories))]
-            signs = [f"{words}, on d{i}" for i in (0, 1) for words in self._signs(memories[i], first[i], spread[i])]
-            found += [f"{words} (pair {pair})" for words in [*signs, *coupling(first[0], first[1])]]
-        return found
+        """Why no guarantee holds, in words: runs that depend on each other, scores that depend on more than an output.
 
-    @staticmethod
-    def _signs(memory: Memory, first: Array, spread: Array) -> list[str]:
-        return dependence([key(output) for output in memory.first], first) or drift(spread)
+        The tests of all pairs together have the significance `diagnostics.SUSPICIOUS`.
+        """
+        if self.void:
+            return [f"{self.void}: no guarantee holds for what was counted"]
+        found: list[str] = []
+        for pair in range(len(self.learners)):
+            signs = dict.fromkeys(self._signs(pair, SUSPICIOUS / len(self.learners)))
+            found += [f"{words} (pair {self.sampler.pairs[pair]})" for words in signs]
+        return [f"{sign}: no guarantee holds, since trials must be independent" for sign in found]
+
+    def _signs(self, pair: int, significance: float) -> list[str]:
+        """Signs of dependence between the runs of a pair: half the significance for outputs, half for their scores."""
+        memories, signs = self._memories[pair], []
+        runs = [
+            ([memory.first[: memory.length] for memory in memories], significance * FIRST_SHARE, True),
+            ([memory.thinned for memory in memories], significance * memories[0].spread_share, False),
+        ]
+        for (outputs0, outputs1), level, consecutive in runs:
+            if not len(outputs0) or not len(outputs1):
+                continue
+            timed = self.sampler.terms.observe_time  # times may depend on each other, outputs may not
+            outputs = tuple([o.output if isinstance(o, Timed) else o for o in side] for side in (outputs0, outputs1))
+            rng = stream(self.sampler.seed, "shuffle", pair, int(consecutive))
+            columns, scores = symmetric_columns(self.learners[pair], outputs[0], outputs[1], rng, refit=not timed)
+            share = level / 6  # two datasets and the two together, by outputs and by scores
+            by_score = share / len(self.learners[pair].attacks)  # of which the runs chose one
+            for side in (0, 1):
+                if consecutive:
+                    found = dependence([key(output) for output in outputs[side]], columns[side], share)
+                    found += dependence((), scores[side], by_score)
+                else:
+                    found = drift(columns[side], share) + drift(scores[side], by_score)
+                signs += [f"{words}, on d{side}" for words in found]
+            if consecutive and not timed:
+                signs += coupling(*columns, share) + coupling(*scores, by_score)
+        return signs
+
+    def observe(self, pair: int, runs: int) -> None:
+        """Make further runs of a pair, until there are so many, for the tests of independence and nothing else.
+
+        They count as no evidence.  What goes wrong in them changes nothing.
+        """
+        start, store = self.spent[pair], self.sampler.store
+        size = min(runs - start, self.allowed - self.trials - self.observed, self._most[pair])
+        if size < 1:
+            return
+        try:
+            self.sampler.store = None  # an audit that goes on may cut its blocks elsewhere
+            outcomes = self.sampler.block(pair, start, start + size)
+            complete = min(len(outcome.outputs) for outcome in outcomes)
+            outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
+            self.learners[pair].read(outputs0, outputs1)
+        except OutputError:
+            return
+        finally:
+            self.sampler.store = store
+        for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
+            memory.add(outputs)
+        self.observed += complete
 
     def next_block(self, pair: int, *, near: bool = False) -> list[tuple[Array, Array]]:
         """Outputs of the next block of a pair that is still learned from, as its attacks see them.
@@ -120,8 +164,9 @@ class Collector:
         large block would run on for nothing.
         """
         learner = self.learners[pair]
-        size = max(2, learner.trials // (_SMALL if near else _LARGE)) if learner.ready else FIRST_FIT
-        return self.block(pair, min(size, learner.next_fit - learner.trials))
+        due = learner.next_fit - learner.trials  # nothing is scored before, where there is no score yet
+        size = max(2, learner.trials // (_SMALL if near else _LARGE)) if learner.ready else due
+        return self.block(pair, min(size, due))
 
     def blocks(self, pair: int, until: int) -> Iterator[tuple[Any, Any]]:
         """Large blocks of a pair, until so many trials of all pairs, or as long as there are any."""

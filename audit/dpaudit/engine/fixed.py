@@ -69,7 +69,7 @@ class FixedAudit:
             significance=1 - self.pilot.confidence,
         )
         for outputs0, outputs1 in self._blocks(allowed, report):
-            self._counts += [bin_counts(learner.score(outputs0)), bin_counts(learner.score(outputs1))]
+            self._counts += [bin_counts(side) for side in learner.score_counted(outputs0, outputs1)]
         collector.failure = collector.failure or collector.dropped.get(self.pair, "")  # no other pair can take over
 
     def _search(self, until: int, report: Report | None) -> None:

@@ -202,7 +202,7 @@ def _count(collector: Collector, threshold: int, progress: Report | None) -> Cou
     if not learner.ready:
         return _beyond(total, threshold)
     for outputs0, outputs1 in collector.blocks(0, collector.allowed):
-        total += [bin_counts(learner.score(outputs0)), bin_counts(learner.score(outputs1))]
+        total += [bin_counts(side) for side in learner.score_counted(outputs0, outputs1)]
         _tell(collector, collector.allowed, progress)
     return _beyond(total, threshold)
 

@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.diagnostics import ENOUGH
 from dpaudit.engine.collecting import Collector, Progress, Report
 from dpaudit.evidence import Counts, SequentialEvidence
 from dpaudit.inference.grid import BINS, bin_counts
@@ -47,6 +49,9 @@ class SequentialAudit:
         """Until the claim is refuted (unless `to_the_end`), or no more trials can be had."""
         try:
             while self.collector.open and (to_the_end or not self.refuted):
+                if not len(self._left):
+                    self.collector.failure = "every attack was dropped, so that more runs would show nothing"
+                    break
                 pair = self._next_pair()
                 near = not to_the_end and self._near
                 for outputs0, outputs1 in self.collector.next_block(pair, near=near):
@@ -56,8 +61,23 @@ class SequentialAudit:
                         report(self.progress)
                 if pair in self.collector.dropped:  # perhaps before it gave a single output of this block
                     self._look()
+            if self.refuted and not to_the_end and not self.collector.void:
+                self._observe()
         except KeyboardInterrupt:
             self.collector.interrupted = True
+
+    def _observe(self) -> None:
+        """Make enough runs to test whether they are independent: dependence may be what ended the audit so early."""
+        for pair in self._left:
+            if self._counts[pair].any():
+                self.collector.observe(int(pair), ENOUGH)
+
+    @property
+    def _left(self) -> npt.NDArray[np.intp]:
+        """Pairs on which neither the mechanism failed nor every attack."""
+        learners, dropped = self.collector.learners, self.collector.dropped
+        left = [i for i, learner in enumerate(learners) if i not in dropped and not learner.hopeless]
+        return np.array(left, dtype=np.intp)
 
     @property
     def refuted(self) -> bool:
@@ -133,7 +153,7 @@ class SequentialAudit:
         quarter of its even share.
         """
         spent, learners = self.collector.spent, self.collector.learners
-        left = np.array([i for i in range(len(spent)) if i not in self.collector.dropped])
+        left = self._left
         if new := [int(i) for i in left if not learners[i].ready and spent[i] < FIRST_FIT]:
             return min(new, key=lambda i: spent[i])
         if len(left) == 1:

@@ -155,7 +155,7 @@ def _verdict(
     if collector.interrupted:
         warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
     if dependent:
-        warnings += [f"{sign}: no guarantee holds, since trials must be independent" for sign in dependent]
+        warnings += dependent
         return Verdict.INCONCLUSIVE, warnings
     if refuted:
         return Verdict.VIOLATION, warnings
@@ -222,7 +222,8 @@ def _costs(collector: Collector) -> dict[str, Any]:
         for index, spent in learner.seconds.items():
             name = learner.attacks[index].name
             seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
-    return {"outputs": str(collector.digest), "seconds of attacks": seconds}
+    found: dict[str, Any] = {"outputs": str(collector.digest), "seconds of attacks": seconds}
+    return found | ({"runs after the evidence": collector.observed} if collector.observed else {})
 
 
 def _attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:

@@ -104,6 +104,15 @@ class Outputs:
             chosen._views[sees] = encoding, part
         return chosen
 
+    def read_again(self, index: npt.NDArray[np.intp]) -> Outputs:
+        """Some of the outputs, with nothing that was computed for them if they were kept as they came."""
+        if self.raw is None:
+            return self.take(index)
+        raw = self.raw[index] if isinstance(self.raw, np.ndarray) else [self.raw[i] for i in index]
+        again = Outputs.read(raw)
+        again.seconds = None if self.seconds is None else self.seconds[index]
+        return again
+
     def latest(self, n: int) -> Outputs:
         """The last n of them."""
         return self if len(self) <= n else self.take(np.arange(len(self) - n, len(self)))

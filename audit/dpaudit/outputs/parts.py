@@ -135,7 +135,7 @@ def _add(parts: Parts, name: str, value: Any, depth: int) -> None:
         case AbstractSet():
             parts.labels[kind] = type(value).__name__
             parts.numbers[f"length of {name}"] = len(value)
-            for element in list(value)[:_LISTED] if len(value) > _LISTED else value:
+            for element in _some_elements(value) if len(value) > _LISTED else value:
                 parts.counts[f"{_label(element)} in {name}"] = 1
         case tuple() if hasattr(value, "_fields"):
             parts.labels[kind] = type(value).__name__
@@ -158,6 +158,13 @@ def _add(parts: Parts, name: str, value: Any, depth: int) -> None:
                 f"mechanism return numbers or a dict of what the analyst sees, or teach dpaudit to read it: "
                 f"register_encoder({type(value).__qualname__}, function), where the function returns those"
             )
+
+
+def _some_elements(elements: Iterable[Any]) -> list[Any]:
+    """The first ones of a large set in a fixed order: a set's own order differs from process to process."""
+    kinds = set(map(type, elements))
+    in_order = sorted(elements) if kinds in ({str}, {int}, {bytes}) else sorted(elements, key=_label)
+    return in_order[:_LISTED]
 
 
 def _label(value: Any) -> str:

@@ -2,5 +2,6 @@
 
 from dpaudit.scoring.learner import FIRST_FIT, Learner
 from dpaudit.scoring.rivals import Rivals
+from dpaudit.scoring.symmetric import symmetric_columns
 
-__all__ = ["FIRST_FIT", "Learner", "Rivals"]
+__all__ = ["FIRST_FIT", "Learner", "Rivals", "symmetric_columns"]

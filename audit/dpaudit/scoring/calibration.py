@@ -10,6 +10,7 @@ import numpy.typing as npt
 from dpaudit.claims import Array
 from dpaudit.registry import Attack, Scorer
 from dpaudit.regression import ridge
+from dpaudit.scoring.foreign import fit
 
 _FOLDS = 3
 
@@ -20,12 +21,18 @@ def rows_of(view: Any, chosen: npt.NDArray[np.bool_]) -> Any:
 
 
 def calibrated(attack: Attack, scorer: Scorer, seen0: Any, seen1: Any, rng: np.random.Generator) -> Scorer:
-    """The scorer followed by a logistic curve, Platt 1999, fitted to scores of outputs left out in three folds."""
+    """The scorer followed by a logistic curve, Platt 1999, fitted to scores of outputs left out in three folds.
+
+    Each output is calibrated by itself: a score that is NaN stays NaN, and changes no other one.
+
+    Raises:
+        ValueError: if the attack's scores of outputs that were left out are no numbers, or not one for each.
+    """
     held0, held1 = np.empty(len(seen0)), np.empty(len(seen1))
     for fold in range(_FOLDS):
         out0, out1 = (np.arange(len(seen)) % _FOLDS == fold for seen in (seen0, seen1))
-        part = attack.fit(rows_of(seen0, ~out0), rows_of(seen1, ~out1), rng)
-        held0[out0], held1[out1] = part(rows_of(seen0, out0)), part(rows_of(seen1, out1))
+        part = fit(attack, rows_of(seen0, ~out0), rows_of(seen1, ~out1), rng)
+        held0[out0], held1[out1] = (_numbers(part, rows_of(s, out)) for s, out in ((seen0, out0), (seen1, out1)))
     held = np.concatenate([held0, held1])
     finite = held[np.isfinite(held)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
@@ -39,9 +46,23 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: Any, seen1: Any, rng: np.r
     slopes, intercept = ridge(design(held), len(held0))
 
     def scores(outputs: Any) -> Array:
-        found = np.asarray(scorer(outputs), dtype=np.float64)
-        if found.shape != (len(outputs),) or np.isnan(found).any():
+        found = np.array(scorer(outputs), dtype=np.float64)
+        if found.shape != (len(outputs),):
             return found  # reported by the caller
-        return np.asarray(design(found) @ slopes + intercept)
+        known = ~np.isnan(found)
+        found[known] = design(found[known]) @ slopes + intercept
+        return found
 
     return scores
+
+
+def _numbers(scorer: Scorer, view: Any) -> Array:
+    """Scores (n,) of outputs that were left out."""
+    if not len(view):
+        return np.zeros(0)
+    found = np.asarray(scorer(view), dtype=np.float64)
+    if found.shape != (len(view),):
+        raise ValueError(f"the scores have the shape {found.shape} instead of ({len(view)},)")
+    if np.isnan(found).any():
+        raise ValueError("a score is NaN")
+    return found

@@ -17,13 +17,16 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import Array
-from dpaudit.outputs import VIEWS, Encoding, Outputs, PartsEncoding, Places, PlainEncoding, Recurring
+from dpaudit.outputs import VIEWS, Encoding, OutputError, Outputs, PartsEncoding, Places, PlainEncoding, Recurring
 from dpaudit.registry import Attack, Scorer
-from dpaudit.scoring.asking import asked, in_pieces, pointwise
+from dpaudit.scoring.asking import asked, in_pieces, pointwise, same
 from dpaudit.scoring.calibration import calibrated
+from dpaudit.scoring.company import again
+from dpaudit.scoring.foreign import copied, fit, is_foreign, left_no_trace, protected
 from dpaudit.scoring.rivals import Rivals
 from dpaudit.scoring.settled import Settled, settled
 from dpaudit.scoring.standing import Standing, log_loss
+from dpaudit.scoring.threads import one_thread
 from dpaudit.trials.streams import stream
 
 FIRST_FIT = 10  # trials the first scores are learned from
@@ -57,6 +60,7 @@ class Learner:
     _last_fit: int = field(default=0, init=False)  # trials
     _next_choice: int = field(default=FIRST_FIT, init=False)
     warnings: list[str] = field(default_factory=list, init=False)
+    void: str = field(default="", init=False)  # why scores that were counted prove nothing, in words
     seconds: dict[int, float] = field(default_factory=dict, init=False)  # each attack's, fitting and scoring
     encoding: Encoding | None = field(default=None, init=False)
     _encoded_at: int = field(default=0, init=False)  # trials when the encoding was learned
@@ -73,6 +77,14 @@ class Learner:
     _settled: Settled | None = field(default=None, init=False)  # what the score is made of since a study
     _negligible: set[int] = field(default_factory=set, init=False)  # attacks that were left out of it
     _dropped: set[int] = field(default_factory=set, init=False)
+    _checks: int = field(default=0, init=False)  # blocks of counted scores that were checked, or could have been
+    _outputs_scored: int = field(default=0, init=False)  # of each dataset, in those blocks
+    _next_check: int = field(default=1, init=False)  # outputs scored at which the package's own attacks are checked
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether every attack was dropped for a fault, so that more outputs would teach nothing."""
+        return len(self._dropped) == len(self.attacks)
 
     @property
     def ready(self) -> bool:
@@ -121,7 +133,10 @@ class Learner:
 
     def score(self, outputs: Outputs | Array) -> Array:
         """The combined estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
-        outputs = _read(outputs)
+        with self.guarded():
+            return self._score(_read(outputs))
+
+    def _score(self, outputs: Outputs) -> Array:
         places = self._places(outputs)
         if self._settled is not None:
             return self._by_places("settled", outputs, places, self._settled_scores)[0]
@@ -134,13 +149,35 @@ class Learner:
     def score_of(self, attack: int, outputs: Outputs | Array) -> Array:
         """One attack's estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
         outputs = _read(outputs)
-        return self._scores(attack, outputs, self._places(outputs))[0]
+        with self.guarded():
+            return self._scores(attack, outputs, self._places(outputs))[0]
+
+    def score_counted(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
+        """Scores of outputs not seen before, by a score that learns no more.
+
+        As in `score_fresh`, it is checked that each score is a function of its own output.
+        """
+        sides = _read(outputs0), _read(outputs1)
+        with self.guarded():
+            found: dict[int, Array] = {}
+            for side in self._order():
+                found[side] = self._score(sides[side])
+            for some, at in self._again(sides):
+                frozen = self._settled is not None
+                scores = self._settled_scores(some, lookup=False)[0] if frozen else self._mixture_now(some)
+                if not same(np.concatenate([found[0], found[1]])[at], scores):
+                    self._accuse(list(self.weights()))
+        self._outputs_scored += len(sides[0])
+        return found[0], found[1]
 
     def score_fresh(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
         """Scores of outputs not seen before, which also tell how good each attack is.
 
         The score of an output depends on that output and on the past alone: an attack that fails on some of these
         outputs scores them 0 and is dropped afterwards, so that a failure decides nothing about the rest of the block.
+
+        It is checked: some outputs are asked about again, at another time and in other company.  A difference makes
+        the learner `void`.  It cannot merely drop the attack, for the difference was found in outputs that count.
         """
         # One call for each dataset, never one for both: a score may differ in its last bit with its row's place, and
         # then an output near the edge of a bin would fall on the side of the dataset it came from.
@@ -148,16 +185,62 @@ class Learner:
         places = [self._places(side) for side in sides]
         parts: tuple[dict[int, Array], dict[int, Array]] = {}, {}
         failures: dict[int, str] = {}
-        for i in self._scorers:
-            for side, at, part in zip(sides, places, parts, strict=True):
-                part[i], failure = self._scores(i, side, at)
-                if failure:
-                    failures.setdefault(i, failure)
+        with self.guarded():
+            for side in self._order():
+                for i in self._scorers:
+                    parts[side][i], failure = self._scores(i, sides[side], places[side])
+                    if failure:
+                        failures.setdefault(i, failure)
+            self._check(sides, parts)
         scores0, scores1 = (_mean(part, self._mixed(), len(side)) for part, side in zip(parts, sides, strict=True))
         self._judge(*({i: scores[:_MOST_JUDGED] for i, scores in part.items()} for part in parts))
         for i, failure in failures.items():
             self._drop(i, failure)
         return scores0, scores1
+
+    def _order(self) -> tuple[int, int]:
+        """Which dataset's outputs are asked about first: a coin decides, so that an attack cannot know."""
+        first = int(stream(self.seed, "first asked", self.pair, self._outputs_scored).integers(2))
+        return first, 1 - first
+
+    def _again(self, sides: Block) -> list[tuple[Outputs, Places]]:
+        """Some outputs of a block, read anew, and where they were."""
+        self._checks += 1
+        try:
+            return list(again(sides, stream(self.seed, "check", self.pair, self._checks)))
+        except OutputError as error:  # a registered encoder that reads an output once and not twice
+            self.void = self.void or f"an output could not be read a second time ({error})"
+            return []
+
+    def _check(self, sides: Block, parts: tuple[dict[int, Array], dict[int, Array]]) -> None:
+        """Ask again about some outputs: foreign attacks in every block, others each time that the outputs doubled."""
+        own = self._outputs_scored + len(sides[0]) >= self._next_check
+        self._outputs_scored += len(sides[0])
+        if own:
+            self._next_check = 2 * self._outputs_scored
+        asked_again = [i for i in self._scorers if own or is_foreign(self.attacks[i])]
+        if not asked_again:
+            return
+        for some, at in self._again(sides):
+            for i in asked_again:
+                scores = np.concatenate([parts[0][i], parts[1][i]])[at]
+                if not same(scores, self._computed(i, self._scorers[i], _sees(self.attacks[i]), some)[0]):
+                    self._accuse([i])
+
+    def _accuse(self, attacks: list[int]) -> None:
+        """What was counted may have been decided by more than the outputs."""
+        foreign = [i for i in attacks if is_foreign(self.attacks[i])]
+        names = " or ".join(self.attacks[i].name for i in foreign or attacks)
+        self.void = self.void or (
+            f"attack {names} gave an output another score in other company or at another time; a score may depend on "
+            "its own output alone"
+        )
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """For all that attacks are asked: one thread, and the global random state is what it was."""
+        with one_thread(), left_no_trace(any(map(is_foreign, self.attacks))):
+            yield
 
     def _judge(self, parts0: dict[int, Array], parts1: dict[int, Array]) -> None:
         """Count how good the attacks were, from scores of fresh outputs of both datasets by each of them."""
@@ -187,20 +270,29 @@ class Learner:
         self._encode(seen)
         self._recurring = Recurring.of(*seen)
         self._by_value = {}
-        for index, attack in enumerate(self.attacks):
-            if self._due(index, attack):
-                self._scorers.pop(index, None)
-                with self._clock(index):
-                    self._fit(index, attack, seen)
+        with self.guarded():
+            for index, attack in enumerate(self.attacks):
+                if self._due(index, attack):
+                    self._scorers.pop(index, None)
+                    with self._clock(index):
+                        self._fit(index, attack, seen)
 
     @property
     def most_studied(self) -> int:
         """How many outputs of each dataset `study` has room for; 0 if no attack would learn anything from it."""
-        if not self.ready or not isinstance(self.encoding, PlainEncoding) or not self._students():
+        if not self.ready or not isinstance(self.encoding, PlainEncoding):
             return 0
+        with self.guarded():
+            if not self._students():
+                return 0
         return min(_MOST_STUDIED, _MOST_NUMBERS // self.encoding.columns, int(_MOST_LEARNED / self._bytes_each))
 
     def study(self, blocks: list[Block]) -> tuple[Array, Array] | None:
+        """As `_study`, which see."""
+        with self.guarded():
+            return self._study(blocks)
+
+    def _study(self, blocks: list[Block]) -> tuple[Array, Array] | None:
         """Settle the score, after a last fit to the outputs that are remembered and these, which are new.
 
         Attacks that can are fitted to two thirds of them.  The last third, all new, weighs them and the mixture so far;
@@ -248,26 +340,35 @@ class Learner:
         some = _plain(self._blocks)[-1:]
         if not some:
             return []
-        views = [_view(side.latest(_VOCABULARY), self.encoding, "features") for side in some[0]]
+        views = [view_of(side.latest(_VOCABULARY), self.encoding, "features") for side in some[0]]
         return [i for i in able if self._suits(self.attacks[i], *views)]
 
     def _suits(self, attack: Attack, view0: Any, view1: Any) -> bool:
         suits = getattr(attack, "suits", None)
         with suppress(Exception):  # an attack's mistake must not end the audit
-            return suits is None or len(self.attacks) == 1 or bool(suits(view0, view1))
+            if suits is None or len(self.attacks) == 1:
+                return True
+            return bool(suits(copied(view0), copied(view1)) if is_foreign(attack) else suits(view0, view1))
         return False
 
     def _student(self, index: int, seen: Block) -> Scorer | None:
         """What an attack learned in a study; None if it has nothing to add, or failed, which is told."""
         assert self.encoding is not None
         attack = self.attacks[index]
-        view0, view1 = (_view(side, self.encoding, "features") for side in seen)
+        view0, view1 = (view_of(side, self.encoding, "features") for side in seen)
         try:
             if not self._suits(attack, view0, view1):
                 return None
-            rng = stream(self.seed, "study", self.pair, index)
+            rng, foreign = stream(self.seed, "study", self.pair, index), is_foreign(attack)
+            if foreign:
+                view0, view1 = copied(view0), copied(view1)
             scorer: Scorer | None = attack.study(view0, view1, rng)  # type: ignore[attr-defined]
-            if scorer is None or pointwise(scorer, view0):
+            if scorer is None:
+                return None
+            scorer = protected(scorer) if foreign else scorer
+            probes = (view_of(side.latest(_VOCABULARY), self.encoding, "features") for side in seen)
+            others = stream(self.seed, "company", self.pair, index)
+            if pointwise(scorer, next(probes), next(probes), others, thorough=foreign):
                 return scorer
             self._unlearned(index, "gave an output another score in other company")
         except Exception as error:  # an attack's mistake must not end the audit
@@ -278,17 +379,25 @@ class Learner:
         name = self.attacks[index].name
         self.warnings.append(f"attack {name} {why}, after its study; what it had learned before is used")
 
-    def _settled_scores(self, outputs: Outputs) -> tuple[Array, str]:
-        """From scores (n, m) of the mixture and of the attacks that studied."""
+    def _settled_scores(self, outputs: Outputs, *, lookup: bool = True) -> tuple[Array, str]:
+        """From scores (n, m) of the mixture and of the attacks that studied; `lookup`: known values need no asking."""
         assert self._settled is not None
         students = self._settled.studied.items()
         found = [self._computed(index, scorer, "features", outputs)[0] for index, scorer in students]
-        return self._rounded(np.column_stack([self._mixture_of(outputs)[0], *found])), ""
+        mixture = self._mixture_of(outputs)[0] if lookup else self._mixture_now(outputs)
+        return self._rounded(np.column_stack([mixture, *found])), ""
 
     def _rounded(self, columns: Array) -> Array:
         assert self._settled is not None
         scores: Array = np.round(self._settled(columns), _DIGITS)
         return scores
+
+    def _mixture_now(self, outputs: Outputs) -> Array:
+        """The mixture's scores, none of them looked up."""
+        parts = {
+            i: self._computed(i, scorer, _sees(self.attacks[i]), outputs)[0] for i, scorer in self._scorers.items()
+        }
+        return _mean(parts, self._mixed(), len(outputs))
 
     def _mixture_of(self, outputs: Outputs) -> tuple[Array, str]:
         return self._mixture(outputs, self._places(outputs)), ""
@@ -340,7 +449,7 @@ class Learner:
         """Learn the encoding anew if it is time; features that are known already stay known otherwise."""
         if self.encoding is not None and not self._misfits and self.trials < 2 * self._encoded_at:
             return
-        encoding = _encoding_of(seen)
+        encoding = encoding_of(seen)
         self._encoded_at, self._misfits = self.trials, False
         if not (isinstance(encoding, PlainEncoding) and _alike(encoding, self.encoding)):
             self.encoding = encoding
@@ -366,18 +475,24 @@ class Learner:
             if sees == "natural" and self._whole:
                 seen = self._whole[-1]
             most = getattr(attack, "most_rows", self._most_rows)
-            view0, view1 = (_view(side.latest(most), self.encoding, sees) for side in seen)
+            view0, view1 = (view_of(side.latest(most), self.encoding, sees) for side in seen)
             suits = getattr(attack, "suits", None)
-            if suits is not None and len(self.attacks) > 1 and not suits(view0, view1):
-                self._standing.leave(index)
-                return
-            scorer = attack.fit(view0, view1, rng)
-            if not getattr(attack, "calibrated", False):
-                scorer = calibrated(attack, scorer, view0, view1, rng)
-        except Exception as error:  # an attack's mistake must not end the audit
+            if suits is not None and len(self.attacks) > 1:
+                shown = (copied(view0), copied(view1)) if is_foreign(attack) else (view0, view1)
+                if not suits(*shown):
+                    self._standing.leave(index)
+                    return
+            scorer = fit(attack, view0, view1, rng)
+            with one_thread():  # also of a library that the fit has loaded
+                if not getattr(attack, "calibrated", False):
+                    scorer = calibrated(attack, scorer, view0, view1, rng)
+        except (Exception, SystemExit) as error:  # an attack's mistake must not end the audit
             self._drop(index, f"raised {type(error).__name__} in fit: {error}")
             return
-        if not pointwise(scorer, view0):
+        probes = stream(self.seed, "company", self.pair, index, self.trials)
+        with one_thread():
+            harmless = pointwise(scorer, view0, view1, probes, thorough=is_foreign(attack))
+        if not harmless:
             self._drop(
                 index, "gave an output another score in other company; a score may depend on its own output alone"
             )
@@ -468,7 +583,7 @@ def _plain(blocks: Sequence[Block]) -> list[Block]:
     return [block for block, kind, plain in zip(blocks, kinds, whole, strict=True) if plain and kind == latest]
 
 
-def _view(outputs: Outputs, encoding: Encoding, sees: str) -> Any:
+def view_of(outputs: Outputs, encoding: Encoding, sees: str) -> Any:
     """What an attack sees of outputs that are learned from; misfits are left out."""
     misfits = outputs.misfits(encoding)
     return (outputs if misfits is None else outputs.take(np.flatnonzero(~misfits))).view(encoding, sees)
@@ -483,7 +598,7 @@ def _alike(new: PlainEncoding, old: Encoding | None) -> bool:
     )  # fmt: skip
 
 
-def _encoding_of(seen: Block) -> Encoding:
+def encoding_of(seen: Block) -> Encoding:
     arrays = [side.array for side in seen]
     if arrays[0] is not None and arrays[1] is not None:
         batched = all(isinstance(side.raw, np.ndarray) for side in seen)

@@ -1,0 +1,40 @@
+"""Some outputs of a counted block again, in other company, to ask an attack about them a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.outputs import Outputs
+
+_MOST = 64  # outputs that are asked about again
+_ALONE = 0.25  # of the times only one
+
+
+def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
+    """A few outputs of both datasets, read anew and in random order, and where each of them was.
+
+    Places count through the outputs of d0 and then those of d1.  Arrays of different types stay apart: in one array
+    together they would lose bits.
+    """
+    n0 = len(sides[0])
+    n = n0 + len(sides[1])
+    size = 1 if rng.random() < _ALONE else int(rng.integers(1, min(_MOST, n) + 1))
+    at = rng.permutation(n)[:size] if n < 10 * _MOST else rng.choice(n, size, replace=False)
+    of_d0 = at < n0
+    found = [(sides[0].read_again(at[of_d0]), at[of_d0]), (sides[1].read_again(at[~of_d0] - n0), at[~of_d0])]
+    found = [(some, places) for some, places in found if len(places)]
+    if len(found) == 2 and _can_be_one(sides):
+        order = rng.permutation(size)
+        both, places = Outputs.join([found[0][0], found[1][0]]), np.concatenate([found[0][1], found[1][1]])
+        found = [(both.read_again(order), places[order])]
+    yield from found
+
+
+def _can_be_one(sides: tuple[Outputs, Outputs]) -> bool:
+    raw0, raw1 = (side.raw for side in sides)
+    if isinstance(raw0, np.ndarray) and isinstance(raw1, np.ndarray):
+        return bool(raw0.dtype == raw1.dtype and raw0.shape[1:] == raw1.shape[1:])
+    return isinstance(raw0, list) and isinstance(raw1, list)

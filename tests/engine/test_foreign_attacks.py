@@ -1,0 +1,348 @@
+"""A counted score is a function of its own output, whatever a user's attack does; attacks leave no trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
+from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.registry import resolve_attacks
+from dpaudit.scoring import Learner
+from dpaudit.scoring.asking import asked, in_pieces
+from dpaudit_attacks.logistic import Logistic
+
+PAIR = Pair([0], [1])
+Rng = np.random.Generator
+
+
+class User:
+    """An attack made of a function from outputs to scores."""
+
+    name = "user"
+
+    def __init__(self, score: Any, calibrated: bool = False) -> None:
+        self.score, self.calibrated = score, calibrated
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
+        return self.score
+
+
+def nan_below_zero(x: Any) -> Any:
+    with np.errstate(invalid="ignore"):
+        return np.log(x)
+
+
+def raises_below_zero(x: Any) -> Any:
+    if np.min(x) < 0:
+        raise ArithmeticError("below zero")
+    return np.log(x)
+
+
+def exits_below_zero(x: Any) -> Any:
+    return sys.exit(3) if np.min(x) < 0 else np.log(x)
+
+
+def drops_below_zero(x: Any) -> Any:
+    return np.log(x[x >= 0])
+
+
+def is_none_below_zero(x: Any) -> Any:
+    return np.array([np.log(value) if value >= 0 else None for value in x], dtype=object)
+
+
+def is_text_below_zero(x: Any) -> Any:
+    return [np.log(value) if value >= 0 else "negative" for value in x]
+
+
+FAULTS = [
+    nan_below_zero,
+    raises_below_zero,
+    exits_below_zero,
+    drops_below_zero,
+    is_none_below_zero,
+    is_text_below_zero,
+]
+
+
+def positive(n: int, seed: int) -> Any:
+    return 1000 * np.exp(0.3 * np.random.default_rng(seed).normal(size=n))
+
+
+@pytest.mark.parametrize("score", FAULTS)
+def test_a_fault_on_one_output_changes_no_other_score_of_an_attack_that_is_calibrated(score: Any) -> None:
+    """No randomness."""
+    learners = [Learner([User(score)], seed=0, pair=0) for _ in range(2)]
+    for learner in learners:
+        learner.learn(positive(200, 1), positive(200, 2))
+    good, other = positive(50, 3), positive(50, 4)
+    bad = good.copy()
+    bad[7] = -1.0
+    expected, actual = (one.score_fresh(x, other) for one, x in zip(learners, (good, bad), strict=True))
+    assert np.delete(actual[0], 7) == pytest.approx(np.delete(expected[0], 7), abs=1e-9)
+    assert actual[0][7] == 0.0
+    assert actual[1] == pytest.approx(expected[1], abs=1e-9)
+    assert learners[1].void == ""
+    assert learners[1].hopeless  # the attack was dropped afterwards
+    assert not learners[0].hopeless
+
+
+@pytest.mark.parametrize("score", FAULTS)
+def test_a_fault_in_one_piece_changes_no_other_piece(score: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No randomness."""
+    from dpaudit.outputs import Outputs
+
+    monkeypatch.setattr("dpaudit.scoring.asking._PIECE", 16)
+    good = positive(50, 3)
+    bad = good.copy()
+    bad[20] = -1.0
+    scores, failure = in_pieces(lambda some: asked(score, some.array), Outputs.read(bad))
+    assert failure
+    assert scores[20] == 0.0
+    assert np.delete(scores, 20) == pytest.approx(np.delete(np.log(good), 20))
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+def test_a_rare_nan_certifies_nothing_where_outputs_do_not_depend_on_the_data(method: str) -> None:
+    """The seeds are given; before NaN had its own score, half of such audits ended in a violation."""
+
+    @batched
+    def release(dataset: Any, n: int, rng: Rng) -> Any:
+        return np.where(rng.random(n) < 2e-4, -1.0, 1000 * np.exp(0.3 * rng.normal(size=n)))
+
+    for seed in (0, 1) if method == "sequential" else (0, 1, 2):
+        attacks = [User(nan_below_zero), "logistic"]
+        result = audit(release, PureDP(1.0), PAIR, attacks=attacks, trials=12_000, method=method, seed=seed)
+        assert not result.violated
+        assert result.mu_lower == 0.0
+
+
+FAULTY = {
+    "mean of a large batch": lambda: User(lambda x: x if len(x) < 300 else np.full(len(x), np.mean(x))),
+    "mean, calibrated": lambda: User(lambda x: x if len(x) < 300 else np.full(len(x), np.sign(np.mean(x)) * 5), True),
+    "ranks in a batch": lambda: User(lambda x: x if len(x) < 300 else np.argsort(np.argsort(x)) / len(x), True),
+    "state": lambda: User(Turns(), True),
+}
+
+
+class Turns:
+    """One large batch is all of d1, the next one all of d0."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, x: Any) -> Any:
+        self.calls += len(x) > 300
+        return np.full(len(x), 3.0 if self.calls % 2 else -3.0) if len(x) > 300 else np.sign(x)
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(fault: str, method: str) -> None:
+    """The claim is exactly true.  The faults begin after the fit, so that only counted outputs show them."""
+    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, attacks=FAULTY[fault](), trials=30_000, method=method, seed=1)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.certified
+    assert result.mu_lower == 0.0
+    assert result.p_value == 1.0
+    assert any(
+        "attack user gave an output another score in other company or at another time" in w for w in result.warnings
+    )
+
+
+def test_attacks_get_copies_of_the_outputs() -> None:
+    """What an attack writes into its arguments reaches neither the audit nor another attack."""
+
+    class Scribbles(User):
+        def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
+            outputs0[:], outputs1[:] = 7.0, -7.0
+            return super().fit(outputs0, outputs1, rng)
+
+    def scribbles(x: Any) -> Any:
+        scores = 2 * x
+        x[:] = 5.0
+        return scores
+
+    kinds = User(lambda x: 2 * x), Scribbles(scribbles)
+    clean, other = (
+        audit(Gaussian(0.8), GaussianDP(1.0), PAIR, attacks=[attack, "logistic"], trials=2000, seed=3)
+        for attack in kinds
+    )
+    assert clean.evidence.fingerprint() == other.evidence.fingerprint()
+    assert clean.warnings == other.warnings == ()
+
+
+def test_a_list_of_outputs_is_copied_for_attacks() -> None:
+    """What an attack writes into a list, or into an output in it, stays its own."""
+    seen: list[Any] = []
+
+    def scribbles(outputs: Any) -> Any:
+        seen.extend(output["a"] for output in outputs)
+        scores = np.array([output["a"] for output in outputs])
+        for output in outputs:
+            output["a"] = 99.0
+        outputs.clear()
+        return scores
+
+    def release(dataset: Any, rng: Rng) -> Any:
+        return {"a": float(rng.normal() + dataset[0]), "b": "x"}
+
+    result = audit(release, GaussianDP(1.0), PAIR, attacks=User(scribbles), trials=300, seed=3)
+    assert result.warnings == ()
+    assert max(seen) < 99.0
+
+
+def test_attacks_leave_the_global_random_state_as_it_was() -> None:
+    """No randomness but what is seeded here."""
+
+    class Seeds(User):
+        def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
+            np.random.seed(0)  # noqa: NPY002
+            return self.score
+
+    def score(x: Any) -> Any:
+        np.random.seed(0)  # noqa: NPY002
+        return x
+
+    np.random.seed(5)  # noqa: NPY002
+    expected = np.random.normal(size=3)  # noqa: NPY002
+    np.random.seed(5)  # noqa: NPY002
+    learner = Learner([Seeds(score)], seed=0, pair=0)
+    learner.learn(positive(20, 1), positive(20, 2))
+    learner.score_fresh(positive(20, 1), positive(20, 2))
+    learner.score_counted(positive(20, 1), positive(20, 2))
+    learner.score(positive(20, 1))
+    assert np.random.normal(size=3).tolist() == expected.tolist()  # noqa: NPY002
+
+
+def test_an_attack_that_seeds_numpy_does_not_make_runs_repeat() -> None:
+    """The seeds are given; 15 of 15 such audits of true claims were refuted before."""
+
+    class Seeds(User):
+        def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
+            np.random.seed(0)  # noqa: NPY002
+            known = np.concatenate([outputs0, outputs1])
+            order = np.argsort(known)
+            label = (order >= len(outputs0)).astype(float)
+            return lambda x: label[np.minimum(np.searchsorted(known[order], x), len(known) - 1)]
+
+    def release(dataset: Any, rng: Rng) -> float:
+        return float(np.random.normal())  # noqa: NPY002
+
+    np.random.seed(100)  # noqa: NPY002
+    result = audit(release, PureDP(0.1), PAIR, attacks=Seeds(None), trials=1500, seed=0)
+    assert result.verdict is Verdict.NO_VIOLATION
+
+
+def test_attacks_are_fitted_and_asked_with_one_native_thread() -> None:
+    found: list[int] = []
+
+    class Counts(User):
+        def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
+            found.extend(library["num_threads"] for library in threadpool_info())
+            return self.score
+
+    def score(x: Any) -> Any:
+        found.extend(library["num_threads"] for library in threadpool_info())
+        return x
+
+    with threadpool_limits(2):
+        before = [library["num_threads"] for library in threadpool_info()]
+        learner = Learner([Counts(score)], seed=0, pair=0)
+        learner.learn(positive(20, 1), positive(20, 2))
+        learner.score_fresh(positive(20, 1), positive(20, 2))
+        assert [library["num_threads"] for library in threadpool_info()] == before
+    assert set(found) == {1}
+
+
+def test_an_audit_without_any_attack_left_ends_and_says_why() -> None:
+    result = audit(
+        Gaussian(0.5), GaussianDP(1.0), PAIR, trials=20_000, attacks=User(lambda x: np.full(len(x), np.nan)), seed=0
+    )
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.trials_used < 100
+    assert any("every attack was dropped" in words for words in result.warnings)
+
+
+def test_a_pair_without_any_attack_left_gets_no_more_runs() -> None:
+    """On pairs of even numbers the attack fails; the other pair is audited."""
+
+    class FailsOnText(User):
+        def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
+            if isinstance(outputs0, list):
+                raise TypeError("text")
+            return self.score
+
+    def release(dataset: Any, rng: Rng) -> Any:
+        value = float(rng.normal() + dataset[0] % 2)
+        return value if dataset[0] < 2 else str(value)
+
+    pairs = [Pair([2], [3]), PAIR]
+    result = audit(release, GaussianDP(1.5), pairs, attacks=FailsOnText(lambda x: x), trials=600, seed=0)
+    assert result.pairs[0].trials < 60
+    assert result.pairs[1].trials > 500
+
+
+def test_blocks_grow_while_no_attack_suits_the_outputs() -> None:
+    class Never(User):
+        def suits(self, outputs0: Any, outputs1: Any) -> bool:
+            return False
+
+    attacks = [Never(lambda x: x), Never(lambda x: -x)]
+    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=20_000, attacks=attacks, seed=0)
+    assert len(result.history.trials) < 100
+
+
+def test_no_attack_is_listed_twice() -> None:
+    automatic = [attack.name for attack in resolve_attacks("auto")]
+    assert len(set(automatic)) == len(automatic)
+    assert [attack.name for attack in resolve_attacks(["auto", "logistic", Logistic(), "auto"])] == automatic
+    user = User(np.log)
+    assert resolve_attacks([user, user, "logistic", "logistic"]) == [user, Logistic()]
+    assert len(resolve_attacks([User(np.log), User(np.exp)])) == 2
+    assert len(resolve_attacks([User(np.array([1, 2])), User(np.array([1, 3]))])) == 2  # cannot be compared
+
+
+def test_features_of_a_large_set_do_not_depend_on_the_order_of_hashes() -> None:
+    code = (
+        "from dpaudit.outputs.parts import parts_of; import hashlib;"
+        "found = parts_of({f'name {i}' for i in range(6000)});"
+        "print(hashlib.sha256(repr(sorted(found.counts)).encode()).hexdigest())"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
+
+
+def test_an_attack_that_knows_its_outputs_by_heart_neither_voids_a_true_claim_nor_hides_a_violation() -> None:
+    """The nearest past output: its scores of outputs that it learned from differ from those of fresh ones."""
+
+    class Nearest(User):
+        def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
+            known = np.concatenate([outputs0, outputs1])
+            order = np.argsort(known)
+            known, label = known[order], (order >= len(outputs0)).astype(float)
+
+            def score(x: Any) -> Any:
+                right = np.clip(np.searchsorted(known, x), 1, len(known) - 1)
+                return label[np.where(np.abs(known[right] - x) < np.abs(known[right - 1] - x), right, right - 1)]
+
+            return score
+
+    for seed in range(2):
+        true, false = (
+            audit(Gaussian(scale), GaussianDP(1.0), PAIR, attacks=Nearest(None), trials=4000, seed=seed)
+            for scale in (1.0, 1 / 2.5)
+        )
+        assert true.verdict is Verdict.NO_VIOLATION
+        assert false.verdict is Verdict.VIOLATION
