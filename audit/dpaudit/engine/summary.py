@@ -152,6 +152,8 @@ def _verdict(
     elif collector.dropped:
         warnings += [f"{failure}; the pair was dropped" for failure in collector.dropped.values()]
     warnings += collector.conduct
+    if collector.sampler.store is not None:
+        warnings += collector.sampler.store.words(collector.trials)
     if collector.interrupted:
         warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
     if dependent:
