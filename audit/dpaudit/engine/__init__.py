@@ -14,7 +14,7 @@ from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.summary import fixed_result, sequential_result
 from dpaudit.mechanisms import IsolatedMechanism
-from dpaudit.mechanisms.fingerprint import Unknowable
+from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.neighbours import Pair
 from dpaudit.provenance import environment
 from dpaudit.registry import Attack
@@ -26,6 +26,7 @@ from dpaudit.trials.streams import fresh_seed
 
 __all__ = ["METHODS", "Progress", "Replay", "audit", "fresh_seed", "replay"]
 
+EQUAL = "d0 and d1 are equal, so no mechanism could be refuted; give two datasets that differ"
 METHODS = ("sequential", "fixed")
 
 
@@ -87,6 +88,7 @@ def audit(
     """
     claim, detect = _claim(claim), None if detect is None else _claim(detect)
     pair_list = [pairs] if isinstance(pairs, Pair) else list(pairs)
+    equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
     if not pair_list:
         raise ValueError("pairs must hold at least one Pair")
     if not trials >= 1:
@@ -106,8 +108,14 @@ def audit(
     if seed is None:
         seed = seed_of(store)
     terms = Terms(observe_time=observe_time, failures=failures, timeout=timeout)
+    given = len(pair_list)
+    if len(equal) < given:
+        pair_list = [pair for pair in pair_list if all(pair is not one for one in equal)]
     collector = new_collector(mechanism, pair_list, attacks, trials, seed, jobs, terms, claim.symmetrized())
-    if store is not None:
+    collector.notes += [f"{EQUAL}; the pair was left out (pair {pair})" for pair in equal if len(equal) < given]
+    if len(equal) == given:
+        collector.failure = f"{EQUAL} (pair {equal[0]})"
+    elif store is not None:
         try:
             collector.sampler.store = Store(store, identity(mechanism, pair_list, seed, terms), seed=seed)
         except (StoreError, Unknowable) as error:

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
+from dpaudit.engine.constant import Seen
 from dpaudit.inference.strategy import strategy
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.neighbours import Pair
@@ -55,6 +56,8 @@ class Collector:
     last_pair: int | None = field(default=None, init=False)  # on which it did that; None if it was something else
     interrupted: bool = field(default=False, init=False)
     digest: OutputsDigest = field(default_factory=OutputsDigest, init=False)
+    seen: list[tuple[Seen, Seen]] = field(init=False)  # whether outputs of d0 and of d1 of each pair vary
+    notes: list[str] = field(default_factory=list)  # what was found out before the first run, for `warnings`
 
     _most: list[int] = field(init=False)  # trials in a block of each pair
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
@@ -62,6 +65,7 @@ class Collector:
     def __post_init__(self) -> None:
         self.spent = [0] * len(self.learners)
         self._memories = [(Memory(), Memory()) for _ in self.learners]
+        self.seen = [(Seen(), Seen()) for _ in self.learners]
         self._most = [_MOST_BYTES] * len(self.learners)
 
     @property
@@ -154,6 +158,8 @@ class Collector:
                 self._most[pair] = max(1, int(_MOST_BYTES / bytes_each))
                 block = [sides]
                 self.digest.add(pair, start, (outputs0, outputs1))
+                self.seen[pair][0].add(outputs0)
+                self.seen[pair][1].add(outputs1)
                 for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
                     memory.add(outputs, bytes_each)
         except OutputError as error:

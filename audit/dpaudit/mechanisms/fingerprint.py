@@ -62,6 +62,14 @@ def fingerprint(value: Any, what: str = "it") -> str:
         raise Unknowable(f"{what} is nested too deeply") from None
 
 
+def same_content(a: Any, b: Any) -> bool:
+    """Whether two values certainly have the same types and content."""
+    try:
+        return type(a) is type(b) and fingerprint(a) == fingerprint(b)
+    except Unknowable:
+        return False
+
+
 def file_fingerprint(path: str | Path) -> str:
     """SHA-256 of a file's bytes.  OSError if it cannot be read."""
     with Path(path).open("rb") as file:
@@ -178,7 +186,7 @@ class _Walk:
             case types.BuiltinFunctionType() | types.MethodDescriptorType() | types.WrapperDescriptorType():
                 module = str(getattr(value, "__module__", ""))
                 return _digest("builtin", module.encode(), value.__qualname__.encode())
-            case np.ufunc() if getattr(np, value.__name__, None) is value:
+            case np.ufunc() if getattr(np, str(value.__name__), None) is value:
                 return _digest("ufunc", value.__name__.encode())
             case type():
                 return self._class(value, where)
