@@ -5,10 +5,12 @@ from __future__ import annotations
 import enum
 import hashlib
 import os
+import re
 import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from fractions import Fraction
 from pathlib import Path
@@ -17,9 +19,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, Pair, Verdict, audit, batched
+from dpaudit import AuditResult, Pair, Verdict, audit
 from dpaudit.engine import Progress
+from dpaudit.mechanisms import CommandMechanism, MechanismError
 from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.trials.digest import OutputsDigest
 from dpaudit.trials.store import Store, StoreError
 
@@ -30,18 +34,24 @@ def comparable(result: AuditResult) -> dict[str, Any]:
     values = result.to_dict()
     values["environment"] = values["environment"]["outputs"]
     del values["elapsed_s"]
+    values["warnings"] = [words for words in values["warnings"] if "are from a store made at" not in words]
     return values
+
+
+_UNSEEDED = """
+import numpy as np
+noise, runs = np.random.default_rng(), {"n": 0}
+def release(dataset, n, rng):
+    runs["n"] += n
+    return dataset[0] + noise.normal(size=n)
+"""
 
 
 def test_an_interrupted_audit_goes_on_where_it_stood(tmp_path: Path) -> None:
     """With a mechanism that cannot be seeded, so that only what is stored can be the same."""
-    noise = np.random.default_rng()
-    runs = {"n": 0}
-
-    @batched
-    def unseeded(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
-        runs["n"] += n
-        return dataset[0] + noise.normal(size=n)
+    (tmp_path / "unseeded.py").write_text(_UNSEEDED)
+    unseeded = PythonMechanism("unseeded.py:release", batched=True, folder=tmp_path)
+    runs = unseeded.loaded.function.__globals__["runs"]
 
     def stop_at(trials: int) -> Any:
         def stop(progress: Progress) -> None:
@@ -133,11 +143,11 @@ def block(n: int) -> tuple[list[Any], list[Any]]:
 
 
 def test_blocks_are_kept_exactly(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s", {"seed": 1})
+    store = Store(tmp_path / "s", {"part": "a"})
     store.put(0, 0, *block(3))
     store.put(0, 3, np.arange(4.0), np.arange(4))
     store.put(2, 0, *block(1))
-    again = Store(tmp_path / "s", {"seed": 1})
+    again = Store(tmp_path / "s", {"part": "a"})
     assert again.trials == {0: 7, 2: 1}
     assert repr(again.get(0, 0, 3)) == repr(block(3))
     found = again.get(0, 3, 5)
@@ -148,14 +158,14 @@ def test_blocks_are_kept_exactly(tmp_path: Path) -> None:
 
 
 def test_a_block_that_was_cut_off_is_dropped_and_made_again(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s", {"seed": 1})
+    store = Store(tmp_path / "s", {"part": "a"})
     store.put(0, 0, *block(3))
     whole = (tmp_path / "s").stat().st_size
     store.put(0, 3, *block(5))
     data = (tmp_path / "s").read_bytes()
     for length in (whole + 1, whole + 70, len(data) - 1):
         (tmp_path / "s").write_bytes(data[:length])
-        again = Store(tmp_path / "s", {"seed": 1})
+        again = Store(tmp_path / "s", {"part": "a"})
         assert again.trials == {0: 3}
         again.put(0, 3, *block(5))
         assert (tmp_path / "s").read_bytes() == data
@@ -174,7 +184,7 @@ def test_a_flipped_bit_is_noticed_and_ends_the_audit_without_a_verdict(tmp_path:
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=0, confidence=0.95)
-    with pytest.raises(ValueError, match="another audit: seed is 0 there and 7 here"):
+    with pytest.raises(ValueError, match=r"another audit.  What differs:\n  seed: 0 there, 7 here\n"):
         audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=7, confidence=0.95)
     (tmp_path / "other").write_text("some notes\n")
     with pytest.raises(ValueError, match="not a store of trials"):
@@ -197,10 +207,11 @@ def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_
     while at < len(data):
         length, pair, start, _ = struct.unpack_from("<qqqq", data, at)
         body = at + 64
-        blocks.append((pair, start, data[body : body + length]))
+        if pair >= 0:  # the other records say what the store is of, and what side effects runs had
+            blocks.append((pair, start, data[body : body + length]))
         at = body + length
     digest = hashlib.blake2b(digest_size=32)
-    for pair, start, content in blocks[1:]:  # the first one says what the store is of
+    for pair, start, content in blocks:
         digest.update(struct.pack("<qq", pair, start) + content)
     assert result.environment["outputs"] == f"blake2b:{digest.hexdigest()}"
 
@@ -254,3 +265,206 @@ def test_an_audit_goes_on_with_what_a_store_gives_back(tmp_path: Path) -> None:
     first = audit(colours, "pure(epsilon=1)", PAIRS, trials=200, store=tmp_path / "trials", seed=0, confidence=0.95)
     again = audit(colours, "pure(epsilon=1)", PAIRS, trials=200, store=tmp_path / "trials", seed=0, confidence=0.95)
     assert comparable(again) == comparable(first)
+
+
+# What a store is of: each of these was once accepted, so that an audit went on with the outputs of another mechanism.
+
+PAIR = Pair([0], [1])
+
+
+def stored(mechanism: Any, store: Path, pair: Pair = PAIR, **settings: Any) -> AuditResult:
+    settings = {"trials": 60, "seed": 0, "confidence": 0.95, "attacks": "threshold"} | settings
+    return audit(mechanism, "gaussian(mu=1)", pair, store=store, **settings)
+
+
+def refused(mechanism: Any, store: Path, *parts: str, pair: Pair = PAIR, **settings: Any) -> None:
+    before = store.read_bytes()
+    with pytest.raises(ValueError, match="trials of another audit") as error:
+        stored(mechanism, store, pair, **settings)
+    text = str(error.value)
+    assert all(f"\n  {part}: " in text for part in parts), text
+    assert max(map(len, text.splitlines())) < 300
+    assert store.read_bytes() == before
+
+
+def test_a_store_of_other_parameters_is_refused(tmp_path: Path) -> None:
+    stored(Gaussian(1.0), tmp_path / "s")
+    refused(Gaussian(0.4), tmp_path / "s", "code")
+
+
+def test_a_store_is_refused_after_the_file_of_the_mechanism_was_edited(tmp_path: Path) -> None:
+    code = "def release(dataset, rng):\n    return dataset[0] + rng.normal(0, {scale})\n"
+    (tmp_path / "rel.py").write_text(code.format(scale=1.0))
+    stored(PythonMechanism("rel.py:release", folder=tmp_path), tmp_path / "s")
+    (tmp_path / "rel.py").write_text(code.format(scale=0.2))
+    refused(PythonMechanism("rel.py:release", folder=tmp_path), tmp_path / "s", "file of the mechanism")
+
+
+def test_a_store_is_refused_if_params_of_a_file_mechanism_differ(tmp_path: Path) -> None:
+    (tmp_path / "rel.py").write_text(
+        "def make(scale):\n    return lambda dataset, rng: dataset[0] + rng.normal(0, scale)\n"
+    )
+    stored(PythonMechanism("rel.py:make", {"scale": 1.0}, folder=tmp_path), tmp_path / "s")
+    refused(PythonMechanism("rel.py:make", {"scale": 0.2}, folder=tmp_path), tmp_path / "s", "params")
+
+
+def test_a_store_is_refused_after_a_module_beside_the_mechanism_was_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "noise_of_ours.py").write_text("SCALE = 1.0\n")
+    (tmp_path / "rel.py").write_text(
+        "import noise_of_ours\ndef release(d, rng):\n    return d[0] + rng.normal(0, noise_of_ours.SCALE)\n"
+    )
+    mechanism = PythonMechanism("rel.py:release", folder=tmp_path)
+    try:
+        stored(mechanism, tmp_path / "s")
+        (tmp_path / "noise_of_ours.py").write_text("SCALE = 0.2\n")
+        refused(mechanism, tmp_path / "s", "modules beside it")
+    finally:
+        sys.modules.pop("noise_of_ours", None)
+
+
+def test_a_store_of_another_lambda_closure_or_default_is_refused(tmp_path: Path) -> None:
+    def made(scale: float) -> Any:
+        return lambda dataset, rng: dataset[0] + rng.normal(0, scale)
+
+    stored(made(1.0), tmp_path / "s")
+    stored(made(1.0), tmp_path / "s")
+    refused(made(0.2), tmp_path / "s", "code")
+    refused(lambda dataset, rng: dataset[0] + rng.normal(0, 0.2), tmp_path / "s", "code")
+    refused(lambda dataset, rng, scale=0.2: dataset[0] + rng.normal(0, scale), tmp_path / "s", "code")
+
+
+def test_a_store_of_a_function_is_refused_after_a_global_that_it_reads_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(_reads_a_global, tmp_path / "s")
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 0.2)
+    refused(_reads_a_global, tmp_path / "s", "code")
+
+
+SCALE = 1.0
+
+
+def _reads_a_global(dataset: list[float], rng: np.random.Generator) -> float:
+    return float(dataset[0] + rng.normal(0, SCALE))
+
+
+def test_a_store_of_arrays_that_differ_in_the_middle_is_refused(tmp_path: Path) -> None:
+    a = np.zeros(5000)
+    b, e = a.copy(), a.copy()
+    b[2500], e[2500] = 1, 5
+    stored(_middle, tmp_path / "s", Pair(a, b))
+    stored(_middle, tmp_path / "s", Pair(a.copy(), b.copy()))
+    refused(_middle, tmp_path / "s", "d1 of pair 1", pair=Pair(a, e))
+    refused(_middle, tmp_path / "s", "d0 of pair 1", "d1 of pair 1", pair=Pair(a.astype("f4"), b.astype("f4")))
+
+
+def _middle(dataset: Any, rng: np.random.Generator) -> float:
+    return float(dataset[2500] + rng.normal())
+
+
+def test_a_store_of_data_frames_that_differ_in_the_middle_is_refused(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+
+    def frame(value: int) -> Any:
+        return pandas.DataFrame({"age": np.arange(200), "x": [value if row == 100 else 0 for row in range(200)]})
+
+    def release(dataset: Any, rng: np.random.Generator) -> float:
+        return float(dataset["x"][100] + rng.normal())
+
+    stored(release, tmp_path / "s", Pair(frame(0), frame(1)))
+    stored(release, tmp_path / "s", Pair(frame(0), frame(1)))
+    refused(release, tmp_path / "s", "d1 of pair 1", pair=Pair(frame(0), frame(5)))
+
+
+def test_a_store_of_a_program_that_was_edited_is_refused(tmp_path: Path) -> None:
+    program = (
+        "import json, random, sys\n"
+        "for line in sys.stdin:\n"
+        "    q = json.loads(line)\n"
+        "    r = random.Random(q['seed'])\n"
+        "    print(json.dumps({'outputs': [q['dataset'][0] + r.gauss(0, SCALE) for _ in range(q['n'])]}), flush=True)\n"
+    )
+    (tmp_path / "m.py").write_text(program.replace("SCALE", "1"))
+    with CommandMechanism([sys.executable, "m.py"], cwd=tmp_path) as mechanism:
+        stored(mechanism, tmp_path / "s")
+        (tmp_path / "m.py").write_text(program.replace("SCALE", "0.2"))
+        refused(mechanism, tmp_path / "s", "file m.py")
+    refused(CommandMechanism([sys.executable, "m.py"], cwd=tmp_path, env={"A": "b"}), tmp_path / "s", "variables")
+
+
+def test_a_store_made_with_other_packages_versions_or_terms_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(Gaussian(1.0), tmp_path / "s")
+    refused(Gaussian(1.0), tmp_path / "s", "failures", "timeout", failures="retry", timeout=5.0)
+    monkeypatch.setattr(np, "__version__", "1.0")
+    refused(Gaussian(1.0), tmp_path / "s", "numpy")
+
+
+def test_all_that_differs_is_named(tmp_path: Path) -> None:
+    stored(Gaussian(1.0), tmp_path / "s", Pair([0] * 9000, [1] * 9000, label="a"))
+    parts = ("code", "d0 of pair 1", "relation of pair 1", "seed")
+    refused(Gaussian(2.0), tmp_path / "s", *parts, pair=Pair([2] * 9000, [1] * 9000, "replace_one"), seed=1)
+
+
+def test_what_has_no_certain_content_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def locked(dataset: list[float], rng: np.random.Generator) -> float:
+        with lock:
+            return float(rng.normal())
+
+    with pytest.raises(ValueError, match=r"the variable lock of .*FILE\.py:OBJECT"):
+        stored(locked, tmp_path / "s")
+    with pytest.raises(ValueError, match=r"d0 of pair 1 holds .*plain values, arrays or data frames"):
+        stored(Gaussian(1.0), tmp_path / "s", Pair(iter([1]), [2]))
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_store_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    stored(Gaussian(1.0), tmp_path / "s")
+    data = (tmp_path / "s").read_bytes().replace(b"dpaudit-store/2", b"dpaudit-store/1")
+    (tmp_path / "s").write_bytes(data)
+    with pytest.raises(ValueError, match=r"made by an earlier version of dpaudit.*name another store, or remove it"):
+        stored(Gaussian(1.0), tmp_path / "s")
+    assert (tmp_path / "s").read_bytes() == data
+
+
+def test_a_store_without_trials_refuses_nothing(tmp_path: Path) -> None:
+    """Of an audit that failed before any run, of an earlier version, or cut off while it was begun."""
+
+    def fails(dataset: list[float], rng: np.random.Generator) -> float:
+        raise RuntimeError("not yet")
+
+    with pytest.raises(MechanismError):
+        stored(fails, tmp_path / "s")
+    begun = (tmp_path / "s").read_bytes()
+    for content in (begun, begun.replace(b"store/2", b"store/1"), begun[:16], begun[:9], begun[:-5], b""):
+        (tmp_path / "s").write_bytes(content)
+        assert stored(Gaussian(1.0), tmp_path / "s", trials=30).trials_used == 30
+
+
+def test_a_resumed_audit_says_how_many_runs_are_from_the_store(tmp_path: Path) -> None:
+    first = stored(Gaussian(1.0), tmp_path / "s", trials=40)
+    assert not any("from a store" in words for words in first.warnings)
+    words = " ".join(stored(Gaussian(1.0), tmp_path / "s", trials=60).warnings)
+    assert re.search(r"40 of the 60 runs per dataset are from a store made at \d{4}-\d\d-\d\dT", words), words
+
+
+def test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one(tmp_path: Path) -> None:
+    """Failures, printed lines and global random state were once forgotten with `store`."""
+
+    def release(dataset: list[float], rng: np.random.Generator) -> float:
+        print("hello")
+        if dataset[0] and rng.random() < 0.2:
+            raise RuntimeError("no answer")
+        return float(np.random.normal())  # noqa: NPY002
+
+    first = stored(release, tmp_path / "s", failures="retry")
+    again = stored(release, tmp_path / "s", failures="retry")
+    assert comparable(first) == comparable(again)
+    text = " ".join(again.warnings)
+    assert all(words in text for words in ("printed", "global random state", "failed and were made again")), text

@@ -14,16 +14,19 @@ from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.summary import fixed_result, sequential_result
 from dpaudit.mechanisms import IsolatedMechanism
+from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.neighbours import Pair
 from dpaudit.provenance import environment
 from dpaudit.registry import Attack
 from dpaudit.result import AuditResult
+from dpaudit.trials.identity import identity
 from dpaudit.trials.runs import Failures, Terms
 from dpaudit.trials.store import Store, StoreError, seed_of
 from dpaudit.trials.streams import fresh_seed
 
 __all__ = ["METHODS", "Progress", "Replay", "audit", "fresh_seed", "replay"]
 
+EQUAL = "d0 and d1 are equal, so no mechanism could be refuted; give two datasets that differ"
 METHODS = ("sequential", "fixed")
 
 
@@ -66,8 +69,9 @@ def audit(
     the outputs it was made from, and the guarantee would not hold.
     `jobs`: processes the mechanism runs in (-1: all cores); changes no result.
     `store`: a file in which every block of outputs is kept as soon as it is made.  If it is there already, and of the
-    same mechanism, pairs and seed, the audit goes on where it stood, and ends with the result of one that was never
-    interrupted.  `trials.store` describes the format.
+    same mechanism, datasets, seed and versions, the audit goes on where it stood, and ends with the result of one that
+    was never interrupted.  Content is compared, code included: see `trials.identity`.  A store of anything else is
+    refused.  `trials.store` describes the format.
     `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends INCONCLUSIVE.
     `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once for each run, and
     method "sequential".  Runs are then made here, one by one, in random order, and one of the two of each trial counts.
@@ -84,6 +88,7 @@ def audit(
     """
     claim, detect = _claim(claim), None if detect is None else _claim(detect)
     pair_list = [pairs] if isinstance(pairs, Pair) else list(pairs)
+    equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
     if not pair_list:
         raise ValueError("pairs must hold at least one Pair")
     if not trials >= 1:
@@ -103,18 +108,17 @@ def audit(
     if seed is None:
         seed = seed_of(store)
     terms = Terms(observe_time=observe_time, failures=failures, timeout=timeout)
+    given = len(pair_list)
+    if len(equal) < given:
+        pair_list = [pair for pair in pair_list if all(pair is not one for one in equal)]
     collector = new_collector(mechanism, pair_list, attacks, trials, seed, jobs, terms, claim.symmetrized())
-    if store is not None:
-        about = {
-            "mechanism": _name(mechanism),
-            "seed": seed,
-            "pairs": [f"{pair.relation}: {pair.d0!r} {pair.d1!r}" for pair in pair_list],
-            "observe_time": observe_time,
-            "failures": failures,
-        }
+    collector.notes += [f"{EQUAL}; the pair was left out (pair {pair})" for pair in equal if len(equal) < given]
+    if len(equal) == given:
+        collector.failure = f"{EQUAL} (pair {equal[0]})"
+    elif store is not None:
         try:
-            collector.sampler.store = Store(store, about)
-        except StoreError as error:
+            collector.sampler.store = Store(store, identity(mechanism, pair_list, seed, terms), seed=seed)
+        except (StoreError, Unknowable) as error:
             raise ValueError(f"store: {error}") from None
     began = time.perf_counter()
     sequential = SequentialAudit(collector, claim.symmetrized(), confidence)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.diagnostics import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift, key
+from dpaudit.engine.constant import Seen
 from dpaudit.inference.strategy import strategy
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.protocol import in_words
@@ -56,6 +57,8 @@ class Collector:
     interrupted: bool = field(default=False, init=False)
     observed: int = field(default=0, init=False)  # runs per dataset that only the tests of independence look at
     digest: OutputsDigest = field(default_factory=OutputsDigest, init=False)
+    seen: list[tuple[Seen, Seen]] = field(init=False)  # whether outputs of d0 and of d1 of each pair vary
+    notes: list[str] = field(default_factory=list)  # what was found out before the first run, for `warnings`
 
     _most: list[int] = field(init=False)  # trials in a block of each pair
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
@@ -63,6 +66,7 @@ class Collector:
     def __post_init__(self) -> None:
         self.spent = [0] * len(self.learners)
         self._memories = [(Memory(), Memory()) for _ in self.learners]
+        self.seen = [(Seen(), Seen()) for _ in self.learners]
         self._most = [_MOST_BYTES] * len(self.learners)
 
     @property
@@ -200,6 +204,8 @@ class Collector:
                 self._most[pair] = max(1, int(_MOST_BYTES / bytes_each))
                 block = [sides]
                 self.digest.add(pair, start, (outputs0, outputs1))
+                self.seen[pair][0].add(outputs0)
+                self.seen[pair][1].add(outputs1)
                 for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
                     memory.add(outputs, bytes_each)
         except OutputError as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collecting import Collector
+from dpaudit.engine.constant import Judgement, judged, nothing_varied
 from dpaudit.engine.fixed import STUDIED, FixedAudit
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.alternatives import scaled
@@ -53,7 +55,13 @@ def sequential_result(
 
     detectable = _detectable(claim, run.tested, bets, significance, margin)
     dependent = run.collector.dependence()
-    verdict, warnings = _verdict(run.collector, run.refuted, dependent, claim, detectable, detect, margin)
+    constants = _constants(
+        run.collector, dict(enumerate(run.pair_log_e)), run.refuted and not dependent, run.tested, significance
+    )
+    if constants.doubts:
+        detectable = replace(detectable, claim="")
+    verdict, warnings = _verdict(run.collector, run.refuted, dependent, constants, claim, detectable, detect, margin)
+    void = bool(dependent or constants.doubts)
     best = int(np.argmax([-math.inf if i in evidence.lost else log_e for i, log_e in enumerate(run.pair_log_e)]))
     total = counts.sum(axis=0)
     return AuditResult(
@@ -62,13 +70,13 @@ def sequential_result(
         claim=claim,
         confidence=run.confidence,
         method="sequential",
-        p_value=1.0 if dependent else min(1.0, math.exp(-run.most)),
-        e_value=1.0 if dependent else _exp(run.log_e),
+        p_value=1.0 if void else min(1.0, math.exp(-run.most)),
+        e_value=1.0 if void else _exp(run.log_e),
         trials_used=run.collector.trials,
         trials_allowed=run.collector.allowed,
         stopped_by="evidence" if run.refuted else run.collector.stopped_by,
-        mu_lower=0.0 if dependent else evidence.mu_lower(confidence=run.confidence),
-        certified=not dependent,
+        mu_lower=0.0 if void else evidence.mu_lower(confidence=run.confidence),
+        certified=not void,
         curve=_curve(_no_band(*total) if evidence.single else anytime_band(*total, significance=significance)),
         witness=make_witness(
             run.collector.learners[best], run.tested, *counts[best], pair=str(run.collector.sampler.pairs[best])
@@ -99,12 +107,18 @@ def fixed_result(
     dependent = run.collector.dependence()
     certified = run.collector.stopped_by == "trials" and not dependent  # else the number of trials was not fixed
     p_value = evidence.p_value(run.tested) if certified else 1.0
+    refuted = p_value <= significance
+    constants = _constants(run.collector, {run.pair: math.inf}, refuted, run.tested, significance)
+    if constants.doubts:
+        certified, p_value = False, 1.0
 
     def margin(truth: Law) -> float:
         return threshold_margin(run.tested, truth, evidence.trials, significance=significance, power=POWER)
 
     detectable = _detectable(claim, run.tested, evidence.trials, significance, margin)
-    verdict, warnings = _verdict(run.collector, p_value <= significance, dependent, claim, detectable, detect, margin)
+    if constants.doubts:
+        detectable = replace(detectable, claim="")
+    verdict, warnings = _verdict(run.collector, refuted, dependent, constants, claim, detectable, detect, margin)
     return AuditResult(
         name=name,
         verdict=verdict,
@@ -141,24 +155,30 @@ def _verdict(
     collector: Collector,
     refuted: bool,
     dependent: list[str],
+    constants: Judgement,
     claim: TradeoffFunction,
     detectable: Detectable,
     detect: TradeoffFunction | None,
     margin: Any,
 ) -> tuple[Verdict, list[str]]:
-    warnings = [warning for learner in collector.learners for warning in learner.warnings]
+    warnings = [*collector.notes, *(warning for learner in collector.learners for warning in learner.warnings)]
     if collector.failure:
-        warnings.append(f"{collector.failure}; the {collector.trials} runs per dataset before it are kept")
+        kept = f"; the {collector.trials} runs per dataset before it are kept" if collector.trials else ""
+        warnings.append(f"{collector.failure}{kept}")
     elif collector.dropped:
         warnings += [f"{failure}; the pair was dropped" for failure in collector.dropped.values()]
     warnings += collector.conduct
+    if collector.sampler.store is not None:
+        warnings += collector.sampler.store.words(collector.trials)
     if collector.interrupted:
         warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
     if dependent:
         warnings += dependent
         return Verdict.INCONCLUSIVE, warnings
+    if constants.doubts:
+        return Verdict.INCONCLUSIVE, [*warnings, *constants.doubts]
     if refuted:
-        return Verdict.VIOLATION, warnings
+        return Verdict.VIOLATION, [*warnings, *constants.hints]
     if collector.stopped_by != "trials":
         return Verdict.INCONCLUSIVE, warnings
     if not detectable.claim:
@@ -168,6 +188,19 @@ def _verdict(
         few = f"{collector.trials} runs per dataset are too few to see {detect.label} with {POWER:.0%} probability"
         return Verdict.INCONCLUSIVE, [*warnings, few]
     return Verdict.NO_VIOLATION, warnings
+
+
+def _constants(
+    collector: Collector,
+    evidence: dict[int, float],
+    refuted: bool,
+    tested: TradeoffFunction,
+    significance: float,
+) -> Judgement:
+    """What outputs that never vary mean for the verdict."""
+    if refuted:
+        return judged(collector, evidence, tested, significance)
+    return Judgement(doubts=nothing_varied(collector))
 
 
 def _detectable(

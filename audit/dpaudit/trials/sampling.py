@@ -63,7 +63,9 @@ class Sampler:
     def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
         """Trials [start, stop) of a pair, or the first ones of them: outputs of d0 and of d1."""
         kept = self.store.get(pair, start, stop) if self.store is not None else None
-        if kept is not None:
+        if kept is not None and self.store is not None:
+            told = self.store.conduct(pair, start)
+            self.conduct = [so_far + one for so_far, one in zip(self.conduct, told, strict=True)]
             return Outcome(kept[0]), Outcome(kept[1])
         outcomes = self._sampled(pair, start, stop)
         for outcome in outcomes:
@@ -72,7 +74,8 @@ class Sampler:
         self.conduct = [so_far + outcome.conduct for so_far, outcome in zip(self.conduct, outcomes, strict=True)]
         if self.store is not None:
             complete = min(len(outcome.outputs) for outcome in outcomes)
-            self.store.put(pair, start, *(outcome.outputs[:complete] for outcome in outcomes))
+            outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
+            self.store.put(pair, start, outputs0, outputs1, (outcomes[0].conduct, outcomes[1].conduct))
             if (stored := self.store.get(pair, start, start + complete)) is not None:
                 # as they will be read when the audit goes on: types that Python makes of others come back as those
                 first, second = (replace(o, outputs=s) for o, s in zip(outcomes, stored, strict=True))

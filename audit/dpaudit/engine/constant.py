@@ -1,0 +1,250 @@
+"""Outputs that never vary: no noise, a fixed seed, or a cache, which only fresh processes can tell apart.
+
+A mechanism that keeps its first output of each dataset makes one independent run of each, however often it is called.
+If its law is continuous, these two outputs differ, and an audit that takes the runs for independent refutes any claim.
+A mechanism without noise, or with a fixed seed, looks the same in one process, and does break its claim.
+
+**When this is asked.**  A violation is about to be reported, and all outputs of one dataset are equal.  There is a
+suspicion if those of the other dataset are all equal too, or if the constant holds a number that is not whole.  An
+event that one dataset never shows, such as an answer that is always 0, raises none: the other dataset varies, so the
+mechanism draws anew in each run.
+
+**How it is answered.**  If the code can keep nothing (`mechanisms.stateless.forgets`), the runs share no memory, and
+the violation stands.  Otherwise the mechanism is run in 2k new processes, once in each, k times on each dataset, with
+other randomness.  The violation stands only if every output is the constant of its dataset (where there is one).
+
+Theorem:
+    Let the processes be independent of each other, and the claim true.  Then a violation is reported with probability
+    at most s, the significance of the audit, whatever happens within a process.
+
+Proof:
+    Let c be the constant of one dataset, seen before the new processes start.  In each of these the event {output = c}
+    has a fixed probability on d0 and another on d1, and the claim relates the two.  The violation stands only if the
+    event occurs in all k processes of c's dataset and in none of the other's: if it occurred there, the constants would
+    agree, or the dataset that varies would have shown c.  Let p be the exact p-value of these counts,
+    `inference.exact_binomial` (Theorem 1 there), with the claim for both orders.  k is the least number with p <= s, by
+    the claim alone.  So the violation stands with probability at most s, given everything before.
+    If the runs in this process are independent, the audit's own test has level s, and asking more lowers it.
+
+The same processes serve all suspicious pairs, and every pair must pass: the probability of that is not larger.
+Nothing is gained from an output with many digits: an unbiased randomised response has two such outputs, and a cache
+of it would agree with itself in most processes.
+
+What is kept outside of the process is not seen: a cache on disk or in a server looks like a fixed seed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.inference import exact_binomial
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
+from dpaudit.mechanisms.stateless import forgets
+from dpaudit.neighbours import brief
+from dpaudit.outputs import Timed
+from dpaudit.trials.fresh import NotPossible, outputs_in_a_fresh_process, sent, told_apart
+from dpaudit.trials.streams import stream
+
+if TYPE_CHECKING:
+    from dpaudit.engine.collecting import Collector
+
+FEWEST = 10  # outputs of a dataset below which nothing is said of them
+MAX_PROCESSES = 200  # for each dataset
+MAX_SECONDS = 60.0  # for all processes together; a process of ours needs about half a second to start
+
+
+@dataclass(slots=True)
+class Seen:
+    """All outputs of one dataset, as far as they are equal."""
+
+    runs: int = 0
+    constant: bool = True  # whether all were equal so far
+    value: Any = None  # the first one
+
+    def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> None:
+        """The outputs of the next runs."""
+        if not self.constant or not len(outputs):
+            return
+        if not self.runs:
+            first = outputs[0].output if isinstance(outputs[0], Timed) else outputs[0]
+            self.value = np.array(first) if isinstance(first, np.ndarray) else first
+        self.runs += len(outputs)
+        self.constant = _all_equal(outputs, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What follows from outputs that never vary, in words."""
+
+    doubts: list[str] = field(default_factory=list)  # why nothing follows from the audit; empty if something does
+    hints: list[str] = field(default_factory=list)  # what a violation may come from
+
+
+def nothing_varied(collector: Collector) -> list[str]:
+    """Why an audit that refuted nothing has seen nothing: outputs that never varied on any pair."""
+    seen = [sides for sides in collector.seen if sides[0].runs]
+    if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < FEWEST:
+        return []
+    equal = [sides for sides in seen if _same(sides[0].value, sides[1].value)]
+    if len(equal) < len(seen):
+        sides = next(sides for sides in seen if not _same(sides[0].value, sides[1].value))
+        return [f"{_constants(sides)}: no noise at all, a fixed seed, or a cache, so that one run of each was seen"]
+    runs = 2 * sum(sides[0].runs for sides in seen)
+    what = {_shown(sides[0].value): None for sides in seen}
+    if len(what) == 1:
+        return [f"every one of the {runs:,} outputs was {next(iter(what))}, so nothing could have been seen"]
+    return [f"the {runs:,} outputs never varied on any pair, so nothing could have been seen"]
+
+
+def judged(
+    collector: Collector, evidence: Mapping[int, float], tested: TradeoffFunction, significance: float
+) -> Judgement:
+    """What constants mean for a violation that is about to be reported.
+
+    Args:
+        collector: with all its trials.
+        evidence: of each pair that speaks against the claim, by its number.
+        tested: the claim for both orders.
+        significance: of the audit.
+    """
+    suspects = [pair for pair, log_e in evidence.items() if log_e > 0 and _suspicious(collector.seen[pair])]
+    if not suspects:
+        return Judgement()
+    sampler = collector.sampler
+    words = _constants(collector.seen[max(suspects, key=lambda pair: evidence[pair])])
+    datasets = [dataset for pair in suspects for dataset in (sampler.pairs[pair].d0, sampler.pairs[pair].d1)]
+    try:
+        if not _forgets(sampler.mechanism, datasets):
+            _confirm(collector, suspects, tested, significance)
+    except NotPossible as error:
+        return Judgement(
+            doubts=[
+                f"{words}: no noise at all, a fixed seed, or a cache.  With a cache there was one independent run of "
+                f"each dataset.  Fresh processes did not show that there is none: {error}"
+            ]
+        )
+    return Judgement(hints=[f"{words}: no noise at all, or a fixed seed"])
+
+
+def _forgets(mechanism: Any, datasets: Sequence[Any]) -> bool:
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+        return False
+    return forgets(mechanism, *datasets)
+
+
+def _suspicious(sides: tuple[Seen, Seen]) -> bool:
+    constant = [side for side in sides if side.constant and side.runs >= FEWEST]
+    if len(constant) == 2:
+        return not _same(sides[0].value, sides[1].value)
+    return len(constant) == 1 and _not_whole(constant[0].value)
+
+
+def _confirm(collector: Collector, suspects: Sequence[int], tested: TradeoffFunction, significance: float) -> None:
+    """Run the mechanism in new processes.  NotPossible if that does not show that it keeps nothing."""
+    sampler = collector.sampler
+    mechanism = sent(sampler.mechanism)
+    runs = _runs_needed(tested, significance)
+    if not runs:
+        raise NotPossible(f"under this claim more than {MAX_PROCESSES} would be needed for each dataset")
+    ends = time.monotonic() + MAX_SECONDS
+    expected = [[told_apart(side.value) if side.constant else "" for side in collector.seen[pair]] for pair in suspects]
+
+    def disagreement(task: tuple[int, int]) -> str:
+        run, side = task
+        datasets = [(sampler.pairs[pair].d0, sampler.pairs[pair].d1)[side] for pair in suspects]
+        rng = stream(sampler.seed, "fresh", run, side)
+        seeds = [int(seed) for seed in rng.integers(2**53, size=len(datasets))]
+        if (left := ends - time.monotonic()) <= 0:
+            raise NotPossible(f"{2 * runs} of them would take longer than {MAX_SECONDS:.0f} s")
+        found = outputs_in_a_fresh_process(mechanism, datasets, seeds, sampler.terms, timeout=left)
+        for output, constants in zip(found, expected, strict=True):
+            own, other = constants[side], constants[1 - side]
+            if (own and output != own) or (not own and output == other):
+                return (
+                    f"d{side} had another output there, so the mechanism keeps its outputs, or noise that it drew once"
+                )
+        return ""
+
+    tasks = [(run, side) for run in range(runs) for side in (0, 1)]
+    single = isinstance(mechanism, CommandMechanism | IsolatedMechanism)  # one program at a time runs under its name
+    most = 1 if single else min(4, os.cpu_count() or 1)
+    for at in range(0, len(tasks), most):
+        with ThreadPoolExecutor(most) as pool:
+            for words in pool.map(disagreement, tasks[at : at + most]):
+                if words:
+                    raise NotPossible(words)
+
+
+def _runs_needed(tested: TradeoffFunction, significance: float) -> int:
+    """The least k for which k hits of k on one dataset and none of k on the other refute the claim; 0 if too many."""
+
+    def enough(k: int) -> bool:
+        return exact_binomial.p_value(tested, 0, k, k, k) <= significance
+
+    if not enough(MAX_PROCESSES):
+        return 0
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, min(2 * high, MAX_PROCESSES)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _all_equal(outputs: Sequence[Any] | np.ndarray[Any, Any], value: Any) -> bool:
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biufc":
+        equal = outputs == value
+        if outputs.dtype.kind in "fc":
+            equal |= np.isnan(outputs) & np.isnan(value)
+        return bool(np.all(equal))
+    return all(_same(output.output if isinstance(output, Timed) else output, value) for output in outputs)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if type(a) is float and type(b) is float:
+        return a == b or (a != a and b != b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, int | str | bytes | bool) or a is None:
+        return bool(a == b)
+    return told_apart(a) == told_apart(b)
+
+
+def _not_whole(value: Any, depth: int = 4) -> bool:
+    """Whether it holds a finite number that is not whole."""
+    if isinstance(value, float | np.floating):
+        return math.isfinite(value) and float(value) != math.floor(float(value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "f" and bool(np.any(np.isfinite(value) & (value != np.floor(value))))
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple) and depth:
+        return any(_not_whole(part, depth - 1) for part in value)
+    if hasattr(value, "to_numpy") and depth:
+        return _not_whole(list(np.ravel(value.to_numpy())), depth - 1)
+    return False
+
+
+def _constants(sides: tuple[Seen, Seen]) -> str:
+    found = [
+        f"all {side.runs:,} outputs of d{number} were {_shown(side.value)}"
+        for number, side in enumerate(sides)
+        if side.constant
+    ]
+    return " and ".join(found)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return f"{value:.5g}" if type(value) is float else brief(value, 60)

@@ -1,0 +1,433 @@
+"""Fingerprints of datasets, functions and objects: equal only if the content is certainly the same.
+
+A fingerprint is a SHA-256 over type and content, never over `repr`, which shortens arrays and data frames.  It covers
+numbers, text, bytes, dates, containers, numpy arrays, data frames, tensors, functions, classes and plain objects:
+
+    a function    its compiled code, constants, defaults, closure, and the global names that the code reads
+    a class       the same of its methods and attributes, and of its bases
+    an object     its class and all its attributes
+    a module      its name and the SHA-256 of its file
+
+Functions and classes of installed libraries stand for themselves: their address and the SHA-256 of their module's file.
+The state of a random generator is left out, since it is randomness and not the law of the outputs.
+A value with hidden state (open files, pointers of compiled libraries, caches) has no fingerprint: `Unknowable`.
+"""
+
+from __future__ import annotations
+
+import array
+import builtins
+import collections
+import dataclasses
+import datetime
+import decimal
+import dis
+import enum
+import fractions
+import functools
+import hashlib
+import random
+import struct
+import sys
+import sysconfig
+import types
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+
+_POINTER = struct.calcsize("P")
+_DOUBLE = struct.Struct("<d")
+_OBJECT_SIZE = object.__basicsize__
+
+
+class Unknowable(Exception):
+    """A value whose content cannot be compared; says which one."""
+
+
+def fingerprint(value: Any, what: str = "it") -> str:
+    """SHA-256 of type and content, as 64 hexadecimal digits.
+
+    Args:
+        value: a dataset, function, class or object.
+        what: the words that an error begins with, e.g. "the dataset d0".
+
+    Raises:
+        Unknowable: something in `value` has no certain content.
+    """
+    try:
+        return _Walk().token(value, what).hex()
+    except RecursionError:
+        raise Unknowable(f"{what} is nested too deeply") from None
+
+
+def same_content(a: Any, b: Any) -> bool:
+    """Whether two values certainly have the same types and content."""
+    try:
+        return type(a) is type(b) and fingerprint(a) == fingerprint(b)
+    except Unknowable:
+        return False
+
+
+def file_fingerprint(path: str | Path) -> str:
+    """SHA-256 of a file's bytes.  OSError if it cannot be read."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_library(module_name: str) -> bool:
+    """Whether a module is installed, built in, or part of dpaudit, and not the user's own code."""
+    if module_name.split(".")[0] in _OURS or module_name in sys.builtin_module_names:
+        return True
+    file = module_file(module_name)
+    if file is None:
+        module = sys.modules.get(module_name)
+        return module is not None and getattr(module, "__spec__", None) is not None and module_name != "__main__"
+    return any(file.is_relative_to(folder) for folder in _library_folders())
+
+
+def module_file(module_name: str) -> Path | None:
+    """The file that an imported module was made from; None if there is none."""
+    found = getattr(sys.modules.get(module_name), "__file__", None)
+    path = Path(found) if isinstance(found, str) else None
+    return path.absolute() if path is not None and path.is_file() else None
+
+
+def global_names(code: types.CodeType) -> set[str]:
+    """The global names that a function's code reads, also in functions inside it."""
+    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
+
+
+def attributes(value: Any) -> dict[str, Any] | None:
+    """All attributes of an object of a plain Python class; None if it may hold more state than these."""
+    cls = type(value)
+    slots = [name for base in cls.__mro__ for name in _slots(base)]
+    size = _OBJECT_SIZE + _POINTER * (len(slots) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0))
+    if cls.__basicsize__ != size or cls.__itemsize__:
+        return None
+    found = dict(getattr(value, "__dict__", {}))
+    for name in slots:
+        try:
+            found[name] = getattr(value, name)
+        except AttributeError:
+            continue
+    return found
+
+
+def _slots(cls: type) -> list[str]:
+    given = vars(cls).get("__slots__", ())
+    names = [given] if isinstance(given, str) else list(given)
+    mangled = f"_{cls.__name__.lstrip('_')}"
+    return [
+        f"{mangled}{name}" if name.startswith("__") and not name.endswith("__") else name
+        for name in names
+        if name not in ("__dict__", "__weakref__")
+    ]
+
+
+_OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
+
+
+@functools.cache
+def _library_folders() -> tuple[Path, ...]:
+    paths = sysconfig.get_paths()
+    return tuple({Path(paths[name]).absolute() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+
+
+@functools.cache
+def _file_token(path: Path, modified: int, size: int) -> str:
+    return file_fingerprint(path)
+
+
+class _Walk:
+    """One value and all that it is made of, as a tree of SHA-256 digests."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, bytes]] = {}  # functions and classes that are done, kept alive
+        self._path: list[int] = []  # containers, functions and objects that are being walked, outermost first
+
+    def token(self, value: Any, where: str) -> bytes:
+        """The digest of one value."""
+        if isinstance(value, np.ndarray | np.generic):
+            return self._numpy(value, where)
+        kind = type(value)
+        simple = _simple(value)
+        if simple is not None:
+            return _digest(kind.__name__, simple)
+        if id(value) in self._known:
+            return self._known[id(value)][1]
+        if id(value) in self._path:
+            return _digest("cycle", str(len(self._path) - self._path.index(id(value))).encode())
+        self._path.append(id(value))
+        try:
+            found = self._compound(value, where)
+        finally:
+            self._path.pop()
+        if isinstance(value, types.FunctionType | type):
+            self._known[id(value)] = value, found
+        return found
+
+    def _compound(self, value: Any, where: str) -> bytes:
+        match value:
+            case types.FunctionType():
+                return self._function(value)
+            case types.CodeType():
+                return self._code(value, where)
+            case types.ModuleType():
+                return self._module(value, where)
+            case types.MethodType():
+                return self._many("method", [value.__func__, value.__self__], where)
+            case functools.partial():
+                return self._many("partial", [value.func, value.args, value.keywords, vars(value)], where)
+            case types.BuiltinFunctionType() if not isinstance(value.__self__, types.ModuleType | None):
+                return self._many("bound", [value.__self__, value.__name__], where)
+            case types.BuiltinFunctionType() | types.MethodDescriptorType() | types.WrapperDescriptorType():
+                module = str(getattr(value, "__module__", ""))
+                return _digest("builtin", module.encode(), value.__qualname__.encode())
+            case np.ufunc() if getattr(np, str(value.__name__), None) is value:
+                return _digest("ufunc", value.__name__.encode())
+            case type():
+                return self._class(value, where)
+            case np.random.Generator() | np.random.RandomState():
+                bits = getattr(value, "bit_generator", None)
+                return _digest("generator", type(value).__name__.encode(), type(bits).__name__.encode())
+            case random.Random() if type(value) in (random.Random, random.SystemRandom):
+                return _digest("generator", type(value).__name__.encode())
+            case staticmethod() | classmethod():
+                return self._many(type(value).__name__, [value.__func__], where)
+            case property():
+                return self._many("property", [value.fget, value.fset, value.fdel], where)
+            case types.MappingProxyType():
+                return self._many("mappingproxy", [dict(value)], where)
+            case functools.cached_property():
+                return self._many("cached_property", [value.func], where)
+        return self._container(value, where)
+
+    def _container(self, value: Any, where: str) -> bytes:
+        kind = type(value)
+        if isinstance(value, list | tuple) and kind in (list, tuple):
+            return _digest(kind.__name__, *self._items(value, where))
+        if kind is dict:
+            return _digest("dict", *(self.token(part, where) for item in value.items() for part in item))
+        if kind in (collections.OrderedDict, collections.Counter):
+            return self._many(kind.__name__, [dict(value)], where)
+        if kind is collections.defaultdict:
+            return self._many("defaultdict", [value.default_factory, dict(value)], where)
+        if kind is collections.deque:
+            return self._many("deque", [value.maxlen, list(value)], where)
+        if kind in (set, frozenset):
+            return _digest(kind.__name__, *sorted(self.token(item, where) for item in value))
+        if isinstance(value, enum.Enum):
+            return _digest("enum", self.token(kind, where), value.name.encode())
+        if isinstance(value, tuple) and hasattr(kind, "_fields") and kind.__basicsize__ == tuple.__basicsize__:
+            return _digest("namedtuple", self.token(kind, where), *self._items(value, where))
+        top = kind.__module__.split(".")[0]
+        foreign = getattr(self, f"_of_{top}", None) if top in ("pandas", "polars", "torch", "scipy") else None
+        found: bytes | None = foreign(value, where) if foreign is not None else None
+        return found if found is not None else self._instance(value, where)
+
+    def _items(self, value: list[Any] | tuple[Any, ...], where: str) -> Iterator[bytes]:
+        kinds = set(map(type, value))
+        if kinds == {float}:
+            yield _digest("floats", array.array("d", value).tobytes())
+        elif kinds == {int} and min(value) >= -(2**63) and max(value) < 2**63:
+            yield _digest("ints", array.array("q", value).tobytes())
+        else:
+            yield from (self.token(item, where) for item in value)
+
+    def _numpy(self, value: Any, where: str) -> bytes:
+        if isinstance(value, np.ma.MaskedArray):
+            return self._many("masked", [value.data, np.ma.getmaskarray(value), value.fill_value], where)
+        if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.matrix, np.recarray, np.memmap):
+            raise Unknowable(f"{where} holds a {_named(type(value))}, whose content cannot be compared")
+        if value.dtype.hasobject:
+            if value.dtype.names:
+                raise Unknowable(f"{where} holds a numpy array of records with Python objects")
+            return _digest("array of objects", str(value.shape).encode(), *self._items(value.ravel().tolist(), where))
+        about = (type(value).__name__, str(value.dtype.descr), value.dtype.str, str(value.shape))
+        return _digest("numpy", *(part.encode() for part in about), np.ascontiguousarray(value).tobytes())
+
+    def _of_pandas(self, value: Any, where: str) -> bytes | None:
+        kind = type(value).__name__
+        if kind in ("NAType", "NaTType"):
+            return _digest(kind)
+        if kind == "DataFrame":
+            columns = [value.iloc[:, place] for place in range(value.shape[1])]
+            return self._many("DataFrame", [value.columns, value.index, value.attrs, columns], where)
+        if kind not in ("Series", "MultiIndex") and not kind.endswith("Index"):
+            return None
+        parts: list[Any] = [str(value.dtype), value.to_numpy()]
+        if kind == "Series":
+            parts += [value.name, value.index, value.attrs]
+        else:
+            parts += [list(value.names)]
+        if hasattr(value.dtype, "categories"):
+            parts += [value.dtype.categories, value.dtype.ordered]
+        return self._many(kind, parts, where)
+
+    def _of_polars(self, value: Any, where: str) -> bytes | None:
+        match type(value).__name__:
+            case "DataFrame":
+                return self._many("polars", [value.get_column(name) for name in value.columns], where)
+            case "Series":
+                return self._many("polars series", [value.name, str(value.dtype), value.to_list()], where)
+        return None
+
+    def _of_torch(self, value: Any, where: str) -> bytes | None:
+        if not hasattr(value, "detach"):
+            return _digest("torch", str(value).encode()) if type(value).__name__ in ("dtype", "device") else None
+        try:
+            content = value.detach().cpu().numpy()
+        except (TypeError, RuntimeError) as error:
+            raise Unknowable(f"{where} holds a tensor whose content cannot be compared: {error}") from None
+        return self._many("tensor", [str(value.dtype), str(value.device), content], where)
+
+    def _of_scipy(self, value: Any, where: str) -> bytes | None:
+        if not hasattr(value, "tocoo"):
+            return None
+        found = value.tocoo()
+        return self._many("sparse", [type(value).__name__, value.shape, found.coords, found.data], where)
+
+    def _instance(self, value: Any, where: str) -> bytes:
+        held = attributes(value)
+        if held is None:
+            raise Unknowable(f"{where} holds a {_named(type(value))}, whose content cannot be compared")
+        parts = [self.token(type(value), where)]
+        for name in sorted(held):
+            parts += [name.encode(), self.token(held[name], f"the attribute {name} of {where}")]
+        return _digest("object", *parts)
+
+    def _function(self, function: types.FunctionType) -> bytes:
+        where = f"the function {function.__qualname__}"
+        if self._is_address(function):
+            return self._address(function)
+        parts = [self._code(function.__code__, where)]
+        for words, held in (("default", function.__defaults__), ("default", function.__kwdefaults__)):
+            parts.append(self.token(held, f"a {words} of {where}"))
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                content = cell.cell_contents
+            except ValueError:
+                parts.append(_digest("empty"))
+            else:
+                parts.append(self.token(content, f"the variable {name} of {where}"))
+        extra = {name: held for name, held in vars(function).items() if name != "__wrapped__"}
+        parts.append(self.token(extra, f"an attribute of {where}"))
+        parts += self._globals(function.__code__, function.__globals__, where)
+        return _digest("function", *parts)
+
+    def _globals(self, code: types.CodeType, names: dict[str, Any], where: str) -> Iterator[bytes]:
+        for name in sorted(global_names(code) & names.keys()):
+            try:
+                yield _digest(name, self.token(names[name], f"the global {name} of {where}"))
+            except Unknowable:
+                file = module_file(str(names.get("__name__")))
+                if file is None:
+                    raise
+                yield _digest(name, file_fingerprint(file).encode())  # which makes it on import
+
+    def _code(self, code: types.CodeType, where: str) -> bytes:
+        about = (code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount)
+        names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        return _digest(
+            "code",
+            code.co_code,
+            code.co_exceptiontable,
+            repr(about).encode(),
+            repr(names).encode(),
+            *(self.token(part, where) for part in code.co_consts),
+        )
+
+    def _module(self, module: types.ModuleType, where: str) -> bytes:
+        name = module.__name__
+        if name == "__main__":
+            raise Unknowable(f"{where} holds the module __main__")
+        return _digest("module", name.encode(), self._file_of(name), str(vars(module).get("__version__")).encode())
+
+    def _class(self, cls: type, where: str) -> bytes:
+        if self._is_address(cls):
+            return self._address(cls)
+        parts = [_named(cls).encode(), *(self.token(base, where) for base in cls.__bases__)]
+        for name, held in sorted(vars(cls).items()):
+            if name in _NOT_OF_A_CLASS or isinstance(held, types.GetSetDescriptorType | types.MemberDescriptorType):
+                continue
+            try:
+                parts.append(_digest(name, self.token(held, f"the attribute {name} of the class {cls.__qualname__}")))
+            except Unknowable:
+                file = module_file(cls.__module__)
+                if file is None:
+                    raise
+                parts.append(_digest(name, file_fingerprint(file).encode()))
+        return _digest("class", *parts)
+
+    @staticmethod
+    def _is_address(value: Any) -> bool:
+        """Whether it is a function or class of a library, found there under its name."""
+        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
+        if not isinstance(module, str) or not is_library(module):
+            return False
+        found: Any = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return found is value or getattr(builtins, name, None) is value
+
+    def _address(self, value: Any) -> bytes:
+        return _digest("address", _named(value).encode(), self._file_of(value.__module__))
+
+    @staticmethod
+    def _file_of(module: str) -> bytes:
+        file = module_file(module)
+        if file is None:
+            return sys.version.encode()
+        stat = file.stat()
+        return _file_token(file, stat.st_mtime_ns, stat.st_size).encode()
+
+    def _many(self, kind: str, parts: list[Any], where: str) -> bytes:
+        return _digest(kind, *(self.token(part, where) for part in parts))
+
+
+_NOT_OF_A_CLASS = frozenset(
+    ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__static_attributes__", "__firstlineno__",
+     "__match_args__", "__dataclass_params__", "__dataclass_fields__", "__abstractmethods__", "_abc_impl",
+     "__parameters__", "__orig_bases__", "__slots__")
+)  # fmt: skip
+
+
+def _simple(value: Any) -> bytes | None:
+    """The content of a value without parts; None if it has parts, or is of no known type."""
+    kind = type(value)
+    if value is None or value is Ellipsis or value is NotImplemented or kind is bool:
+        return str(value).encode()
+    if kind is float:
+        return _DOUBLE.pack(value)
+    if kind is complex:
+        return _DOUBLE.pack(value.real) + _DOUBLE.pack(value.imag)
+    if kind is int:
+        return hex(value).encode()
+    if kind is str:
+        return str(value).encode("utf-8", "surrogatepass")
+    if kind in (bytes, bytearray, memoryview):
+        return bytes(value)
+    if kind in (range, slice, decimal.Decimal, fractions.Fraction, datetime.timedelta):
+        return repr(value).encode()
+    if isinstance(value, datetime.date | datetime.time) and kind.__module__.split(".")[0] in ("datetime", "pandas"):
+        return f"{value.isoformat()} {getattr(value, 'tzinfo', None)!r} {getattr(value, 'fold', 0)}".encode()
+    if isinstance(value, PurePath):
+        return str(value).encode("utf-8", "surrogatepass")
+    if dataclasses.is_dataclass(value) or not isinstance(value, np.dtype):
+        return None
+    return f"{value.descr} {value.str}".encode()
+
+
+def _named(value: Any) -> str:
+    return f"{value.__module__}.{value.__qualname__}"
+
+
+def _digest(kind: str, *parts: bytes) -> bytes:
+    found = hashlib.sha256(f"{kind} {len(parts)}\n".encode())
+    for part in parts:
+        found.update(f"{len(part)}\n".encode())
+        found.update(part)
+    return found.digest()

@@ -1,0 +1,174 @@
+"""Whether a mechanism can remember anything from one run to the next: decided by its code, never by its outputs.
+
+A cache needs a place: a global, a closure, a default, an attribute, or a module that keeps one.  A function has none if
+
+- its closure, its defaults and the globals that it reads are numbers, text, tuples of these, modules, or functions
+  of the same kind;
+- it assigns no global, no variable of an outer function, and no attribute.
+
+Then its runs share nothing in this process but the modules that it uses.  `forgets` asks in addition that these are
+modules that keep no outputs, such as numpy and math.  `portable` allows any module: a new process imports it anew.
+The check is for mistakes, not for malice: code that writes into numpy's own namespace is not found out.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import dis
+import sys
+import types
+from typing import Any
+
+from dpaudit.mechanisms.fingerprint import global_names
+from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.protocol import Batched
+
+_KEEP_NOTHING = frozenset(
+    ("numpy", "scipy", "math", "cmath", "random", "secrets", "statistics", "itertools", "operator", "fractions",
+     "decimal", "collections", "struct", "time", "typing", "builtins", "dpaudit")
+)  # fmt: skip
+_WRITES = frozenset(("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "STORE_NAME"))
+_POWERFUL = frozenset(
+    ("globals", "locals", "vars", "setattr", "delattr", "getattr", "exec", "eval", "compile", "open", "__import__",
+     "breakpoint", "input", "memoryview", "super")
+)  # fmt: skip
+_MADE_BY_DATACLASS = frozenset(
+    ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__lt__", "__le__", "__gt__", "__ge__",
+     "__getstate__", "__setstate__", "__replace__")
+)  # fmt: skip
+_PLAIN = ("builtins", "numpy", "pandas", "polars", "datetime", "decimal", "fractions")
+
+
+def forgets(mechanism: Any, *datasets: Any) -> bool:
+    """Whether no run can leave anything behind for a later one, in memory.
+
+    Args:
+        mechanism: as in `audit`.
+        datasets: on which it runs; methods of the user's own classes might remember.
+    """
+    return all(_is_plain(dataset) for dataset in datasets) and _Check(_KEEP_NOTHING).mechanism(mechanism)
+
+
+def portable(mechanism: Any) -> bool:
+    """Whether a copy in another process starts as the mechanism did, whatever it has done here."""
+    return _Check(None).mechanism(mechanism)
+
+
+def immutable(value: Any) -> bool:
+    """Whether it is a number, text or bytes, or a tuple or frozenset of these."""
+    if type(value) in (tuple, frozenset):
+        return all(map(immutable, value))
+    return value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes, range)
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) in (list, tuple, set, frozenset):
+        return all(type(item) in (int, float, str, bool) or _is_plain(item) for item in value)
+    if type(value) is dict:
+        return all(_is_plain(item) for item in value.values())
+    return type(value).__module__.split(".")[0] in _PLAIN
+
+
+class _Check:
+    """The walk through a mechanism's code.  `modules`: first names of those that it may use; None: any."""
+
+    def __init__(self, modules: frozenset[str] | None) -> None:
+        self._modules = modules
+        self._seen: set[int] = set()
+
+    def mechanism(self, mechanism: Any) -> bool:
+        if isinstance(mechanism, PythonMechanism):
+            mechanism = mechanism.loaded
+        if isinstance(mechanism, Batched):
+            mechanism = mechanism.function
+        if isinstance(mechanism, types.FunctionType):
+            return self._function(mechanism)
+        if type(mechanism).__module__.startswith("dpaudit.mechanisms.builtin."):
+            return True
+        return self._frozen(mechanism)
+
+    def _frozen(self, value: Any) -> bool:
+        cls = type(value)
+        params = getattr(cls, "__dataclass_params__", None)
+        if params is None or not params.frozen:
+            return False
+        names = {entry.name for entry in dataclasses.fields(value)}
+        held = [getattr(value, name) for name in names]
+        return set(getattr(value, "__dict__", names)) <= names and all(map(self._held, held)) and self._class(cls)
+
+    def _class(self, cls: type) -> bool:
+        for base in cls.__mro__[:-1]:
+            if base.__module__.split(".")[0] == "dpaudit" or base.__module__ in ("typing", "abc"):
+                continue
+            for name, member in vars(base).items():
+                code = member.fget if isinstance(member, property) else member
+                code = code.__func__ if isinstance(code, staticmethod | classmethod) else code
+                if name in _MADE_BY_DATACLASS or (name.startswith("__") and not callable(code)):
+                    continue
+                if isinstance(code, types.FunctionType) and not self._function(code):
+                    return False
+                described = isinstance(code, types.MemberDescriptorType | types.GetSetDescriptorType)
+                if not (isinstance(code, types.FunctionType) or described or immutable(code) or name == "claim"):
+                    return False
+        return True
+
+    def _function(self, function: types.FunctionType) -> bool:
+        if id(function) in self._seen:
+            return True
+        self._seen.add(id(function))
+        cells = function.__closure__ or ()
+        try:
+            held = [cell.cell_contents for cell in cells]
+        except ValueError:
+            return False
+        held += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        held += [kept for name, kept in vars(function).items() if name != "claim"]
+        return self._code(function.__code__, set(function.__code__.co_freevars)) and all(
+            self._held(value) for value in [*held, *self._read(function)]
+        )
+
+    def _read(self, function: types.FunctionType) -> list[Any]:
+        names = global_names(function.__code__)
+        if names & _POWERFUL:
+            return [object()]
+        found = [function.__globals__[name] for name in names if name in function.__globals__]
+        absent = [name for name in names if name not in function.__globals__ and not hasattr(builtins, name)]
+        return [*found, *([object()] if absent else [])]
+
+    def _code(self, code: types.CodeType, outer: set[str]) -> bool:
+        for step in dis.get_instructions(code):
+            if step.opname in _WRITES and not (step.opname == "STORE_NAME" and code.co_name == "<module>"):
+                return False
+            if step.opname in ("STORE_DEREF", "DELETE_DEREF") and step.argval in outer:
+                return False
+            if step.opname == "IMPORT_NAME" and not self._may_use(step.argval):
+                return False
+            if step.opname in ("LOAD_ATTR", "LOAD_METHOD") and str(step.argval).startswith("__"):
+                return False
+        inside = [part for part in code.co_consts if isinstance(part, types.CodeType)]
+        return all(self._code(part, outer & set(part.co_freevars)) for part in inside)
+
+    def _held(self, value: Any) -> bool:
+        if immutable(value):
+            return True
+        if isinstance(value, types.ModuleType):
+            return self._may_use(value.__name__)
+        if isinstance(value, types.FunctionType) and not self._of_module(value):
+            return self._function(value)
+        if isinstance(value, types.FunctionType | types.BuiltinFunctionType | type) or callable(value):
+            return self._of_module(value)
+        return dataclasses.is_dataclass(value) and self._frozen(value)
+
+    def _of_module(self, value: Any) -> bool:
+        """Whether a function or class is found under its name in a module that may be used."""
+        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+        if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+            return False
+        found: Any = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return found is value and self._may_use(module)
+
+    def _may_use(self, module: str) -> bool:
+        return self._modules is None or module.split(".")[0] in self._modules

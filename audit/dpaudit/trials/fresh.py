@@ -1,0 +1,187 @@
+"""Runs of a mechanism in processes of their own: nothing that an earlier run has kept in memory is there.
+
+A process is started for a single run of each dataset that it is given, and ends.  It is not a fork and no worker that
+has run the mechanism before.  Run as a program, this module is that process: it reads a pickled task on stdin and
+answers on stdout.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint, module_file
+from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.stateless import portable
+from dpaudit.outputs import Timed
+from dpaudit.trials.runs import Runs, Terms
+
+
+class NotPossible(Exception):
+    """The mechanism cannot be run in a process of its own; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByName:
+    """A function or object of a module, loaded anew."""
+
+    module: str
+    name: str
+    file: str  # of the module
+
+    @property
+    def loaded(self) -> Any:
+        """The object.  By its file, if the module cannot be imported by its name."""
+        try:
+            found: Any = importlib.import_module(self.module)
+        except ImportError:
+            return PythonMechanism(f"{self.file}:{self.name}", folder=Path("/")).loaded
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        return found
+
+
+def sent(mechanism: Any) -> Any:
+    """What a new process makes the mechanism of, without anything that it has kept here.
+
+    Raises:
+        NotPossible: its state cannot be told from what it has kept.
+    """
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+        return mechanism
+    if isinstance(mechanism, PythonMechanism):
+        return replace(mechanism, folder=mechanism.folder.resolve())
+    if (named := _by_name(mechanism)) is not None:
+        return named
+    if portable(mechanism):
+        return mechanism
+    raise NotPossible(
+        "the mechanism could not be run there, since it may hold what earlier runs have left.  Put it into a file and "
+        "name it in a config as FILE.py:OBJECT, or switch its cache off"
+    )
+
+
+def _by_name(mechanism: Any) -> ByName | None:
+    function = mechanism.function if isinstance(mechanism, Batched) else mechanism
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    file = module_file(module)
+    if file is None or (found is not mechanism and found is not function):
+        return None
+    if isinstance(mechanism, Batched) and found is not mechanism:
+        return None  # a function of the module, made batched elsewhere
+    return ByName(module, name, str(file))
+
+
+def outputs_in_a_fresh_process(
+    mechanism: Any, datasets: Sequence[Any], seeds: Sequence[int], terms: Terms, *, timeout: float
+) -> list[str]:
+    """Fingerprints of one output on each dataset, all in one new process.
+
+    Args:
+        mechanism: what `sent` gave.
+        datasets: on which it runs once, in this order.
+        seeds: of the runs, one each.
+        terms: of the audit.
+        timeout: seconds after which the process is ended.
+
+    Raises:
+        NotPossible: the process could not make the runs; says why.
+    """
+    runs = [Runs(mechanism, dataset, seed, 0, 0, 0, 1, terms) for dataset, seed in zip(datasets, seeds, strict=True)]
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+        mechanism.close()
+        try:
+            return _made(runs)
+        finally:
+            mechanism.close()
+    try:
+        task: bytes = _cloudpickle().dumps(runs)
+    except Exception as error:
+        raise NotPossible(
+            f"the mechanism or a dataset cannot be sent there ({type(error).__name__}: {error})"
+        ) from None
+    return _answer(task, timeout)
+
+
+def _cloudpickle() -> Any:
+    """It comes with joblib: as a package that joblib requires, or inside it before version 1.6."""
+    try:
+        return importlib.import_module("cloudpickle")
+    except ImportError:
+        return importlib.import_module("joblib.externals.cloudpickle")
+
+
+def _answer(task: bytes, timeout: float) -> list[str]:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dpaudit.trials.fresh"],
+            input=task,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    except subprocess.TimeoutExpired:
+        raise NotPossible(f"a run there took longer than {timeout:.0f} s") from None
+    try:
+        found = pickle.loads(done.stdout)  # written by this module
+    except Exception:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise NotPossible(f"the process failed: {' '.join(last) or done.returncode}") from None
+    if isinstance(found, str):
+        raise NotPossible(found)
+    return list(found)
+
+
+def _made(runs: Sequence[Runs]) -> list[str]:
+    found = []
+    for one in runs:
+        mechanism = one.mechanism.loaded if isinstance(one.mechanism, ByName) else one.mechanism
+        outcome = replace(one, mechanism=mechanism)()
+        if outcome.failure:
+            raise NotPossible(f"the mechanism {outcome.failure} there")
+        found.append(told_apart(outcome.outputs[0]))
+    return found
+
+
+def told_apart(output: Any) -> str:
+    """A text that is equal for equal outputs, in any process."""
+    if isinstance(output, Timed):
+        output = output.output
+    try:
+        return fingerprint(output)
+    except Unknowable:
+        return repr(output)
+
+
+def _main() -> None:
+    own_out = os.dup(1)
+    os.dup2(2, 1)  # what the mechanism prints must not mix with the answer
+    answer: list[str] | str
+    try:
+        answer = _made(pickle.loads(sys.stdin.buffer.read()))  # a task of our parent
+    except (NotPossible, MechanismError) as error:
+        answer = str(error)
+    except BaseException as error:
+        answer = f"the mechanism raised {type(error).__name__}: {error}"
+    with os.fdopen(own_out, "wb") as stream:
+        stream.write(pickle.dumps(answer))
+
+
+if __name__ == "__main__":
+    from dpaudit.trials import fresh  # under its own name, so that what was pickled is of the same classes
+
+    fresh._main()
