@@ -185,6 +185,17 @@ class OneRunEvidence:
         return _sha256(np.array([self.canaries, self.guesses, self.right]))
 
 
+def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float) -> str:
+    """How the evidence contradicts that no epsilon above `largest_epsilon` can be certified; "" if it does not."""
+    certified = evidence.epsilon_lower(0.0, confidence=confidence)
+    if certified <= largest_epsilon + 1e-6 * max(1.0, largest_epsilon):
+        return ""
+    return (
+        f"the counts certify epsilon >= {certified:.6g} at delta = 0, beside the statement that no epsilon above "
+        f"{largest_epsilon:.6g} can be certified"
+    )
+
+
 def _sha256(counts: Counts) -> str:
     """Of the counts in C order, as little-endian 64-bit integers."""
     return hashlib.sha256(np.ascontiguousarray(counts).astype("<i8").tobytes()).hexdigest()

@@ -42,15 +42,14 @@ def threshold_for_claim(
         trials: outputs of each dataset that will be tested.
         significance: of the test.
     """
-    otherwise = best_threshold(counts0, counts1, claim)
     match claim:
         case GaussianDP():
-            return threshold_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=otherwise)
+            found = threshold_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=-1)
         case PureDP() | ApproxDP():
-            return _threshold_against(
-                counts0, counts1, claim, trials=trials, significance=significance, otherwise=otherwise
-            )
-    return otherwise
+            found = _threshold_against(counts0, counts1, claim, trials=trials, significance=significance)
+        case _:
+            found = -1
+    return found if found >= 0 else best_threshold(counts0, counts1, claim)
 
 
 def delta_of(claim: TradeoffFunction) -> float:
@@ -62,26 +61,25 @@ def delta_of(claim: TradeoffFunction) -> float:
 
 
 def _threshold_against(
-    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float, otherwise: int
+    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> int:
     """The region for an (epsilon, delta) claim, which is also that of the bound of epsilon at this delta.
 
     A region is sure of its evidence if it expects `_AMPLE` standard deviations more than the test needs.  Of the sure
     regions the one with the largest expected bound is taken; if none is sure, the one with the most evidence.  A pilot
-    that expects hardly any evidence leaves the choice to the bound: the claim is then most likely true.
+    that expects hardly any evidence leaves the choice to the bound: the claim is then most likely true.  -1 if no
+    threshold parts the pilot's outputs.
     """
     delta = delta_of(claim)
     promised = _promised_epsilon(counts0, counts1, delta, trials, significance)
-    if not np.any(promised > -np.inf):
-        return otherwise
-    expected = np.where(promised > -np.inf, _expected_deviations(counts0, counts1, claim, trials), 0.0)
+    if not (np.any(promised > -np.inf) and counts0.any() and counts1.any()):
+        return -1
+    where = np.flatnonzero(promised > -np.inf)
+    expected = _expected_deviations(counts0, counts1, claim, trials, where)
     most = float(expected.max())
     if most >= _NOTABLE:
-        enough = min(most, -float(ndtri(significance)) + _AMPLE)
-        promised = np.where(expected >= enough, promised, -np.inf)
-        if not np.any(promised > -np.inf):  # evidence without a bound: the region has no more than delta
-            return int(np.argmax(expected))
-    return int(np.argmax(promised))
+        where = where[expected >= min(most, -float(ndtri(significance)) + _AMPLE)]
+    return int(where[np.argmax(promised[where])])
 
 
 def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
@@ -138,20 +136,19 @@ def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: in
     return _promised(best, counts0, counts1, trials, significance)
 
 
-def _expected_deviations(counts0: Counts, counts1: Counts, claim: TradeoffFunction, trials: int) -> Array:
-    """Evidence that each {bin > k} is expected to give against `claim`, as many standard deviations; (BINS - 1,).
+def _expected_deviations(
+    counts0: Counts, counts1: Counts, claim: TradeoffFunction, trials: int, where: npt.NDArray[np.intp]
+) -> Array:
+    """Evidence that {bin > k} is expected to give against `claim`, as many standard deviations, for each k in `where`.
 
     At the less favourable of two guesses: the event is rarer than the pilot says, or its complement is, by
     `_DOUBT_OF_EVIDENCE` standard errors.
     """
-    alpha, beta = (np.clip(rate, 0.0, 1.0) for rate in _rates(counts0, counts1))
+    alpha, beta = (np.clip(rate[where], 0.0, 1.0) for rate in _rates(counts0, counts1))
     pilot = int(counts0.sum() + counts1.sum()) / 2
     rarer, other = (_lessened(1 - rate, pilot, _DOUBT_OF_EVIDENCE) for rate in (beta, alpha))
     guesses = (rarer * alpha, 1 - rarer * (1 - beta)), (1 - other * (1 - alpha), other * beta)
-    arcs = _arcs(claim.symmetrized(), trials, trials)
-    found = [
-        np.minimum(*(arc.evidence(trials * a, trials, trials * b, trials) for arc in arcs)) for a, b in guesses
-    ]
+    found = [evidence_against(claim, trials * a, trials, trials * b, trials) for a, b in guesses]
     return np.asarray(np.sqrt(2 * np.minimum(*found)))
 
 
@@ -236,8 +233,13 @@ def _worth(claim: TradeoffFunction) -> Array:
 def deviations(claim: TradeoffFunction, counts0: Array, n0: int, counts1: Array, n1: int) -> Array:
     """Signed-root evidence of every event {bin > k}, as many standard deviations; (BINS - 1,)."""
     x, z = np.cumsum(counts0[::-1])[::-1][1:], np.cumsum(counts1)[:-1]
-    nearest: Array = np.minimum(*(arc.evidence(x, n0, z, n1) for arc in _arcs(claim.symmetrized(), n0, n1)))
-    return np.sqrt(2 * nearest)
+    return np.asarray(np.sqrt(2 * evidence_against(claim, x, n0, z, n1)))
+
+
+def evidence_against(claim: TradeoffFunction, x: npt.ArrayLike, n0: int, z: npt.ArrayLike, n1: int) -> Array:
+    """Evidence of outcomes with x false positives and z false negatives, nats; elementwise."""
+    arcs = _arcs(claim.symmetrized(), n0, n1)
+    return np.asarray(np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs)))
 
 
 @lru_cache(maxsize=8)  # the least detectable violation is looked for with one claim and many truths
