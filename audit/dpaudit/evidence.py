@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import exact_binomial, one_run
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.regions import threshold_for_epsilon, threshold_for_mu
+from dpaudit.inference.regions import delta_of, threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.strategy import Strategy, log_threshold, lower_bound, strategy
 
 Counts = npt.NDArray[np.int64]
@@ -110,6 +111,7 @@ class FixedEvidence:
         Counts  # (2, BINS), of that score on the pilot's latest outputs, ends merged; they choose regions, nothing else
     )
     counts: Counts  # (2, BINS)
+    delta: float = math.nan  # of an (epsilon, delta) claim: the bound at this delta uses the claim's region
 
     @property
     def trials(self) -> int:
@@ -138,8 +140,12 @@ class FixedEvidence:
         return exact_binomial.mu_lower(*self._outcome(threshold), significance=1 - confidence)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        threshold = threshold_for_epsilon(
-            *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
+        threshold = (
+            self.threshold
+            if delta == self.delta
+            else threshold_for_epsilon(
+                *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
+            )
         )
         return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)
 
@@ -179,6 +185,17 @@ class OneRunEvidence:
         return _sha256(np.array([self.canaries, self.guesses, self.right]))
 
 
+def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float) -> str:
+    """How the evidence contradicts that no epsilon above `largest_epsilon` can be certified; "" if it does not."""
+    certified = evidence.epsilon_lower(0.0, confidence=confidence)
+    if certified <= largest_epsilon + 1e-6 * max(1.0, largest_epsilon):
+        return ""
+    return (
+        f"the counts certify epsilon >= {certified:.6g} at delta = 0, beside the statement that no epsilon above "
+        f"{largest_epsilon:.6g} can be certified"
+    )
+
+
 def _sha256(counts: Counts) -> str:
     """Of the counts in C order, as little-endian 64-bit integers."""
     return hashlib.sha256(np.ascontiguousarray(counts).astype("<i8").tobytes()).hexdigest()
@@ -200,7 +217,9 @@ def written(evidence: Evidence) -> dict[str, Any]:
                 "single": evidence.single,
             }
         case FixedEvidence():
-            chosen = {"pair": evidence.pair, "threshold": evidence.threshold}
+            chosen: dict[str, Any] = {"pair": evidence.pair, "threshold": evidence.threshold}
+            if not math.isnan(evidence.delta):
+                chosen["delta"] = evidence.delta
             counted = {"pilot": _sparse(evidence.pilot), "counts": _sparse(evidence.counts)}
             return {"method": evidence.method, **chosen, "bins": BINS, **counted}
         case OneRunEvidence():
@@ -235,7 +254,12 @@ def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
             raise ValueError(f"evidence must have a threshold among {BINS} bins, got {threshold}")
         pilot, counts_after = _dense(values["pilot"]), _dense(values["counts"])
         _check_trials(counts_after)
-        return FixedEvidence(pair=int(values["pair"]), threshold=threshold, pilot=pilot, counts=counts_after)
+        delta = float(values.get("delta", math.nan))  # older files have none
+        if not math.isnan(delta) and delta != delta_of(target):
+            raise ValueError(f"evidence must have the delta of the claim {target.label}, got {delta}")
+        return FixedEvidence(
+            pair=int(values["pair"]), threshold=threshold, pilot=pilot, counts=counts_after, delta=delta
+        )
     raise ValueError(f"evidence must be of method sequential, fixed or one_run, got {method!r}")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpaudit.claims import parse_claim
-from dpaudit.evidence import read_back
+from dpaudit.evidence import overstated, read_back
 from dpaudit.result import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
@@ -98,6 +98,8 @@ def read(values: Any) -> dict[str, Any]:
     )
     if any(math.isnan(x) for x in (file.p_value, file.mu_lower)):
         raise ValueError("p_value and mu_lower must be numbers, got nan")
+    if file.certified and (words := overstated(evidence, file.detectable.largest_epsilon, confidence=file.confidence)):
+        raise ValueError(f"it contradicts itself: {words}")
     return found | {"claim": claim, "evidence": evidence, "curve": Curve(**curve), "history": history}
 
 

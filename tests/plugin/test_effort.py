@@ -25,9 +25,12 @@ def test_the_closed_form_is_where_the_margin_changes_its_sign(claim: TradeoffFun
 
 
 def test_they_agree_with_the_simulated_plan() -> None:
-    """The closed form takes the best bet for the mixture, and a normal law for its gains: somewhat too many runs."""
+    """The closed form takes the best bet for the mixture, and a normal law for its gains: somewhat too many runs.
+
+    The plan adds the most that learning costs, the planned runs what it costs on average.
+    """
     simulated = plan(GaussianDP(1.0), GaussianDP(1.2), power=0.999, confidence=0.999)
-    assert 0.95 < planned_runs(GaussianDP(1.0), 1.2, significance=1e-3, pairs=1) / simulated.trials < 1.6
+    assert 0.8 < planned_runs(GaussianDP(1.0), 1.2, significance=1e-3, pairs=1) / simulated.trials < 1.6
 
 
 def test_more_is_needed_for_less() -> None:

@@ -15,7 +15,7 @@ from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.evidence import Counts, FixedEvidence
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.plateaus import merge_plateaus
-from dpaudit.inference.regions import threshold_for_claim
+from dpaudit.inference.regions import delta_of, threshold_for_claim
 
 STUDIED = "trials of the study"  # what a result calls them
 PILOT = 0.1  # of the trials
@@ -114,4 +114,10 @@ class FixedAudit:
 
     @property
     def evidence(self) -> FixedEvidence:
-        return FixedEvidence(pair=self.pair, threshold=self._threshold, pilot=self._pilot, counts=self._counts)
+        return FixedEvidence(
+            pair=self.pair,
+            threshold=self._threshold,
+            pilot=self._pilot,
+            counts=self._counts,
+            delta=delta_of(self.tested),
+        )

@@ -14,15 +14,17 @@ from dpaudit.engine.collecting import Collector
 from dpaudit.engine.constant import Judgement, judged, nothing_varied
 from dpaudit.engine.fixed import STUDIED, FixedAudit
 from dpaudit.engine.sequential import SequentialAudit
+from dpaudit.evidence import Evidence, overstated
 from dpaudit.inference.alternatives import scaled
 from dpaudit.inference.bands import anytime_band, fixed_band
 from dpaudit.inference.planning import (
     Law,
+    fixed_margin,
     largest_epsilon,
     least_detectable,
+    least_detectable_fixed,
     power_margin,
     smallest_rate,
-    threshold_margin,
 )
 from dpaudit.inference.strategy import strategy
 from dpaudit.neighbours import brief
@@ -53,13 +55,17 @@ def sequential_result(
             strategy(run.tested), run.tested, truth, bets, significance=significance * share, power=POWER
         )
 
-    detectable = _detectable(claim, run.tested, bets, significance, margin)
     dependent = run.collector.dependence()
     constants = _constants(
         run.collector, dict(enumerate(run.pair_log_e)), run.refuted and not dependent, run.tested, significance
     )
-    if constants.doubts:
-        detectable = replace(detectable, claim="")
+    detectable = _detectable(
+        evidence,
+        least_detectable(run.tested, margin) if bets and not constants.doubts else None,
+        confidence=run.confidence,
+        shown=bets,
+        where="" if len(counts) == 1 else "on the pair that was tried most, ",
+    )
     verdict, warnings = _verdict(run.collector, run.refuted, dependent, constants, claim, detectable, detect, margin)
     void = bool(dependent or constants.doubts)
     best = int(np.argmax([-math.inf if i in evidence.lost else log_e for i, log_e in enumerate(run.pair_log_e)]))
@@ -112,12 +118,17 @@ def fixed_result(
     if constants.doubts:
         certified, p_value = False, 1.0
 
-    def margin(truth: Law) -> float:
-        return threshold_margin(run.tested, truth, evidence.trials, significance=significance, power=POWER)
+    sizes = {"pilot": int(evidence.pilot.sum(axis=1).min()), "trials": evidence.trials}
 
-    detectable = _detectable(claim, run.tested, evidence.trials, significance, margin)
-    if constants.doubts:
-        detectable = replace(detectable, claim="")
+    detectable = _detectable(
+        evidence,
+        least_detectable_fixed(run.tested, **sizes, significance=significance, power=POWER)
+        if evidence.trials and not constants.doubts
+        else None,
+        confidence=confidence,
+        shown=evidence.trials,
+        where="" if len(run.collector.learners) == 1 else "on the pair that the pilot chose, ",
+    )
     verdict, warnings = _verdict(run.collector, refuted, dependent, constants, claim, detectable, detect, margin)
     return AuditResult(
         name=name,
@@ -204,15 +215,21 @@ def _constants(
 
 
 def _detectable(
-    claim: TradeoffFunction, tested: TradeoffFunction, trials: int, significance: float, margin: Any
+    evidence: Evidence, least: TradeoffFunction | None, *, confidence: float, shown: int, where: str
 ) -> Detectable:
-    least = least_detectable(tested, margin) if trials else None
-    return Detectable(
+    """What the audit would have seen; `shown`: runs that count on the pair of the `least` violation.
+
+    AssertionError if the evidence certifies more than any test of its kind can.
+    """
+    found = Detectable(
         claim="" if least is None else str(least),
-        assumption="if an attack knows the likelihood ratio; learning it costs more",
-        smallest_rate=smallest_rate(trials),
-        largest_epsilon=largest_epsilon(trials, significance=significance),
+        assumption=f"{where}if an attack knows the likelihood ratio; learning it costs more",
+        smallest_rate=smallest_rate(shown),
+        largest_epsilon=largest_epsilon(evidence.trials, significance=1 - confidence),
     )
+    if words := overstated(evidence, found.largest_epsilon, confidence=confidence):
+        raise AssertionError(words)
+    return found
 
 
 def _no_band(counts0: Any, counts1: Any) -> tuple[Any, Any, Any]:
