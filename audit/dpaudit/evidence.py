@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import exact_binomial, one_run
-from dpaudit.inference.grid import BINS
+from dpaudit.inference.grid import BINS as BINS
 from dpaudit.inference.regions import threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.strategy import Strategy, log_threshold, lower_bound, strategy
 
@@ -70,6 +70,9 @@ class SequentialEvidence:
     single: bool = False  # of each trial one output is counted, chosen by a coin; otherwise both are
     lost: tuple[int, ...] = ()  # pairs on which a run failed after bets had been placed: what they won is nothing
 
+    def __repr__(self) -> str:
+        return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
+
     @property
     def trials(self) -> int:
         return int(self.counts.sum()) // 2
@@ -110,6 +113,10 @@ class FixedEvidence:
         Counts  # (2, BINS), of that score on the pilot's latest outputs, ends merged; they choose regions, nothing else
     )
     counts: Counts  # (2, BINS)
+
+    def __repr__(self) -> str:
+        x, n0, y, n1 = self.outcome
+        return f"FixedEvidence({x:,} of {n0:,} outputs of d0 in the region, {y:,} of {n1:,} of d1)"
 
     @property
     def trials(self) -> int:
