@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import exact_binomial, one_run
-from dpaudit.inference.grid import BINS
+from dpaudit.inference.grid import BINS as BINS
 from dpaudit.inference.regions import delta_of, threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.strategy import Strategy, log_threshold, lower_bound, strategy
 
@@ -71,6 +71,9 @@ class SequentialEvidence:
     single: bool = False  # of each trial one output is counted, chosen by a coin; otherwise both are
     lost: tuple[int, ...] = ()  # pairs on which a run failed after bets had been placed: what they won is nothing
 
+    def __repr__(self) -> str:
+        return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
+
     @property
     def trials(self) -> int:
         return int(self.counts.sum()) // 2
@@ -112,6 +115,10 @@ class FixedEvidence:
     )
     counts: Counts  # (2, BINS)
     delta: float = math.nan  # of an (epsilon, delta) claim: the bound at this delta uses the claim's region
+
+    def __repr__(self) -> str:
+        x, n0, y, n1 = self.outcome
+        return f"FixedEvidence({x:,} of {n0:,} outputs of d0 in the region, {y:,} of {n1:,} of d1)"
 
     @property
     def trials(self) -> int:

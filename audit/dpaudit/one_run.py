@@ -68,7 +68,7 @@ def audit_one_run(
         stopped_by="trials",
         mu_lower=evidence.mu_lower(confidence=confidence),
         curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),  # one run bounds no curve: T <= 1 - alpha always
-        witness=_witness(claim, answers, truth.astype(bool), r, v),
+        witness=_witness(claim, answers, truth.astype(bool), r, v, 1 - confidence),
         detectable=detectable,
         history=History(trials=np.zeros(0, dtype=np.int64), log_e=np.zeros(0)),
         evidence=evidence,
@@ -81,25 +81,48 @@ def audit_one_run(
 
 
 def _witness(
-    claim: TradeoffFunction, answers: npt.NDArray[np.int8], included: npt.NDArray[np.bool_], r: int, v: int
+    claim: TradeoffFunction,
+    answers: npt.NDArray[np.int8],
+    included: npt.NDArray[np.bool_],
+    r: int,
+    v: int,
+    significance: float,
 ) -> Witness | None:
-    """Wrong guesses among the canaries that were out, and among those that were in."""
+    """Right guesses, and how many would refute the claim.
+
+    The canaries that are guessed about are those with the most extreme scores.  The trade-off curve bounds error rates
+    of all canaries, so the rates of the chosen ones cannot be compared with it: they are not stated.
+    """
     out, into = (answers != 0) & ~included, (answers != 0) & included
     if not out.any() or not into.any():
         return None
-    false_positives, false_negatives = int((answers[out] == 1).sum()), int((answers[into] == -1).sum())
-    alpha, beta = false_positives / int(out.sum()), false_negatives / int(into.sum())
     return Witness(
         pair=f"each of {len(answers)} canaries in or out",
         attack="scores",
-        region=f"guessed to be in, {v} of {r} guesses right",
-        alpha=alpha,
-        beta=beta,
-        claimed_beta=float(claim.symmetrized().beta(alpha)),
+        region=f"{v} of {r} guesses right",
+        alpha=math.nan,
+        beta=math.nan,
+        claimed_beta=math.nan,
         counts=Counts(
-            false_positives=false_positives, n0=int(out.sum()), false_negatives=false_negatives, n1=int(into.sum())
+            false_positives=int((answers[out] == 1).sum()),
+            n0=int(out.sum()),
+            false_negatives=int((answers[into] == -1).sum()),
+            n1=int(into.sum()),
         ),
+        counted="guesses",
+        guesses=r,
+        right=v,
+        needed=_needed(claim, len(answers), r, significance),
     )
+
+
+def _needed(claim: TradeoffFunction, m: int, r: int, significance: float) -> int:
+    """The fewest right guesses of r that refute the claim; r + 1 if not even r do."""
+    low, high = -1, r + 1  # never enough, always enough
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if refutes(claim, m, r, middle, significance=significance) else (middle, high)
+    return high
 
 
 def _curve(scores: Array, included: npt.NDArray[np.bool_]) -> tuple[Array, Array]:

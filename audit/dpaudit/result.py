@@ -7,7 +7,7 @@ import enum
 import importlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -17,10 +17,17 @@ import numpy.typing as npt
 
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.evidence import Evidence, written
+from dpaudit.numbers import lower, percent, percent_at_most, upper
+from dpaudit.printable import one_line
 from dpaudit.writing import write_whole
 
 FORMAT = "dpaudit-result/1"
-StoppedBy = Literal["evidence", "trials", "failure", "interruption"]
+StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence"]
+"""What ended an audit.  "evidence": the claim was refuted, so the verdict is a violation.  "dependence": the evidence
+reached its threshold, but the audit found that it counts for nothing, so the verdict is inconclusive."""
+Counted = Literal["", "moving", "named", "frozen", "guesses"]
+NEAR = 0.2
+"""A region came near a violation if the exact p-value of its counts is at most this."""
 
 
 class Verdict(enum.Enum):
@@ -47,28 +54,83 @@ class Curve:
 
     alpha: Array  # observed type I error
     beta: Array  # observed type II error; an estimate, decides nothing
-    beta_upper: Array  # with the audit's confidence, T(P, Q)(alpha) <= beta_upper at all alpha at once
+    beta_upper: Array
+    """With the audit's confidence, T(P, Q)(alpha) <= beta_upper at all alpha at once.
+
+    It is 1 - alpha, which holds of every mechanism, where the audit certifies nothing: runs depended on each other, a
+    fixed audit ended early, running times were observed, or there was only one run.
+    """
+
+    def __repr__(self) -> str:
+        return f"Curve({len(self.alpha)} points)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The rejection region that shows the violation, or came closest to showing one."""
+    """The rejection region that shows the violation, or came closest to showing one.
+
+    `counted` says which outputs the counts are of:
+
+    - "named": the latest outputs, all of which came after the score that defines the region was learned.  The region is
+      chosen by these counts.
+    - "moving": all outputs that were bet on, each scored as the attack stood at that moment.  The region that is named
+      is that of the last score, so its own rates may differ.
+    - "frozen": region and score were frozen before any of the outputs were drawn (method "fixed").
+    - "guesses": no region; right guesses about canaries in one run.
+    - "": a file of an earlier version, which does not say.
+    """
 
     pair: str
     attack: str
     region: str  # in words, as the attack last knew it
     threshold: float = math.nan  # the region: estimated log-likelihood ratio above this; nan in older files
-    alpha: float  # observed type I error
-    beta: float  # observed type II error
-    claimed_beta: float  # least type II error at this alpha under the claim
+    alpha: float  # observed type I error; nan for guesses
+    beta: float  # observed type II error; nan for guesses
+    claimed_beta: float  # least type II error at this alpha under the claim; nan for guesses
     counts: Counts
+    counted: Counted = ""
+    p_value: float = math.nan  # exact, of the claim by these counts; not corrected for the choice of the region
+    alpha_upper: float = math.nan  # upper end of the exact 95 % interval of the type I error
+    allowed_upper: float = math.nan  # largest rate under d1 that the claim allows at alpha_upper, rounded up
+    scores: tuple[tuple[tuple[int, int], ...], ...] = ()  # if "named": [bin, count] of all scores, of d0 and of d1
+    guesses: int = 0  # about canaries; 0: this is a region
+    right: int = 0  # of these guesses
+    needed: int = 0  # fewest right guesses that would refute the claim; more than `guesses`: it takes more canaries
+
+    @property
+    def near(self) -> bool:
+        """Whether the region came near a violation: its exact p-value is at most 0.2, or is not known."""
+        return not self.p_value > NEAR
 
     def describe(self) -> str:
         """The region in a sentence, e.g. for an error message."""
-        return (
-            f"{self.region}: {_percent(self.alpha)} of the outputs of d0, {_percent(1 - self.beta)} of those of d1; "
-            f"the claim allows at most {_percent(1 - self.claimed_beta)} (pair {self.pair}, attack {self.attack})"
+        if self.guesses:
+            return f"{self.region}; {self._needed()} ({self.pair})"
+        about = "; ".join([f"pair {self.pair}", f"attack {self.attack}", *self._outputs_counted()])
+        words = (
+            f"{self.region}: {percent(self.alpha)} of the outputs of d0, {percent(1 - self.beta)} of those of d1; "
+            f"the claim allows at most {self._allowed()} ({about})"
         )
+        return words.replace("\u00a0", " ")
+
+    def _needed(self) -> str:
+        if self.needed > self.guesses:
+            return f"not even {self.guesses:,} right ones would refute the claim"
+        return f"{self.needed:,} right ones would refute the claim"
+
+    def _allowed(self) -> str:
+        if math.isnan(self.allowed_upper):
+            return percent(1 - self.claimed_beta)
+        return f"{percent_at_most(self.allowed_upper)}, even if d0's rate is {percent_at_most(self.alpha_upper)}"
+
+    def _outputs_counted(self) -> list[str]:
+        n = self.counts.n0
+        match self.counted:
+            case "named":
+                return [f"counted on the last {n:,} outputs of each dataset, which came after the score was learned"]
+            case "moving":
+                return ["counted with scores that moved while the attack learned; the region is the last one"]
+        return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +142,7 @@ class PairRow:
     d0: str  # as text, shortened
     d1: str
     trials: int  # runs on each of its two datasets
-    log_e: float  # evidence gathered on this pair, log of its wealth against the claim
+    log_e: float  # log of the wealth won on this pair; evidence only if the result is `certified`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,15 +167,21 @@ class Detectable:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History:
-    """Evidence as it grew."""
+    """The wealth as it grew; evidence only if the result is `certified`."""
 
     trials: npt.NDArray[np.int64]  # runs per dataset so far
     log_e: Array  # log of the wealth against the claim at that moment
 
+    def __repr__(self) -> str:
+        return f"History({len(self.trials)} points)"
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AuditResult:
-    """Everything an audit found.  `str(result)` is a summary."""
+    """Everything an audit found.  `str(result)` is a summary.
+
+    A result has no truth value, since "true" could mean that the claim was refuted or that it was not: ask `violated`.
+    """
 
     name: str
     verdict: Verdict
@@ -121,7 +189,8 @@ class AuditResult:
     confidence: float
     method: str
     p_value: float  # of the claim; sequential: valid at any stopping time, 1 over the largest wealth seen
-    e_value: float  # of the claim, expectation <= 1 if it is true; sequential: the wealth at the end; may be inf
+    e_value: float  # of the claim, expectation <= 1 if it is true; sequential: the wealth at the end; may be inf.
+    # At most 1 if the mechanism failed: the wealth just before a failure is no e-value
     trials_used: int  # runs per dataset, those the attacks learned from included
     trials_allowed: int
     stopped_by: StoppedBy = "trials"
@@ -139,7 +208,20 @@ class AuditResult:
     certified: bool = (
         True  # False if runs depended on each other, or a fixed number of trials was not reached: no bound
     )
-    _bounds: dict[float, float] = field(default_factory=dict, repr=False)
+    _bounds: dict[float, float] = field(init=False, default_factory=dict)  # found so far; `replace` begins a new one
+
+    def __bool__(self) -> bool:
+        """Refuse: a test such as `assert audit(...)` would always pass."""
+        raise TypeError(
+            f"a result has no truth value (this one: {self.verdict.value}); ask result.violated, or compare "
+            "result.verdict with a Verdict"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<AuditResult {self.name!r}: {self.verdict.value}, {self.claim.label}, p <= {p_value_words(self)}, "
+            f"confidence {self.confidence:.9g}, {self.trials_used:,} runs per dataset>"
+        )
 
     @property
     def violated(self) -> bool:
@@ -203,26 +285,60 @@ class AuditResult:
         return str(_reports().to_fragment([self]))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the trade-off plot on `ax`, or on a new figure; returns the axes."""
+        """Draw the trade-off plot.
+
+        Args:
+            ax: The axes to draw on; those of a new figure unless given.
+
+        Returns:
+            The axes.  Those of a new figure show themselves as a picture in a notebook.
+        """
         return _reports().plot_tradeoff(self, ax)
 
     def __str__(self) -> str:
-        confidence = f"confidence {100 * self.confidence:.7g} %"
+        confidence = f"confidence {100 * self.confidence:.9g} %"
         found = {
-            Verdict.VIOLATION: f"VIOLATION of {self.claim.label} (p <= {self.p_value:.2g}, {confidence})",
+            Verdict.VIOLATION: f"VIOLATION of {self.claim.label} (p <= {p_value_words(self)}, {confidence})",
             Verdict.NO_VIOLATION: f"no violation of {self.claim.label} found ({confidence})",
             Verdict.INCONCLUSIVE: f"inconclusive about {self.claim.label}",
         }[self.verdict]
-        lines = [
-            f"{self.name}: {found}",
-            f"  {self.trials_used:,} runs per dataset in {self.elapsed_s:.1f} s; certified: mu >= {self.mu_lower:.3f}, "
-            f"epsilon >= {self.epsilon_lower(0.0):.3f} at delta = 0",
-        ]
+        lines = [f"{self.name}: {found}", f"  {self._runs} in {self.elapsed_s:.1f} s; {certified_words(self)}"]
         if self.witness is not None:
-            lines.append(f"  {self.witness.describe()}")
+            near = self.violated or self.witness.near
+            lines.append(f"  {self.witness.describe() if near else 'no region came near a violation'}")
         if not self.violated:
             lines.append(f"  {_seen(self.detectable)}")
-        return "\n".join([*lines, *(f"  warning: {warning}" for warning in self.warnings)])
+        return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
+
+    @property
+    def _runs(self) -> str:
+        return "one run" if self.method == "one_run" else f"{self.trials_used:,} runs per dataset"
+
+
+Written = Callable[..., str]
+"""`lower` or `upper` of `dpaudit.numbers`, or `at_least` or `at_most`: the same digits, typeset."""
+
+
+def p_value_words(result: AuditResult, write: Written = upper) -> str:
+    """The p-value, rounded up, with enough digits to see on which side of the audit's level it is."""
+    return write(result.p_value, under=1 - result.confidence)
+
+
+def mu_words(result: AuditResult, write: Written = lower) -> str:
+    """`mu_lower`, rounded down; of a violation with enough digits to see that it is above what the claim allows."""
+    return write(result.mu_lower, over=result.claim.mu() if result.violated else -math.inf)
+
+
+def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lower) -> str:
+    """`epsilon_lower(delta)`, written as `mu_words` writes `mu_lower`."""
+    return write(result.epsilon_lower(delta), over=result.claim.epsilon(delta) if result.violated else -math.inf)
+
+
+def certified_words(result: AuditResult) -> str:
+    """The certified bounds in a line of plain text."""
+    if not result.certified:
+        return "nothing is certified"
+    return f"certified: mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
 
 
 def _seen(detectable: Detectable) -> str:
@@ -234,10 +350,6 @@ def _seen(detectable: Detectable) -> str:
 def _reports() -> Any:
     """The reports are loaded only when asked for: they read results, and nothing here depends on them."""
     return importlib.import_module("dpaudit_reports")
-
-
-def _percent(rate: float) -> str:
-    return f"{100 * rate:.3g} %"
 
 
 def _plain(value: Any) -> Any:

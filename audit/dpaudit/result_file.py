@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpaudit.claims import parse_claim
-from dpaudit.evidence import overstated, read_back
+from dpaudit.evidence import BINS, overstated, read_back
 from dpaudit.result import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
@@ -71,9 +71,21 @@ class _ResultFile(BaseModel):
             counts = self.witness.counts
             if not (0 <= counts.false_positives <= counts.n0 and 0 <= counts.false_negatives <= counts.n1):
                 raise ValueError(f"the witness counts more than there was: {counts}")
-            if not all(0 <= rate <= 1 for rate in (self.witness.alpha, self.witness.beta, self.witness.claimed_beta)):
+            rates = (self.witness.alpha, self.witness.beta, self.witness.claimed_beta)
+            if not (all(0 <= rate <= 1 for rate in rates) or (self.witness.guesses and all(map(math.isnan, rates)))):
                 raise ValueError("the witness's alpha and beta must lie between 0 and 1")
+            if not 0 <= self.witness.right <= self.witness.guesses:
+                raise ValueError("the witness must have right <= guesses")
+            _check_scores(self.witness)
         return self
+
+
+def _check_scores(witness: Witness) -> None:
+    """ValueError unless the scores that a witness was counted on could be counts of two sides."""
+    entries = [entry for side in witness.scores for entry in side]
+    sound = all(0 <= place < BINS and 0 <= count <= 2**53 for place, count in entries)
+    if not sound or len(witness.scores) not in (0, 2):
+        raise ValueError(f"the witness's scores must be [bin, count] of two datasets, with bins 0 to {BINS - 1}")
 
 
 def read(values: Any) -> dict[str, Any]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import Array, TradeoffFunction
-from dpaudit.inference.grid import EDGES
+from dpaudit.inference import exact_binomial
+from dpaudit.inference.clopper_pearson import clopper_pearson_upper
+from dpaudit.inference.grid import EDGES, bin_counts
+from dpaudit.inference.regions import deviations
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
-from dpaudit.result import Counts, Witness
+from dpaudit.result import Counted, Counts, Witness
 from dpaudit.scoring import Learner
 
 _FEW = 12  # distinct outputs that are listed one by one
 _PROBES = 4000
 _SAME, _NEARLY = 0.99, 0.85  # how far a single feature's cut must agree with the region to be named
+_FEWEST = 10  # outputs on either side of a cut that is called the closest to a violation
+_BEYOND = 0.025  # chance that a rate lies above its interval of 95 %
 _GAPS = 3  # intervals that are still easier to read than the score
 
 
@@ -27,21 +33,90 @@ def make_witness(
     *,
     pair: str,
     threshold: int | None = None,
+    violated: bool = False,
+    recount: bool = True,
 ) -> Witness | None:
-    """The threshold whose counts lie furthest below the claim's curve, or least far above it; None without counts.
+    """Name the region that speaks most against the claim, and count it.
 
-    Chosen on the counts it shows, so it explains the verdict and does not prove it, unless `threshold` was frozen
-    before.
+    Scores move while attacks learn, so the counts of all scores are of no single region.  Therefore an earlier score is
+    frozen, a region of it is named, and the outputs that came after that score was learned are counted again.  Where
+    these show a violation much less than all scores do, the counts of all scores are given, and `counted` says so.
+
+    Args:
+        learner: What is known of the pair.
+        claim: For both orders of the pair.
+        counts0: Scores of all outputs of d0 that were bet on, in bins, (BINS,).
+        counts1: The same of d1.
+        pair: Its label.
+        threshold: Of a region that was frozen before these counts; unless given, a region is chosen.
+        violated: Whether the claim was refuted.  If not, at least ten outputs lie on either side of the cut.
+        recount: Whether the two runs of a trial are independent, so that outputs may be counted again.
+
+    Returns:
+        The witness; None if no region has outputs on both sides.
     """
-    n0, n1 = int(counts0.sum()), int(counts1.sum())
+    if threshold is not None:
+        region = _Region(learner, None, np.array([counts0, counts1]), threshold, "frozen")
+        return _witness(region, claim, pair) if region.sound else None
+    all_scores = _chosen(learner, None, np.array([counts0, counts1]), claim, violated, "moving")
+    hindsight = learner.hindsight() if recount else None
+    if hindsight is None:
+        return None if all_scores is None else _witness(all_scores, claim, pair)
+    frozen, later = hindsight
+    scores = np.array([bin_counts(frozen.score(side)) for side in later])
+    named = _chosen(frozen, Outputs.join([side.latest(_PROBES) for side in later]), scores, claim, violated, "named")
+    found = [_witness(region, claim, pair) for region in (named, all_scores) if region is not None]
+    return next((witness for witness in found if witness.near), found[0] if found else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Region:
+    """Outputs with a score in a bin above the threshold."""
+
+    learner: Learner  # that gives the score
+    examples: Outputs | None  # outputs of both datasets to put the region into words by; the learner's own if None
+    scores: npt.NDArray[np.int64]  # (2, BINS)
+    threshold: int
+    counted: Counted
+
+    @property
+    def sound(self) -> bool:
+        return bool(self.scores.sum(axis=1).all())
+
+
+def _chosen(
+    learner: Learner,
+    examples: Outputs | None,
+    scores: npt.NDArray[np.int64],
+    claim: TradeoffFunction,
+    violated: bool,
+    counted: Counted,
+) -> _Region | None:
+    """The region whose counts are the least likely under the claim; None if none has outputs on both sides.
+
+    Where no region's counts exceed what the claim allows, the one that comes nearest to its curve.
+    """
+    n0, n1 = (int(side.sum()) for side in scores)
     if n0 == 0 or n1 == 0:
         return None
-    false_positives = n0 - np.cumsum(counts0)[:-1]
-    false_negatives = np.cumsum(counts1)[:-1]
-    alpha, beta = false_positives / n0, false_negatives / n1
-    k = _middle_of_best(_shortfall(alpha, beta, claim)) if threshold is None else threshold
+    outside0, outside1 = np.cumsum(scores[0])[:-1], np.cumsum(scores[1])[:-1]
+    outside = outside0 + outside1
+    fewest = 1 if violated else _FEWEST
+    eligible = (outside >= fewest) & (n0 + n1 - outside >= fewest)
+    if not eligible.any():
+        return None
+    against = deviations(claim, scores[0], n0, scores[1], n1)
+    rank = np.where(against > 0, against, np.minimum(_shortfall(1 - outside0 / n0, outside1 / n1, claim), 0.0))
+    return _Region(learner, examples, scores, _middle_of_best(np.where(eligible, rank, -np.inf)), counted)
+
+
+def _witness(region: _Region, claim: TradeoffFunction, pair: str) -> Witness:
+    learner, k = region.learner, region.threshold
+    n0, n1 = (int(side.sum()) for side in region.scores)
+    x, z = int(region.scores[0, k + 1 :].sum()), int(region.scores[1, : k + 1].sum())
     weights = learner.weights()
     strongest = max(weights, key=lambda i: weights[i], default=None)
+    alpha_upper = clopper_pearson_upper(x, n0, significance=_BEYOND)
     return Witness(
         pair=pair,
         attack="+".join(
@@ -49,18 +124,29 @@ def make_witness(
             for i in sorted(weights, key=lambda i: -weights[i])
             if i == strongest or weights[i] > 0.2
         ),
-        region=describe_region(learner, float(EDGES[k])),
+        region=describe_region(learner, float(EDGES[k]), region.examples),
         threshold=float(EDGES[k]),
-        alpha=float(alpha[k]),
-        beta=float(beta[k]),
-        claimed_beta=float(claim.beta(alpha[k])),
-        counts=Counts(false_positives=int(false_positives[k]), n0=n0, false_negatives=int(false_negatives[k]), n1=n1),
+        alpha=x / n0,
+        beta=z / n1,
+        claimed_beta=float(claim.beta(x / n0)),
+        counts=Counts(false_positives=x, n0=n0, false_negatives=z, n1=n1),
+        counted=region.counted,
+        p_value=exact_binomial.p_value(claim, x, n0, n1 - z, n1),
+        alpha_upper=alpha_upper,
+        allowed_upper=1 - float(claim.beta(alpha_upper)),
+        scores=sparse(region.scores) if region.counted == "named" else (),
     )
+
+
+def sparse(scores: npt.NDArray[np.int64]) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Counts (2, BINS) as (bin, count) of the bins that are not empty."""
+    return tuple(tuple((int(i), int(side[i])) for i in np.flatnonzero(side)) for side in scores)
 
 
 def _middle_of_best(value: Array) -> int:
     """Thresholds between which no output was scored are as good as each other; the middle one is furthest from any."""
-    assert not np.isnan(value).any()
+    if np.isnan(value).any():
+        raise AssertionError("a region cannot be ranked by nan")
     first = int(np.argmax(value))
     same = value[first:] == value[first]
     count = len(same) if same.all() else int(np.argmin(same))
@@ -89,7 +175,7 @@ def _kl(observed: Array, rate: Array) -> Array:
     return divergence
 
 
-def describe_region(learner: Learner, threshold: float) -> str:
+def describe_region(learner: Learner, threshold: float, examples: Outputs | None = None) -> str:
     """The region {score > threshold} in words.
 
     In terms of the output where it is one number or has few labels; otherwise the score's threshold, and the one
@@ -105,7 +191,8 @@ def describe_region(learner: Learner, threshold: float) -> str:
         in_score = f"low-order bits of the numbers: {in_score}"
     elif sees == "timed":
         in_score = f"running time: {in_score}"
-    examples = Outputs.join([side.latest(_PROBES) for side in learner.outputs()])
+    if examples is None:
+        examples = Outputs.join([side.latest(_PROBES) for side in learner.outputs()])
     if isinstance(learner.encoding, PlainEncoding) and learner.encoding.single and sees != "timed":
         return _numbers(learner, examples, threshold, in_score)
     inside = learner.score(examples) > threshold
@@ -136,6 +223,8 @@ def _numbers(learner: Learner, examples: Outputs, threshold: float, in_score: st
     stops = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
     if len(starts) <= _GAPS:
         words = [_interval(values, int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
+        if "anywhere" in words:  # what is outside is too rare to be among these
+            return in_score
         if values.dtype.kind == "f" and np.isnan(examples.array).any():
             words += ["nan"] * bool(learner.score(Outputs.read(np.array([np.nan], values.dtype)))[0] > threshold)
         return f"output {' or '.join(words)}" if words else in_score
@@ -184,7 +273,8 @@ def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, 
         with np.errstate(invalid="ignore"):
             above = column > low
         if set(values) == {0.0, 1.0}:
-            words, opposite = name, f"not: {name}"
+            states = " " in name  # such as "output[1] is odd"; else it is a number or a truth value
+            words, opposite = (name, f"not: {name}") if states else (f"{name} = 1", f"{name} = 0")
         else:
             words, opposite = (f"{name} {side} {(low + high) / 2:.4g}" for side in ("above", "below"))
             opposite += "" if known.all() else " or missing"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from dpaudit.inference.planning import (
 )
 from dpaudit.inference.strategy import strategy
 from dpaudit.neighbours import brief
-from dpaudit.result import AttackRow, AuditResult, Curve, Detectable, History, PairRow, Verdict
+from dpaudit.result import AttackRow, AuditResult, Curve, Detectable, History, PairRow, StoppedBy, Verdict
 from dpaudit.scoring import Learner
 from dpaudit.witness import make_witness
 
@@ -77,15 +76,20 @@ def sequential_result(
         confidence=run.confidence,
         method="sequential",
         p_value=1.0 if void else min(1.0, math.exp(-run.most)),
-        e_value=1.0 if void else _exp(run.log_e),
+        e_value=1.0 if void else _e_value(run),
         trials_used=run.collector.trials,
         trials_allowed=run.collector.allowed,
-        stopped_by="evidence" if run.refuted else run.collector.stopped_by,
+        stopped_by=_stopped_by(run, verdict),
         mu_lower=0.0 if void else evidence.mu_lower(confidence=run.confidence),
         certified=not void,
-        curve=_curve(_no_band(*total) if evidence.single else anytime_band(*total, significance=significance)),
+        curve=_curve(_no_band(*total) if evidence.single or void else anytime_band(*total, significance=significance)),
         witness=make_witness(
-            run.collector.learners[best], run.tested, *counts[best], pair=str(run.collector.sampler.pairs[best])
+            run.collector.learners[best],
+            run.tested,
+            *counts[best],
+            pair=str(run.collector.sampler.pairs[best]),
+            violated=verdict is Verdict.VIOLATION,
+            recount=not evidence.single,
         ),
         detectable=detectable,
         history=_history(run),
@@ -120,6 +124,9 @@ def fixed_result(
 
     sizes = {"pilot": int(evidence.pilot.sum(axis=1).min()), "trials": evidence.trials}
 
+    def margin(truth: Law) -> float:
+        return fixed_margin(run.tested, truth, **sizes, significance=significance, power=POWER)
+
     detectable = _detectable(
         evidence,
         least_detectable_fixed(run.tested, **sizes, significance=significance, power=POWER)
@@ -143,7 +150,9 @@ def fixed_result(
         stopped_by=run.collector.stopped_by,
         mu_lower=evidence.mu_lower(confidence=confidence) if certified else 0.0,
         certified=certified,
-        curve=_curve(fixed_band(*evidence.counts, significance=significance)),
+        curve=_curve(
+            fixed_band(*evidence.counts, significance=significance) if certified else _no_band(*evidence.counts)
+        ),
         witness=make_witness(
             run.collector.learners[run.pair],
             run.tested,
@@ -233,9 +242,29 @@ def _detectable(
 
 
 def _no_band(counts0: Any, counts1: Any) -> tuple[Any, Any, Any]:
-    """The observed curve.  The laws of times drift, so that no one curve is theirs that a band could be about."""
+    """The observed curve, with 1 - alpha as its upper bound, which every curve keeps.
+
+    For audits that certify no band.  Running times drift, so there is no one curve that a band could be about; runs that
+    depend on each other, and a number of trials that was not fixed, take a band its confidence.
+    """
     alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
     return alpha, beta, 1 - alpha
+
+
+def _stopped_by(run: SequentialAudit, verdict: Verdict) -> StoppedBy:
+    """Evidence that was found to count for nothing did not end the audit with a refutation."""
+    if verdict is Verdict.VIOLATION:
+        return "evidence"
+    return "dependence" if run.refuted else run.collector.stopped_by
+
+
+def _e_value(run: SequentialAudit) -> float:
+    """The wealth at the end, which is a stopping time unless the mechanism failed.
+
+    After a failure it is the wealth just before the failing run.  That moment is chosen by an outcome of the run, so
+    the expectation of the wealth may exceed 1; that of the lesser of it and 1 cannot.
+    """
+    return min(_exp(run.log_e), 1.0) if run.collector.failure else _exp(run.log_e)
 
 
 def _curve(band: tuple[Any, Any, Any]) -> Curve:

@@ -6,6 +6,7 @@ would win clearly more against the claim alone (`rivals`).
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -80,6 +81,7 @@ class Learner:
     _checks: int = field(default=0, init=False)  # blocks of counted scores that were checked, or could have been
     _outputs_scored: int = field(default=0, init=False)  # of each dataset, in those blocks
     _next_check: int = field(default=1, init=False)  # outputs scored at which the package's own attacks are checked
+    _past: list[Learner] = field(default_factory=list, init=False)  # frozen after earlier fits, oldest first
 
     @property
     def hopeless(self) -> bool:
@@ -276,6 +278,31 @@ class Learner:
                     self._scorers.pop(index, None)
                     with self._clock(index):
                         self._fit(index, attack, seen)
+        self._freeze()
+
+    def _freeze(self) -> None:
+        """Keep the score of this moment, and of earlier ones the latest that knows at most half of the outputs."""
+        frozen = copy.copy(self)
+        frozen._blocks, frozen._whole, frozen._past, frozen._by_value = [], [], [], {}
+        frozen._scorers, frozen._standing = dict(self._scorers), copy.deepcopy(self._standing)
+        frozen.rivals = copy.copy(self.rivals)
+        self._past.append(frozen)
+        while len(self._past) > 1 and 2 * self._past[1].trials <= self.trials:
+            del self._past[0]
+
+    def hindsight(self) -> tuple[Learner, Block] | None:
+        """An earlier score, frozen, and the outputs that came after all it was learned from; None if there is none.
+
+        No output of the block had any part in the score, so that a region of it can be counted on them.  They are the
+        latest half of the outputs or more, as far as they are still remembered.
+        """
+        while len(self._past) > 1 and 2 * self._past[1].trials <= self.trials:
+            del self._past[0]
+        if not self._past or not self._past[0].ready or self._past[0].trials == self.trials:
+            return None
+        seen = self.outputs()
+        most = min(len(seen[0]), self.trials - self._past[0].trials)
+        return self._past[0], (seen[0].latest(most), seen[1].latest(most))
 
     @property
     def most_studied(self) -> int:

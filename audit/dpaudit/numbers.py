@@ -1,0 +1,148 @@
+"""How numbers are written, in every medium.
+
+A proven bound is only ever rounded to its safe side: certified lower bounds and p-values pass through `lower` and
+`upper`, or through `at_least` and `at_most`, which add the sign.  No other code may format a bound.
+
+`lower` and `upper` give plain text for terminals and messages ("8.9e-7"); `at_least` and `at_most` give the same
+digits as typography ("≥ 8.9 × 10⁻⁷").
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MOST_DIGITS = 17  # of a double
+NOT_KNOWN = "not known"
+
+
+def lower(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
+    """Write a certified lower bound, rounded down.
+
+    Args:
+        x: The bound.
+        digits: Significant digits.
+        over: A number that the bound may exceed, such as what the claim allows.  If it does, as many digits are
+            written as it takes to see that.
+    """
+    return _plain(_bound(x, digits, ROUND_FLOOR, over))
+
+
+def upper(x: float, digits: int = 2, *, under: float = math.inf) -> str:
+    """Write an upper bound, such as a p-value, rounded up.
+
+    Args:
+        x: The bound.
+        digits: Significant digits.
+        under: A number that the bound may not exceed, such as the level of the test.  If `x` does not exceed it, as
+            many digits are written as it takes to see that.
+    """
+    return _plain(_bound(x, digits, ROUND_CEILING, under))
+
+
+def at_least(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
+    """As `lower`, typeset and with its sign: "≥ 1.043"."""
+    return NOT_KNOWN if math.isnan(x) else f"≥\u00a0{_typeset(_bound(x, digits, ROUND_FLOOR, over))}"
+
+
+def at_most(x: float, digits: int = 2, *, under: float = math.inf) -> str:
+    """As `upper`, typeset and with its sign: "≤ 0.021"."""
+    return NOT_KNOWN if math.isnan(x) else f"≤\u00a0{_typeset(_bound(x, digits, ROUND_CEILING, under))}"
+
+
+def number(x: float, digits: int = 3) -> str:
+    """Write an estimate to the nearest, with so many significant digits: 0.0312, 1,250, 3.1 × 10⁻⁷, ∞."""
+    return _typeset(_rounded(x, digits, ROUND_HALF_EVEN))
+
+
+def count(n: int) -> str:
+    """A whole number with its thousands apart."""
+    return f"{n:,}".replace("-", "−")
+
+
+def runs(n: int) -> str:
+    """A number of runs, with its noun."""
+    return f"{count(n)} run{'' if n == 1 else 's'} per dataset"
+
+
+def percent(rate: float, digits: int = 3) -> str:
+    """A rate in per cent, to the nearest; of a rate close to 1 as many digits as tell it from 1."""
+    return _percent(rate, digits, ROUND_HALF_EVEN)
+
+
+def percent_at_most(rate: float, digits: int = 3) -> str:
+    """An upper bound of a rate in per cent, rounded up."""
+    return _percent(rate, digits, ROUND_CEILING)
+
+
+def seconds(s: float) -> str:
+    """A duration."""
+    if not math.isfinite(s):
+        return NOT_KNOWN
+    if s < 120:
+        return f"{number(s)}\u00a0s"
+    minutes = round(s / 60)
+    return f"{minutes}\u00a0min" if minutes < 120 else f"{minutes // 60}\u00a0h {minutes % 60}\u00a0min"
+
+
+def _percent(rate: float, digits: int, rounding: str) -> str:
+    if not math.isfinite(rate):
+        return NOT_KNOWN
+    exact = Decimal(100 * float(rate))
+    if 0 < 100 - exact < 1:
+        digits = max(digits, 2 - (100 - exact).adjusted() + 1)
+    return f"{_typeset(_rounded(exact, digits, rounding))}\u00a0%"
+
+
+def _bound(x: float, digits: int, rounding: str, limit: float) -> Decimal:
+    """`x` rounded in one direction, with more digits if rounding carried it to or past `limit`."""
+
+    def telling(value: Decimal | float) -> bool:
+        return value > limit if rounding == ROUND_FLOOR else value <= limit
+
+    found = _rounded(x, digits, rounding)
+    while telling(x) and not telling(found) and digits < _MOST_DIGITS:
+        digits += 1
+        found = _rounded(x, digits, rounding)
+    return found
+
+
+def _rounded(x: float | Decimal, digits: int, rounding: str) -> Decimal:
+    value = Decimal(repr(float(x))) if not isinstance(x, Decimal) else x
+    if not value.is_finite() or value == 0:
+        return value
+    return value.quantize(Decimal((0, (1,), value.adjusted() - digits + 1)), rounding=rounding)
+
+
+def _typeset(value: Decimal) -> str:
+    mantissa, exponent = _parts(value)
+    mantissa = mantissa.replace("-", "−").replace("inf", "∞")
+    if exponent is None:
+        return mantissa
+    power = f"10{str(exponent).translate(_SUPERSCRIPT)}"
+    return power if mantissa == "1" else f"{mantissa}\u00a0×\u00a0{power}"
+
+
+def _plain(value: Decimal) -> str:
+    mantissa, exponent = _parts(value)
+    return mantissa if exponent is None else f"{mantissa}e{exponent}"
+
+
+def _parts(value: Decimal) -> tuple[str, int | None]:
+    """Digits, and the power of ten if there is to be one."""
+    if value.is_nan():
+        return NOT_KNOWN, None
+    if value.is_infinite():
+        return ("inf" if value > 0 else "-inf"), None
+    if value == 0:
+        return "0", None
+    exponent = value.adjusted()
+    if -4 <= exponent < 6:
+        return _trimmed(f"{value:,f}"), None
+    return _trimmed(f"{value.scaleb(-exponent):f}"), exponent
+
+
+def _trimmed(digits: str) -> str:
+    """Without the zeros at the end of a fraction."""
+    return digits.rstrip("0").rstrip(".") if "." in digits else digits
