@@ -12,7 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dpaudit.mechanisms.places import raised
 from dpaudit.mechanisms.protocol import Batched, MechanismError
+from dpaudit.mechanisms.worker import misfit
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,14 @@ class PythonMechanism:
         if self.params is not None:
             try:
                 found = found(**self.params)
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # SystemExit too: a factory must not end the audits of others
                 raise MechanismError(
-                    f"calling {self.address} with params {dict(self.params)} raised {type(error).__name__}: {error}"
+                    f"calling {self.address} with params {dict(self.params)} raised {raised(error)}"
                 ) from error
-        if not (callable(found) or hasattr(found, "sample")):
-            raise MechanismError(
-                f"{self.address} must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), "
-                f"got {type(found).__name__}"
-            )
+        if problem := misfit(found, self.batched):
+            raise MechanismError(f"{self.address} {problem}")
         return Batched(found) if self.batched and not hasattr(found, "sample") else found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def _module(name: str, folder: Path) -> ModuleType:
                 del sys.modules[key]
                 raise
         return sys.modules[key]
-    except MechanismError:
+    except (MechanismError, KeyboardInterrupt):
         raise
-    except Exception as error:
-        raise MechanismError(f"importing {name} raised {type(error).__name__}: {error}") from error
+    except BaseException as error:  # SystemExit too: `sys.exit()` without a guard at the end of a script
+        raise MechanismError(f"importing {name} raised {raised(error)}") from error

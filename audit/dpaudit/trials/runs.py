@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.places import place, words
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.outputs import Raised, Timed
 from dpaudit.trials.conduct import Conduct, watched
@@ -84,11 +85,12 @@ class Runs:
                     failure = ""
                 except (Exception, RunTimeout) as error:
                     failure, output = _said(error), Raised.of(error)
+                    where = "" if self.terms.failures == "outcome" else place(error)
                 if not failure:
                     break
                 conduct.failed += 1
             if failure and self.terms.failures != "outcome":
-                return Outcome(outputs, f"{failure} on run {run} of d{self.side}{self._again}")
+                return Outcome(outputs, f"{failure} on run {run} of d{self.side}{self._again}{where}")
             outputs.append(Timed(output, time.perf_counter() - began) if self.terms.observe_time else output)
         return Outcome(outputs)
 
@@ -107,7 +109,7 @@ class Runs:
             except MechanismError as error:  # of a program: it may end in many lines of stderr
                 failure, detail = "failed", f": {error}"
             except (Exception, RunTimeout) as error:
-                failure, detail = _said(error), ""
+                failure, detail = _said(error), place(error)
             conduct.failed += 1
         return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{self._again}{detail}")
 
@@ -133,4 +135,4 @@ def resolved(mechanism: Any) -> Any:
 
 
 def _said(error: BaseException) -> str:
-    return str(error) if isinstance(error, RunTimeout) else f"raised {type(error).__name__}: {error}"
+    return str(error) if isinstance(error, RunTimeout) else f"raised {type(error).__name__}: {words(error)}"
