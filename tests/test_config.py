@@ -63,7 +63,10 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
             "c.yaml:3: mechanism: params do not fit builtin gaussian: sigma must be > 0, got -1",
         ),
         (("sigma: 1.0", "scale: 1.0"), "c.yaml:3: mechanism: params do not fit builtin gaussian: "),
-        (("builtin: gaussian", "builtin: gauss"), "c.yaml:3: mechanism: unknown builtin mechanism 'gauss'; did you mean gaussian?  `dpaudit list mechanisms`"),
+        (
+            ("builtin: gaussian", "builtin: gauss"),
+            "c.yaml:3: mechanism: unknown builtin mechanism 'gauss'; did you mean gaussian?",
+        ),
         (("builtin: gaussian", "python: 7"), "c.yaml:4: mechanism.python: input should be a valid string, got 7"),
         (
             ("  builtin: gaussian\n", ""),
@@ -101,7 +104,7 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         (("pairs:", "trials: 1.5e0\npairs:"), "c.yaml:6: trials: input should be a valid integer, got 1.5"),
         (("pairs:", "trials: 0\npairs:"), "c.yaml:6: trials: input should be greater than or equal to 1, got 0"),
         (("pairs:", "confidence: 1\npairs:"), "c.yaml:6: confidence: input should be less than 1, got 1"),
-        (("pairs:", "attacks: psychic\npairs:"), "c.yaml:6: attacks: unknown attack 'psychic'; attacks must be auto or"),
+        (("pairs:", "attacks: psychic\npairs:"), "c.yaml:6: attacks: unknown attack 'psychic'; attacks must be"),
         (("pairs:", "expect: peace\npairs:"), "c.yaml:6: expect must be 'violation' or 'no violation', got 'peace'"),
         (("pairs:", "name: twice\npairs:"), "c.yaml:6: key name is given twice"),
         (("pairs:", "pairs: ["), "c.yaml:7: is not YAML"),

@@ -26,6 +26,8 @@ LAYERS = {
     "dpaudit.diagnostics": {"dpaudit.claims"},
     "dpaudit.evidence": {"dpaudit.claims", "dpaudit.inference"},
     "dpaudit.writing": set(),
+    "dpaudit.terminal": set(),
+    "dpaudit.internal_errors": {"dpaudit.terminal"},
     "dpaudit.result": {"dpaudit.claims", "dpaudit.evidence", "dpaudit.writing"},
     "dpaudit.result_file": {"dpaudit.claims", "dpaudit.evidence", "dpaudit.result"},
     "dpaudit.suite": {"dpaudit.inference.suites", "dpaudit.result"},

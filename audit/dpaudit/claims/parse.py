@@ -101,7 +101,7 @@ def parse_claim(text: str) -> TradeoffFunction:
         ValueError: If the text states no claim.  The message says what is wrong, and what was perhaps meant.
     """
     if not isinstance(text, str):
-        raise ValueError(f"a claim must be text such as \"pure(epsilon=1)\", got {_brief(repr(text))}")
+        raise ValueError(f'a claim must be text such as "pure(epsilon=1)", got {_brief(repr(text))}')
     _check_size(text)
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -229,15 +229,15 @@ def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
         return ValueError(f"claim {shown} has a {'missing' if missing > 0 else 'superfluous'} )")
     if meant := _meant(text.strip(), node):
         return ValueError(f"{shown} is not a claim; did you mean {meant}?")
-    known = [*CLAIMS, *OPERATIONS]
+    known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
     name = re.match(r"\s*([A-Za-z_]\w*)", text)
     if name and name[1] not in known:
         near = _OTHER_NAMES.get(name[1].lower()) or nearest(name[1], known)
         if near:
-            form = _form(near, {**CLAIMS, **OPERATIONS}[near])
+            form = _form(near, known[near])
             return ValueError(f"unknown claim {_brief(name[1])}; did you mean {near}?  It reads {form}")
     if name and name[1] in known and "(" not in text:
-        return ValueError(f"{shown} lacks its parameters; it reads {_form(name[1], {**CLAIMS, **OPERATIONS}[name[1]])}")
+        return ValueError(f"{shown} lacks its parameters; it reads {_form(name[1], known[name[1]])}")
     return ValueError(
         f"claim must be one of {', '.join(known)}, e.g. pure(epsilon=1); got {shown}.  "
         "`dpaudit list claims` explains them"

@@ -25,7 +25,7 @@ def claim_of(name: str, given: Any) -> TradeoffFunction:
         return given
     if isinstance(given, str):
         return parse_claim(given)
-    number = isinstance(given, numbers.Real) and not isinstance(given, bool)
+    number = _is_number(given)
     example = f"{float(given):g}" if number else "1"
     hint = f'a claim such as PureDP({example}) or "pure(epsilon={example})"'
     if isinstance(given, tuple) and len(given) == 2:
@@ -78,18 +78,22 @@ def check_numbers(trials: Any, confidence: Any) -> int:
         TypeError: If one of the two is no number.
         ValueError: If it is out of its range.
     """
-    if not isinstance(trials, numbers.Real) or isinstance(trials, bool) or trials != trials:
+    if not _is_number(trials):
         raise TypeError(f"trials must be a whole number, got {_shown(trials)}")
     if not trials >= 1:
         raise ValueError(f"trials must be at least 1, got {trials}")
     if trials > 2**53 or trials != int(trials):
         raise ValueError(f"trials must be a whole number up to 2**53, got {trials}")
-    if not isinstance(confidence, numbers.Real) or isinstance(confidence, bool):
+    if not _is_number(confidence):
         raise TypeError(f"confidence must be a number such as 0.99, got {_shown(confidence)}")
     if not 0 < confidence < 1:
         hint = f"; did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}{hint}")
     return int(trials)
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, numbers.Real) and not isinstance(given, bool)
 
 
 def _shown(given: Any) -> str:

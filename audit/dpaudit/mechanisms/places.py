@@ -49,5 +49,5 @@ def _own(file: str) -> bool:
     if {"site-packages", "dist-packages"} & set(path.parts):
         return False
     paths = sysconfig.get_paths()
-    folders = [paths["stdlib"], paths["platstdlib"], Path(__file__).resolve().parents[1]]
+    folders = [Path(paths["stdlib"]), Path(paths["platstdlib"]), Path(__file__).resolve().parents[1]]
     return not any(path.is_relative_to(folder) for folder in folders)

@@ -215,9 +215,8 @@ def misfit(found: Any, batched: bool = False) -> str:
         return "is a class; in a config add `params: {}`, in Python call it: an object of it is the mechanism"
     many = getattr(found, "sample", found if batched else None)
     if many is None and not callable(found):
-        return "must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), got %s" % type(
-            found
-        ).__name__
+        kind = type(found).__name__
+        return f"must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), got {kind}"
     try:
         signature = inspect.signature(found if many is None else many)
     except (TypeError, ValueError):
