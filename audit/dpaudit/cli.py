@@ -392,16 +392,16 @@ def report(
         from dpaudit_reports import print_report, write_report
 
     chosen = [file for given in files for file in _results_in(given)]
-    results = []
+    results, wrong = [], []
     for file in chosen:
         try:
             results.append(AuditResult.from_json(file))
+            wrong += [f"{file}: {words}" for words in contradictions(results[-1])]
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
             _refuse(_unreadable(file, error))
+    if wrong:
+        _refuse("\n".join(["the results contradict themselves, so they were changed:", *wrong]))
     try:
-        wrong = [f"{file}: {words}" for file, one in zip(chosen, results, strict=True) for words in contradictions(one)]
-        if wrong:
-            _refuse("\n".join(["the results contradict themselves, so they were changed:", *wrong]))
         if output is None:
             print_report(results)
         else:

@@ -19,7 +19,11 @@ class Raised:
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
-        return cls(type(error).__name__, str(error))
+        try:
+            message = str(error)
+        except Exception:  # of a `__str__` that raises: the analyst sees no message
+            message = ""
+        return cls(type(error).__name__, message)
 
 
 @dataclass(frozen=True, slots=True)
