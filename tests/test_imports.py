@@ -12,14 +12,15 @@ import pytest
 
 LAYERS = {
     # what a module starts with -> what of ours it may import
-    "dpaudit.claims": {"dpaudit.claims"},
+    "dpaudit.spelling": set(),
+    "dpaudit.claims": {"dpaudit.claims", "dpaudit.spelling"},
     "dpaudit.neighbours": {"dpaudit.neighbours"},
     "dpaudit.search": {"dpaudit.neighbours"},
     "dpaudit.outputs": {"dpaudit.outputs", "dpaudit.claims"},
     "dpaudit.inference": {"dpaudit.inference", "dpaudit.claims"},
     "dpaudit.mechanisms": {"dpaudit.mechanisms", "dpaudit.claims"},
     "dpaudit.trials": {"dpaudit.trials", "dpaudit.mechanisms", "dpaudit.neighbours", "dpaudit.outputs"},
-    "dpaudit.registry": {"dpaudit.claims"},
+    "dpaudit.registry": {"dpaudit.claims", "dpaudit.spelling"},
     "dpaudit.regression": {"dpaudit.claims"},
     "dpaudit.provenance": set(),
     "dpaudit.diagnostics": {"dpaudit.claims"},
@@ -27,6 +28,8 @@ LAYERS = {
     "dpaudit.writing": set(),
     "dpaudit.numbers": set(),
     "dpaudit.printable": set(),
+    "dpaudit.terminal": set(),
+    "dpaudit.internal_errors": {"dpaudit.terminal"},
     "dpaudit.result": {
         "dpaudit.claims",
         "dpaudit.evidence",
@@ -71,6 +74,7 @@ LAYERS = {
         "dpaudit.neighbours",
         "dpaudit.registry",
         "dpaudit.search",
+        "dpaudit.spelling",
     },
     "dpaudit.engine": {
         "dpaudit.claims",

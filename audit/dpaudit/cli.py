@@ -1,24 +1,32 @@
 """The command line: parses, calls, prints.  Results go to stdout, talk to stderr.
 
-Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or could not be completed; of
-several audits the most serious one counts (1 over 3 over 0; 2 before anything runs).
+Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or could not be completed, 4
+internal error; of several audits the most serious one counts (1 over 4 over 3 over 0; 2 before anything runs).
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
+import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from dpaudit.terminal import finish, prepare, say, show, waiting
+
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
     from dpaudit.config import PlannedAudit
     from dpaudit.result import AuditResult
-    from dpaudit.running import How
+    from dpaudit.running import How, Outcome
 
-NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE = 0, 1, 2, 3
+NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE, INTERNAL_ERROR = 0, 1, 2, 3, 4
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="dpaudit",
@@ -34,7 +42,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        typer.echo(f"dpaudit {version('dpaudit')}")
+        show(f"dpaudit {version('dpaudit')}")
         raise typer.Exit
 
 
@@ -47,9 +55,58 @@ def options(
     """Empirical audits of differential-privacy claims."""
 
 
+_left: list[int] = []  # the exit codes that commands chose, of which a process has one
+
+
 def main() -> None:
     """Entry point of the command `dpaudit`."""
-    app()
+    prepare()
+    code: Any = NO_VIOLATION
+    try:
+        app()
+    except SystemExit as end:
+        code = end.code if end.code is not None else NO_VIOLATION
+        if code == VIOLATION and _left != [VIOLATION]:  # typer ends with 1 when its output cannot be written
+            code = INCONCLUSIVE
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except BaseException as error:
+        code = _broken(error)
+    finish()
+    sys.exit(code)
+
+
+def _broken(error: BaseException) -> int:
+    """Report an error of dpaudit itself; the exit code."""
+    from dpaudit.internal_errors import report_internal_error
+
+    say(report_internal_error(error, debug="--debug" in sys.argv))
+    return INTERNAL_ERROR
+
+
+def _leave(code: int) -> NoReturn:
+    _left[:] = [code]
+    raise typer.Exit(code)
+
+
+def _command(name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command of `app` in which nothing unexpected passes for a verdict."""
+
+    def registered(command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def guarded(*values: Any, **named: Any) -> None:
+            try:
+                command(*values, **named)
+            except (typer.Exit, typer.Abort, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # SystemExit too, which only foreign code raises here
+                _leave(_broken(error))
+
+        guarded.__signature__ = inspect.signature(command, eval_str=True)  # type: ignore[attr-defined]
+        app.command(name)(guarded)
+        return command
+
+    return registered
 
 
 Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Config files, or folders of them.")]
@@ -72,12 +129,15 @@ Resume = Annotated[
 LogJson = Annotated[
     Path | None, typer.Option("--log-json", metavar="FILE", help="Add events to FILE, one JSON object a line.")
 ]
+Each = Annotated[
+    bool, typer.Option("--each", help="Keep each audit's own confidence, instead of one promise for all of them.")
+]
 NoCode = Annotated[bool, typer.Option("--no-code", help="Refuse whatever runs code that is not dpaudit's own.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show Python tracebacks of errors.")]
 _RESULTS = Path("dpaudit-results")
 
 
-@app.command()
+@_command()
 def run(
     configs: Configs,
     output: Output = _RESULTS,
@@ -91,6 +151,7 @@ def run(
         list[str] | None,
         typer.Option("--with", metavar="PKG==VERSION", help="Instead of what the configs require of that package."),
     ] = None,
+    each: Each = False,
     resume: Resume = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only check the configs, and say what code they would run.")
@@ -103,19 +164,28 @@ def run(
 ) -> None:
     """Run the audits of config files; writes DIR/NAME.json and DIR/NAME.pdf for each.
 
+    The audits of one command share one promise: if all claims are true, any violation is reported with probability at
+    most 1 - confidence.
+
     A config's `python:`, `command:` and `requires:` run code, and running the config runs it: look at a stranger's
     config with `--dry-run` first.  Exit code: 0 no violation found, 1 violation, 2 wrong usage or config, 3
-    inconclusive or could not be completed.
+    inconclusive or could not be completed, 4 internal error.
     """
-    from dpaudit.config import ConfigError, read_configs, with_requirements
+    output, shown, log_json = _absolute(output), str(output), None if log_json is None else _absolute(log_json)
+    with waiting("loading", shown=not quiet):
+        from dpaudit.config import ConfigError, read_configs, with_requirements
 
-    try:
-        planned = with_requirements(read_configs(configs), with_ or [])
-    except ConfigError as error:
-        _refuse(str(error))
+        try:
+            planned = with_requirements(read_configs(configs), with_ or [])
+        except ConfigError as error:
+            refused = str(error)
+        else:
+            refused = ""
+    if refused:
+        _refuse(refused)
     if dry_run:
         for one in planned:
-            typer.echo(f"{one.config.name}: runs {one.code or 'no code but dpaudit itself'}")
+            show(f"{one.config.name}: runs {one.code or 'no code but dpaudit itself'}")
     if no_code and (
         foreign := [f"{one.file}:{one.line}: {one.config.name} runs {one.code}" for one in planned if one.code]
     ):
@@ -124,6 +194,8 @@ def run(
         return
     how = _how(
         output=output,
+        shown=shown,
+        each=each,
         trials=trials,
         confidence=confidence,
         seed=seed,
@@ -136,10 +208,10 @@ def run(
         quiet=quiet,
         debug=debug,
     )
-    raise typer.Exit(_run_all(planned, how)[1])
+    _leave(_run_all(planned, how)[1])
 
 
-@app.command()
+@_command()
 def compare(
     configs: Configs,
     with_: Annotated[
@@ -152,6 +224,7 @@ def compare(
     jobs: Jobs = None,
     backend: Backend = "loky",
     scheduler: Scheduler = None,
+    each: Each = False,
     resume: Resume = False,
     log_json: LogJson = None,
     no_pdf: NoPdf = False,
@@ -160,13 +233,19 @@ def compare(
 ) -> None:
     """Run the same audits on several versions of a package: one table, and one document DIR/comparison.pdf.
 
+    All of them share one promise, as for `dpaudit run`.
     Each version is `name==number` and takes the place of what the configs require; audits that do not require the
     package are left out.  Exit codes as for `dpaudit run`.
     """
     from dpaudit.config import ConfigError, read_configs, side_by_side
 
+    output, shown, log_json = _absolute(output), str(output), None if log_json is None else _absolute(log_json)
+    if not quiet:
+        say("loading ...")
     how = _how(
         output=output,
+        shown=shown,
+        each=each,
         trials=trials,
         confidence=confidence,
         seed=seed,
@@ -192,8 +271,11 @@ def compare(
         for (name, version), variant in variants.items():
             if variant.config.name in by_name:
                 audits.setdefault(name, {})[version] = by_name[variant.config.name]
-        write_pdf(comparison(audits), output / "comparison.pdf")
-    raise typer.Exit(code)
+        try:
+            write_pdf(comparison(audits), output / "comparison.pdf")
+        except OSError as error:
+            say(f"{shown}/comparison.pdf could not be written: {error.strerror}")
+    _leave(code)
 
 
 def _how(
@@ -202,7 +284,8 @@ def _how(
     from dpaudit.running import How
 
     if confidence is not None and not 0 < confidence < 1:
-        _refuse(f"--confidence must lie strictly between 0 and 1, got {confidence}")
+        hint = f"; did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
+        _refuse(f"--confidence must lie strictly between 0 and 1, got {confidence:g}{hint}")
     if jobs is not None and (jobs == 0 or jobs < -1):
         _refuse(f"--jobs must be -1 or at least 1, got {jobs}")
     if jobs is None:
@@ -214,26 +297,36 @@ def _how(
 
 def _run_all(planned: list[PlannedAudit], how: How) -> tuple[list[AuditResult], int]:
     """Results, and the exit code."""
-    from dpaudit.running import NotReady, run_all
-
+    with waiting("loading the audits", shown=not how.quiet and sys.stderr.isatty()):
+        from dpaudit.running import NotReady, run_all
     try:
-        results, failed = run_all(planned, how)
+        outcome = run_all(planned, how)
     except NotReady as error:
         _refuse(str(error))
-    return results, _exit_code(results, failed=bool(failed))
+    return outcome.results, _exit_code(outcome)
 
 
-def _exit_code(results: list[AuditResult], *, failed: bool) -> int:
+def _exit_code(outcome: Outcome) -> int:
+    """The most serious of what happened: a violation, an internal error, no answer, no violation."""
     from dpaudit.result import Verdict
 
-    if any(result.violated for result in results):
+    if any(result.violated for result in outcome.results):
         return VIOLATION
-    if failed or any(result.verdict is Verdict.INCONCLUSIVE for result in results):
-        return INCONCLUSIVE
-    return NO_VIOLATION
+    if outcome.broken:
+        return INTERNAL_ERROR
+    unanswered = any(result.verdict is Verdict.INCONCLUSIVE for result in outcome.results)
+    return INCONCLUSIVE if outcome.failed or outcome.interrupted or unanswered else NO_VIOLATION
 
 
-@app.command()
+def _absolute(path: Path) -> Path:
+    """The path from the current folder as it is now: a mechanism may change the folder when it is loaded."""
+    try:
+        return Path(os.path.abspath(path))
+    except OSError:  # the current folder has been deleted
+        return path
+
+
+@_command()
 def replay(
     file: Annotated[Path, typer.Argument(metavar="RESULT.json", help="A result that `dpaudit run` or a test wrote.")],
     trials: Annotated[int | None, typer.Option(min=1, help="Fresh runs on each dataset that are counted.")] = None,
@@ -252,9 +345,10 @@ def replay(
     if fresh runs refute the claim, 0 if they do not and the result did not either, 3 if the evidence does not
     reproduce, 2 for wrong usage.
     """
-    from dpaudit.mechanisms import MechanismError
-    from dpaudit.replaying import replay_file
-    from dpaudit.result import AuditResult
+    with waiting("loading", shown=not quiet):
+        from dpaudit.mechanisms import MechanismError
+        from dpaudit.replaying import replay_file
+        from dpaudit.result import AuditResult
 
     try:
         found = replay_file(
@@ -266,22 +360,23 @@ def replay(
             code=not no_code,
             quiet=quiet,
         )
-    except (ValueError, OSError) as error:
-        if debug:
-            raise
-        _refuse(f"{file}: {error}" if str(file) not in str(error) else str(error))
+    except (ValueError, OSError, ImportError) as error:
+        _trace(debug)
+        _refuse(_unreadable(file, error))
     except MechanismError as error:
-        if debug:
-            raise
-        _say(f"{file}: the mechanism could not be run: {error}")
-        raise typer.Exit(INCONCLUSIVE) from None
-    typer.echo(str(found))
-    raise typer.Exit(INCONCLUSIVE if not found.reproduced else VIOLATION if found.refuted else NO_VIOLATION)
+        _trace(debug)
+        say(f"{file}: the mechanism could not be run: {error}")
+        _leave(INCONCLUSIVE)
+    show(str(found))
+    _leave(INCONCLUSIVE if not found.reproduced else VIOLATION if found.refuted else NO_VIOLATION)
 
 
-@app.command()
+@_command()
 def report(
-    files: Annotated[list[Path], typer.Argument(metavar="RESULT.json...", help="Results that `dpaudit run` wrote.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULT.json...", help="Results that `dpaudit run` wrote, or folders of them."),
+    ],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="The document to write: .pdf, .html or .md.  Else: print."),
@@ -291,24 +386,59 @@ def report(
 
     Results that are not what their own counts give are refused.
     """
-    from dpaudit.engine.replay import contradictions
-    from dpaudit.result import AuditResult
-    from dpaudit_reports import print_report, write_report
+    with waiting("loading", shown=True):
+        from dpaudit.engine.replay import contradictions
+        from dpaudit.result import AuditResult
+        from dpaudit_reports import print_report, write_report
 
+    chosen = [file for given in files for file in _results_in(given)]
+    results, wrong = [], []
+    for file in chosen:
+        try:
+            results.append(AuditResult.from_json(file))
+            wrong += [f"{file}: {words}" for words in contradictions(results[-1])]
+        except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
+            _refuse(_unreadable(file, error))
+    if wrong:
+        _refuse("\n".join(["the results contradict themselves, so they were changed:", *wrong]))
     try:
-        results = [AuditResult.from_json(file) for file in files]
-        wrong = [f"{file}: {words}" for file, one in zip(files, results, strict=True) for words in contradictions(one)]
-        if wrong:
-            _refuse("\n".join(["the results contradict themselves, so they were changed:", *wrong]))
         if output is None:
             print_report(results)
         else:
             write_report(results, output)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         _refuse(str(error))
 
 
-@app.command()
+def _results_in(given: Path) -> list[Path]:
+    """The file, or all results in a folder."""
+    if not given.is_dir():
+        return [given]
+    found = sorted(given.glob("*.json"))
+    if not found:
+        _refuse(f"{given}: there is no result (NAME.json) in this folder")
+    return found
+
+
+def _unreadable(file: Path, error: BaseException) -> str:
+    """Why a file is no result that can be used, and what to do."""
+    if file.suffix in (".yaml", ".yml"):
+        return f"{file} is a config, not a result; run it first: dpaudit run {file}"
+    if isinstance(error, RecursionError | MemoryError):
+        return f"{file}: is nested too deeply or too large"
+    text = str(error)
+    return text if str(file) in text else f"{file}: {text}"
+
+
+def _trace(debug: bool) -> None:
+    """With --debug, show where the exception comes from that is being handled."""
+    if debug:
+        import traceback
+
+        say(traceback.format_exc().rstrip())
+
+
+@_command()
 def convert(
     claims: Annotated[
         list[str], typer.Argument(metavar="CLAIM...", help='E.g. "gaussian(mu=1)"; `dpaudit list claims`.')
@@ -337,7 +467,7 @@ def convert(
     except (ValueError, ImportError, OSError) as error:
         _refuse(str(error))
     for line in lines:
-        typer.echo(line)
+        show(line)
 
 
 def _conversions(claim: TradeoffFunction) -> list[str]:
@@ -358,7 +488,7 @@ def _number(value: float) -> str:
     return f"{value:.10g}"
 
 
-@app.command()
+@_command()
 def plan(
     claim: Annotated[str, typer.Argument(metavar="CLAIM", help='What is promised, e.g. "gaussian(mu=1)".')],
     truth: Annotated[str, typer.Argument(metavar="TRUTH", help='What is suspected to hold, e.g. "gaussian(mu=1.2)".')],
@@ -366,15 +496,20 @@ def plan(
     confidence: Annotated[float, typer.Option(help="Of the audit.")] = 0.99,
 ) -> None:
     """Say how many trials it takes to refute CLAIM if only TRUTH holds."""
-    from dpaudit.planning import plan as plan_trials
+    with waiting("loading", shown=True):
+        from dpaudit.claims import parse_claim
+        from dpaudit.planning import plan as plan_trials
 
     try:
-        typer.echo(str(plan_trials(claim, truth, power=power, confidence=confidence)))
+        claims = parse_claim(claim), parse_claim(truth)
+        with waiting("simulating audits", shown=True):
+            found = plan_trials(*claims, power=power, confidence=confidence)
+        show(str(found))
     except (ValueError, ImportError) as error:
         _refuse(str(error))
 
 
-@app.command("list")
+@_command("list")
 def list_(
     what: Annotated[str, typer.Argument(metavar="attacks|claims|mechanisms|configs")],
 ) -> None:
@@ -385,7 +520,7 @@ def list_(
     rows = listings[what]()
     width = max((len(name) for name, _ in rows), default=0)
     for name, about in rows:
-        typer.echo(f"{name:{width}s}  {about}".rstrip())
+        show(f"{name:{width}s}  {about}".rstrip())
 
 
 def _attacks() -> list[tuple[str, str]]:
@@ -422,7 +557,7 @@ def _first_line(thing: Any) -> str:
     return (thing.__doc__ or "").strip().split("\n")[0]
 
 
-@app.command()
+@_command()
 def init(
     file: Annotated[Path, typer.Argument(help="The config to write.")] = Path("audit.yaml"),
 ) -> None:
@@ -434,24 +569,20 @@ def init(
         _refuse(f"{file} exists already; name another file")
     except OSError as error:
         _refuse(f"{file}: {error.strerror}")
-    _say(f"wrote {file}; run it with: dpaudit run {file}")
+    say(f"wrote {file}; run it with: dpaudit run {file}")
 
 
-@app.command()
+@_command()
 def schema() -> None:
     """Print the JSON Schema of configs, for editors."""
     from dpaudit.config import schema as config_schema
 
-    typer.echo(json.dumps(config_schema(), indent=2))
-
-
-def _say(text: str) -> None:
-    typer.echo(text, err=True)
+    show(json.dumps(config_schema(), indent=2))
 
 
 def _refuse(text: str) -> NoReturn:
-    _say(text)
-    raise typer.Exit(WRONG_USAGE)
+    say(text)
+    _leave(WRONG_USAGE)
 
 
 _STARTING_CONFIG = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,6 @@ from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
@@ -19,25 +19,37 @@ from rich.text import Text
 from dpaudit.claims import rounded
 from dpaudit.engine import Progress
 from dpaudit.result import AuditResult, Verdict
-from dpaudit.suite import named_together
+from dpaudit.terminal import drawn, say
 
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}
 _STYLES = {Verdict.VIOLATION: "bold red", Verdict.NO_VIOLATION: "", Verdict.INCONCLUSIVE: "yellow"}
+_LONGEST_NAME = 24  # letters beside a progress bar, which has 80 columns
 _WIDE = 125  # columns from which nothing needs to be left out
+
+
+class _Said(logging.Handler):
+    """Shows what a logger says."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(self.format(record))
 
 
 def log_to_stderr(name: str) -> None:
     """Show what the logger of that name says, such as that an environment is being built."""
-    handler = RichHandler(console=Console(stderr=True), show_time=False, show_level=False, show_path=False)
     logger = logging.getLogger(name)
-    logger.handlers = [handler]
+    logger.handlers = [_Said()]
     logger.setLevel(logging.INFO)
     logger.propagate = False
 
 
 @contextmanager
-def progress_bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar for one audit, with the trials done and the evidence so far; None to draw nothing."""
+def progress_bar(
+    name: str, *, shown: bool, log_threshold: float | None = None
+) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar for one audit, with the trials done and the evidence so far; None to draw nothing.
+
+    `log_threshold`: log of the evidence at which the audit stops, shown before the first block if it is known.
+    """
     console = Console(stderr=True)
     if not shown or not console.is_terminal:
         yield None
@@ -48,14 +60,36 @@ def progress_bar(name: str, *, shown: bool) -> Iterator[Callable[[Progress], Non
         TextColumn("{task.completed:,} of {task.fields[allowed]} runs · evidence {task.fields[evidence]}"),
     )
     with Bars(*columns, console=console, transient=True) as bars:
-        task = bars.add_task(escape(name), total=None, allowed="?", evidence="1 of 20")
+        first = "1" if log_threshold is None else f"1 of {_amount(log_threshold)}"
+        task = bars.add_task(escape(_folded(name)), total=None, allowed="?", evidence=first)
+        broken = False
 
         def update(now: Progress) -> None:
+            nonlocal broken
+            if broken:
+                return
             evidence = f"{_amount(now.log_e)} of {_amount(now.log_threshold)}"
             allowed = f"{now.allowed:,}"
-            bars.update(task, total=now.allowed, completed=now.trials, allowed=allowed, evidence=evidence)
+            try:
+                bars.update(task, total=now.allowed, completed=now.trials, allowed=allowed, evidence=evidence)
+            except (OSError, ValueError, UnicodeError):
+                broken = True  # the terminal has gone; the audit goes on
 
         yield update
+
+
+def _folded(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+
+
+def ended_line(number: int, audits: int, result: AuditResult) -> str:
+    """What is said of an audit as soon as it has ended."""
+    width = len(str(audits))
+    verdict = f"{_MARKS[result.verdict]} {result.verdict.value}"
+    return (
+        f"{number:{width}d} of {audits}  {result.name}  {verdict}  "
+        f"{result.trials_used:,} runs  {result.elapsed_s:.1f} s"
+    )
 
 
 def _amount(log_e: float) -> str:
@@ -99,11 +133,20 @@ def as_expected(result: AuditResult, wanted: str) -> bool:
     return result.verdict is (Verdict.VIOLATION if wanted == "violation" else Verdict.NO_VIOLATION)
 
 
-def print_results(results: Sequence[AuditResult], expected: Sequence[str | None]) -> None:
-    """To stdout; all of it where that is a file, a pipe or a wide terminal."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDE)
-    console.print(result_table(results, expected, wide=console.width >= _WIDE))
-    if together := named_together(results):
+def print_results(results: Sequence[AuditResult], expected: Sequence[str | None], together: str = "") -> None:
+    """To stdout; all of it where that is a file, a pipe or a wide terminal.  Never raises for what stdout is."""
+    terminal = Console()
+    wide = not terminal.is_terminal or terminal.width >= _WIDE
+    width = terminal.width if terminal.is_terminal else _WIDE
+    text = io.StringIO()
+    console = Console(
+        file=text,
+        width=width,
+        force_terminal=terminal.is_terminal,
+        color_system="auto" if terminal.is_terminal else None,
+        no_color=terminal.no_color,
+    )
+    console.print(result_table(results, expected, wide=wide))
+    if together:
         console.print(Text(together))
+    drawn(text.getvalue())

@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dpaudit.claims import Array
+from dpaudit.spelling import hint
 
 Scorer = Callable[[Any], Array]
 """n outputs, as the attack sees them -> (n,) scores, higher = more like d1; +-inf is legal, NaN is not."""
@@ -98,7 +99,9 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
     if isinstance(wanted, str):
         known = attack_classes()
         if wanted not in known:
-            raise ValueError(f"attacks must be auto or among {', '.join(known)}; got {wanted!r}")
+            otherwise = f"attacks must be auto or among {', '.join(known)}"
+            meant = hint(wanted, ["auto", *known], otherwise)
+            raise ValueError(f"unknown attack {wanted!r}; {meant}  `dpaudit list attacks` explains them")
         return [known[wanted]()]
     if not (hasattr(wanted, "fit") and hasattr(wanted, "name")):
         raise ValueError(f"an attack must have a name and fit(outputs0, outputs1, rng), got {type(wanted).__name__}")

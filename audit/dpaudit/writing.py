@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file in one step: whoever reads it finds the old one or the new one, also if the disk is full.
+    r"""Write a file in one step: readers find the old content or the new one, also if the disk is full.
 
-    Text is written as UTF-8.  OSError if it cannot be written; nothing is left behind then.
+    Text is written as UTF-8.  A lone surrogate, such as half of a character in a file name, is written as \udXXX,
+    which JSON reads back as the same.  The mode of a file that is replaced is kept.
+
+    Raises:
+        OSError: If the file cannot be written; nothing is left behind then.
     """
-    data = content.encode() if isinstance(content, str) else content
-    target = Path(path).resolve()
-    if target.exists() and not target.is_file():  # /dev/stdout
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # /dev/stdout; a folder is refused by the system
         target.write_bytes(data)
         return
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
+    handle, part = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=target.parent)
     try:
-        part.write_bytes(data)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        os.chmod(part, _mode(target))
         os.replace(part, target)
     except BaseException:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            os.unlink(part)
         raise
+
+
+def _mode(target: Path) -> int:
+    """Permissions of the file that is replaced, or those of a new one."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask

@@ -63,6 +63,6 @@ def _date(result: AuditResult) -> datetime | None:
     """When the audit ran, if its environment says so in ISO 8601; without a zone, UTC is meant."""
     try:
         date = datetime.fromisoformat(str(result.environment.get("date")))
-    except ValueError:
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # OverflowError: the year 1 in a zone east of Greenwich
         return None
-    return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)

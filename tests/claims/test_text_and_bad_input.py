@@ -69,29 +69,68 @@ def test_other_ways_of_writing_are_read(text: str, claim: object) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "claim must be one of pure(epsilon=...)"),
-        ("gauss(mu=1)", "got 'gauss(mu=1)'"),
-        ("gaussian", "claim must be one of"),
-        ("gaussian(mu=1", "claim must be one of"),
+        ("", "claim must be one of pure, approximate, gaussian"),
+        ("gauss(mu=1)", "unknown claim 'gauss'; did you mean gaussian?  It reads gaussian(mu=...)"),
+        ("gaussian", "'gaussian' lacks its parameters; it reads gaussian(mu=...)"),
+        ("gaussian(mu=1", "claim 'gaussian(mu=1' has a missing )"),
         ("gaussian(mu='a')", "claim must read gaussian(mu=...)"),
-        ("gaussian(mu=True)", "True is not a number"),
-        ("gaussian(sigma=1)", "claim must read gaussian(mu=...), got 'gaussian(sigma=1)'"),
+        ("gaussian(mu=True)", "'True' is not a number"),
+        ("gaussian(sigma=1)", "gaussian has no parameter sigma; a claim is about what is promised"),
         ("gaussian(mu=-1)", "mu must be finite and >= 0, got -1.0"),
         ("approximate(epsilon=1)", "claim must read approximate(epsilon=..., delta=...)"),
         ("repeated(gaussian(mu=1))", "claim must read repeated(CLAIM, n=...)"),
         ("repeated(1, n=2)", "claim"),
         ("repeated(gaussian(mu=1), n=0)", "n must be a whole number >= 1, got 0.0"),
         ("repeated(gaussian(mu=1), n=1.5)", "n must be a whole number >= 1, got 1.5"),
-        ("group(gauss(1), k=2)", "got 'gauss(1)'"),
+        ("group(gauss(1), k=2)", "unknown claim 'gauss'; did you mean gaussian?"),
         ("subsampled(gaussian(1), rate=2)", "rate must lie in [0, 1], got 2.0"),
         ("subsampled(gaussian(1), rate=0.1, relation='both')", "relation must be one of unspecified, add_remove"),
         ("compose()", "compose takes one claim or more, got none"),
         ("__import__('os').system('true')", "claim must be one of"),
+        ("gausian(mu=1)", "did you mean gaussian?"),
+        ("gaussian(mu=1))", "has a superfluous )"),
+        ("pure(eps=1)", "pure has no parameter eps; did you mean epsilon?"),
+        ("eps=1", "did you mean pure(epsilon=1)?"),
+        ("epsilon=1", "did you mean pure(epsilon=1)?"),
+        ("(1, 1e-5)", "did you mean approximate(epsilon=1, delta=1e-05)?"),
+        ("eps=1, delta=1e-5", "did you mean approximate(epsilon=1, delta=1e-5)?"),
+        ("rdp(order=2, epsilon=1)", "did you mean renyi?  It reads renyi(order=..., epsilon=...)"),
+        ("gdp(1)", "did you mean gaussian?"),
+        ("pure(epsilon=log(3))", "'log(3)' is not a number; write its value, 1.0986122886681098"),
     ],
 )
 def test_what_is_not_a_claim_is_refused_with_what_is_allowed(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         parse_claim(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"gaussian(mu={'9' * 400})",
+        "-" * 100_000 + "1",
+        "1" + "+1" * 100_000,
+        f"pure(epsilon=1{'+1' * 100_000})",
+        "[" * 5_000,
+        "a" + ".a" * 5_000,
+        f"compose({','.join(['pure(epsilon=1)'] * 600)})",
+        "group(" * 50 + "pure(epsilon=1)" + ", k=1)" * 50,
+        "pure(epsilon=\ud800)",
+        "pure(epsilon=1)\x00",
+        " " * 5_000_000,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_claims_that_are_too_large_or_too_deep_are_refused_in_a_short_message(text: str) -> None:
+    """Parsing them once ended in OverflowError, MemoryError or RecursionError."""
+    with pytest.raises(ValueError, match="claim") as refused:
+        parse_claim(text)
+    assert len(str(refused.value)) < 500
+
+
+def test_a_claim_class_says_how_it_is_written() -> None:
+    with pytest.raises(TypeError, match=r"write ApproxDP\(epsilon=\.\.\., delta=\.\.\.\): too many"):
+        ApproxDP(1.0)  # type: ignore[call-arg, misc]
 
 
 def test_every_claim_and_operation_can_be_written() -> None:

@@ -19,6 +19,8 @@ a LOWER f and a LARGER delta, so that no approximation can refute a true claim.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import math
 import re
 from abc import ABC, abstractmethod
@@ -29,6 +31,22 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+
+
+def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:
+    """The constructor, with errors that show how the claim is written."""
+    signature = inspect.signature(init)
+    names = [f"{p.name}=..." for p in list(signature.parameters.values())[1:] if p.default is p.empty]
+
+    @functools.wraps(init)
+    def checked(self: Any, *values: Any, **named: Any) -> None:
+        try:
+            signature.bind(self, *values, **named)
+        except TypeError as error:
+            raise TypeError(f"write {type(self).__name__}({', '.join(names)}): {error}") from None
+        init(self, *values, **named)
+
+    return checked
 
 
 class OneOrder(NamedTuple):
@@ -49,6 +67,12 @@ class TradeoffFunction(ABC):
 
     name: ClassVar[str]
     """What the claim is called in configs: `parse_claim("name(field=value)")`."""
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        """Make `ApproxDP(1.0)` say how the claim is written."""
+        super().__init_subclass__(**settings)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = _named_arguments(cls.__init__)  # type: ignore[method-assign]
 
     # --- what a subclass provides: float arrays of one dimension in, of the same shape out
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from dpaudit.claims import parse_claim
 from dpaudit.mechanisms.builtin import BUILTIN
@@ -19,9 +19,18 @@ from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.neighbours import Pair, Relation
 from dpaudit.registry import resolve_attacks
 from dpaudit.search import Moves, SearchPairs
+from dpaudit.spelling import hint
+
+MOST_NAME_BYTES = 200
+"""Of an audit's name: file systems allow 255 bytes, of which NAME.trials and its companions need some."""
 
 FROM_MECHANISM = "from mechanism"
 """In place of a claim: the one the mechanism object itself states in its attribute `claim`."""
+
+
+def _whole(value: Any) -> Any:
+    """1e5 in YAML is a float."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class _Strict(BaseModel):
@@ -68,7 +77,11 @@ class MechanismConfig(_Strict):
             raise ValueError("params and batched do not go with command; give the program arguments")
         if self.builtin is not None:
             if self.builtin not in BUILTIN:
-                raise ValueError(f"builtin must be one of {', '.join(BUILTIN)}, got {self.builtin!r}")
+                otherwise = f"builtin must be one of {', '.join(BUILTIN)}"
+                meant = hint(self.builtin, BUILTIN, otherwise)
+                raise ValueError(
+                    f"unknown builtin mechanism {self.builtin[:100]!r}; {meant}  `dpaudit list mechanisms` lists all"
+                )
             try:
                 BUILTIN[self.builtin](**(self.params or {}))
             except (TypeError, ValueError) as error:
@@ -104,7 +117,7 @@ class SearchConfig(_Strict):
     """Candidate pairs, the most telling ones first; see `dpaudit.SearchPairs`."""
 
     relation: Moves
-    size: int = Field(10, ge=1, description="records of the larger dataset, or values of the vector")
+    size: int = Field(10, ge=1, le=100_000, description="records of the larger dataset, or values of the vector")
     bounds: tuple[float, float] | None = Field(None, strict=False, description="least and largest value")
     step: float | None = Field(None, gt=0, description="how far a value of a vector may move")
     whole: bool = Field(False, description="only whole numbers")
@@ -112,7 +125,9 @@ class SearchConfig(_Strict):
         None, alias="schema", description="records are tables' rows: of each column [low, high] or the categories"
     )
     strays: bool | None = Field(None, description="also values beyond the bounds, NaN, None")
-    most: int = Field(12, ge=1, description="pairs at the most")
+    most: int | None = Field(
+        None, ge=1, le=1_000, description="pairs at the most; 4 for relation all_values and 12 otherwise, unless given"
+    )
     seed: int = 0
 
     @model_validator(mode="after")
@@ -158,7 +173,9 @@ class AuditConfig(_Strict):
     mechanism: MechanismConfig
     pairs: list[PairConfig] = Field(min_length=1)
     attacks: str | list[str] = "auto"
-    trials: int = Field(100_000, ge=1, description="most runs on each dataset")
+    trials: Annotated[int, BeforeValidator(_whole)] = Field(
+        100_000, ge=1, le=2**53, description="most runs on each dataset; 1e5 is read as 100000"
+    )
     confidence: float = Field(0.99, gt=0, lt=1)
     method: Literal["sequential", "fixed"] = "sequential"
     seed: int | None = Field(None, description="of all randomness but the mechanism's own; a fresh one unless given")
@@ -181,6 +198,8 @@ class AuditConfig(_Strict):
     def _file_name(cls, name: str) -> str:
         if not re.fullmatch(r"\w[\w .+-]{0,99}", name):
             raise ValueError("must be a file name of at most 100 letters, digits, spaces and . _ + -")
+        if len(name.encode()) > MOST_NAME_BYTES:
+            raise ValueError(f"must have at most {MOST_NAME_BYTES} bytes as a file name, got {len(name.encode())}")
         return name
 
     @field_validator("claim", "detect")

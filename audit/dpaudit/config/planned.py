@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +13,7 @@ import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
+from dpaudit.config.numbers import Dumper
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.loading import PythonMechanism
@@ -29,6 +32,13 @@ class PlannedAudit:
     file: Path
     line: int
     config: AuditConfig
+    code_line: int = 0  # of the key that names the mechanism
+    folder: Path | None = None  # of the file, absolute; what is named in the config is relative to it
+
+    def __post_init__(self) -> None:
+        if self.folder is None:  # now: a mechanism may change the working directory when it is loaded
+            with contextlib.suppress(OSError):
+                object.__setattr__(self, "folder", Path(os.path.abspath(self.file.parent)))
 
     @property
     def pairs(self) -> list[Pair]:
@@ -64,26 +74,45 @@ class PlannedAudit:
     def text(self) -> str:
         """The audit as YAML, from which `read_text` makes it again."""
         settings = self.config.model_dump(by_alias=True, exclude_unset=True)
-        written: str = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+        written: str = yaml.dump(settings, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         return written
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
         """The same audit under another name, with another expectation."""
         return replace(self, config=self.config.model_copy(update={"name": name, "expect": expect}))
 
+    def claims(self) -> tuple[TradeoffFunction | None, TradeoffFunction | None]:
+        """Build the claim (None if the mechanism states it) and the claim of `detect` (None if there is none).
+
+        Raises:
+            ValueError: If a claim cannot be built, e.g. because it needs a package that is not installed.
+        """
+        config = self.config
+        texts = (None if config.claim == FROM_MECHANISM else config.claim, config.detect)
+        claim, detect = (None if text is None else checked(parse_claim(text)) for text in texts)
+        return claim, detect
+
     def load(self) -> tuple[Any, TradeoffFunction]:
-        """The mechanism, loaded or started, and the claim.  MechanismError or ValueError says what could not be had.
+        """Load or start the mechanism, and build the claim.
 
         Builds the mechanism's environment if it asks for one that is not there.
+
+        Returns:
+            The mechanism and the claim.
+
+        Raises:
+            MechanismError: If the mechanism cannot be had.
+            ValueError: If the claim cannot.
         """
-        mechanism = self.config.mechanism.mechanism(self.file.parent, self.config.timeout)
+        stated, _ = self.claims()
+        mechanism = self.config.mechanism.mechanism(self.folder or self.file.parent, self.config.timeout)
         if isinstance(mechanism, PythonMechanism):
             mechanism = replace(mechanism, timeout=self.terms["timeout"])
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
             mechanism.start()
         found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
-        if self.config.claim != FROM_MECHANISM:
-            return mechanism, parse_claim(self.config.claim)
+        if stated is not None:
+            return mechanism, stated
         try:
             claim = getattr(found, "claim", None)
         except KeyboardInterrupt:
@@ -96,4 +125,21 @@ class PlannedAudit:
             raise ValueError(
                 f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim'
             )
-        return mechanism, claim
+        return mechanism, checked(claim)
+
+
+def checked(claim: TradeoffFunction) -> TradeoffFunction:
+    """Return the claim once its curve has been computed at a point.
+
+    Compositions are computed when they are first asked for, which may need dp-accounting.
+
+    Raises:
+        ValueError: If the curve cannot be computed; names the missing package, or the reason.
+    """
+    try:
+        claim.beta(0.5)
+    except ImportError as error:
+        raise ValueError(f"the claim {claim.label} cannot be computed: {error}") from None
+    except (ArithmeticError, RecursionError, MemoryError) as error:
+        raise ValueError(f"the claim {claim.label} cannot be computed: {type(error).__name__}: {error}") from None
+    return claim

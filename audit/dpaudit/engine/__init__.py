@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.arguments import check_mechanism, check_numbers, claim_of, pairs_of
 from dpaudit.engine.collecting import Progress, Report, new_collector
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.replay import Replay, replay
@@ -15,7 +17,7 @@ from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.summary import fixed_result, sequential_result
 from dpaudit.mechanisms import IsolatedMechanism
 from dpaudit.mechanisms.fingerprint import Unknowable, same_content
-from dpaudit.neighbours import Pair
+from dpaudit.neighbours import Pair, doubts
 from dpaudit.provenance import environment
 from dpaudit.registry import Attack
 from dpaudit.result import AuditResult
@@ -83,18 +85,14 @@ def audit(
     what cannot be ended that way; mechanisms in processes of their own have limits of their own.
     `progress`: called after each block of trials.  `name`: for the report.
 
-    Raises ValueError for impossible arguments, MechanismError if the mechanism fails before anything was measured;
-    a failure later ends the audit INCONCLUSIVE, with what was measured until then.
+    Raises ValueError for impossible arguments, TypeError for those of a wrong type, MechanismError if the mechanism
+    fails before anything was measured; a failure later ends the audit INCONCLUSIVE, with what was measured until then.
     """
-    claim, detect = _claim(claim), None if detect is None else _claim(detect)
-    pair_list = [pairs] if isinstance(pairs, Pair) else list(pairs)
+    claim, detect = claim_of("claim", claim), None if detect is None else claim_of("detect", detect)
+    pair_list = pairs_of(pairs)
     equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
-    if not pair_list:
-        raise ValueError("pairs must hold at least one Pair")
-    if not trials >= 1:
-        raise ValueError(f"trials must be at least 1, got {trials}")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    check_mechanism(mechanism)
+    trials = check_numbers(trials, confidence)
     if method not in METHODS:
         raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
     if observe_time and method != "sequential":
@@ -134,14 +132,16 @@ def audit(
     }
     if method == "sequential":
         sequential.go(progress)
-        return sequential_result(sequential, elapsed_s=time.perf_counter() - began, **shared)
+        return _doubted(sequential_result(sequential, elapsed_s=time.perf_counter() - began, **shared), pair_list)
     fixed = FixedAudit(collector, claim.symmetrized(), sequential)
     fixed.go(progress)
-    return fixed_result(fixed, elapsed_s=time.perf_counter() - began, **shared)
+    return _doubted(fixed_result(fixed, elapsed_s=time.perf_counter() - began, **shared), pair_list)
 
 
-def _claim(claim: TradeoffFunction | str) -> TradeoffFunction:
-    return parse_claim(claim) if isinstance(claim, str) else claim
+def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
+    """The result, with a warning for each pair whose stated relation is perhaps not its own."""
+    found = [f"{words} (pair {pair})" for pair in pairs if (words := doubts(pair))]
+    return dataclasses.replace(result, warnings=(*result.warnings, *found)) if found else result
 
 
 def _name(mechanism: Any) -> str:

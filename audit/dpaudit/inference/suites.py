@@ -1,11 +1,53 @@
-"""Many audits at once: which of the claims to name."""
+"""Many audits at once: one promise for all of them, and which of the claims to name."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
+
+
+def significance(confidence: float) -> Fraction:
+    """Return 1 - confidence, exactly, of the number as it is written: 1/100 for 0.99."""
+    return 1 - Fraction(repr(float(confidence)))
+
+
+def shared_confidences(confidences: Sequence[float]) -> list[float]:
+    """Split one probability of a false alarm over several audits.
+
+    Theorem:
+        Audit i of K is made at significance s_i = (1 - c_i) / K.  If all claims are true, some audit refutes its claim
+        with probability at most sum_i s_i, the mean of the 1 - c_i, whatever the audits depend on (Bonferroni).  The
+        same holds for any set of true claims among false ones, so every verdict counts.
+
+    A sequential audit at significance s stops at wealth 1/s: sharing costs ln K nats more evidence.
+
+    Args:
+        confidences: Of each audit if it were alone, c_i, in (0, 1).
+
+    Returns:
+        The confidence of each audit, at least 1 - s_i after rounding; those given if there is only one.
+
+    Raises:
+        ValueError: If a confidence is out of its range, or if so little is left for each that it rounds to 1.
+    """
+    for confidence in confidences:
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    if len(confidences) < 2:
+        return list(confidences)
+    shares = []
+    for confidence in confidences:
+        exact = 1 - significance(confidence) / len(confidences)
+        share = float(exact)
+        if Fraction(share) < exact:
+            share = math.nextafter(share, 2.0)
+        if not share < 1:
+            raise ValueError(f"confidence {confidence} of {len(confidences)} audits together is too close to 1")
+        shares.append(share)
+    return shares
 
 
 def e_bh(e_values: Sequence[float], *, false_discovery_rate: float) -> list[int]:

@@ -43,7 +43,12 @@ def cache_folder() -> Path:
     """Where environments are kept: $DPAUDIT_CACHE, or dpaudit in the user's cache folder."""
     if os.environ.get("DPAUDIT_CACHE"):
         return Path(os.environ["DPAUDIT_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpaudit"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpaudit"
+    except RuntimeError:  # a container with a user that has neither HOME nor an entry in passwd
+        raise MechanismError(
+            "there is no home folder to keep environments in; set DPAUDIT_CACHE to a folder that can be written"
+        ) from None
 
 
 def environment(requires: Sequence[str], python_version: str | None = None) -> Environment:
@@ -74,8 +79,11 @@ def _complete(pointer: Path) -> Environment | None:
         about = json.loads(pointer.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    if not isinstance(about, dict) or not isinstance(about.get("folder"), str):
+        return None  # damaged: it is built again
     python = pointer.parent / about["folder"] / "bin" / "python"
-    return Environment(python, about["packages"]) if os.access(python, os.X_OK) else None
+    packages = about.get("packages")
+    return Environment(python, packages) if isinstance(packages, dict) and os.access(python, os.X_OK) else None
 
 
 @contextlib.contextmanager

@@ -16,7 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from dpaudit.mechanisms.limits import RunTimeout, limited
+from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
+from dpaudit.mechanisms.worker import misfit
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,8 @@ class PythonMechanism:
                 raise
             except BaseException as error:  # SystemExit too
                 raise MechanismError(f"calling {self.address} with params {dict(self.params)} {_did(error)}") from error
-        if not (callable(found) or hasattr(found, "sample")):
-            raise MechanismError(
-                f"{self.address} must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), "
-                f"got {type(found).__name__}"
-            )
+        if problem := misfit(found, self.batched):
+            raise MechanismError(f"{self.address} {problem}")
         return Batched(found) if self.batched and not hasattr(found, "sample") else found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,7 +122,7 @@ def _module(name: str, folder: Path) -> ModuleType:
 
 
 def _did(error: BaseException) -> str:
-    return f"{error}" if isinstance(error, RunTimeout) else f"raised {in_words(error)}"
+    return f"{error}" if isinstance(error, RunTimeout) else f"raised {in_words(error)}{place(error)}"
 
 
 def module_key(path: Path) -> str:

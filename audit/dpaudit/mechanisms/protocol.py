@@ -40,6 +40,10 @@ class MechanismError(Exception):
     """The mechanism could not be run, or answered with something that is not its output."""
 
 
+MAX_MESSAGE = 20_000
+"""Letters of an exception's message that are kept; some hold the data that they complain about."""
+
+
 def in_words(error: BaseException) -> str:
     """Class and message of an exception, also of one whose `__str__` raises."""
     message = message_of(error)
@@ -49,7 +53,8 @@ def in_words(error: BaseException) -> str:
 def message_of(error: BaseException) -> str:
     """The message of an exception; words that say so if it has none that can be had."""
     try:
-        return f"{error}"
+        text = f"{error}"
+        return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
     except KeyboardInterrupt:
         raise
     except BaseException as another:

@@ -210,6 +210,42 @@ def _decode_array(data: memoryview, at: int) -> tuple[Any, int]:
     return memoryview(content).cast(code, shape).tolist(), at
 
 
+def misfit(found: Any, batched: bool = False) -> str:
+    """Say why an object cannot be called as a mechanism; "" if it can, or if its signature is not known."""
+    import inspect
+
+    if isinstance(found, type):
+        return "is a class; in a config add `params: {}`, in Python call it: an object of it is the mechanism"
+    many = getattr(found, "sample", found if batched else None)
+    if many is None and not callable(found):
+        kind = type(found).__name__
+        return f"must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), got {kind}"
+    try:
+        signature = inspect.signature(found if many is None else many)
+    except (TypeError, ValueError):
+        return ""
+    short, long = ("dataset", "rng"), ("dataset", "n", "rng")
+    wanted, other = (short, long) if many is None else (long, short)
+    if _binds(signature, wanted):
+        return ""
+    problem = "takes {}, but a {}mechanism is called with ({})".format(
+        signature, "" if many is None else "batched ", ", ".join(wanted)
+    )
+    if not _binds(signature, other):
+        return problem
+    if many is None:
+        return problem + "; if it returns n outputs, say `batched: true` in the config, or @batched in Python"
+    return problem + "; if it returns one output, leave out `batched`"
+
+
+def _binds(signature: Any, values: tuple[str, ...]) -> bool:
+    try:
+        signature.bind(*values)
+    except TypeError:
+        return False
+    return True
+
+
 class _Loaded:
     """The user's mechanism in this process."""
 
@@ -222,11 +258,9 @@ class _Loaded:
             found = getattr(found, part)
         if params is not None:
             found = found(**params)
-        if not (callable(found) or hasattr(found, "sample")):
-            raise TypeError(
-                f"{address} must be a callable (dataset, rng) -> output or have sample(dataset, n, rng), "
-                f"got {type(found).__name__}"
-            )
+        problem = misfit(found, batched)
+        if problem:
+            raise TypeError(f"{address} {problem}")
         self.found = found
         self.many: Callable[..., Any] | None = getattr(found, "sample", found if batched else None)
         self.changed: bool | None = None  # whether it changes its dataset in place; None: not looked at yet

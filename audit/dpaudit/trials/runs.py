@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.outputs import Raised, Timed
 from dpaudit.trials.conduct import Conduct, watched
@@ -114,7 +115,7 @@ class Runs:
                 goes_on = self._goes_on(error)
                 if self.terms.failures != "outcome" or not goes_on:
                     again = self._again if goes_on else self._why(error)
-                    return Outcome(outputs, f"{_failure(error)} on run {run} of d{self.side}{again}")
+                    return Outcome(outputs, f"{_failure(error)} on run {run} of d{self.side}{again}{place(error)}")
                 output = Raised(type(error).__name__, message_of(error))
             outputs.append(Timed(output, seconds) if timed else output)
         return Outcome(outputs)
@@ -141,7 +142,7 @@ class Runs:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                failure, detail = _failure(error), ""
+                failure, detail = _failure(error), place(error)
                 if not self._goes_on(error):
                     again = self._why(error)
                     break

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dpaudit.claims import rounded
 from dpaudit.result import AuditResult, Verdict
-from dpaudit.suite import named_together
+from dpaudit.suite import named_together, promised_together
 from dpaudit_reports.blocks import Block, Code, Column, Math, Paragraph, Reference, Strong, Table
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import at_least, at_most, count, percent
@@ -49,7 +49,8 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
 
 
 def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
-    notes = ["Each verdict holds at its own confidence, not all of them at once."]
+    promise = promised_together(results)
+    notes = [] if promise else ["Each verdict holds at its own confidence, not all of them at once."]
     if any(result.verdict is not Verdict.VIOLATION for result in results):
         notes.append("Where none was found, the audit's own part says how small a one would have been found.")
     together = named_together(results)
@@ -57,4 +58,6 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
         notes.append(
             "What is called false together holds if every audit that was made is in this list, whatever it found."
         )
-    return (*((Paragraph(together),) if together else ()), Paragraph(" ".join(notes), quiet=True))
+    words = promise or together
+    quiet = (Paragraph(" ".join(notes), quiet=True),) if notes else ()
+    return (*((Paragraph(words),) if words else ()), *quiet)

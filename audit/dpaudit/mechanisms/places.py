@@ -1,0 +1,43 @@
+"""Exceptions of other people's code in words, with the place in their own file."""
+
+from __future__ import annotations
+
+import linecache
+import sysconfig
+from pathlib import Path
+
+from dpaudit.mechanisms.protocol import in_words
+
+
+def raised(error: BaseException) -> str:
+    """Return the type and message of an exception, and where in the user's own file it was raised."""
+    return f"{in_words(error)}{place(error)}"
+
+
+def place(error: BaseException) -> str:
+    """Return ", at m.py:2, in f: return d[5]": the last frame that is neither dpaudit's nor an installed library's.
+
+    "" if there is no such frame.
+    """
+    found = ""
+    at = error.__traceback__
+    while at is not None:
+        code, line = at.tb_frame.f_code, at.tb_lineno
+        if _own(code.co_filename):
+            source = linecache.getline(code.co_filename, line).strip()
+            name = "" if code.co_name == "<module>" else f", in {code.co_name}"
+            found = f", at {Path(code.co_filename).name}:{line}{name}{': ' if source else ''}{source[:100]}"
+        at = at.tb_next
+    return found
+
+
+def _own(file: str) -> bool:
+    """Whether a file is neither dpaudit's nor that of an installed package or of Python."""
+    if file.startswith("<"):
+        return False
+    path = Path(file)
+    if {"site-packages", "dist-packages"} & set(path.parts):
+        return False
+    paths = sysconfig.get_paths()
+    folders = [Path(paths["stdlib"]), Path(paths["platstdlib"]), Path(__file__).resolve().parents[1]]
+    return not any(path.is_relative_to(folder) for folder in folders)

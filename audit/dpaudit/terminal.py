@@ -1,0 +1,126 @@
+"""What is shown on stdout and stderr: nothing that happens to these streams may end an audit.
+
+Streams may be closed, a pipe whose reader has gone, a file on a full disk, or a terminal without Unicode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import IO
+
+_SIGNS = str.maketrans({"✗": "X", "▲": "X", "○": "o", "◇": "?", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "─": "-"})
+_TURNING = "-\\|/"
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def prepare() -> None:
+    """Give the process streams that can be written to; called once, before anything is shown."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:  # closed: the next file that is opened would take its place
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def finish() -> None:
+    """Flush both streams; what cannot be written is dropped, so that the exit code stays what it is."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _drop(stream)
+
+
+def show(text: str) -> None:
+    """Write text and a new line to stdout, control characters spelt out."""
+    _write(sys.stdout, f"{text.translate(_CONTROLS)}\n")
+
+
+def say(text: str) -> None:
+    """Write text and a new line to stderr, control characters spelt out."""
+    _write(sys.stderr, f"{text.translate(_CONTROLS)}\n")
+
+
+def drawn(text: str) -> None:
+    """Write text that `rich` has drawn to stdout, with the escapes of its colours."""
+    _write(sys.stdout, text)
+
+
+def plain(text: str, stream: IO[str] | None) -> str:
+    """Replace signs that a stream's encoding does not have."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except (UnicodeError, LookupError):
+        return text.translate(_SIGNS).encode("ascii", "backslashreplace").decode("ascii")
+    return text
+
+
+@contextlib.contextmanager
+def waiting(text: str, *, shown: bool) -> Iterator[None]:
+    """Say what is being waited for, at once: a moving sign on a terminal, a line elsewhere."""
+    stream = sys.stderr
+    if not shown:
+        yield
+        return
+    if not _is_terminal(stream):
+        say(f"{text} ...")
+        yield
+        return
+    over = threading.Event()
+
+    def turn() -> None:
+        began, step = time.monotonic(), 0
+        while not over.wait(0.1):
+            step += 1
+            _write(stream, f"\r{_TURNING[step % 4]} {text} {time.monotonic() - began:.0f} s")
+
+    _write(stream, f"\r- {text}")
+    turning = threading.Thread(target=turn, daemon=True)
+    turning.start()
+    try:
+        yield
+    finally:
+        over.set()
+        turning.join(1)
+        _write(stream, "\r\x1b[2K")
+
+
+def _is_terminal(stream: IO[str] | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except (ValueError, AttributeError):
+        return False
+
+
+def _write(stream: IO[str] | None, text: str) -> None:
+    if stream is None:
+        return
+    try:
+        stream.write(plain(text, stream))
+        stream.flush()
+    except UnicodeError:
+        with contextlib.suppress(OSError, ValueError):
+            stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
+    except (OSError, ValueError):
+        _drop(stream)
+
+
+def _drop(stream: IO[str]) -> None:
+    """Let everything that is written from now on vanish, what is still in the stream's buffer included."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        number = stream.fileno()
+        if number in (1, 2):
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, number)
+            os.close(nothing)

@@ -1,0 +1,110 @@
+"""Count how often README's first command refutes one of its three true claims.
+
+    python benchmarks/first_command.py [--commands N] [--trials N] [--attacks known|auto]
+
+The libraries are replaced by the laws of their noise, which are drawn much faster: OpenDP's Laplace noise (continuous
+up to the rounding of floats), OpenDP's Gaussian noise, and PyDP's Laplace noise (a two-sided geometric law on a grid of
+2^-40).  Each claim is exactly true, at its boundary.  Confidence and number of audits are those of
+configs/quickstart.yaml, split as `dpaudit run` splits them.  `known` attacks know the likelihood ratio, so evidence is
+as large as it can be; `auto` are those of the command, and take about four seconds an audit.
+
+Exit code 1 if more than one command of 200, or a like share of N, refutes a true claim.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit import Pair, PureDP, TradeoffFunction, ZeroConcentratedDP, audit
+from dpaudit.config import read_configs
+from dpaudit.suite import Promise
+
+QUICKSTART = Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml"
+_GRID = 2.0**-40  # of PyDP's noise at epsilon 1 and sensitivity 1
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of clamped numbers with the noise of a library."""
+
+    noise: str  # opendp-laplace, opendp-gaussian or pydp
+    name = "known"
+    calibrated = True  # scores are log-likelihood ratios
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        return ZeroConcentratedDP(0.5) if self.noise == "opendp-gaussian" else PureDP(1.0)
+
+    def sample(self, dataset: Sequence[float], n: int, rng: np.random.Generator) -> Any:
+        true = float(np.clip(dataset, 0.0, 1.0).sum())
+        if self.noise == "opendp-gaussian":
+            return true + rng.normal(size=n)
+        if self.noise == "opendp-laplace":
+            return true + rng.laplace(size=n)
+        steps = rng.geometric(-math.expm1(-_GRID), size=n) - rng.geometric(-math.expm1(-_GRID), size=n)
+        return (np.round(true / _GRID) + steps) * _GRID
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Callable[[Any], Any]:
+        low, high = 0.7, 1.7  # the sums of the two datasets
+        if self.noise == "opendp-gaussian":
+            return lambda x: (high - low) * (np.asarray(x) - (low + high) / 2)
+        return lambda x: np.abs(np.asarray(x) - low) - np.abs(np.asarray(x) - high)
+
+
+TRUE_CLAIMS = {
+    "opendp-laplace-sum": Sum("opendp-laplace"),
+    "opendp-gaussian-sum": Sum("opendp-gaussian"),
+    "pydp-bounded-sum": Sum("pydp"),
+}
+
+
+def refuted(seed: int, *, trials: int | None, known: bool) -> list[str]:
+    """The true claims that one simulated command refutes."""
+    planned = read_configs([QUICKSTART])
+    promise = Promise.of([one.config.confidence for one in planned])
+    found = []
+    for number, (one, confidence) in enumerate(zip(planned, promise.confidences, strict=True)):
+        mechanism = TRUE_CLAIMS.get(one.config.name)
+        if mechanism is None:
+            continue  # the mistake that is to be found
+        pairs = [Pair(pair.d0, pair.d1, pair.relation) for pair in one.pairs]
+        result = audit(
+            mechanism,
+            mechanism.claim,
+            pairs,
+            attacks=[mechanism] if known else "auto",
+            trials=trials or one.config.trials,
+            confidence=confidence,
+            seed=1000 * seed + number,
+        )
+        if result.violated:
+            found.append(one.config.name)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--commands", type=int, default=200)
+    parser.add_argument("--trials", type=int, help="most runs on each dataset, instead of the config's")
+    parser.add_argument("--attacks", choices=("known", "auto"), default="known")
+    arguments = parser.parse_args()
+    wrong = 0
+    for seed in range(arguments.commands):
+        if names := refuted(seed, trials=arguments.trials, known=arguments.attacks == "known"):
+            wrong += 1
+            print(f"command {seed} refutes {', '.join(names)}", flush=True)
+    most = max(1, arguments.commands // 200)
+    print(f"{wrong} of {arguments.commands} commands refute a true claim; {most} may")
+    sys.exit(1 if wrong > most else 0)
+
+
+if __name__ == "__main__":
+    main()
