@@ -18,6 +18,7 @@ from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import StoppedBy
 from dpaudit.scoring import FIRST_FIT, Learner, Rivals
 from dpaudit.scoring.rivals import BinCounts
+from dpaudit.trials.beginning import Beginning
 from dpaudit.trials.digest import OutputsDigest
 from dpaudit.trials.runs import Terms
 from dpaudit.trials.sampling import Sampler
@@ -55,6 +56,7 @@ class Collector:
     last_pair: int | None = field(default=None, init=False)  # on which it did that; None if it was something else
     interrupted: bool = field(default=False, init=False)
     digest: OutputsDigest = field(default_factory=OutputsDigest, init=False)
+    beginning: Beginning = field(default_factory=Beginning, init=False)
 
     _most: list[int] = field(init=False)  # trials in a block of each pair
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
@@ -154,6 +156,7 @@ class Collector:
                 self._most[pair] = max(1, int(_MOST_BYTES / bytes_each))
                 block = [sides]
                 self.digest.add(pair, start, (outputs0, outputs1))
+                self.beginning.add(pair, (outputs0, outputs1))
                 for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
                     memory.add(outputs, bytes_each)
         except OutputError as error:

@@ -222,7 +222,8 @@ def _costs(collector: Collector) -> dict[str, Any]:
         for index, spent in learner.seconds.items():
             name = learner.attacks[index].name
             seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
-    return {"outputs": str(collector.digest), "seconds of attacks": seconds}
+    first = collector.beginning.fingerprints()
+    return {"outputs": str(collector.digest), "first outputs": first, "seconds of attacks": seconds}
 
 
 def _attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:

@@ -1,0 +1,41 @@
+"""Fresh global random state for each audit of a test suite, whatever the suite's fixtures do.
+
+Many suites have a fixture that calls `np.random.seed(0)` before each test.  A mechanism that draws from numpy's global
+generator would then make the same draws in every session, and evidence added up over sessions would count one lucky
+draw again and again.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from dpaudit.trials.streams import stream
+
+
+@contextmanager
+def own_global_state(seed: int) -> Iterator[None]:
+    """Seed the global generators of `random`, numpy and torch from the audit's seed; restore their state afterwards.
+
+    The seed of an audit differs for each test, call and run of a baseline, so these draws are as fresh as those of the
+    `rng` that the mechanism is given.  Torch is left alone where nobody has imported it.
+    """
+    rng = stream(seed, "global random state")
+    ours, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    torchs = None if torch is None else torch.get_rng_state()
+    random.seed(int(rng.integers(2**62)))
+    np.random.seed(rng.integers(2**32, size=4, dtype=np.uint32))  # noqa: NPY002  (mechanisms may draw from it)
+    if torch is not None:
+        torch.manual_seed(int(rng.integers(2**62)))
+    try:
+        yield
+    finally:
+        random.setstate(ours)
+        np.random.set_state(numpys)  # noqa: NPY002
+        if torch is not None:
+            torch.set_rng_state(torchs)
