@@ -14,8 +14,6 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from dpaudit.trials.streams import stream
-
 
 @contextmanager
 def own_global_state(seed: int) -> Iterator[None]:
@@ -24,14 +22,14 @@ def own_global_state(seed: int) -> Iterator[None]:
     The seed of an audit differs for each test, call and run of a baseline, so these draws are as fresh as those of the
     `rng` that the mechanism is given.  Torch is left alone where nobody has imported it.
     """
-    rng = stream(seed, "global random state")
+    seeds = random.Random(f"global random state {seed}")
     ours, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
     torch = sys.modules.get("torch")
     torchs = None if torch is None else torch.get_rng_state()
-    random.seed(int(rng.integers(2**62)))
-    np.random.seed(rng.integers(2**32, size=4, dtype=np.uint32))  # noqa: NPY002  (mechanisms may draw from it)
+    random.seed(seeds.getrandbits(128))
+    np.random.seed([seeds.getrandbits(32) for _ in range(4)])  # noqa: NPY002  (mechanisms may draw from it)
     if torch is not None:
-        torch.manual_seed(int(rng.integers(2**62)))
+        torch.manual_seed(seeds.getrandbits(62))
     try:
         yield
     finally:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpaudit.diagnostics import key
+import numpy as np
 
 _LOG_ORDERS = math.log(1e9)  # by chance, fresh outputs have the fingerprint of given ones at most once in 10**9 times
 _MOST_OUTPUTS = 20_000  # of one dataset; outputs that hardly vary need not be read to the end
@@ -28,7 +28,7 @@ class _Side:
 
     count: int = 0
     log_orders: float = 0.0  # log M
-    _seen: Counter[Hashable] = field(default_factory=Counter)
+    _seen: Counter[bytes] = field(default_factory=Counter)
     _hash: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
 
     def add(self, outputs: Iterable[Any]) -> None:
@@ -36,11 +36,11 @@ class _Side:
         for output in outputs:
             if self.unmistakable or self.count >= _MOST_OUTPUTS:
                 return
-            value = key(output)
+            value = _value(output)
             self.count += 1
             self._seen[value] += 1
             self.log_orders += math.log(self.count) - math.log(self._seen[value])
-            self._hash.update(repr(value).encode("utf-8", "surrogatepass") + b"\n")
+            self._hash.update(len(value).to_bytes(8, "little") + value)
 
     @property
     def unmistakable(self) -> bool:
@@ -49,6 +49,16 @@ class _Side:
 
     def __str__(self) -> str:
         return str(self._hash.hexdigest())
+
+
+def _value(output: Any) -> bytes:
+    """Equal for equal outputs, also in another process; unequal ones may be equal, which errs on the safe side."""
+    if isinstance(output, np.ndarray | np.generic) and not output.dtype.hasobject:
+        return output.tobytes()
+    try:
+        return repr(output).encode("utf-8", "surrogatepass")
+    except Exception:  # of an output whose repr fails
+        return type(output).__qualname__.encode()
 
 
 class Beginning:
