@@ -36,11 +36,11 @@ class _Side:
         for output in outputs:
             if self.unmistakable or self.count >= _MOST_OUTPUTS:
                 return
-            value = _value(output)
+            value = hashlib.blake2b(_value(output), digest_size=16).digest()
             self.count += 1
             self._seen[value] += 1
             self.log_orders += math.log(self.count) - math.log(self._seen[value])
-            self._hash.update(len(value).to_bytes(8, "little") + value)
+            self._hash.update(value)
 
     @property
     def unmistakable(self) -> bool:
