@@ -27,7 +27,7 @@ def _one_thread() -> object:
 
 @pytest.fixture
 def known_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Audits that are given no seed draw always the same one, for code of the documentation that leaves the seed out."""
+    """An audit without a seed always draws the same one: for code in the documentation, which leaves the seed out."""
     monkeypatch.setattr(secrets, "randbelow", lambda limit: 1)
 
 

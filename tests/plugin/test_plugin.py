@@ -32,7 +32,7 @@ def test_a_failure_shows_the_evidence_and_keeps_it(run: Run, pytester: pytest.Py
     done = run(ONE_OF_TWO, "--dpaudit-trials", "300", "--dpaudit-report", "found", "--junit-xml", "junit.xml")
     assert done.counts == {"passed": 1, "failed": 1}
     for line in (
-        r"dpaudit.testing.PrivacyViolation: VIOLATION of gaussian\(mu=1\)",
+        r"dpaudit\.PrivacyViolation: VIOLATION of gaussian\(mu=1\)",
         r"certified  mu >= 1\.\d+, epsilon >= \d",
         r"evidence   p <= .*, where this audit may refute at 0.0003; \d+ runs per dataset",
         r"witness    output above .* of the outputs of d0, .* the claim allows at most",
@@ -85,7 +85,7 @@ def test_repeats(dpaudit):
     assert done.counts == {"failed": 4}
     assert "VIOLATION" not in done.out
     assert (
-        done.out.count("E       dpaudit.testing.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
+        done.out.count("E       dpaudit.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
     )
     assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
     assert done.out.count("E         because    100 runs per dataset are too few to see") == 2

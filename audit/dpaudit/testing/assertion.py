@@ -32,7 +32,7 @@ _WORTH_ADVICE = 0.5  # seconds an audit takes before anyone wants it to be faste
 class PrivacyViolation(AssertionError):
     """The claim was refuted.  `result`: the audit; None if an earlier run refuted it."""
 
-    __module__ = "dpaudit.testing"
+    __module__ = "dpaudit"
     result: AuditResult | None = None
 
 
@@ -42,7 +42,7 @@ class AuditInconclusive(AssertionError):
     `result`: the audit; None if it did not get that far.
     """
 
-    __module__ = "dpaudit.testing"
+    __module__ = "dpaudit"
     result: AuditResult | None = None
 
 
