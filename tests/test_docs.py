@@ -28,11 +28,13 @@ def blocks(page: Path, language: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "page",
-    [page for page in PAGES if blocks(page, "python") and page.stem not in RUN_ELSEWHERE],
-    ids=lambda page: page.stem,
+    [
+        pytest.param(page, marks=[pytest.mark.chance] if page.stem == "tutorial" else [], id=page.stem)
+        for page in PAGES
+        if blocks(page, "python") and page.stem not in RUN_ELSEWHERE
+    ],
 )
 @pytest.mark.usefixtures("known_seeds")
-@pytest.mark.chance
 def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tutorial audits OpenDP, which draws other noise each time, so its confidence is raised here.
 

@@ -84,9 +84,7 @@ def test_repeats(dpaudit):
     )
     assert done.counts == {"failed": 4}
     assert "VIOLATION" not in done.out
-    assert (
-        done.out.count("E       dpaudit.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
-    )
+    assert done.out.count("E       dpaudit.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
     assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
     assert done.out.count("E         because    100 runs per dataset are too few to see") == 2
     assert done.out.count("runs (trials=) show it with 99.9 % probability\nE") == 2
