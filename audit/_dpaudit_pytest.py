@@ -154,6 +154,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             share=baseline.share(numbers[node], founders),
             settings=settings,
             chains=baseline.tests[node].chains if node in baseline.tests else (),
+            known=frozenset(baseline.tests[node].outputs if node in baseline.tests else ()),
             restart=config.getoption("--dpaudit-restart"),
             number=numbers[node],
         )

@@ -35,7 +35,7 @@ def dpaudit(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1200,  # against hanging; it takes seconds
         check=False,
         env={**os.environ, "COLUMNS": "200"},
     )

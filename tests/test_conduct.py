@@ -57,11 +57,15 @@ def test_global_random_state_is_told(draw: Any) -> None:
     assert audit(quiet, CLAIM, PAIR, trials=60, seed=0, confidence=0.95).warnings == ()
 
 
+@pytest.mark.chance
 def test_a_forked_copy_ends_where_it_would_return(tmp_path: Path) -> None:
+    children: list[int] = []
+
     def forks(dataset: list[int], rng: Rng) -> float:
         if not (tmp_path / "forked").exists():
             (tmp_path / "forked").touch()
-            os.fork()
+            if child := os.fork():
+                children.append(child)
         with (tmp_path / "runs").open("a") as file:
             file.write(f"{os.getpid()}\n")
         return quiet(dataset, rng)
@@ -70,7 +74,7 @@ def test_a_forked_copy_ends_where_it_would_return(tmp_path: Path) -> None:
     with (tmp_path / "audits").open("a") as file:
         file.write(f"{os.getpid()}\n")
     assert result.trials_used == 60
-    assert os.wait()[1] == 0
+    assert os.waitpid(children[0], 0)[1] == 0
     assert len((tmp_path / "audits").read_text().split()) == 1
 
 
@@ -150,6 +154,7 @@ class KillsAWorker:
         return quiet(dataset, rng)
 
 
+@pytest.mark.chance
 @pytest.mark.filterwarnings("ignore:A worker stopped")
 def test_a_worker_that_dies_ends_the_audit_or_is_counted(tmp_path: Path) -> None:
     folders = [tmp_path / "stop", tmp_path / "retry"]

@@ -36,7 +36,7 @@ def mounted(options: str, folder: Path, *command: str) -> subprocess.CompletedPr
     for name in (folder, folder.with_name(f"{folder.name}.before")):
         name.mkdir(exist_ok=True)
     inside = ["unshare", "-rm", "sh", "-c", script, options, str(folder), *command]
-    return subprocess.run(inside, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(inside, capture_output=True, text=True, check=False, timeout=1200)
 
 
 def can_mount() -> bool:

@@ -16,6 +16,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
+@pytest.mark.usefixtures("known_seeds")
 @pytest.mark.parametrize("code", blocks("python"))
 def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -27,9 +28,12 @@ def test_there_is_python_code() -> None:
 
 
 def test_ci_runs_the_readme_test_command() -> None:
+    """Exactly the second command, after the script has gone to the root."""
     commands = [block.strip() for block in blocks("sh")]
-    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert any("pytest" in command and command in script for command in commands)
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()
+    assert "pytest" in commands[1]
+    assert script[-1] == commands[1]
+    assert [line.split()[0] for line in script[:-1] if not line.startswith("#")] == ["set", "cd"]
 
 
 def test_the_files_it_names_exist() -> None:

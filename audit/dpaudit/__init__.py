@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from dpaudit.registry import Attack
     from dpaudit.result import AuditResult, Verdict
     from dpaudit.search import SearchPairs
+    from dpaudit.testing import AuditInconclusive, PrivacyViolation
 
 _HOMES = {
     "ApproxDP": "claims",
     "Attack": "registry",
+    "AuditInconclusive": "testing",
     "CommandMechanism": "mechanisms",
     "AuditResult": "result",
     "GaussianDP": "claims",
@@ -43,6 +45,7 @@ _HOMES = {
     "MechanismError": "mechanisms",
     "Pair": "neighbours",
     "PrivacyLoss": "claims",
+    "PrivacyViolation": "testing",
     "PureDP": "claims",
     "RenyiDP": "claims",
     "Raised": "outputs",
@@ -67,6 +70,7 @@ _HOMES = {
 __all__ = [
     "ApproxDP",
     "Attack",
+    "AuditInconclusive",
     "AuditResult",
     "CommandMechanism",
     "GaussianDP",
@@ -76,6 +80,7 @@ __all__ = [
     "Pair",
     "Plan",
     "PrivacyLoss",
+    "PrivacyViolation",
     "PureDP",
     "Raised",
     "RenyiDP",

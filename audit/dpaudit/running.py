@@ -100,7 +100,7 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
             outcome.interrupted = True
             say(_interrupted(how))
     if outcome.results:
-        print_results(outcome.results, outcome.expected, promise.message_of(outcome.results))
+        print_results(outcome.results, outcome.expected, promise.words(outcome.results))
         if not how.quiet and len(outcome.failed) < len(planned):
             say(f"results are in {how.shown or how.output}")
     return outcome

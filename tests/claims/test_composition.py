@@ -199,17 +199,19 @@ def test_keeping_the_orders_apart_promises_more() -> None:
     assert np.all(with_others.beta(ALPHA) <= apart.beta(ALPHA))
 
 
+@pytest.mark.chance
 def test_ten_thousand_steps_of_dp_sgd_take_less_than_five_seconds() -> None:
-    start = time.perf_counter()
+    """Of the processor's time, whatever else the machine does."""
+    start = time.process_time()
     claim = GaussianDP(1.0).subsampled(0.01, relation="add_remove").repeated(10_000)
     delta = claim.delta([0.0, 1.0, 2.0])
     claim.beta(ALPHA)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     # finely: dp-accounting 0.6, from_gaussian_mechanism(1, sampling_prob=0.01), interval 2e-5, self_compose(10_000)
     assert delta == pytest.approx([0.480072, 0.239142, 0.082709], abs=1e-5)
-    start = time.perf_counter()
+    start = time.process_time()
     GaussianDP(1.0).subsampled(0.01).repeated(10_000).beta(ALPHA)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_composition_is_not_above_what_dp_accounting_computes_finely() -> None:

@@ -40,6 +40,7 @@ def raises_now_and_then(dataset: list[int], rng: np.random.Generator) -> float:
     return float(rng.normal())
 
 
+@pytest.mark.chance
 def test_a_run_that_hangs_is_ended() -> None:
     def hangs(dataset: list[float], rng: np.random.Generator) -> float:
         value = rng.normal()
@@ -51,10 +52,10 @@ def test_a_run_that_hangs_is_ended() -> None:
         return float(value)
 
     began = time.monotonic()
-    result = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=500, timeout=0.2, seed=0, confidence=0.95)
-    assert time.monotonic() - began < 20
+    result = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=500, timeout=1.0, seed=0, confidence=0.95)
+    assert time.monotonic() - began < 120  # the run itself would never end
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert "took longer than 0.2 s on run" in result.warnings[0]
+    assert "took longer than 1 s on run" in result.warnings[0]
     assert result.trials_used > 0
     terms = {"timeout": 0.02, "failures": "outcome", "observe_time": True}
     seen = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=40, seed=0, confidence=0.95, **terms)  # type: ignore[arg-type]
@@ -66,6 +67,7 @@ def test_a_run_that_hangs_is_ended() -> None:
         audit(slow, PureDP(1.0), PAIR, timeout=0, seed=0, confidence=0.95)
 
 
+@pytest.mark.chance
 def test_a_worker_that_dies_ends_the_audit_and_loses_nothing() -> None:
     mechanism = PythonMechanism(f"{__file__}:dies_late")
     result = audit(mechanism, PureDP(1.0), Pair([0], [1]), trials=3000, jobs=2, seed=0, confidence=0.95)

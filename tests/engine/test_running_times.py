@@ -12,25 +12,31 @@ import pytest
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.evidence import SequentialEvidence
 
+from ..unseeded import audit_unseeded
+
 PAIR = Pair([0], [1], relation="replace_one")
 
 
+@pytest.mark.chance
 def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() -> None:
-    """Load, clock and caches drift, here by design.  Fails by chance < 1 in 10**6: at most 5 % each."""
+    """Load, clock and caches drift, here by design.
+
+    Fails by chance < 1 in 10**6: at a confidence of 1 - 1e-7 none of eight true claims is refuted, and each wealth
+    reaches 20 with probability at most 5 %; six of eight do with probability 4e-7 at most.
+    """
 
     def drifting(dataset: list[int], rng: np.random.Generator) -> float:
         rng.normal(size=100 + int(200 * (math.sin(time.perf_counter() * 30) + 1)))
         return float(rng.normal())
 
     results = [
-        audit(drifting, PureDP(0.1), PAIR, trials=400, seed=seed, observe_time=True, confidence=0.95)
-        for seed in range(8)
+        audit_unseeded(drifting, PureDP(0.1), PAIR, trials=200, seed=seed, observe_time=True) for seed in range(8)
     ]
     assert sum(max(result.history.log_e) >= math.log(20) for result in results) <= 5
     evidence = results[0].evidence
     assert isinstance(evidence, SequentialEvidence)
     assert evidence.single
-    assert 330 < evidence.trials * 2 < 400  # one output of each trial, after ten to learn from
+    assert 150 < evidence.trials * 2 < 200  # one output of each trial, after ten to learn from
     again = AuditResult.from_dict(json.loads(json.dumps(results[0].to_dict()))).evidence
     assert again.fingerprint() == evidence.fingerprint()
     with pytest.raises(ValueError, match="observe_time needs method sequential"):

@@ -102,12 +102,13 @@ def test_a_program_that_does_not_answer_is_named_with_what_it_said(tmp_path: Pat
     assert "program.py" in str(error.value)
 
 
+@pytest.mark.chance
 def test_a_silent_program_is_given_up_and_ended_with_its_children(tmp_path: Path) -> None:
-    mechanism = script(tmp_path, "os.system('echo waiting >&2; sleep 60')", timeout=0.5)
+    mechanism = script(tmp_path, "os.system('echo waiting >&2; sleep 600')", timeout=3)
     began = time.monotonic()
-    with pytest.raises(MechanismError, match=r"was silent for 0\.5 s .*\n.*stderr:\n    waiting"):
+    with pytest.raises(MechanismError, match=r"was silent for 3 s .*\n.*stderr:\n    waiting"):
         mechanism.sample(0, 1, rng())
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 120  # not the ten minutes of its child
 
 
 def test_more_than_one_line_is_not_taken_for_the_next_answer(tmp_path: Path) -> None:
@@ -187,6 +188,7 @@ while read -r line; do echo "$line" | awk '{
     assert (outputs == again).all()
 
 
+@pytest.mark.chance
 def test_what_was_measured_before_a_program_dies_is_kept(tmp_path: Path) -> None:
     answer = """\
 if os.path.exists("old") and time.time() > float(open("old").read()) + 0.3: sys.exit("tired")

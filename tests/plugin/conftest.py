@@ -62,7 +62,7 @@ def elsewhere(tmp_path: Path) -> Run:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=1200,  # against hanging; it takes seconds
             check=False,
             env={**os.environ, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "PY_COLORS": "0"},
         )

@@ -46,7 +46,7 @@ def test_seeds_differ_and_stay() -> None:
 
 def record(chain: Chain) -> Record:
     values = {name: getattr(chain, name) for name in Chain.__dataclass_fields__}
-    return {"node": "t", "number": 1, "chain": values}
+    return {"node": "t", "number": 1, "chain": values, "outputs": [f"0:{chain.call}"]}
 
 
 def test_another_claim_and_a_restart_begin_a_chain_with_a_share_of_its_own() -> None:

@@ -32,7 +32,7 @@ def test_a_failure_shows_the_evidence_and_keeps_it(run: Run, pytester: pytest.Py
     done = run(ONE_OF_TWO, "--dpaudit-trials", "300", "--dpaudit-report", "found", "--junit-xml", "junit.xml")
     assert done.counts == {"passed": 1, "failed": 1}
     for line in (
-        r"dpaudit.testing.PrivacyViolation: VIOLATION of gaussian\(mu=1\)",
+        r"dpaudit\.PrivacyViolation: VIOLATION of gaussian\(mu=1\)",
         r"certified  mu >= 1\.\d+, epsilon >= \d",
         r"evidence   p <= .*, where this audit may refute at 0.0003; \d+ runs per dataset",
         r"witness    output above .* of the outputs of d0, .* the claim allows at most",
@@ -84,9 +84,7 @@ def test_repeats(dpaudit):
     )
     assert done.counts == {"failed": 4}
     assert "VIOLATION" not in done.out
-    assert (
-        done.out.count("E       dpaudit.testing.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
-    )
+    assert done.out.count("E       dpaudit.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
     assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
     assert done.out.count("E         because    100 runs per dataset are too few to see") == 2
     assert done.out.count("runs (trials=) show it with 99.9 % probability\nE") == 2
@@ -199,6 +197,7 @@ def test_where_nobody_audits_nothing_is_loaded(elsewhere: Run, tmp_path: Path) -
     assert "dpaudit" not in done.out
 
 
+@pytest.mark.chance
 def test_the_plugin_loads_in_under_20_ms() -> None:
     """Median of 5 fresh processes, the processor's time, pytest loaded beforehand: 3 to 10 ms when written."""
     code = "import pytest, time; t = time.process_time(); import _dpaudit_pytest; print(time.process_time() - t)"

@@ -130,6 +130,7 @@ def test_pages_are_small(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.chance
 def test_a_report_is_made_quickly(tmp_path: Path) -> None:
     """The promise is 3 s for one audit and 20 s for fifty, each of a claim of its own, on an idle machine.
 

@@ -18,6 +18,7 @@ from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import StoppedBy
 from dpaudit.scoring import Learner, Rivals, symmetric_columns
 from dpaudit.scoring.rivals import BinCounts
+from dpaudit.trials.beginning import Beginning
 from dpaudit.trials.digest import OutputsDigest
 from dpaudit.trials.runs import Terms
 from dpaudit.trials.sampling import Sampler
@@ -59,6 +60,7 @@ class Collector:
     digest: OutputsDigest = field(default_factory=OutputsDigest, init=False)
     seen: list[tuple[Seen, Seen]] = field(init=False)  # whether outputs of d0 and of d1 of each pair vary
     notes: list[str] = field(default_factory=list)  # what was found out before the first run, for `warnings`
+    beginning: Beginning = field(default_factory=Beginning, init=False)
 
     _most: list[int] = field(init=False)  # trials in a block of each pair
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
@@ -206,6 +208,7 @@ class Collector:
                 self.digest.add(pair, start, (outputs0, outputs1))
                 self.seen[pair][0].add(outputs0)
                 self.seen[pair][1].add(outputs1)
+                self.beginning.add(pair, (outputs0, outputs1))
                 for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
                     memory.add(outputs, bytes_each)
         except OutputError as error:

@@ -301,7 +301,11 @@ def _costs(collector: Collector) -> dict[str, Any]:
         for index, spent in learner.seconds.items():
             name = learner.attacks[index].name
             seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
-    found: dict[str, Any] = {"outputs": str(collector.digest), "seconds of attacks": seconds}
+    found: dict[str, Any] = {
+        "outputs": str(collector.digest),
+        "first outputs": collector.beginning.fingerprints(),
+        "seconds of attacks": seconds,
+    }
     return found | ({"runs after the evidence": collector.observed} if collector.observed else {})
 
 

@@ -20,6 +20,8 @@ from dpaudit.result import AuditResult, Verdict
 from dpaudit.testing import session
 from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows
 from dpaudit.testing.failures import Kept, keep, known_violation, no_answer, violation
+from dpaudit.testing.randomness import own_global_state
+from dpaudit.testing.repeats import repetition, uses_global_state
 from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
 
@@ -30,7 +32,7 @@ _WORTH_ADVICE = 0.5  # seconds an audit takes before anyone wants it to be faste
 class PrivacyViolation(AssertionError):
     """The claim was refuted.  `result`: the audit; None if an earlier run refuted it."""
 
-    __module__ = "dpaudit.testing"
+    __module__ = "dpaudit"
     result: AuditResult | None = None
 
 
@@ -40,7 +42,7 @@ class AuditInconclusive(AssertionError):
     `result`: the audit; None if it did not get that far.
     """
 
-    __module__ = "dpaudit.testing"
+    __module__ = "dpaudit"
     result: AuditResult | None = None
 
 
@@ -131,18 +133,19 @@ def carry_out(
     planned = planned_runs(claim, sought, significance=significance, pairs=max(size, 1))
     seed = allowance.seed(allowance.calls) if allowance.node else settings.seed
     try:
-        result = audit(
-            mechanism,
-            claim,
-            pairs,
-            attacks=attacks,
-            trials=min(settings.trials if trials is None else trials, planned),
-            confidence=_confidence(significance),
-            seed=seed,
-            jobs=jobs,
-            detect=sought if detect is not None and isinstance(sought, TradeoffFunction) else None,
-            name=name or _name(mechanism, allowance),
-        )
+        with own_global_state(seed):
+            result = audit(
+                mechanism,
+                claim,
+                pairs,
+                attacks=attacks,
+                trials=min(settings.trials if trials is None else trials, planned),
+                confidence=_confidence(significance),
+                seed=seed,
+                jobs=jobs,
+                detect=sought if detect is not None and isinstance(sought, TradeoffFunction) else None,
+                name=name or _name(mechanism, allowance),
+            )
     except MechanismError as error:
         raise AuditInconclusive(no_answer(claim, [str(error)], seed)) from None
     if result.stopped_by == "interruption":
@@ -157,8 +160,11 @@ def carry_out(
         advice = f"{planned:,} runs (trials=) show it with 99.9 % probability"
         result = dataclasses.replace(result, warnings=(*result.warnings, advice))
     result = _with_address(result, allowance)
-    after = _continued(chain, result)
-    allowance.records.append(_record(allowance, result, claim, chain, after, sought, significance, size, planned))
+    if repeats := repetition(result, allowance.known, jobs):
+        result = _without_news(result, repeats)
+    after = _continued(chain, result, news=not repeats)
+    record = _record(allowance, result, claim, chain, after, sought, significance, size, planned)
+    allowance.records.append(record | {"repeats": bool(repeats)})
     match result.verdict:
         case Verdict.VIOLATION:
             kept = _kept(result, allowance)
@@ -209,14 +215,28 @@ def _with_address(result: AuditResult, allowance: Allowance) -> AuditResult:
     return dataclasses.replace(result, environment={**result.environment, **address})
 
 
-def _continued(chain: Chain, result: AuditResult) -> Chain:
-    """The chain with this audit.  What an inconclusive one won is not counted, since it may be worth nothing; what it
-    lost is, or else runs could be left out because of how they went."""
+def _without_news(result: AuditResult, reason: str) -> AuditResult:
+    """The result of an audit whose runs may be those of an earlier session.  It refutes nothing that they did not."""
+    result = dataclasses.replace(result, warnings=(*result.warnings, reason))
+    if not result.violated:
+        return result
+    return dataclasses.replace(
+        result, verdict=Verdict.INCONCLUSIVE, p_value=1.0, e_value=1.0, mu_lower=0.0, certified=False
+    )
+
+
+def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:
+    """The chain with this audit.
+
+    What it won is not counted if the audit is inconclusive, since it may be worth nothing, or if it brings no news (see
+    `wealth`).  What it lost is counted always, or else runs could be left out because of how they went.
+    """
     log_e = float(result.history.log_e[-1]) if len(result.history.log_e) else 0.0
+    counts = news and result.verdict is not Verdict.INCONCLUSIVE
     return chain.after(
-        log_e=min(log_e, 0.0) if result.verdict is Verdict.INCONCLUSIVE else log_e,
+        log_e=log_e if counts else min(log_e, 0.0),
         refuted=datetime.now(UTC).date().isoformat() if result.violated else "",
-        mu_lower=0.0 if result.verdict is Verdict.INCONCLUSIVE else result.mu_lower,
+        mu_lower=result.mu_lower if counts else 0.0,
         trials=result.trials_used,
     )
 
@@ -248,6 +268,8 @@ def _record(
         "seen": result.detectable.claim,
         "elapsed_s": result.elapsed_s,
         "other": _other_runs(claim, sought, significance, pairs) if result.elapsed_s > _WORTH_ADVICE else {},
+        "outputs": list(result.environment.get("first outputs", ())),
+        "global_state": uses_global_state(result),
         "chain": dataclasses.asdict(after),
     }
 

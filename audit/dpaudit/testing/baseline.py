@@ -10,11 +10,15 @@ What happens to the evidence of one audit is told in `wealth`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,8 @@ from dpaudit.testing.session import Record
 from dpaudit.testing.wealth import Chain
 from dpaudit.writing import write_whole
 
-FORMAT = "dpaudit-baseline/1"
+FORMAT = "dpaudit-baseline/2"
+_MOST_FINGERPRINTS = 1000  # kept of one test; of a test that repeats itself there is only one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +37,7 @@ class Entry:
 
     number: int  # from 1, in the order in which tests were first seen
     chains: tuple[Chain, ...]
+    outputs: tuple[str, ...] = ()  # fingerprints of the first outputs of its audits, the latest last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +70,11 @@ class Baseline:
             if (node, chain.call) in seen:
                 continue
             seen.add((node, chain.call))
-            others = [other for other in tests[node].chains if other.number != chain.number] if node in tests else []
-            tests[node] = Entry(number=record["number"], chains=(*others, chain))
+            before = tests.get(node, Entry(number=record["number"], chains=()))
+            others = [other for other in before.chains if other.number != chain.number]
+            older = (text for text in before.outputs if text not in record["outputs"])
+            outputs = (*older, *record["outputs"])[-_MOST_FINGERPRINTS:]
+            tests[node] = Entry(number=record["number"], chains=(*others, chain), outputs=outputs)
         return Baseline(
             false_alarm=self.false_alarm, runs=self.runs + 1, founders=self.founders or founders, tests=tests
         )
@@ -87,26 +96,16 @@ def read(path: Path, false_alarm: float) -> Baseline:
         values = json.loads(text)
         if not isinstance(values, dict) or not str(values.get("format", "")).startswith("dpaudit-baseline/"):
             raise BaselineError(f"{path} is not a baseline of dpaudit; name another file")
-    except json.JSONDecodeError as error:
-        raise BaselineError(f"{path} is damaged, or not a baseline of dpaudit: {error}; {_REMEDY}") from None
-    if values["format"] != FORMAT:
-        raise BaselineError(f"{path} has format {values['format']}, this version of dpaudit reads {FORMAT}")
-    if values.get("sha256") != _checksum(values):
-        raise BaselineError(f"{path} is damaged: its checksum does not match; {_REMEDY}")
-    found = Baseline(
-        false_alarm=values["false_alarm"],
-        runs=values["runs"],
-        founders=values["founders"],
-        tests={
-            node: Entry(
-                number=entry["number"],
-                chains=tuple(
-                    Chain(**chain | {"log_invested": float(chain["log_invested"])}) for chain in entry["chains"]
-                ),
+        if values["format"] != FORMAT:
+            raise BaselineError(
+                f"{path} has format {values['format']}, this version of dpaudit reads {FORMAT}; delete it to begin anew"
             )
-            for node, entry in values["tests"].items()
-        },
-    )
+        if values.get("sha256") != _checksum(values):
+            raise BaselineError(f"{path} is damaged: its checksum does not match; {_REMEDY}")
+        found = _baseline(values)
+    except (ValueError, RecursionError) as error:
+        said = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise BaselineError(f"{path} is damaged, or not a baseline of dpaudit: {said}; {_REMEDY}") from None
     if found.false_alarm != false_alarm:
         raise BaselineError(
             f"{path} was begun with --dpaudit-false-alarm {found.false_alarm:g}, which is the budget of all its runs; "
@@ -118,20 +117,98 @@ def read(path: Path, false_alarm: float) -> Baseline:
 _REMEDY = "restore it from a copy, or delete it to begin anew"
 
 
+def _baseline(values: Mapping[str, Any]) -> Baseline:
+    """What a file holds.  ValueError, which names the place, if that is impossible."""
+    _keys(values, "format", "false_alarm", "runs", "founders", "tests", "sha256", place="the file")
+    tests = {node: _entry(entry, f"tests[{node!r}]") for node, entry in _typed(values["tests"], dict, "tests").items()}
+    false_alarm = _typed(values["false_alarm"], float, "false_alarm")
+    runs = _whole(values["runs"], 1, "runs")
+    if not 0 < false_alarm < 1:
+        raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {false_alarm}")
+    if len({entry.number for entry in tests.values()}) < len(tests):
+        raise ValueError("tests: two of them have the same number")
+    if longest := [node for node, entry in tests.items() for chain in entry.chains if chain.runs > runs]:
+        raise ValueError(f"tests[{longest[0]!r}] has more runs than the file")
+    return Baseline(false_alarm=false_alarm, runs=runs, founders=_whole(values["founders"], 1, "founders"), tests=tests)
+
+
+def _entry(entry: Any, place: str) -> Entry:
+    _keys(_typed(entry, dict, place), "number", "chains", "outputs", place=place)
+    chains = [_chain(chain, f"{place}.chains") for chain in _typed(entry["chains"], list, f"{place}.chains")]
+    if len({chain.number for chain in chains}) < len(chains):
+        raise ValueError(f"{place}.chains: two of them have the same number")
+    outputs = [_typed(text, str, f"{place}.outputs") for text in _typed(entry["outputs"], list, f"{place}.outputs")]
+    return Entry(number=_whole(entry["number"], 1, f"{place}.number"), chains=tuple(chains), outputs=tuple(outputs))
+
+
+def _chain(chain: Any, place: str) -> Chain:
+    _keys(_typed(chain, dict, place), *(field.name for field in dataclasses.fields(Chain)), place=place)
+    log_invested = float(_typed(chain["log_invested"], str, f"{place}.log_invested"))
+    mu_lower = _typed(chain["mu_lower"], float, f"{place}.mu_lower")
+    if math.isnan(log_invested) or log_invested == math.inf or not 0 <= mu_lower < math.inf:
+        raise ValueError(f"{place}: log_invested {log_invested} or mu_lower {mu_lower} is out of range")
+    return Chain(
+        call=_whole(chain["call"], 1, f"{place}.call"),
+        number=_whole(chain["number"], 1, f"{place}.number"),
+        claim=_typed(chain["claim"], str, f"{place}.claim"),
+        runs=_whole(chain["runs"], 1, f"{place}.runs"),
+        log_invested=log_invested,
+        refuted=_typed(chain["refuted"], str, f"{place}.refuted"),
+        mu_lower=mu_lower,
+        trials=_whole(chain["trials"], 0, f"{place}.trials"),
+    )
+
+
+def _keys(values: Mapping[str, Any], *expected: str, place: str) -> None:
+    if wrong := sorted(set(values) ^ set(expected)):
+        raise ValueError(f"{place} has the keys {', '.join(sorted(values))}; {wrong[0]} is missing or unknown")
+
+
+def _typed(value: Any, kind: type[Any], place: str) -> Any:
+    """The value, if it is of this kind; whole numbers are floats, too."""
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{place} should be a {kind.__name__}, got {value!r:.80}")
+    return value
+
+
+def _whole(value: Any, least: int, place: str) -> int:
+    if type(value) is not int or value < least:
+        raise ValueError(f"{place} should be a whole number of at least {least}, got {value!r:.80}")
+    return value
+
+
 def write(path: Path, baseline: Baseline) -> None:
     """Replace the file at once: whoever reads it finds the old or the new one.
 
     BaselineError if another session has written it since, for then this session's evidence is not a further run.
     """
-    if read(path, baseline.false_alarm).runs != baseline.runs - 1:
-        raise BaselineError(f"{path} was written by another session meanwhile; what this one found is not recorded")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _alone(path.parent):
+        if read(path, baseline.false_alarm).runs != baseline.runs - 1:
+            raise BaselineError(f"{path} was written by another session meanwhile; what this one found is not recorded")
+        write_whole(path, _text(baseline))
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """While no other session writes a baseline in this folder.  The system ends the lock if we die."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _text(baseline: Baseline) -> str:
     values = {"format": FORMAT, **dataclasses.asdict(baseline)}
     for entry in values["tests"].values():
         for chain in entry["chains"]:
             chain["log_invested"] = repr(chain["log_invested"])  # may be infinite, which JSON does not know
     values["sha256"] = _checksum(values)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    return json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _checksum(values: Mapping[str, Any]) -> str:

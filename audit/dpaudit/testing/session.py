@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ class Allowance:
     share: float
     settings: Settings
     chains: Sequence[Chain] = ()  # that it has in the baseline
+    known: Set[str] = frozenset()  # fingerprints of the first outputs of its earlier runs, in the baseline
     restart: bool = False  # whether refuted chains end here and new ones begin
     number: int = 0  # of the test, in the baseline
     calls: int = field(default=0, init=False)

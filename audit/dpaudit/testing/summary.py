@@ -37,11 +37,23 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
         f"{record['mu_lower_before']:.3g} (no violation of {record['claim']} yet)"
         for record in rising
     ]
+    if seeded := [record["name"] for record in records if record["global_state"]]:
+        lines.append(
+            f"global random state: {_named(seeded)} draw from it; dpaudit seeds it for each audit, whatever fixtures do"
+        )
+    if runs and (repeats := [record["name"] for record in records if record["repeats"]]):
+        lines.append(f"no new evidence: the runs of {_named(repeats)} may be those of an earlier session, so the")
+        lines.append("  baseline counts what they lost and not what they won; the mechanisms need fresh randomness")
     slow = sorted((r for r in records if r["elapsed_s"] > _SLOW), key=lambda r: -r["elapsed_s"])[:_SLOWEST]
     if slow:
         lines.append("slowest audits (runs per dataset):")
         lines += [f"  {_cost(record)}" for record in slow]
     return lines
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first of several names, and how many there are besides."""
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _rises(record: Record) -> bool:

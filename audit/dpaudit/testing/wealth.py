@@ -17,6 +17,15 @@ It holds within a run as well, with the audit's wealth so far for E_n: so the au
 soon as its own wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
 
 A violation that comes in run n costs log(n (n + 1)) more evidence than in a first run, whatever was there before.
+
+**Runs that may repeat an earlier one.**  If a run has, or may have, the randomness of an earlier run, E[E_n] <= 1
+fails.  Such a run is counted as E'_n = min(E_n, 1), and it refutes nothing.
+
+**Theorem.**  The guarantee holds with E'_n in place of E_n for any of the runs, also if these are chosen by outputs.
+
+*Proof.*  E'_n <= E_n, so E[E'_n] <= 1 where the randomness was fresh; and E'_n <= 1 surely, whatever it was.
+Then M_n <= M_{n-1}, so such a run cannot be the first with M_n >= 1/significance.  (Leaving the run out, E'_n = 1, is
+no remedy: of fresh runs it would leave out losses, chosen by their outputs.)
 """
 
 from __future__ import annotations

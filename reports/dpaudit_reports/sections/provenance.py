@@ -10,7 +10,13 @@ from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
 from dpaudit_reports.numbers import count, seconds
 
-_ELSEWHERE = ("command", "audit", "outputs", "seconds of attacks")  # in `repeat`, below, and with the attacks
+_ELSEWHERE = (
+    "command",
+    "audit",
+    "outputs",
+    "first outputs",
+    "seconds of attacks",
+)  # in `repeat`, below, and with the attacks
 
 
 def provenance(result: AuditResult) -> tuple[Block, ...]:

@@ -1,0 +1,39 @@
+"""Fresh global random state for each audit of a test suite, whatever the suite's fixtures do.
+
+Many suites have a fixture that calls `np.random.seed(0)` before each test.  A mechanism that draws from numpy's global
+generator would then make the same draws in every session, and evidence added up over sessions would count one lucky
+draw again and again.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+
+@contextmanager
+def own_global_state(seed: int) -> Iterator[None]:
+    """Seed the global generators of `random`, numpy and torch from the audit's seed; restore their state afterwards.
+
+    The seed of an audit differs for each test, call and run of a baseline, so these draws are as fresh as those of the
+    `rng` that the mechanism is given.  Torch is left alone where nobody has imported it.
+    """
+    seeds = random.Random(f"global random state {seed}")
+    ours, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    torchs = None if torch is None else torch.get_rng_state()
+    random.seed(seeds.getrandbits(128))
+    np.random.seed([seeds.getrandbits(32) for _ in range(4)])  # noqa: NPY002  (mechanisms may draw from it)
+    if torch is not None:
+        torch.manual_seed(seeds.getrandbits(62))
+    try:
+        yield
+    finally:
+        random.setstate(ours)
+        np.random.set_state(numpys)  # noqa: NPY002
+        if torch is not None:
+            torch.set_rng_state(torchs)

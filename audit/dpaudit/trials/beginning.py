@@ -1,0 +1,83 @@
+"""A short fingerprint of the first outputs of an audit, by which a later audit notices that it repeats them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+_LOG_ORDERS = math.log(1e9)  # by chance, fresh outputs have the fingerprint of given ones at most once in 10**9 times
+_MOST_OUTPUTS = 20_000  # of one dataset; outputs that hardly vary need not be read to the end
+
+
+@dataclass(slots=True)
+class _Side:
+    """The outputs of one dataset, in order, until they are unmistakable.
+
+    Theorem:
+        Let X be an exchangeable sequence of n outputs, and s a given sequence in which value v occurs m_v times.  Then
+        P[X = s] <= 1/M with M = n! / prod_v m_v!.
+
+        *Proof.*  Given how often each value occurs in X, all M orders of the values are equally likely.
+    """
+
+    count: int = 0
+    log_orders: float = 0.0  # log M
+    _seen: Counter[bytes] = field(default_factory=Counter)
+    _hash: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
+
+    def add(self, outputs: Iterable[Any]) -> None:
+        """Further outputs, of which no more are read than are needed."""
+        for output in outputs:
+            if self.unmistakable or self.count >= _MOST_OUTPUTS:
+                return
+            value = hashlib.blake2b(_value(output), digest_size=16).digest()
+            self.count += 1
+            self._seen[value] += 1
+            self.log_orders += math.log(self.count) - math.log(self._seen[value])
+            self._hash.update(value)
+
+    @property
+    def unmistakable(self) -> bool:
+        """Whether there are at least 10**9 orders of these outputs."""
+        return self.log_orders >= _LOG_ORDERS
+
+    def __str__(self) -> str:
+        return str(self._hash.hexdigest())
+
+
+def _value(output: Any) -> bytes:
+    """Equal for equal outputs, also in another process; unequal ones may be equal, which errs on the safe side."""
+    if isinstance(output, np.ndarray | np.generic) and not output.dtype.hasobject:
+        return output.tobytes()
+    try:
+        return repr(output).encode("utf-8", "surrogatepass")
+    except Exception:  # of an output whose repr fails
+        return type(output).__qualname__.encode()
+
+
+class Beginning:
+    """The first outputs of the first pair.  They do not depend on how long the audit is, nor on its later blocks."""
+
+    def __init__(self) -> None:
+        self._sides = _Side(), _Side()
+
+    def add(self, pair: int, sides: Sequence[Any]) -> None:
+        """One block of a pair."""
+        if pair == 0:
+            for side, outputs in zip(self._sides, sides, strict=True):
+                side.add(outputs)
+
+    def fingerprints(self) -> list[str]:
+        """One for each dataset whose outputs are unmistakable; if there is none, one for both datasets together.
+
+        Where outputs hardly vary, two independent audits may have the same fingerprint.  Whoever compares must err on
+        the safe side.
+        """
+        found = [f"{index}:{side}" for index, side in enumerate(self._sides) if side.unmistakable]
+        return found or [":".join(map(str, self._sides))]

@@ -1,0 +1,74 @@
+"""Suites with a baseline whose fixtures or mechanisms begin with the same random numbers every night.
+
+Each audit stands for one test over 24 nights.  Its result is that of the first night that calls the true claim
+violated, or of the last night.  The test's share of the budget is such that the first chain gets all of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpaudit import AuditResult, Pair
+from dpaudit.testing.assertion import AuditInconclusive, PrivacyViolation, carry_out
+from dpaudit.testing.baseline import Baseline, Entry
+from dpaudit.testing.session import Allowance, Settings
+from false_alarm_cases import Case
+
+NIGHTS, TRIALS, BUDGET = 24, 300, 0.05
+
+Release = Callable[[Any, np.random.Generator], float]
+
+
+def _from_global_state(seed: int) -> Release:
+    """With a fixture that says `np.random.seed(seed)` before the test."""
+    np.random.seed(seed)  # noqa: NPY002
+    return lambda dataset, rng: dataset[0] + np.random.normal()  # noqa: NPY002
+
+
+def _from_its_own_generator(seed: int) -> Release:
+    """The mechanism's own generator begins with the same seed in each session."""
+    own = np.random.default_rng(seed)
+    return lambda dataset, rng: dataset[0] + own.normal()
+
+
+def _from_the_audit(seed: int) -> Release:
+    return lambda dataset, rng: dataset[0] + rng.normal()
+
+
+def _nights(begun: Callable[[int], Release], seed: int) -> AuditResult:
+    node, baseline = f"test_it[{seed}]", Baseline(false_alarm=BUDGET, tests={})
+    for night in range(1, NIGHTS + 1):
+        entry = baseline.tests.get(node, Entry(number=1, chains=()))
+        allowance = Allowance(
+            node=node,
+            share=BUDGET * math.pi**2 / 6,
+            settings=Settings(false_alarm=BUDGET, report=None, run=night),
+            chains=entry.chains,
+            known=frozenset(entry.outputs),
+            number=1,
+        )
+        try:
+            result = carry_out(
+                allowance, begun(seed), "gaussian(mu=1)", Pair([0], [1]), trials=TRIALS, attacks="logistic"
+            )
+        except (AuditInconclusive, PrivacyViolation) as error:
+            result = error.result  # it got that far
+        if result.violated:
+            break
+        baseline = baseline.after(allowance.records, founders=1)
+    return result
+
+
+def _case(name: str, begun: Callable[[int], Release]) -> Case:
+    return Case(name=f"24 nights with a baseline, {name}", audit=lambda seed: _nights(begun, seed), audits=30)
+
+
+CASES = [
+    _case("numpy's global generator seeded by a fixture", _from_global_state),
+    _case("a generator of the mechanism with a fixed seed", _from_its_own_generator),
+    _case("draws from the given rng", _from_the_audit),
+]

@@ -1,0 +1,247 @@
+"""A session that repeats the randomness of an earlier one adds no evidence to the baseline.  Seeds are fixed."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.testing import baseline as baselines
+from dpaudit.testing.baseline import Baseline, BaselineError, Entry, read, write
+from dpaudit.testing.randomness import own_global_state
+from dpaudit.testing.wealth import Chain
+from dpaudit.trials.beginning import Beginning
+
+pytest_plugins = ["pytester"]
+Run = Callable[..., Any]
+
+FILE = ("--dpaudit-baseline", "b.json", "--dpaudit-trials", "150")
+
+GLOBAL = """
+import numpy as np
+
+@pytest.fixture(autouse=True)
+def the_same_numbers_in_every_run():
+    np.random.seed(0)
+
+def release(dataset, rng):
+    return sum(dataset) + 0.9 * np.random.normal()
+
+def test_it(dpaudit):
+    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT, attacks="logistic")
+    assert np.random.normal() == 1.764052345967664  # the first draw after seed(0), whatever the audit drew
+"""
+
+OWN_GENERATOR = """
+import numpy as np
+
+def test_it(dpaudit):
+    own = np.random.default_rng(5)
+    release = lambda dataset, rng: sum(dataset) + 0.9 * own.normal()
+    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT, attacks="logistic")
+"""
+
+
+def entry(folder: Path) -> dict[str, Any]:
+    (found,) = json.loads((folder / "b.json").read_text())["tests"].values()
+    return dict(found)
+
+
+def test_a_fixture_that_seeds_numpy_does_not_repeat_the_draws_of_an_earlier_session(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    nights = [run(GLOBAL, *FILE), run(None, *FILE)]
+    assert [night.counts for night in nights] == [{"passed": 1}] * 2
+    assert len(entry(pytester.path)["outputs"]) == 4  # two datasets, two sessions, all different
+    for night in nights:
+        assert (
+            "global random state: test_project.py::test_it draw from it; dpaudit seeds it for each audit" in night.out
+        )
+        assert "no new evidence" not in night.out
+
+
+def test_a_session_with_the_outputs_of_an_earlier_one_adds_no_evidence(run: Run, pytester: pytest.Pytester) -> None:
+    """The mechanism has a generator of its own, with the same seed in every session."""
+    run(OWN_GENERATOR.replace("0.9", "0.75"), *FILE)
+    first = entry(pytester.path)
+    won = float(first["chains"][0]["log_invested"])
+    assert won > math.log(1 / 2)  # so that counting it again would add evidence
+    again = run(None, *FILE)
+    assert "no new evidence: the runs of test_project.py::test_it may be those of an earlier session" in again.out
+    second = entry(pytester.path)
+    assert second["outputs"] == first["outputs"]
+    assert float(second["chains"][0]["log_invested"]) <= math.log(math.exp(won) + 1 / 6) + 1e-12
+
+
+def test_a_violation_on_the_outputs_of_an_earlier_session_is_inconclusive(run: Run, pytester: pytest.Pytester) -> None:
+    """After --dpaudit-restart a claim must not be refuted by the runs that refuted it before."""
+    wrong = OWN_GENERATOR.replace("0.9", "0.2")
+    assert "VIOLATION of gaussian(mu=1)" in run(wrong, *FILE).out
+    again = run(None, *FILE, "--dpaudit-restart")
+    assert again.counts == {"failed": 1}
+    assert "INCONCLUSIVE about gaussian(mu=1)" in again.out
+    assert "the first outputs are those of an earlier run in the baseline" in again.out
+
+
+def test_a_copy_of_a_baseline_that_is_used_twice_adds_no_evidence(run: Run, pytester: pytest.Pytester) -> None:
+    """Seeds come from the number of the session, so the copy makes the same runs."""
+    code = "\ndef test_it(dpaudit):\n    dpaudit.assert_private(noise(0.9), claim=CLAIM, pairs=BIT)\n"
+    run(code, *FILE)
+    run(None, *FILE)
+    values = json.loads((pytester.path / "b.json").read_text())
+    values["runs"] = 1  # as a copy of the first session's file, merged with what came after it, would say
+    values["tests"]["test_project.py::test_it"]["chains"][0]["runs"] = 1
+    del values["sha256"]
+    values["sha256"] = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    (pytester.path / "b.json").write_text(json.dumps(values))
+    assert "no new evidence" in run(None, *FILE).out
+
+
+def fingerprints(outputs0: Any, outputs1: Any, size: int = 7) -> list[str]:
+    beginning = Beginning()
+    for start in range(0, len(outputs0), size):
+        beginning.add(0, (outputs0[start : start + size], outputs1[start : start + size]))
+    return beginning.fingerprints()
+
+
+def test_fingerprints_of_first_outputs_depend_on_neither_blocks_nor_length() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 100))
+    assert fingerprints(x, y) == fingerprints(x[:60], y[:60], size=60)
+    assert len(fingerprints(x, y)) == 2
+    assert not set(fingerprints(x, y)) & set(fingerprints(y, x))  # a side is part of the fingerprint
+    assert set(fingerprints(x, y)) & set(fingerprints(x, 2 * y))  # one equal side is enough
+
+
+def test_fingerprints_of_fresh_coins_differ_and_of_constants_do_not() -> None:
+    """1,000 pairs of sequences of 60 coins.  The seed is fixed; others would fail by chance < 1 in 10**5."""
+    rng = np.random.default_rng(0)
+    found = [text for _ in range(1000) for text in fingerprints(*(rng.random((2, 60)) < 0.5))]
+    assert len(set(found)) == len(found) == 2000
+    assert fingerprints([0] * 50, ["a"] * 50) == fingerprints([0] * 50, ["a"] * 50)
+    assert fingerprints([0] * 50, ["a"] * 50) != fingerprints([0] * 50, ["b"] * 50)
+
+
+def test_a_run_that_may_repeat_an_earlier_one_never_adds_wealth() -> None:
+    chain = Chain(call=1, number=1, claim="c")
+    for log_e in (0.7, -2.0, 3.0, 0.0):
+        after = chain.after(log_e=min(log_e, 0.0), refuted="", mu_lower=0.0, trials=1)
+        assert after.log_wealth <= chain.log_wealth + 1e-12
+        chain = after.after(log_e=0.3, refuted="", mu_lower=0.0, trials=1)
+
+
+def test_global_random_state_is_seeded_for_the_audit_and_restored_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Torch:
+        state = 11
+
+        def get_rng_state(self) -> int:
+            return self.state
+
+        def manual_seed(self, seed: int) -> None:
+            self.state = seed
+
+        set_rng_state = manual_seed
+
+    torch = Torch()
+    monkeypatch.setitem(__import__("sys").modules, "torch", torch)
+
+    def draws(seed: int) -> tuple[float, float, int]:
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        with own_global_state(seed):
+            drawn = random.random(), float(np.random.normal()), torch.state  # noqa: NPY002
+        assert (random.random(), float(np.random.normal()), torch.state) == untouched  # noqa: NPY002
+        return drawn
+
+    np.random.seed(0)  # noqa: NPY002
+    random.seed(0)
+    untouched = random.random(), float(np.random.normal()), 11  # noqa: NPY002
+    first, same, other = draws(1), draws(1), draws(2)
+    assert first == same
+    assert all(a != b for a, b in zip(first, other, strict=True))
+
+
+def _changed(values: dict[str, Any], path: tuple[Any, ...], value: Any) -> str:
+    inner: Any = values
+    for step in path[:-1]:
+        inner = inner[step]
+    if value is KeyError:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    values.pop("sha256", None)
+    return json.dumps({**values, "sha256": hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()})
+
+
+CHAIN = ("tests", "t", "chains", 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("runs",), KeyError, "runs is missing or unknown"),
+        (("tests",), [], "tests should be a dict, got []"),
+        (("founders",), -5, "founders should be a whole number of at least 1, got -5"),
+        (("false_alarm",), 2, "false_alarm must lie strictly between 0 and 1, got 2.0"),
+        (("tests", "t", "number"), True, "tests['t'].number should be a whole number of at least 1, got True"),
+        (("tests", "t", "outputs"), [3], "tests['t'].outputs should be a str, got 3"),
+        ((*CHAIN, "wealth"), 9, "wealth is missing or unknown"),
+        ((*CHAIN, "log_invested"), "inf", "log_invested inf or mu_lower 0.5 is out of range"),
+        ((*CHAIN, "log_invested"), "much", "could not convert string to float"),
+        ((*CHAIN, "runs"), 7, "tests['t'] has more runs than the file"),
+        (("tests", "t", "chains"), 1, "tests['t'].chains should be a list, got 1"),
+    ],
+)
+def test_a_baseline_of_another_shape_is_refused_in_words(
+    tmp_path: Path, path: tuple[Any, ...], value: Any, message: str
+) -> None:
+    """Also with a checksum that is right."""
+    file = tmp_path / "b.json"
+    write(file, small())
+    assert read(file, 0.01) == small()
+    file.write_text(_changed(json.loads(file.read_text()), path, value))
+    with pytest.raises(BaselineError) as caught:
+        read(file, 0.01)
+    assert message in str(caught.value)
+
+
+def test_a_baseline_that_is_nested_too_deeply_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text("[" * 100_000)
+    with pytest.raises(BaselineError, match="it is nested too deeply"):
+        read(tmp_path / "b.json", 0.01)
+
+
+def small() -> Baseline:
+    chain = Chain(call=1, number=1, claim="c", runs=1, log_invested=-0.5, mu_lower=0.5, trials=3)
+    entry = Entry(number=1, chains=(chain,), outputs=("0:ab",))
+    return Baseline(false_alarm=0.01, runs=1, founders=1, tests={"t": entry})
+
+
+def test_a_baseline_is_checked_and_written_under_one_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[bool] = []
+
+    def watched(path: Path, false_alarm: float) -> Baseline:
+        other = os.open(tmp_path, os.O_RDONLY)
+        try:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.append(False)
+        except BlockingIOError:
+            held.append(True)
+        finally:
+            os.close(other)
+        return read(path, false_alarm)
+
+    monkeypatch.setattr(baselines, "read", watched)
+    write(tmp_path / "b.json", small())
+    assert held == [True]
+    with pytest.raises(BaselineError, match="was written by another session meanwhile"):
+        write(tmp_path / "b.json", small())

@@ -1,0 +1,109 @@
+"""No test fails by chance: randomness has a seed, and whoever needs the clock or unseeded randomness says so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+FILES = sorted(path for path in TESTS.rglob("*.py") if "example" not in path.parts and path.name != "unseeded.py")
+
+AUDITS = {"audit", "replay", "assert_private", "audit_unseeded", "audit_one_run"}
+SEEDED_ANYWAY = {"audit_unseeded"}  # it has a seed of its own, and takes care of its confidence
+GLOBAL_DRAWS = {
+    "choice", "exponential", "integers", "laplace", "normal", "permutation", "poisson", "rand", "randint", "randn",
+    "random", "random_sample", "shuffle", "standard_normal", "uniform",
+}  # fmt: skip
+PYTHON_DRAWS = GLOBAL_DRAWS | {"gauss", "randrange", "random", "sample", "choices", "getrandbits"}
+CLOCKS = {"perf_counter", "monotonic", "time_ns", "perf_counter_ns", "monotonic_ns", "process_time"}
+UNSEEDED = {"audit_unseeded", "unseeded_generator", "CONFIDENCE", "CONFIDENCE_OPTION"}
+
+# Where something forbidden is meant, and why no outcome depends on it.
+JUSTIFIED = {
+    ("test_conduct.py", "test_global_random_state_is_told"): "asserts warnings only",
+    ("plugin/test_repeats.py", "test_global_random_state_is_seeded_for_the_audit_and_restored_after_it"): "is seeded",
+}
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST, bool]]:
+    """Each top-level statement with its name, and whether it has the mark `chance`."""
+    for node in tree.body:
+        marks = [ast.unparse(mark) for mark in getattr(node, "decorator_list", ())]
+        yield getattr(node, "name", "the module"), node, any("mark.chance" in mark for mark in marks)
+
+
+def _dotted(node: ast.AST) -> str:
+    return ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+
+
+def _unseeded_calls(node: ast.AST) -> Iterator[str]:
+    for call in ast.walk(node):
+        if not isinstance(call, ast.Call):
+            continue
+        name, last = _dotted(call.func), _dotted(call.func).rsplit(".", 1)[-1]
+        if last in {"default_rng", "RandomState", "SeedSequence"} and not call.args and not call.keywords:
+            yield f"{name}() without a seed"
+        if last in {"SystemRandom", "urandom", "fresh_seed"} or name.startswith("secrets."):
+            yield name
+        if name == "random.Random" and not call.args:
+            yield "random.Random() without a seed"
+        if name == f"np.random.{last}" and last in GLOBAL_DRAWS:
+            yield name
+        if name == f"random.{last}" and last in PYTHON_DRAWS:
+            yield name
+        named = {keyword.arg for keyword in call.keywords}
+        if name in AUDITS - SEEDED_ANYWAY - {"audit_one_run"} and not named & {"seed", None}:
+            yield f"{name}(...) without seed="
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_randomness_in_tests_has_a_seed(file: Path) -> None:
+    """Unseeded randomness comes from `tests/unseeded.py`, where audits have a confidence that chance does not miss."""
+    where = file.relative_to(TESTS).as_posix()
+    found = [
+        f"{where}:{getattr(node, 'lineno', 1)} {name}: {words}"
+        for name, node, _ in _functions(ast.parse(file.read_text(encoding="utf-8")))
+        for words in _unseeded_calls(node)
+        if (where, name) not in JUSTIFIED
+    ]
+    assert not found, "\n".join([*found, "give a seed, or use tests/unseeded.py and mark the test `chance`"])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_tests_with_a_clock_or_unseeded_randomness_are_marked(file: Path) -> None:
+    """`benchmarks/flaky.py` finds them by the mark `chance`."""
+    found = []
+    for name, node, marked in _functions(ast.parse(file.read_text(encoding="utf-8"))):
+        used = {_dotted(part).rsplit(".", 1)[-1] for part in ast.walk(node)} & (CLOCKS | UNSEEDED)
+        if name.startswith("test_") and used and not marked:
+            found.append(f"{name} uses {', '.join(sorted(used))}: mark it with @pytest.mark.chance")
+    assert not found, "\n".join(found)
+
+
+def test_exceptions_are_still_there() -> None:
+    for where, name in JUSTIFIED:
+        names = [found for found, _, _ in _functions(ast.parse((TESTS / where).read_text(encoding="utf-8")))]
+        assert name in names, f"{where}: {name} is gone; remove it from JUSTIFIED"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "np.random.default_rng()",
+        "default_rng()",
+        "random.SystemRandom()",
+        "os.urandom(4)",
+        "secrets.randbelow(3)",
+        "np.random.normal()",
+        "random.gauss(0, 1)",
+        "audit(f, c, p)",
+        "replay(result, f, p, trials=3)",
+        "assert_private(f, c, p)",
+    ],
+)
+def test_unseeded_randomness_is_noticed(code: str) -> None:
+    assert list(_unseeded_calls(ast.parse(code)))
+    assert not list(_unseeded_calls(ast.parse("audit(f, c, p, seed=1); np.random.default_rng(3); rng.normal()")))
