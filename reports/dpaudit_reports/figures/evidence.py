@@ -27,15 +27,16 @@ def _draw(ax: Axes, result: AuditResult) -> None:
     log10_e = result.history.log_e[known] / math.log(10)
     grown = np.clip(log10_e, _LEAST_LOG10_E, max(_MOST_LOG10_E, threshold + 1))
     ax.axhline(0, color=CHANCE, linewidth=0.9, linestyle=":")
-    ax.axhline(threshold, color=WITNESS, linewidth=1.1, linestyle="--")
-    ax.plot(trials, grown, color=ATTACK, marker="." if trials.size < 30 else "")
+    if result.certified:
+        ax.axhline(threshold, color=WITNESS, linewidth=1.1, linestyle="--")
+    ax.plot(trials, grown, color=ATTACK if result.certified else CHANCE, marker="." if trials.size < 30 else "")
     ax.annotate(
-        f"claim refuted at {_wealth(threshold)}",
+        f"claim refuted at {_wealth(threshold)}" if result.certified else "not valid, see below",
         (0, threshold),
         xycoords=("axes fraction", "data"),
         xytext=(4, 3),
         textcoords="offset points",
-        color=WITNESS,
+        color=WITNESS if result.certified else CHANCE,
         fontsize=8.5,
     )
     most = max(1, int(trials.max(initial=1)))
