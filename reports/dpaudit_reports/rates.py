@@ -9,7 +9,7 @@ from functools import lru_cache
 from scipy.special import betaincinv
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.result import AuditResult, Counts, Witness
+from dpaudit.result import AuditResult, Witness
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number, percent
 
 _NEAR = 0.2  # p-value of a region's counts up to which it came near a violation
@@ -63,8 +63,12 @@ def region(found: Witness) -> str:
     return f"estimated log-likelihood ratio above {number(found.threshold)}"
 
 
-def allowed(result: AuditResult, counts: Counts) -> float:
+def allowed(result: AuditResult, found: Witness) -> float:
     """The largest rate on d1 that the claim allows if the rate on d0 is at the upper end of its 95 % interval."""
+    known = float(getattr(found, "allowed_upper", math.nan))
+    if not math.isnan(known):
+        return known
+    counts = found.counts
     return 1 - _least_beta(result.claim, upper(counts.false_positives, counts.n0, 0.025))
 
 

@@ -24,18 +24,26 @@ def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
     return result.warnings[-1:]
 
 
+def reason(result: AuditResult) -> str:
+    """Why it is inconclusive, in sentences; "" if it is not, or if no warning says so."""
+    found = why_inconclusive(result)
+    signs = [warning.split(f": {_DEPENDENT}")[0] for warning in found if _DEPENDENT in warning]
+    if signs:
+        return f"Runs depend on each other: {'; '.join(signs)}. So no guarantee holds."
+    return " ".join(f"{warning[:1].upper()}{warning[1:].rstrip('.')}." for warning in found)
+
+
 def why_void(result: AuditResult) -> str:
     """Why nothing that was counted proves anything, as part of a sentence; "" if bounds are certified."""
     if result.certified:
         return ""
-    if dependent := [warning for warning in result.warnings if _DEPENDENT in warning]:
-        signs = (warning.split(f": {_DEPENDENT}")[0] for warning in dependent)
-        return f"the runs depend on each other ({'; '.join(signs)})"
+    if any(_DEPENDENT in warning for warning in result.warnings):
+        return "the runs depend on each other"
     short = f"{result.trials_used:,} of {result.trials_allowed:,} runs, and their number had been fixed beforehand"
-    if result.stopped_by == "interruption":
+    if result.method == "fixed" and result.stopped_by == "interruption":
         return f"the audit was interrupted after {short}"
-    if result.stopped_by == "failure":
+    if result.method == "fixed" and result.stopped_by == "failure":
         return f"the mechanism failed after {short}"
-    if result.trials_used < result.trials_allowed and result.method == "fixed":
+    if result.method == "fixed" and result.trials_used < result.trials_allowed:
         return f"the audit ended after {short}"
-    return "; ".join(why_inconclusive(result)) or "the reason was not recorded"
+    return "; ".join(why_inconclusive(result)).rstrip(".") or "the reason was not recorded"

@@ -23,7 +23,7 @@ def point_name(result: AuditResult) -> str:
     """What the diamond stands for; "" where none is drawn: one run, and where nothing came near a violation."""
     match standing(result):
         case Standing.WITNESS:
-            return "witness, fresh counts" if result.method == "fixed" else "witness, chosen by these counts"
+            return "fresh counts" if result.method == "fixed" else "chosen by these counts"
         case Standing.TESTED if result.witness is not None and came_near(result, result.witness):
             return "tested region"
         case Standing.CLOSEST:

@@ -7,8 +7,10 @@ import math
 from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Math, Paragraph, Text
 from dpaudit_reports.claimed import enlarged
-from dpaudit_reports.numbers import number
+from dpaudit_reports.numbers import at_most, number
 from dpaudit_reports.reasons import why_void
+
+_AT_MOST = "≤\u00a0"
 
 
 def blind(result: AuditResult) -> tuple[Block, ...]:
@@ -71,5 +73,5 @@ def _loss(result: AuditResult) -> tuple[Text, ...]:
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()
     certain = Math("δ = 0")
-    limit = f" above {number(epsilon)} could have been certified at "
+    limit = f" above {at_most(epsilon, 4).removeprefix(_AT_MOST)} could have been certified at "
     return (("Larger losses: no ", Math("ε"), limit, certain, ", however large it is."),)

@@ -17,7 +17,9 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     heading = Heading("Certified bounds")
     if void := why_void(result):
         return heading, Paragraph((Strong(f"Nothing is certified: {void}."),))
-    rows = [_row(bound) for bound in _bounds(result)]
+    shown = _bounds(result)
+    curve = "The claim is false as a curve: no single bound is above what it allows. "
+    alone = curve if result.violated and not any(bound.exceeds for bound in shown) else ""
     return (
         heading,
         Table(
@@ -26,12 +28,12 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
                 Column("Certified", align="right"),
                 Column("Claim allows", align="right"),
             ),
-            tuple(rows),
+            tuple(map(_row, shown)),
         ),
         Paragraph(
-            f"{_together(result)} with {percent(result.confidence)} confidence, and assumes nothing about the noise. "
-            "They are lower bounds on the privacy loss: 0 means that nothing could be certified, not that nothing is "
-            "lost. μ speaks of Gaussian curves only and is no bound on ε. ▲ marks a bound above what the claim allows.",
+            f"{alone}{_together(result)} with {percent(result.confidence)} confidence. Nothing is assumed about the "
+            "noise. They are lower bounds on the privacy loss: 0 means that nothing could be certified, not that nothing "
+            "is lost. μ speaks of Gaussian curves only and is no bound on ε. ▲ marks a bound above what the claim allows.",
             quiet=True,
         ),
     )

@@ -19,6 +19,8 @@ def _replay(result: AuditResult) -> tuple[Block, ...]:
         return (Paragraph("There was one run, with coins of its own; a new one has to be made and audited anew."),)
     if result.witness is None:
         return (Paragraph("There is no rejection region that could be counted again."),)
+    if standing(result) is Standing.VOID:
+        return (Paragraph("Nothing is certified, so no region is worth counting again."),)
     if standing(result) is Standing.FAR:
         return (Paragraph("No region came near a violation, so there is none that is worth counting again."),)
     region = "the witness's region" if result.violated else "the region above"

@@ -83,6 +83,7 @@ def _evidence(result: AuditResult) -> str:
                 f" The evidence against the claim is the number of right guesses (p-value {at_most(result.p_value)})."
             )
     band = "The dashed line is weaker and may lie above the claim's curve. " if has_band(result) else ""
+    band += "The diamond is the witness. " if point_name(result) else ""
     return f" {band}The evidence against the claim is {proof}."
 
 

@@ -10,7 +10,7 @@ from dpaudit_reports.blocks import Block, Callout, Code, Facts, KeyValues, Text
 from dpaudit_reports.claimed import enlarged, headline, label
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, number, percent, runs
-from dpaudit_reports.reasons import why_inconclusive
+from dpaudit_reports.reasons import reason
 from dpaudit_reports.sections.blind import assumption
 from dpaudit_reports.sections.one_run import guesses
 
@@ -58,7 +58,7 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
 def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
     """Which code was audited and who states its claim, as far as the result knows."""
     about = result.environment
-    if mechanism := about.get("mechanism"):
+    if (mechanism := about.get("mechanism")) and mechanism != result.name:
         yield "mechanism", str(mechanism)
     packages = about.get("packages of the mechanism")
     if isinstance(packages, Mapping) and packages:
@@ -91,11 +91,10 @@ def _sentence(result: AuditResult) -> Text:
                 " That does not prove the claim.",
             )
         case Verdict.INCONCLUSIVE:
-            reasons = " ".join(f"{reason[:1].upper()}{reason[1:]}." for reason in why_inconclusive(result))
             return (
                 "This audit cannot say whether the claim ",
                 claim,
-                f" holds. {reasons or 'Its result does not say why.'}",
+                f" holds. {reason(result) or 'Its result does not say why.'}",
             )
 
 

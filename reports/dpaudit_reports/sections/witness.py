@@ -44,14 +44,14 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
         Paragraph(_in_words(result, found)),
         _table(result, found, allowance=True),
         *_distributions(result),
-        Paragraph(f"{_origin(result, kind)} Pair: {found.pair}. Attack: {found.attack}.", quiet=True),
+        Paragraph(f"{_origin(result, found, kind)} Pair: {found.pair}. Attack: {found.attack}.", quiet=True),
     )
 
 
 def _in_words(result: AuditResult, found: Witness) -> Text:
     counts = found.counts
     hits1 = counts.n1 - counts.false_negatives
-    limit = allowed(result, counts)
+    limit = allowed(result, found)
     rates = (
         f": {rate_text(counts.false_positives, counts.n0)} of the outputs of d0 and {rate_text(hits1, counts.n1)} of "
         "those of d1. "
@@ -83,24 +83,27 @@ def _table(result: AuditResult, found: Witness, *, allowance: bool) -> Table:
             interval_text(counts.false_positives, counts.n0),
             "",
         ]
-        limit = f"at most {allowed_text(allowed(result, counts))}"
+        limit = f"at most {allowed_text(allowed(result, found))}"
         rows[1] += [rate_text(hits1, counts.n1), interval_text(hits1, counts.n1), limit]
     return Table(tuple(columns), tuple(tuple(row) for row in rows))
 
 
-def _origin(result: AuditResult, kind: Standing) -> str:
-    """How the region was found, and what that makes of its counts."""
-    intervals = "Intervals are exact (Clopper-Pearson), each rate by itself."
+def _origin(result: AuditResult, found: Witness, kind: Standing) -> str:
+    """Which outputs were counted, how the region was found, and what that makes of its counts."""
+    intervals = "Intervals are exact (Clopper-Pearson), each rate by itself"
     if result.method == "fixed":
         rests = f"the verdict rests on these counts, p-value {at_most(result.p_value)}"
-        return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals}"
-    intervals = intervals.replace("itself.", "itself, and do not account for that choice.")
-    if kind is Standing.WITNESS:
-        return (
-            "The region was chosen by these counts. It explains the verdict, which rests on the evidence above. "
-            f"{intervals}"
+        return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals}."
+    if getattr(found, "counted", "") == "named":
+        counted = f"Counted on the last {count(found.counts.n0)} outputs of each dataset, after the score was learned."
+    else:
+        counted = (
+            "Counted with scores that moved while the attack learned. The words are of the last score, whose own rates "
+            "may differ."
         )
-    return f"The region was chosen by these counts, as the one that came closest. {intervals}"
+    explains = "It explains the verdict, which rests on the evidence of all runs. " if kind is Standing.WITNESS else ""
+    chosen = "The region was chosen by these counts"
+    return f"{counted} {chosen}. {explains}{intervals}; they do not account for that choice."
 
 
 def _distributions(result: AuditResult) -> tuple[Block, ...]:
