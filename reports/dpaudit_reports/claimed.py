@@ -13,6 +13,7 @@ from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number
 
 _ORDINARY_DELTA = 1e-6  # for claims that state neither an epsilon nor a mu
+_TELLING = 0.2
 
 
 def label(claim: TradeoffFunction) -> str:
@@ -29,6 +30,11 @@ def _up(value: float) -> str:
     if not 1e-4 <= value < 1e6:
         return f"{value:.4g}"
     return at_most(value, 4).removeprefix("≤\u00a0").replace(",", "")
+
+
+def tells(result: AuditResult) -> bool:
+    """Whether the p-value says something: a large one is no evidence for the claim."""
+    return result.certified and (result.violated or result.p_value <= _TELLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +64,14 @@ class Bound:
 
     def name(self) -> tuple[Span, ...]:
         """The parameter; an epsilon never without its delta."""
-        if self.delta is None:
-            return (Math(self.symbol),)
-        return (Math(self.symbol), " at ", Math(f"δ = {number(self.delta)}"))
+        return (Math(self.symbol), *self._place())
+
+    def shown(self, value: str) -> tuple[Span, ...]:
+        """The parameter with a value: "ε ≥ 1.003 at δ = 0"."""
+        return (Math(self.symbol), f"\u00a0{value}", *self._place())
+
+    def _place(self) -> tuple[Span, ...]:
+        return () if self.delta is None else (" at ", Math(f"δ\u00a0=\u00a0{number(self.delta)}"))
 
     def _digits(self) -> int:
         if not self.certified > self.claimed or math.isinf(self.certified):
@@ -88,7 +99,7 @@ def headline(result: AuditResult) -> Bound | None:
 
 
 def certified_of_claimed(result: AuditResult) -> Text:
-    """For a table: "ε at δ = 0: ≥ 1.003 / 1"."""
+    """For a table: "ε ≥ 1.003 / 1 at δ = 0"."""
     if not result.certified:
         return "nothing"
     bound = headline(result)
@@ -96,7 +107,7 @@ def certified_of_claimed(result: AuditResult) -> Text:
         return "the curve, no single parameter"
     if math.isnan(bound.certified):
         return NOT_KNOWN
-    return (*bound.name(), f":\u00a0{bound.certified_text()}\u00a0/ {bound.claimed_text()}")
+    return bound.shown(f"{bound.certified_text()}\u00a0/\u00a0{bound.claimed_text()}")
 
 
 def _own(result: AuditResult) -> Bound | None:

@@ -6,6 +6,7 @@ from dpaudit.result import AuditResult, Verdict
 
 _DEPENDENT = "no guarantee holds"  # ends the warnings about dependent runs
 _TOO_FEW = "too few to see"
+_SHORT = 90  # characters: a longer reason is given once
 _STOPPED = {"failure": "before it ", "interruption": "interrupted"}  # what the warning about it says
 
 
@@ -46,4 +47,5 @@ def why_void(result: AuditResult) -> str:
         return f"the mechanism failed after {short}"
     if result.method == "fixed" and result.trials_used < result.trials_allowed:
         return f"the audit ended after {short}"
-    return "; ".join(why_inconclusive(result)).rstrip(".") or "the reason was not recorded"
+    words = "; ".join(why_inconclusive(result)).rstrip(".") or "the reason was not recorded"
+    return words if len(words) <= _SHORT else "the reason stands at the top"

@@ -35,8 +35,8 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
         ("right guesses", count(guessed.right)),
         ("right by chance", f"about {number(guessed.guesses / 2, 6)}"),
         (
-            "refute the claim",
-            "no number of right guesses" if least is None else f"{count(least)} right guesses or more",
+            "would refute",
+            "no number of right guesses" if least is None else f"{count(least)} or more right guesses",
         ),
         *((("p-value", at_most(result.p_value)),) if result.p_value < 1 else ()),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import dpaudit.suite
 from dpaudit.result import AuditResult, Verdict
 from dpaudit.suite import named_together
 from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Reference, Strong, Table
-from dpaudit_reports.claimed import certified_of_claimed, label
+from dpaudit_reports.claimed import certified_of_claimed, label, tells
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import at_most, count, percent
 
@@ -19,6 +20,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
         for verdict, mark in MARKS.items()
         if any(result.verdict is verdict for result in results)
     )
+    one = len({result.confidence for result in results}) == 1
     return (
         Paragraph((Strong(f"{tally}."),)),
         Table(
@@ -26,17 +28,17 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
                 Column("Verdict"),
                 Column("Audit", grow=3),
                 Column("Claim", grow=3),
-                Column("Confidence", align="right"),
+                *(() if one else (Column("Confidence", align="right"),)),
                 Column("Runs", align="right"),
                 Column("p-value", align="right"),
-                Column("Certified / claimed", align="right", grow=2),
+                Column("Certified / claimed", align="right", grow=3),
             ),
             tuple(
                 (
                     (Strong(f"{MARKS[result.verdict].sign} {MARKS[result.verdict].word}"),),
                     (Reference(result.name, i),),
                     (Code(label(result.claim)),),
-                    percent(result.confidence),
+                    *(() if one else (percent(result.confidence),)),
                     count(result.trials_used),
                     p_value(result),
                     certified_of_claimed(result),
@@ -50,11 +52,13 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
 
 def p_value(result: AuditResult) -> str:
     """The p-value where it says something."""
-    return at_most(result.p_value) if result.certified and (result.violated or result.p_value < 1) else "–"
+    return at_most(result.p_value) if tells(result) else "–"
 
 
 def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     together, notes = of_one_command(results), []
+    if len({result.confidence for result in results}) == 1:
+        notes.append(f"Confidence of each audit: {percent(results[0].confidence)}.")
     if not together:
         notes.append("Each verdict holds at its own confidence, not all of them at once.")
         if together := named_together(results):
@@ -71,21 +75,23 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     )
 
 
-_AUDITS, _CONFIDENCE = "audits of this command", "confidence of the command"
+_NUMBER, _AUDITS, _CONFIDENCE = "number of the command", "audits of the command", "confidence of the command"
 
 
 def of_one_command(results: Sequence[AuditResult]) -> str:
     """What one command promises of all its audits together; "" if these are not audits of one command."""
-    promises = {(r.environment.get(_AUDITS), r.environment.get(_CONFIDENCE)) for r in results}
-    commands = {str(r.environment.get("command")) for r in results}
-    if len(promises) != 1 or len(commands) != 1:
+    promised = getattr(dpaudit.suite, "promised_together", None)
+    if promised is not None:
+        return str(promised(results))
+    known = {tuple(str(r.environment.get(key)) for key in (_NUMBER, _AUDITS, _CONFIDENCE)) for r in results}
+    audits, confidence = (results[0].environment.get(key) for key in (_AUDITS, _CONFIDENCE))
+    if len(known) > 1 or not isinstance(audits, int) or not isinstance(confidence, float) or not 0 < confidence < 1:
         return ""
-    ((audits, confidence),) = promises
-    if not isinstance(audits, int) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+    spent = sum(1 - result.confidence for result in results)
+    if not 1 < len(results) <= audits or spent > (1 - confidence) * (1 + 1e-9):
         return ""
-    if not audits > 1 or len(results) > audits:
-        return ""
+    refuted = sum(result.violated for result in results)
     return (
-        f"If all {count(audits)} claims were true, the command would have said violation with probability at most "
-        f"{percent(1 - confidence)}."
+        f"{refuted} of {audits} claims refuted.  If all {audits} claims were true, this command would refute any of "
+        f"them with probability at most {percent(1 - confidence)}."
     )

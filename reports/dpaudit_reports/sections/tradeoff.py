@@ -61,7 +61,9 @@ def _curve(result: AuditResult) -> str:
             "Blue: the errors observed over all canaries. One run bounds no curve; chance can carry it into the grey."
         )
     if not has_band(result):
-        return "Blue: the attack's observed errors, which chance can carry into the grey. No bound of a curve was made."
+        return (
+            "Blue: the attack's observed errors, which chance can carry into the grey. The curve itself is not bounded."
+        )
     return (
         "Blue: the attack's observed errors, which chance can carry into the grey. With "
         f"{percent(result.confidence)} confidence the mechanism's own curve lies below the dashed line, everywhere at "

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 
 from dpaudit.result import AuditResult, Verdict
 from dpaudit_reports.blocks import Block, Callout, Code, Facts, KeyValues, Text
-from dpaudit_reports.claimed import enlarged, headline, label
+from dpaudit_reports.claimed import enlarged, headline, label, tells
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, number, percent, runs
 from dpaudit_reports.reasons import reason
 from dpaudit_reports.sections.blind import assumption
 from dpaudit_reports.sections.one_run import guesses
 
-_TELLING = 0.2  # a p-value up to which it says something about a claim that was not refuted
 _MOST_PACKAGES = 8  # on the first page; all are in the provenance
 
 
@@ -38,7 +37,7 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
     elif result.method != "one_run":
         pairs = f" in all, {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
         yield "Runs per dataset", f"{count(result.trials_used)}{pairs}"
-    if result.certified and (result.violated or result.p_value <= _TELLING):
+    if tells(result):
         yield "p-value", at_most(result.p_value)
         if result.method == "sequential" and result.e_value > 1:
             yield "e-value", number(result.e_value)
@@ -51,8 +50,8 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
     elif bound.certified == 0 and not bound.refuted:
         yield "Certified", "nothing"
     else:
-        yield "Certified", (*bound.name(), f" {bound.certified_text()}")
-    yield "Claimed", (*bound.name(), f" ≤\u00a0{bound.claimed_text()}")
+        yield "Certified", bound.shown(bound.certified_text())
+    yield "Claimed", bound.shown(f"≤\u00a0{bound.claimed_text()}")
 
 
 def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
@@ -66,10 +65,17 @@ def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
         more = f" and {len(named) - _MOST_PACKAGES} more, see Provenance" if len(named) > _MOST_PACKAGES else ""
         yield "its packages", ", ".join(named[:_MOST_PACKAGES]) + more
     for key, value in about.items():
-        if "sha" in key.lower() and "mechanism" in key.lower() and value:
-            yield key, (Code(str(value)),)
+        if _is_fingerprint(str(key), value):
+            files = value.items() if isinstance(value, Mapping) else [("", value)]
+            yield str(key), (Code(", ".join(f"{name} {sha256}".strip() for name, sha256 in files)),)
     if stated := about.get("claim stated by"):
         yield "claim stated by", str(stated)
+
+
+def _is_fingerprint(key: str, value: object) -> bool:
+    """Whether this is the SHA-256 of the mechanism's file, or of its files."""
+    told = "sha" in key.lower() or str(value).startswith("sha256")
+    return bool(value) and "mechanism" in key and key != "mechanism" and told
 
 
 def _sentence(result: AuditResult) -> Text:

@@ -14,7 +14,7 @@ from dpaudit_reports.scores import EDGES, witness_scores
 
 _HEADINGS = {
     Standing.NONE: "Closest to a violation",
-    Standing.VOID: "Region",
+    Standing.VOID: "Region (not valid)",
     Standing.WITNESS: "Witness",
     Standing.TESTED: "Tested region (not significant)",
     Standing.CLOSEST: "Closest to a violation (chosen after looking; not significant)",
