@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from html import unescape
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -19,6 +20,7 @@ import numpy as np
 import pypdf
 import pytest
 from matplotlib.figure import Figure as Canvas
+from rich.console import Console
 
 import dpaudit_reports
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP, audit, parse_claim
@@ -28,12 +30,14 @@ from dpaudit_reports import rates
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.claim_plots import draw_profiles
 from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline
+from dpaudit_reports.document import document
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.figures.profile import profile_svg
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.rates import Standing, standing
 from dpaudit_reports.reasons import why_inconclusive, why_void
 from dpaudit_reports.sections.summary import of_one_command
+from dpaudit_reports.terminal import terminal
 
 from . import sample
 
@@ -491,3 +495,18 @@ def test_a_region_is_drawn_with_the_scores_that_the_witness_keeps() -> None:
     assert scores is not None
     assert scores.threshold == 150
     assert [int(side.sum()) for side in (scores.counts0, scores.counts1)] == [35, 35]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_shows_whole_fingerprints(width: int) -> None:
+    target = StringIO()
+    Console(file=target, width=width).print(*terminal(document([sample.violation()])), sep="\n")
+    assert sample.violation().evidence.fingerprint() in "".join(target.getvalue().split())
+
+
+def test_the_words_for_a_figure_say_when_it_bounds_nothing() -> None:
+    target = StringIO()
+    Console(file=target, width=80).print(*terminal(document([dependent()])), sep="\n")
+    found = " ".join(target.getvalue().split())
+    assert "They bound nothing: the runs depend on each other." in found
+    assert "Not valid: the runs depend on each other. No evidence follows from it." in found

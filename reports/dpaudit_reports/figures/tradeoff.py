@@ -14,7 +14,7 @@ from dpaudit.result import AuditResult
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
-from dpaudit_reports.rates import Standing, came_near, standing
+from dpaudit_reports.rates import Standing, came_near, lower, standing, upper
 
 _HEIGHT = 2.75
 
@@ -105,13 +105,20 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float) -> None:
 
 
 def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    """A diamond at the witness, tied to what the claim promises there; hollow where it shows no violation."""
+    """A diamond at the witness, with exact 95 % intervals of both errors; hollow where it shows no violation."""
     name, found = point_name(result), result.witness
     if not name or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
         return
-    alpha, beta, claimed = (max(rate, low) for rate in (found.alpha, found.beta, found.claimed_beta))
-    if math.isfinite(claimed):
-        ax.plot([alpha, alpha], [beta, claimed], color=WITNESS, linewidth=1.0)
+    alpha, beta = max(found.alpha, low), max(found.beta, low)
+    across, along = (
+        [max(bound(k, n, 0.025), low) for bound in (lower, upper)]
+        for k, n in (
+            (found.counts.false_positives, found.counts.n0),
+            (found.counts.false_negatives, found.counts.n1),
+        )
+    )
+    ax.plot(across, [beta, beta], color=WITNESS, linewidth=1.0)
+    ax.plot([alpha, alpha], along, color=WITNESS, linewidth=1.0)
     face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
     ax.plot(alpha, beta, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=name)
 

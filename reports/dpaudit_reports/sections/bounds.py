@@ -32,7 +32,7 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
         ),
         Paragraph(
             f"{alone}{_together(result)} with {percent(result.confidence)} confidence. Nothing is assumed about the "
-            "noise. They are lower bounds on the privacy loss: 0 means that nothing could be certified, not that "
+            "noise. These are lower bounds on the privacy loss: 0 means that nothing could be certified, not that "
             "nothing is lost. μ speaks of Gaussian curves only and is no bound on ε. ▲ marks a bound above what the "
             "claim allows.",
             quiet=True,

@@ -10,6 +10,7 @@ from dpaudit_reports.bounds import has_band
 from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.numbers import at_most, number, percent
+from dpaudit_reports.rates import allowed
 from dpaudit_reports.reasons import why_void
 
 
@@ -73,8 +74,9 @@ def _curve(result: AuditResult) -> str:
 
 def _evidence(result: AuditResult) -> str:
     """Under a violation: that the band may well agree with the claim, and what does not."""
+    lines = "its lines are exact 95\u00a0% intervals of the two errors"
     if not result.violated:
-        return ""
+        return f" The hollow diamond is a region that shows no violation, {lines}." if point_name(result) else ""
     match result.method:
         case "sequential":
             proof = f"the wealth of the bets against the claim (p-value {at_most(result.p_value)})"
@@ -85,15 +87,18 @@ def _evidence(result: AuditResult) -> str:
                 f" The evidence against the claim is the number of right guesses (p-value {at_most(result.p_value)})."
             )
     band = "The dashed line is weaker and may lie above the claim's curve. " if has_band(result) else ""
-    band += "The diamond is the witness. " if point_name(result) else ""
+    band += f"The diamond is the witness, {lines}. " if point_name(result) else ""
     return f" {band}The evidence against the claim is {proof}."
 
 
 def _in_words(result: AuditResult) -> str:
     words = f"Type II against type I error. The claim {label(result.claim)} forbids the region below its curve."
+    if void := why_void(result):
+        return f"{words} Observed errors are drawn in grey. They bound nothing: {void}."
     name, found = point_name(result), result.witness
     if not name or found is None:
         return f"{words} No region is marked."
-    at = f"type I error {number(found.alpha)} and type II error {number(found.beta)}"
     shown = "The witness" if result.violated else "The marked region, no violation,"
-    return f"{words} {shown} has {at}; the claim promises at least {number(found.claimed_beta)} there."
+    at = f"type I error {number(found.alpha)} and type II error {number(found.beta)}"
+    least = f"The claim promises at least {number(1 - allowed(result, found))}"
+    return f"{words} {shown} has {at}. {least} if the type I error is at the upper end of its 95 % interval."
