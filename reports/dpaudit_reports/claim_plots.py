@@ -10,6 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit_reports.bounds import profile_points
+from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.canvas import WIDTH, style
 
 # Okabe-Ito without the yellow, which is too light for a line; lines differ by their dashes as well
@@ -30,7 +32,8 @@ def claims_figure(claims: Sequence[TradeoffFunction]) -> Figure:
         curve, profile = figure.subplots(1, 2)
         draw_curves(curve, claims)
         draw_profiles(profile, claims)
-        curve.legend(loc="upper right")
+        handles, names = curve.get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=max(1, min(3, len(names))))
         return figure
 
 
@@ -39,7 +42,7 @@ def draw_curves(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
     ends = np.geomspace(1e-9, 0.5, 300)
     alpha = np.unique(np.concatenate([[0.0], ends, 1 - ends, [1.0]]))
     for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
-        ax.plot(alpha, claim.beta(alpha), color=color, linestyle=dashes, label=claim.label)
+        ax.plot(alpha, claim.beta(alpha), color=color, linestyle=dashes, label=label(claim))
     ax.plot([0, 1], [1, 0], ":", color="#9a9a9a", linewidth=0.9)
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
@@ -50,10 +53,9 @@ def draw_curves(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
 def draw_profiles(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
     """The privacy profiles, as far as one of them is above 1e-12."""
     reach = max((_reach(claim) for claim in claims), default=1.0)
-    epsilon = np.linspace(0.0, reach, 600)
     for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
-        delta = claim.delta(epsilon)
-        ax.plot(epsilon, np.where(delta > _LEAST, delta, np.nan), color=color, linestyle=dashes, label=claim.label)
+        epsilon, delta = profile_points(claim, reach, _LEAST / 10)
+        ax.plot(epsilon, delta, color=color, linestyle=dashes, label=label(claim))
     ax.set_yscale("log")
     ax.set_xlim(0, reach)
     ax.set_ylim(_LEAST, 1)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import Array
-from dpaudit.result import AuditResult
+from dpaudit.result import AuditResult, Witness
 
 # Bin i of a result file holds EDGES[i - 1] < score <= EDGES[i], scores being log-likelihood ratios in nats: zero,
 # and steps of 8 % from 0.001 to 60 on both sides.
@@ -30,6 +30,8 @@ def witness_scores(result: AuditResult) -> Scores | None:
     """The scores behind the witness; None if there is no witness or the evidence holds no scores."""
     if result.witness is None:
         return None
+    if own := _own(result.witness):
+        return own
     found = result.witness.counts
     for counts0, counts1 in _pairs(result, result.witness.pair):
         false_positives = counts0.sum() - np.cumsum(counts0)[:-1]
@@ -40,6 +42,18 @@ def witness_scores(result: AuditResult) -> Scores | None:
             threshold = int(np.argmax(same) if math.isnan(told) else np.argmin(np.abs(EDGES - told)))
             return Scores(counts0=counts0, counts1=counts1, threshold=threshold)
     return None
+
+
+def _own(found: Witness) -> Scores | None:
+    """The scores that the witness itself keeps: those of the outputs on which its region was counted."""
+    kept = getattr(found, "scores", ())
+    if not kept or math.isnan(found.threshold):
+        return None
+    counts = np.zeros((2, len(EDGES) + 1), dtype=np.int64)
+    for side, entries in zip(counts, kept, strict=True):
+        for place, times in entries:
+            side[place] = times
+    return Scores(counts0=counts[0], counts1=counts[1], threshold=int(np.argmin(np.abs(EDGES - found.threshold))))
 
 
 def _pairs(result: AuditResult, label: str) -> list[npt.NDArray[np.int64]]:

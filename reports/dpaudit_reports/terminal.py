@@ -59,6 +59,8 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield _prose(text)
         case Facts(rows) | KeyValues(rows):
             grid = Grid.grid(padding=(0, 2))
+            grid.add_column()
+            grid.add_column(overflow="fold")  # a fingerprint that is cut off is of no use
             for name, value in rows:
                 grid.add_row(Words(printable(name), style="dim"), _prose(value))
             yield Padding(grid, (1, 0, 0, 0))

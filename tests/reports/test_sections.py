@@ -27,9 +27,10 @@ from . import sample
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
 @pytest.mark.parametrize("make", [sample.empty, sample.violation, sample.inconclusive, sample.hostile])
 def test_a_section_begins_with_what_it_is_about(section, make) -> None:
-    first, *rest = section(make())
-    assert isinstance(first, Heading | Callout)
-    assert rest
+    if blocks := section(make()):  # a section that has nothing to say says nothing
+        first, *rest = blocks
+        assert isinstance(first, Heading | Callout)
+        assert rest
 
 
 def test_without_a_witness_the_report_says_so() -> None:

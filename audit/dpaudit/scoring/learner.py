@@ -116,7 +116,9 @@ class Learner:
             return f"left out in the end: its weight was below {_NEGLIGIBLE:.0%}"
         if self._standing.resting(attack, self.trials):
             return "at rest in the end: others predicted far better"
-        return "not used: it does not suit these outputs, or these were too few for it"
+        if self.trials < max(FIRST_FIT, getattr(self.attacks[attack], "from_trials", 0)):
+            return "not used: too few outputs"
+        return "not used: does not suit these outputs"
 
     def read(
         self, outputs0: Sequence[Any] | np.ndarray[Any, Any], outputs1: Sequence[Any] | np.ndarray[Any, Any]

@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 
 from dpaudit.result import AuditResult
 from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, ticks
-from dpaudit_reports.figures.palette import ATTACK, CHANCE, WITNESS
+from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS
+from dpaudit_reports.reasons import why_void
 
 # Wealth beyond these is drawn on the edge: nothing more is to be learned from it.
 _LEAST_LOG10_E, _MOST_LOG10_E = -6.0, 12.0
@@ -27,15 +28,16 @@ def _draw(ax: Axes, result: AuditResult) -> None:
     log10_e = result.history.log_e[known] / math.log(10)
     grown = np.clip(log10_e, _LEAST_LOG10_E, max(_MOST_LOG10_E, threshold + 1))
     ax.axhline(0, color=CHANCE, linewidth=0.9, linestyle=":")
-    ax.axhline(threshold, color=WITNESS, linewidth=1.1, linestyle="--")
-    ax.plot(trials, grown, color=ATTACK, marker="." if trials.size < 30 else "")
+    if result.certified:
+        ax.axhline(threshold, color=WITNESS, linewidth=1.1, linestyle="--")
+    ax.plot(trials, grown, color=ATTACK if result.certified else CHANCE, marker="." if trials.size < 30 else "")
     ax.annotate(
-        f"claim refuted at {_wealth(threshold)}",
+        f"claim refuted at {_wealth(threshold)}" if result.certified else f"not valid: {why_void(result)}"[:48],
         (0, threshold),
         xycoords=("axes fraction", "data"),
         xytext=(4, 3),
         textcoords="offset points",
-        color=WITNESS,
+        color=WITNESS if result.certified else CLAIM,
         fontsize=8.5,
     )
     most = max(1, int(trials.max(initial=1)))

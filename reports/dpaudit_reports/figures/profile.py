@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from dpaudit.result import AuditResult
-from dpaudit_reports.bounds import certified_profile
+from dpaudit_reports.bounds import certified_profile, profile_points
 from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN
 
@@ -23,8 +23,7 @@ def profile_svg(result: AuditResult) -> str:
 def _draw(ax: Axes, result: AuditResult) -> None:
     steps = certified_profile(result)
     reach = 1.1 * max([_claimed_reach(result), *(epsilon for epsilon, _ in steps), 0.1])
-    epsilon = np.linspace(0.0, reach, 200)
-    claimed = np.clip(result.claim.delta(epsilon), _LEAST / 10, 1.0)
+    epsilon, claimed = profile_points(result.claim, reach, _LEAST / 10)
     ax.fill_between(epsilon, claimed, 1, color=FORBIDDEN, linewidth=0, label="forbidden")
     ax.plot(epsilon, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     if steps:

@@ -11,10 +11,24 @@ from matplotlib.figure import Figure
 
 from dpaudit.claims import Array
 from dpaudit.result import AuditResult
+from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
+from dpaudit_reports.rates import Standing, came_near, lower, standing, upper
 
 _HEIGHT = 2.75
+
+
+def point_name(result: AuditResult) -> str:
+    """What the diamond stands for; "" where none is drawn: one run, and where nothing came near a violation."""
+    match standing(result):
+        case Standing.WITNESS:
+            return "fresh counts" if result.method == "fixed" else "chosen by these counts"
+        case Standing.TESTED if result.witness is not None and came_near(result, result.witness):
+            return "tested region"
+        case Standing.CLOSEST:
+            return "closest"
+    return ""
 
 
 def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
@@ -63,7 +77,7 @@ def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None) -> None:
     ax.plot(alpha, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     ax.fill_between(alpha, low, claimed, color=FORBIDDEN, linewidth=0, label="forbidden by it")
     _draw_curve(ax, result, low)
-    _draw_witness(ax, result, low)
+    _draw_region(ax, result, low)
     ax.plot(alpha, chance, ":", color=CHANCE, linewidth=0.9, label="guessing")
     if floor is not None:
         for axis in (ax.xaxis, ax.yaxis):
@@ -81,20 +95,32 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float) -> None:
         return
     points = np.column_stack([curve.alpha, curve.beta, curve.beta_upper])[known]
     alpha, beta, upper = np.maximum(_fine(points), low).T
-    ax.fill_between(alpha, beta, upper, color=ATTACK, alpha=0.13, linewidth=0)
-    ax.plot(alpha, beta, color=ATTACK, linewidth=1.6, label="attack, observed")
-    ax.plot(alpha, upper, "--", color=ATTACK, linewidth=1.0, label=f"upper bound ({100 * result.confidence:.6g} %)")
-
-
-def _draw_witness(ax: Axes, result: AuditResult, low: float) -> None:
-    """A diamond at the witness, tied to what the claim promises there."""
-    found = result.witness
-    if found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
+    if not result.certified:
+        ax.plot(alpha, beta, color=CHANCE, linewidth=1.3, label="observed, not valid")
         return
-    alpha, beta, claimed = (max(rate, low) for rate in (found.alpha, found.beta, found.claimed_beta))
-    if math.isfinite(claimed):
-        ax.plot([alpha, alpha], [beta, claimed], color=WITNESS, linewidth=1.0)
-    ax.plot(alpha, beta, "D", color=WITNESS, mec=PAPER, mew=0.6, clip_on=False, label="witness")
+    ax.plot(alpha, beta, color=ATTACK, linewidth=1.6, label="attack, observed")
+    if has_band(result):
+        ax.fill_between(alpha, beta, upper, color=ATTACK, alpha=0.13, linewidth=0)
+        ax.plot(alpha, upper, "--", color=ATTACK, linewidth=1.0, label=f"upper bound ({100 * result.confidence:.6g} %)")
+
+
+def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
+    """A diamond at the witness, with exact 95 % intervals of both errors; hollow where it shows no violation."""
+    name, found = point_name(result), result.witness
+    if not name or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
+        return
+    alpha, beta = max(found.alpha, low), max(found.beta, low)
+    across, along = (
+        [max(bound(k, n, 0.025), low) for bound in (lower, upper)]
+        for k, n in (
+            (found.counts.false_positives, found.counts.n0),
+            (found.counts.false_negatives, found.counts.n1),
+        )
+    )
+    ax.plot(across, [beta, beta], color=WITNESS, linewidth=1.0)
+    ax.plot([alpha, alpha], along, color=WITNESS, linewidth=1.0)
+    face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
+    ax.plot(alpha, beta, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=name)
 
 
 def _fine(corners: Array) -> Array:

@@ -2,7 +2,8 @@
 
 To add a section, write `sections/NAME.py` with a function from a result to blocks, beginning with a
 `Heading`, and put it into `SECTIONS` where it is to appear.  It must cope with a result in which its part
-is empty, None, nan or infinite.  Sections from outside this project: `foreign`.
+is empty, None, nan or infinite, and gives no blocks for a result that it has nothing to say about.  Sections from
+outside this project: `foreign`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dpaudit_reports.sections.blind import blind
 from dpaudit_reports.sections.bounds import bounds
 from dpaudit_reports.sections.evidence import evidence
 from dpaudit_reports.sections.method import method
+from dpaudit_reports.sections.one_run import one_run
 from dpaudit_reports.sections.pairs import pairs
 from dpaudit_reports.sections.profile import profile
 from dpaudit_reports.sections.provenance import provenance
@@ -30,6 +32,8 @@ Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]
 
 SECTIONS: tuple[Section, ...] = (
     verdict,
+    warnings,
+    one_run,
     tradeoff,
     profile,
     evidence,
@@ -38,11 +42,10 @@ SECTIONS: tuple[Section, ...] = (
     blind,
     pairs,
     attacks,
-    warnings,
     method,
     provenance,
     repeat,
 )
 
 # what a comment or a notebook has room for
-BRIEF: tuple[Section, ...] = (verdict, witness, bounds, blind, warnings, repeat)
+BRIEF: tuple[Section, ...] = (verdict, warnings, one_run, witness, bounds, blind, repeat)

@@ -5,44 +5,62 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dpaudit.result import AuditResult
+from dpaudit.result import AttackRow, AuditResult
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Table
 from dpaudit_reports.numbers import number, percent
 
+_UNUSED = "not used: "  # begins the note of an attack that was not used, before the reason
+
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
-    """One row an attack."""
+    """One row for each attack that was used, by weight, and one line for the others.  Nothing for one run."""
+    if result.method == "one_run":
+        return ()
     heading = Heading("Attacks")
     if not result.attacks:
         return heading, Paragraph("No attack was tried.", quiet=True)
-    return (
-        heading,
-        Table(
-            (
-                Column("Attack", grow=2),
-                Column("Weight", align="right"),
-                Column("Log loss", align="right"),
-                Column("Seconds", align="right"),
-                Column("Note", grow=3),
-            ),
-            tuple(
-                (
-                    row.name,
-                    percent(round(row.weight, 3), 2),
-                    _loss(row.log_loss),
-                    _seconds(result, row.name),
-                    row.note or "–",
-                )
-                for row in result.attacks
-            ),
+    used = sorted((row for row in result.attacks if not row.note.startswith(_UNUSED)), key=lambda row: -row.weight)
+    unused = [row for row in result.attacks if row.note.startswith(_UNUSED)]
+    noted = any(row.note for row in used)
+    table = Table(
+        (
+            Column("Attack", grow=2),
+            Column("Weight", align="right"),
+            Column("Log loss", align="right"),
+            Column("Seconds", align="right"),
+            *((Column("Note", grow=3),) if noted else ()),
         ),
-        Paragraph(
-            "All attacks learned from the same runs: none costs runs of its own. Weight: its final say in the combined "
-            "score. Log loss on outputs not seen before, in nats; blind guessing has ln 2 = 0.693, less is better. "
-            "Seconds: spent on fitting and scoring.",
-            quiet=True,
+        tuple(
+            (
+                row.name,
+                percent(round(row.weight, 3), 2),
+                _loss(row.log_loss),
+                _seconds(result, row.name),
+                *((row.note or "–",) if noted else ()),
+            )
+            for row in used
         ),
     )
+    return (
+        heading,
+        *((table,) if used else ()),
+        *((Paragraph(f"Not used: {_by_reason(unused)}."),) if unused else ()),
+        *((Paragraph(_MEANING, quiet=True),) if used else ()),
+    )
+
+
+_MEANING = (
+    "All attacks learned from the same runs: none costs runs of its own. Weight: its final say in the combined "
+    "score. Log loss on outputs not seen before, in nats; blind guessing has ln 2 = 0.693, less is better. "
+    "Seconds: spent on fitting and scoring."
+)
+
+
+def _by_reason(rows: list[AttackRow]) -> str:
+    """Names of attacks, those with one reason together."""
+    reasons = dict.fromkeys(row.note.removeprefix(_UNUSED) for row in rows)
+    named = {reason: [row.name for row in rows if row.note.removeprefix(_UNUSED) == reason] for reason in reasons}
+    return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in named.items())
 
 
 def _seconds(result: AuditResult, attack: str) -> str:

@@ -5,31 +5,59 @@ from __future__ import annotations
 import math
 
 from dpaudit.result import AuditResult
-from dpaudit_reports.blocks import Block, Code, Heading, Items, Math, Text
-from dpaudit_reports.numbers import number
+from dpaudit_reports.blocks import Block, Code, Heading, Items, Math, Paragraph, Text
+from dpaudit_reports.claimed import enlarged
+from dpaudit_reports.numbers import at_most, number
+from dpaudit_reports.reasons import why_void
+
+_AT_MOST = "≤\u00a0"
 
 
 def blind(result: AuditResult) -> tuple[Block, ...]:
-    """The limits of this audit, whatever its verdict."""
-    items = (
-        _size(result),
-        *_rate(result.detectable.smallest_rate),
-        *_loss(result.detectable.largest_epsilon),
+    """The limits of this audit."""
+    heading = Heading("What could not have been seen")
+    if void := why_void(result):
+        words = f"Nothing can be said about the violations that this audit would have found: {void}."
+        return heading, Paragraph(words)
+    if result.violated:
+        return heading, Items((_stopped(result), *_loss(result)))
+    items = (_size(result), *_rate(result.detectable.smallest_rate), *_loss(result), _untried(result))
+    return heading, Items(items)
+
+
+def _stopped(result: AuditResult) -> str:
+    """A violation is a proof about what was tried, and says nothing about the rest."""
+    if result.method == "one_run":
+        return "The proof says nothing about other canaries or scores."
+    if result.stopped_by == "evidence":
+        return "The audit stopped at its proof; it says nothing about other pairs or attacks."
+    return "The proof says nothing about other pairs or attacks."
+
+
+def _untried(result: AuditResult) -> str:
+    if result.method == "one_run":
+        return "Other canaries and other scores: only those given were tried."
+    return (
         "Other datasets and other attacks: a claim is about all neighbours, and only the pairs and attacks "
-        "of this audit were tried.",
+        "of this audit were tried."
     )
-    return Heading("What could not have been seen"), Items(items)
 
 
 def _size(result: AuditResult) -> Text:
     if not result.detectable.claim:
-        return "Violations of any size: none would have been found with 90\u00a0% probability by so few runs."
-    assumption = f" ({result.detectable.assumption})" if result.detectable.assumption else ""
+        few = "one run" if result.method == "one_run" else "so few runs"
+        return f"Violations of any size: none would have been found with 90\u00a0% probability by {few}."
     return (
         "Smaller violations: the smallest that would have been found with 90\u00a0% probability is ",
-        Code(result.detectable.claim),
-        f"{assumption}.",
+        Code(enlarged(result.detectable.claim)),
+        f"{assumption(result)}.",
     )
+
+
+def assumption(result: AuditResult) -> str:
+    """Under which the size of a violation that would have been found was computed, in brackets; may be ""."""
+    words = result.detectable.assumption.replace("e^epsilon", "e^ε")
+    return f" ({words})" if words else ""
 
 
 def _rate(rate: float) -> tuple[Text, ...]:
@@ -39,9 +67,11 @@ def _rate(rate: float) -> tuple[Text, ...]:
     return (f"Rare events: what happens with a probability below {number(rate, 2)}{odds}.",)
 
 
-def _loss(epsilon: float) -> tuple[Text, ...]:
-    if not math.isfinite(epsilon):
+def _loss(result: AuditResult) -> tuple[Text, ...]:
+    """The limit of what could be certified; nothing if more than that was, as older results may say."""
+    epsilon = result.detectable.largest_epsilon
+    if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()
     certain = Math("δ = 0")
-    limit = f" above {number(epsilon)} could have been certified at "
+    limit = f" above {at_most(epsilon, 4).removeprefix(_AT_MOST)} could have been certified at "
     return (("Larger losses: no ", Math("ε"), limit, certain, ", however large it is."),)

@@ -20,9 +20,11 @@ from dpaudit_reports.blocks import (
     Table,
     Text,
 )
+from dpaudit_reports.claimed import certified_of_claimed, label
 from dpaudit_reports.figures.tradeoff import small_errors_svg, smallest_error
 from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import at_least, at_most, count
+from dpaudit_reports.numbers import count
+from dpaudit_reports.sections.summary import of_one_command, p_value
 
 Versions = Mapping[str, AuditResult]
 _NOT_RUN = "could not be run"
@@ -34,7 +36,13 @@ def side_by_side(audits: Mapping[str, Versions]) -> tuple[Block, ...]:
     versions = tuple(dict.fromkeys(version for results in audits.values() for version in results))
     places = _places(audits)
     details = (block for name, results in audits.items() for block in _audit(name, results, versions, places))
-    return Paragraph((Strong(_changes(audits)),)), _verdicts(audits, versions, places), *details
+    together = of_one_command([result for results in audits.values() for result in results.values()])
+    return (
+        Paragraph((Strong(_changes(audits)),)),
+        _verdicts(audits, versions, places),
+        *((Paragraph(together),) if together else ()),
+        *details,
+    )
 
 
 def _places(audits: Mapping[str, Versions]) -> dict[tuple[str, str], int]:
@@ -84,8 +92,7 @@ def _audit(
                 Column("Claim", grow=1),
                 Column("Runs", align="right"),
                 Column("p-value", align="right"),
-                Column(("Certified ", Math("μ")), align="right"),
-                Column(("Certified ", Math("ε"), " at ", Math("δ = 0")), align="right"),
+                Column("Certified / claimed", align="right", grow=1),
             ),
             tuple(_row(version, results.get(version)) for version in versions),
         ),
@@ -100,7 +107,8 @@ def _audit(
                 " against type I error ",
                 Math("α"),
                 ", logarithmic, on one scale: the claim's curve (black) with what it forbids (grey), the attack's "
-                "errors (blue), an upper bound of the mechanism's own curve (dashed), the witness (diamond).",
+                "errors (blue; grey where they are not valid), an upper bound of the mechanism's own curve (dashed). A "
+                "full diamond is the witness of a violation, a hollow one the region that came closest.",
             ),
         ),
     )
@@ -108,18 +116,19 @@ def _audit(
 
 def _row(version: str, result: AuditResult | None) -> tuple[Text, ...]:
     if result is None:
-        return version, _NOT_RUN, "", "", "", "", ""
+        return version, _NOT_RUN, "", "", "", ""
     mark = MARKS[result.verdict]
     return (
         version,
         (Strong(f"{mark.sign} {mark.word}"),),
-        (Code(result.claim.label),),
+        (Code(label(result.claim)),),
         count(result.trials_used),
-        at_most(result.p_value),
-        at_least(result.mu_lower),
-        at_least(result.epsilon_lower(0.0)),
+        p_value(result),
+        certified_of_claimed(result),
     )
 
 
 def _in_words(version: str, result: AuditResult) -> str:
-    return f"{version}: {MARKS[result.verdict].word} of {result.claim.label}, certified mu {at_least(result.mu_lower)}."
+    certified = certified_of_claimed(result)
+    words = certified if isinstance(certified, str) else "".join(s if isinstance(s, str) else s.text for s in certified)
+    return f"{version}: {MARKS[result.verdict].word}, claim {label(result.claim)}; certified / claimed: {words}."

@@ -6,42 +6,52 @@ import math
 from functools import partial
 
 from dpaudit.result import AuditResult
-from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Paragraph
+from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Paragraph, Text
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.numbers import at_most, count, number, percent
+from dpaudit_reports.reasons import why_void
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:
-    """Wealth against trials with the threshold at which the claim is refuted."""
-    heading = Heading("Evidence against the claim")
+    """Wealth against trials with the threshold at which the claim is refuted.  Nothing for one run."""
+    if result.method == "one_run":
+        return ()
+    heading, void = Heading("Evidence against the claim"), why_void(result)
     if result.method != "sequential":
-        return heading, Paragraph(_by_p_value(result))
+        return heading, Paragraph(f"There is no valid evidence: {void}." if void else _by_p_value(result))
     if result.history.trials.size == 0:
         return heading, Paragraph("The growth of the evidence was not recorded.", quiet=True)
     significance = 1 - result.confidence
     threshold = number(1 / significance if significance > 0 else math.inf)
+    words = f"Not valid: {void}. No evidence follows from it." if void else _in_words(result, threshold)
+    caption = _void(void) if void else _caption(threshold, significance)
+    return heading, Figure((Panel(partial(evidence_svg, result), alt=words),), caption=caption)
+
+
+def _caption(threshold: str, significance: float) -> Text:
     return (
-        heading,
-        Figure(
-            (Panel(partial(evidence_svg, result), alt=_in_words(result, threshold)),),
-            caption=(
-                "The wealth ",
-                Math("E"),
-                " of someone who bets against the claim, starting from 1. If the claim is true it ever "
-                f"reaches {threshold} with probability at most {percent(significance)}, so the audit may "
-                "stop as soon as it does. A small wealth does not prove the claim.",
-            ),
-        ),
+        "The wealth ",
+        Math("E"),
+        " of someone who bets against the claim, starting from 1. If the claim is true it ever "
+        f"reaches {threshold} with probability at most {percent(significance)}, so the audit may "
+        "stop as soon as it does. A small wealth does not prove the claim.",
+    )
+
+
+def _void(reason: str) -> Text:
+    return (
+        "Not valid: ",
+        f"{reason}. The grey line is the wealth that bets against the claim would have had. It is no evidence, "
+        "whatever it reached.",
     )
 
 
 def _by_p_value(result: AuditResult) -> str:
     """Tests that look once have no wealth that grows."""
     limit = number(1 - result.confidence)
-    looked = {"fixed": "after a number of runs that was fixed beforehand", "one_run": "at its one run"}
     return (
-        f"This audit looked once, {looked.get(result.method, 'at its end')}: its evidence did not grow step by step. "
-        f"The p-value of the claim is {at_most(result.p_value)}; the claim is refuted at {limit} and below."
+        "This audit looked once, after a number of runs that was fixed beforehand: its evidence did not grow step by "
+        f"step. The p-value of the claim is {at_most(result.p_value)}; the claim is refuted at {limit} and below."
     )
 
 

@@ -7,13 +7,17 @@ import math
 from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Code, Column, Heading, Paragraph, Table
 from dpaudit_reports.numbers import count, number
+from dpaudit_reports.reasons import why_void
 
 
 def pairs(result: AuditResult) -> tuple[Block, ...]:
-    """One row a pair."""
+    """One row a pair; its evidence only where that is valid.  Nothing for one run."""
+    if result.method == "one_run":
+        return ()
     heading = Heading("Pairs of neighbouring datasets")
     if not result.pairs:
         return heading, Paragraph("No pair was tried.", quiet=True)
+    valid = result.certified and result.method == "sequential"
     return (
         heading,
         Table(
@@ -23,7 +27,7 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
                 Column("d0", grow=2),
                 Column("d1", grow=2),
                 Column("Runs", align="right"),
-                Column("e-value", align="right"),
+                *((Column("e-value", align="right"),) if valid else ()),
             ),
             tuple(
                 (
@@ -32,19 +36,25 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
                     (Code(row.d0),),
                     (Code(row.d1),),
                     count(row.trials),
-                    number(_exp(row.log_e)),
+                    *((number(_exp(row.log_e)),) if valid else ()),
                 )
                 for row in result.pairs
             ),
         ),
-        Paragraph(_meaning(result), quiet=True),
+        Paragraph(_meaning(result, valid=valid), quiet=True),
     )
 
 
-def _meaning(result: AuditResult) -> str:
+def _meaning(result: AuditResult, *, valid: bool) -> str:
     """What was spent, and how to read what was found."""
-    own = "e-value: the evidence that this pair alone gives against the claim; 1 is none."
     spent = "Runs: how often the mechanism ran on each of the two datasets."
+    if void := why_void(result):
+        return f"{spent} No evidence is shown for a pair: {void}."
+    if not valid:
+        return (
+            spent if len(result.pairs) < 2 else f"{spent} The first runs chose the pair that the others were spent on."
+        )
+    own = "e-value: the evidence that this pair alone gives against the claim; 1 is none."
     if len(result.pairs) < 2:
         return f"{spent} {own}"
     return f"{spent} They went where evidence grew. {own} The verdict rests on all pairs together."

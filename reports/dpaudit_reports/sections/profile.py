@@ -7,6 +7,7 @@ from functools import partial
 from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
 from dpaudit_reports.bounds import certified_profile
+from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.profile import profile_svg
 from dpaudit_reports.numbers import at_least, number, percent
 
@@ -45,7 +46,7 @@ def _certified(result: AuditResult) -> tuple[Span, ...]:
 
 
 def _in_words(result: AuditResult) -> str:
-    words = f"delta against epsilon. The claim {result.claim.label} forbids the region above its curve."
+    words = f"delta against epsilon. The claim {label(result.claim)} forbids the region above its curve."
     steps = certified_profile(result)
     if not steps:
         return f"{words} Nothing is certified."

@@ -18,11 +18,16 @@ _ELSEWHERE = (
     "seconds of attacks",
 )  # in `repeat`, below, and with the attacks
 
+_FIRST = ("mechanism", "packages of the mechanism", "claim stated by", "source")  # what was audited, and who says so
+
 
 def provenance(result: AuditResult) -> tuple[Block, ...]:
     """All that is recorded about the run, a fingerprint of its evidence, and the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
-    about = result.environment.items()
+    if result.method == "one_run":
+        runs = "one"
+    about = [(key, result.environment[key]) for key in _FIRST if key in result.environment]
+    about += [(key, value) for key, value in result.environment.items() if key not in _FIRST]
     config = result.environment.get("audit")
     return (
         Heading("Provenance"),

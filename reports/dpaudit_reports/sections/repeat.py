@@ -6,6 +6,7 @@ import shlex
 
 from dpaudit.result import AuditResult
 from dpaudit_reports.blocks import Block, Code, Heading, Listing, Paragraph, Text
+from dpaudit_reports.rates import Standing, standing
 
 
 def repeat(result: AuditResult) -> tuple[Block, ...]:
@@ -14,11 +15,16 @@ def repeat(result: AuditResult) -> tuple[Block, ...]:
 
 
 def _replay(result: AuditResult) -> tuple[Block, ...]:
-    if result.witness is None:
-        return (Paragraph("There is no rejection region that could be counted again."),)
     if result.method == "one_run":
         return (Paragraph("There was one run, with coins of its own; a new one has to be made and audited anew."),)
-    words = "Fresh outputs, counted in the witness's region, with an exact p-value of their own"
+    if result.witness is None:
+        return (Paragraph("There is no rejection region that could be counted again."),)
+    if standing(result) is Standing.VOID:
+        return (Paragraph("Nothing is certified, so no region is worth counting again."),)
+    if standing(result) is Standing.FAR:
+        return (Paragraph("No region came near a violation, so there is none that is worth counting again."),)
+    region = "the witness's region" if result.violated else "the region above"
+    words = f"Fresh outputs, counted in {region}, with an exact p-value of their own"
     if "audit" in result.environment:
         return Paragraph(f"{words}:"), Listing(f"dpaudit replay {shlex.quote(f'{result.name}.json')}")
     if "test" in result.environment:
@@ -37,7 +43,8 @@ def _replay(result: AuditResult) -> tuple[Block, ...]:
 def _again(result: AuditResult) -> tuple[Block, ...]:
     words = (
         "A mechanism that draws only from the random generator it is given has, with the same seed and versions, the "
-        "same result, bit for bit. One with randomness of its own gives new outputs; the guarantees stay."
+        "same result, bit for bit. A mechanism that draws its own randomness gives other outputs; the guarantee is the "
+        "same."
     )
     command = result.environment.get("command")
     if command is None:

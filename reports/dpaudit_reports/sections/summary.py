@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpaudit.claims import rounded
 from dpaudit.result import AuditResult, Verdict
 from dpaudit.suite import named_together, promised_together
-from dpaudit_reports.blocks import Block, Code, Column, Math, Paragraph, Reference, Strong, Table
+from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Reference, Strong, Table
+from dpaudit_reports.claimed import certified_of_claimed, label, tells
 from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import at_least, at_most, count, percent
+from dpaudit_reports.numbers import at_most, count, percent
 
 
 def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
@@ -19,6 +19,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
         for verdict, mark in MARKS.items()
         if any(result.verdict is verdict for result in results)
     )
+    one = len({result.confidence for result in results}) == 1
     return (
         Paragraph((Strong(f"{tally}."),)),
         Table(
@@ -26,20 +27,20 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
                 Column("Verdict"),
                 Column("Audit", grow=3),
                 Column("Claim", grow=3),
-                Column("Confidence", align="right"),
+                *(() if one else (Column("Confidence", align="right"),)),
                 Column("Runs", align="right"),
                 Column("p-value", align="right"),
-                Column(("Certified ", Math("μ")), align="right"),
+                Column("Certified / claimed", align="right", grow=3),
             ),
             tuple(
                 (
                     (Strong(f"{MARKS[result.verdict].sign} {MARKS[result.verdict].word}"),),
                     (Reference(result.name, i),),
-                    (Code(rounded(result.claim.label)),),
-                    percent(result.confidence),
+                    (Code(label(result.claim)),),
+                    *(() if one else (percent(result.confidence),)),
                     count(result.trials_used),
-                    at_most(result.p_value),
-                    at_least(result.mu_lower),
+                    p_value(result),
+                    certified_of_claimed(result),
                 )
                 for i, result in enumerate(results)
             ),
@@ -48,16 +49,26 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     )
 
 
+def p_value(result: AuditResult) -> str:
+    """The p-value where it says something."""
+    return at_most(result.p_value) if tells(result) else "–"
+
+
 def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
-    promise = promised_together(results)
-    notes = [] if promise else ["Each verdict holds at its own confidence, not all of them at once."]
-    if any(result.verdict is not Verdict.VIOLATION for result in results):
+    together, notes = promised_together(results), []
+    if len({result.confidence for result in results}) == 1:
+        notes.append(f"Confidence of each audit: {percent(results[0].confidence)}.")
+    if not together:
+        notes.append("Each verdict holds at its own confidence, not all of them at once.")
+        if together := named_together(results):
+            notes.append(
+                "What is called false together holds if every audit that was made is in this list, whatever it found."
+            )
+    if any(result.verdict is Verdict.NO_VIOLATION for result in results):
         notes.append("Where none was found, the audit's own part says how small a one would have been found.")
-    together = named_together(results)
-    if together:
-        notes.append(
-            "What is called false together holds if every audit that was made is in this list, whatever it found."
-        )
-    words = promise or together
-    quiet = (Paragraph(" ".join(notes), quiet=True),) if notes else ()
-    return (*((Paragraph(words),) if words else ()), *quiet)
+    if any(result.violated for result in results):
+        notes.append("Certified: a lower bound, beside the most that the claim allows.")
+    return (
+        *((Paragraph(together),) if together else ()),
+        *((Paragraph(" ".join(notes), quiet=True),) if notes else ()),
+    )

@@ -5,9 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from dpaudit.result import AuditResult
-from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel
-from dpaudit_reports.figures.tradeoff import small_errors_svg, tradeoff_svg
-from dpaudit_reports.numbers import number, percent
+from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
+from dpaudit_reports.bounds import has_band
+from dpaudit_reports.claimed import label
+from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
+from dpaudit_reports.numbers import at_most, number, percent
+from dpaudit_reports.rates import allowed
+from dpaudit_reports.reasons import why_void
 
 
 def tradeoff(result: AuditResult) -> tuple[Block, ...]:
@@ -20,32 +24,81 @@ def tradeoff(result: AuditResult) -> tuple[Block, ...]:
                 Panel(partial(small_errors_svg, result), alt="The same on logarithmic axes."),
             ),
             caption=(
-                "An attack that tells the two datasets apart by one output errs in two ways: ",
-                Math("α"),
-                " is how often it says d1 on an output of d0, ",
-                Math("β"),
-                " how often it says d0 on one of d1. The claim promises that no attack gets into the grey. ",
-                _band(result),
-                " Then the same on logarithmic axes, since small errors decide.",
+                *_errors(result),
+                " The claim promises that no attack gets into the grey. ",
+                _curve(result),
+                f"{_evidence(result)} Then the same on logarithmic axes, since small errors decide.",
             ),
         ),
     )
 
 
-def _band(result: AuditResult) -> str:
-    if result.curve.alpha.size == 0:
-        return "The attack's own curve was not recorded."
+def _errors(result: AuditResult) -> tuple[Span, ...]:
     if result.method == "one_run":
-        return "One run bounds no curve; the attack's errors over all canaries are an observation."
+        return (
+            "An attack that tells by its score whether a canary was included errs in two ways: ",
+            Math("α"),
+            " is how often it takes a canary that was left out for an included one, ",
+            Math("β"),
+            " how often an included one for one left out.",
+        )
     return (
-        f"With {percent(result.confidence)} confidence the mechanism's own curve lies below the dashed line, "
-        "everywhere at once; the verdict rests on the evidence, which is sharper than this band."
+        "An attack that tells the two datasets apart by one output errs in two ways: ",
+        Math("α"),
+        " is how often it says d1 on an output of d0, ",
+        Math("β"),
+        " how often it says d0 on one of d1.",
     )
 
 
+def _curve(result: AuditResult) -> str:
+    """What the drawn curves are."""
+    if result.curve.alpha.size == 0:
+        return "The attack's own curve was not recorded."
+    if void := why_void(result):
+        return f"Grey line: the errors that were observed. They bound nothing: {void}."
+    if result.method == "one_run":
+        return (
+            "Blue: the errors observed over all canaries. One run bounds no curve; chance can carry it into the grey."
+        )
+    if not has_band(result):
+        return (
+            "Blue: the attack's observed errors, which chance can carry into the grey. The curve itself is not bounded."
+        )
+    return (
+        "Blue: the attack's observed errors, which chance can carry into the grey. With "
+        f"{percent(result.confidence)} confidence the mechanism's own curve lies below the dashed line, everywhere at "
+        "once."
+    )
+
+
+def _evidence(result: AuditResult) -> str:
+    """Under a violation: that the band may well agree with the claim, and what does not."""
+    lines = "its lines are exact 95\u00a0% intervals of the two errors"
+    if not result.violated:
+        return f" The hollow diamond is a region that shows no violation, {lines}." if point_name(result) else ""
+    match result.method:
+        case "sequential":
+            proof = f"the wealth of the bets against the claim (p-value {at_most(result.p_value)})"
+        case "fixed":
+            proof = f"the exact test of the witness's fresh counts (p-value {at_most(result.p_value)})"
+        case _:
+            return (
+                f" The evidence against the claim is the number of right guesses (p-value {at_most(result.p_value)})."
+            )
+    band = "The dashed line is weaker and may lie above the claim's curve. " if has_band(result) else ""
+    band += f"The diamond is the witness, {lines}. " if point_name(result) else ""
+    return f" {band}The evidence against the claim is {proof}."
+
+
 def _in_words(result: AuditResult) -> str:
-    words = f"Type II against type I error. The claim {result.claim.label} forbids the region below its curve."
-    if result.witness is None:
-        return f"{words} No witness is marked."
-    at = f"type I error {number(result.witness.alpha)} and type II error {number(result.witness.beta)}"
-    return f"{words} The witness has {at}; the claim promises at least {number(result.witness.claimed_beta)}."
+    words = f"Type II against type I error. The claim {label(result.claim)} forbids the region below its curve."
+    if void := why_void(result):
+        return f"{words} Observed errors are drawn in grey. They bound nothing: {void}."
+    name, found = point_name(result), result.witness
+    if not name or found is None:
+        return f"{words} No region is marked."
+    shown = "The witness" if result.violated else "The marked region, no violation,"
+    at = f"type I error {number(found.alpha)} and type II error {number(found.beta)}"
+    least = f"The claim promises at least {number(1 - allowed(result, found))}"
+    return f"{words} {shown} has {at}. {least} if the type I error is at the upper end of its 95 % interval."

@@ -1,46 +1,98 @@
-"""What was found, in one sentence, with the claim, the confidence and the trials."""
+"""What was found, in one sentence, with the claim, the confidence and the runs."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
+
 from dpaudit.result import AuditResult, Verdict
-from dpaudit_reports.blocks import Block, Callout, Code, Facts, Math, Text
+from dpaudit_reports.blocks import Block, Callout, Code, Facts, KeyValues, Text
+from dpaudit_reports.claimed import enlarged, headline, label, tells
 from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import at_least, at_most, count, number, percent, runs
+from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, number, percent, runs
+from dpaudit_reports.reasons import reason
+from dpaudit_reports.sections.blind import assumption
+from dpaudit_reports.sections.one_run import guesses
+
+_MOST_PACKAGES = 8  # on the first page; all are in the provenance
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:
     """The verdict and its numbers.  The only section without a heading: it stands under the title."""
     mark = MARKS[result.verdict]
+    audited = tuple(_audited(result))
     return (
         Callout(mark.sign, mark.word, _sentence(result), mark.tone),
-        Facts(
-            (
-                ("Confidence", percent(result.confidence)),
-                ("Runs per dataset", count(result.trials_used)),
-                ("p-value", at_most(result.p_value)),
-                ("e-value", number(result.e_value)),
-                ("Certified", (Math("μ"), f" {at_least(result.mu_lower)}")),
-            )
-        ),
+        Facts(tuple(_facts(result))),
+        *((KeyValues(audited),) if audited else ()),
     )
 
 
+def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
+    yield "Confidence", percent(result.confidence)
+    guessed = guesses(result)
+    if guessed is not None:
+        yield "Canaries", count(guessed.canaries)
+        yield "Right guesses", f"{count(guessed.right)} of {count(guessed.guesses)}"
+    elif result.method != "one_run":
+        pairs = f" in all, {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
+        yield "Runs per dataset", f"{count(result.trials_used)}{pairs}"
+    if tells(result):
+        yield "p-value", at_most(result.p_value)
+        if result.method == "sequential" and result.e_value > 1:
+            yield "e-value", number(result.e_value)
+    bound = headline(result) if result.certified else None
+    if bound is None:
+        yield "Certified", "the claim is false as a curve" if result.certified else "nothing"
+        return
+    if math.isnan(bound.certified):
+        yield "Certified", NOT_KNOWN
+    elif bound.certified == 0 and not bound.refuted:
+        yield "Certified", "nothing"
+    else:
+        yield "Certified", bound.shown(bound.certified_text())
+    yield "Claimed", bound.shown(f"≤\u00a0{bound.claimed_text()}")
+
+
+def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
+    """Which code was audited and who states its claim, as far as the result knows."""
+    about = result.environment
+    if (mechanism := about.get("mechanism")) and mechanism != result.name:
+        yield "mechanism", str(mechanism)
+    packages = about.get("packages of the mechanism")
+    if isinstance(packages, Mapping) and packages:
+        named = [f"{name} {version}" for name, version in packages.items()]
+        more = f" and {len(named) - _MOST_PACKAGES} more, see Provenance" if len(named) > _MOST_PACKAGES else ""
+        yield "its packages", ", ".join(named[:_MOST_PACKAGES]) + more
+    for key, value in about.items():
+        if _is_fingerprint(str(key), value):
+            files = value.items() if isinstance(value, Mapping) else [("", value)]
+            yield str(key), (Code(", ".join(f"{name} {sha256}".strip() for name, sha256 in files)),)
+    if stated := about.get("claim stated by"):
+        yield "claim stated by", str(stated)
+
+
+def _is_fingerprint(key: str, value: object) -> bool:
+    """Whether this is the SHA-256 of the mechanism's file, or of its files."""
+    told = "sha" in key.lower() or str(value).startswith("sha256")
+    return bool(value) and "mechanism" in key and key != "mechanism" and told
+
+
 def _sentence(result: AuditResult) -> Text:
-    claim, confidence = Code(result.claim.label), percent(result.confidence)
-    spent = "one run" if result.method == "one_run" else runs(result.trials_used)
+    claim, confidence = Code(label(result.claim)), percent(result.confidence)
     match result.verdict:
         case Verdict.VIOLATION:
             return (
                 "The mechanism does not keep the claim ",
                 claim,
-                f": it is refuted at {confidence} confidence, after {spent}. Were the claim true, an audit "
-                f"would end like this with probability at most {percent(1 - result.confidence)}.",
+                f": it is refuted at {confidence} confidence, after {_spent(result)}. Were the claim true, an audit "
+                f"would end like this with probability at most {percent(1 - result.confidence)}.{_no_size(result)}",
             )
         case Verdict.NO_VIOLATION:
             return (
                 "No violation of the claim ",
                 claim,
-                f" was found at {confidence} confidence in {spent}. ",
+                f" was found at {confidence} confidence in {_spent(result)}. ",
                 *_visible(result),
                 " That does not prove the claim.",
             )
@@ -48,18 +100,29 @@ def _sentence(result: AuditResult) -> Text:
             return (
                 "This audit cannot say whether the claim ",
                 claim,
-                f" holds. It was not refuted at {confidence} confidence in {spent}, but the audit was too "
-                "short or too limited for that to mean much: see what could not have been seen, and the "
-                "warnings.",
+                f" holds. {reason(result) or 'Its result does not say why.'}",
             )
+
+
+def _spent(result: AuditResult) -> str:
+    if result.method == "one_run":
+        return "one run"
+    pairs = f" in all, over {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
+    return f"{runs(result.trials_used)}{pairs}"
+
+
+def _no_size(result: AuditResult) -> str:
+    """A bound that was reached by stopping at once is just above the claim, however false the claim is."""
+    if result.method != "sequential" or result.stopped_by != "evidence":
+        return ""
+    return " The audit stopped at the first proof: no estimate of the size of the violation."
 
 
 def _visible(result: AuditResult) -> tuple[str | Code, ...]:
     if not result.detectable.claim:
         return ("No violation, however large, would have been found with 90\u00a0% probability.",)
-    assumption = f" ({result.detectable.assumption})" if result.detectable.assumption else ""
     return (
         "One as large as ",
-        Code(result.detectable.claim),
-        f" would have been found with 90\u00a0% probability{assumption}.",
+        Code(enlarged(result.detectable.claim)),
+        f" would have been found with 90\u00a0% probability{assumption(result)}.",
     )

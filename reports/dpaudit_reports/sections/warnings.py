@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dpaudit.result import AuditResult
-from dpaudit_reports.blocks import Block, Heading, Items, Paragraph
+from dpaudit_reports.blocks import Block, Heading, Items
+from dpaudit_reports.reasons import why_inconclusive
 
 
 def warnings(result: AuditResult) -> tuple[Block, ...]:
-    """The audit's warnings, or that there are none."""
-    heading = Heading("Warnings")
-    if not result.warnings:
-        return heading, Paragraph("None.", quiet=True)
-    return heading, Items(result.warnings)
+    """The audit's warnings, if there are any that the verdict does not give as its reason."""
+    told = why_inconclusive(result)
+    rest = tuple(warning for warning in result.warnings if warning not in told)
+    return (Heading("Warnings"), Items(rest)) if rest else ()

@@ -4,70 +4,106 @@ from __future__ import annotations
 
 from functools import partial
 
-from dpaudit.result import AuditResult
-from dpaudit_reports.blocks import Block, Column, Figure, Heading, Panel, Paragraph, Strong, Table
+from dpaudit.result import AuditResult, Witness
+from dpaudit_reports.blocks import Block, Column, Figure, Heading, Panel, Paragraph, Strong, Table, Text
 from dpaudit_reports.figures.distributions import distributions_svg
-from dpaudit_reports.numbers import NOT_KNOWN, count, number, percent
+from dpaudit_reports.numbers import at_most, count, number
+from dpaudit_reports.rates import Standing, allowed, allowed_text, interval_text, rate_text, region, standing
+from dpaudit_reports.reasons import why_void
 from dpaudit_reports.scores import EDGES, witness_scores
+
+_HEADINGS = {
+    Standing.NONE: "Closest to a violation",
+    Standing.VOID: "Region (not valid)",
+    Standing.WITNESS: "Witness",
+    Standing.TESTED: "Tested region (not significant)",
+    Standing.CLOSEST: "Closest to a violation (chosen after looking; not significant)",
+    Standing.FAR: "Closest to a violation",
+}
 
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
-    """The region in words, and the counts behind the words."""
-    found = result.witness
-    heading = Heading("Witness" if result.violated else "Closest to a violation")
+    """The region in words, its counts with exact intervals, and what it may be taken for.  Nothing for one run."""
+    if result.method == "one_run":
+        return ()
+    kind, found = standing(result), result.witness
+    heading = Heading(_HEADINGS[kind])
     if found is None:
         return heading, Paragraph("No rejection region was examined long enough to be named.", quiet=True)
-    counts = found.counts
-    rest = found.describe().removeprefix(found.region).replace(" %", "\u00a0%")
+    match kind:
+        case Standing.FAR:
+            return heading, Paragraph("No region came near a violation.")
+        case Standing.VOID:
+            return (
+                heading,
+                Paragraph((Strong(region(found)), f". Its counts prove nothing: {why_void(result)}.")),
+                _table(result, found, allowance=False),
+            )
     return (
         heading,
-        Paragraph((Strong(found.region), f"{rest}.")),
-        Table(
-            (
-                Column("", grow=1),
-                Column("Outputs", align="right"),
-                Column("In the region", align="right"),
-                Column("Rate", align="right"),
-                Column("Claim allows", align="right"),
-            ),
-            (
-                (
-                    "d0 (false positives)",
-                    count(counts.n0),
-                    count(counts.false_positives),
-                    _rate(found.alpha),
-                    "",
-                ),
-                (
-                    "d1 (true positives)",
-                    count(counts.n1),
-                    count(counts.n1 - counts.false_negatives),
-                    _rate(1 - found.beta),
-                    f"at most {_rate(1 - found.claimed_beta)}",
-                ),
-            ),
-        ),
+        Paragraph(_in_words(result, found)),
+        _table(result, found, allowance=True),
         *_distributions(result),
-        Paragraph(_standing(result), quiet=True),
+        Paragraph(f"{_origin(result, found, kind)} Pair: {found.pair}. Attack: {found.attack}.", quiet=True),
     )
 
 
-def _standing(result: AuditResult) -> str:
-    """What the region may be taken for."""
-    match result.method:
-        case "fixed":
-            return (
-                "Region and attack were frozen before these outputs were drawn: the verdict rests on these counts. In "
-                "words the region is given as nearly as they allow."
-            )
-        case "one_run":
-            return "Counted over the canaries for which a guess was made, as many as had been fixed beforehand."
-        case _:
-            return (
-                "Counted on outputs that the attack had not learned from. The region was chosen by these counts, "
-                "and is put into words as the attack last knew it: it explains the verdict, which rests on the "
-                "evidence above."
-            )
+def _in_words(result: AuditResult, found: Witness) -> Text:
+    counts = found.counts
+    hits1 = counts.n1 - counts.false_negatives
+    limit = allowed(result, found)
+    rates = (
+        f": {rate_text(counts.false_positives, counts.n0)} of the outputs of d0 and {rate_text(hits1, counts.n1)} of "
+        "those of d1. "
+    )
+    if result.violated and counts.n1 and not hits1 / counts.n1 > limit:
+        more = "These counts alone do not refute the claim; the evidence of the whole audit does."
+    else:
+        most = f"The claim allows at most {allowed_text(limit)} of d1"
+        more = f"{most} if the rate on d0 is at the upper end of its interval."
+    return (Strong(region(found)), f"{rates}{more}")
+
+
+def _table(result: AuditResult, found: Witness, *, allowance: bool) -> Table:
+    counts = found.counts
+    hits1 = counts.n1 - counts.false_negatives
+    columns = [Column("", grow=1), Column("Outputs", align="right"), Column("In the region", align="right")]
+    rows: list[list[Text]] = [
+        ["d0 (false positives)", count(counts.n0), count(counts.false_positives)],
+        ["d1 (true positives)", count(counts.n1), count(hits1)],
+    ]
+    if allowance:
+        columns += [
+            Column("Rate", align="right"),
+            Column("95\u00a0% interval", align="right"),
+            Column("Claim allows", align="right"),
+        ]
+        rows[0] += [
+            rate_text(counts.false_positives, counts.n0),
+            interval_text(counts.false_positives, counts.n0),
+            "",
+        ]
+        limit = f"at most {allowed_text(allowed(result, found))}"
+        rows[1] += [rate_text(hits1, counts.n1), interval_text(hits1, counts.n1), limit]
+    return Table(tuple(columns), tuple(tuple(row) for row in rows))
+
+
+def _origin(result: AuditResult, found: Witness, kind: Standing) -> str:
+    """Which outputs were counted, how the region was found, and what that makes of its counts."""
+    intervals = "Intervals are exact (Clopper-Pearson), each rate by itself"
+    if result.method == "fixed":
+        rests = f"the verdict rests on these counts, p-value {at_most(result.p_value)}"
+        return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals}."
+    if getattr(found, "counted", "") == "named":
+        counted = f"Counted on the last {count(found.counts.n0)} outputs of each dataset, after the score was learned."
+    else:
+        counted = (
+            "Counted with scores that moved while the attack learned. The words are of the last score, whose own rates "
+            "may differ."
+        )
+    explains = "It explains the verdict, which rests on the evidence of all runs. " if kind is Standing.WITNESS else ""
+    chosen = "The region was chosen by these counts"
+    return f"{counted} {chosen}. {explains}{intervals}; they do not account for that choice."
 
 
 def _distributions(result: AuditResult) -> tuple[Block, ...]:
@@ -88,7 +124,3 @@ def _distributions(result: AuditResult) -> tuple[Block, ...]:
             ),
         ),
     )
-
-
-def _rate(rate: float) -> str:
-    return percent(rate) if 0 <= rate <= 1 else NOT_KNOWN

@@ -1,0 +1,117 @@
+"""Rates of a rejection region, with exact intervals, and what the claim allows."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from functools import lru_cache
+
+from scipy.special import betaincinv
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.result import AuditResult, Witness
+from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number, percent
+
+_NEAR = 0.2  # p-value of a region's counts up to which it came near a violation
+
+
+class Standing(Enum):
+    """What the region of a result may be taken for."""
+
+    NONE = "no region"
+    VOID = "its counts prove nothing"
+    WITNESS = "shows the violation"
+    TESTED = "frozen beforehand, no violation"
+    CLOSEST = "chosen after looking, no violation"
+    FAR = "nothing came near a violation"
+
+
+def standing(result: AuditResult) -> Standing:
+    """What a report may say of the region that the result names."""
+    found = result.witness
+    if found is None or result.method == "one_run":
+        return Standing.NONE
+    if not result.certified:
+        return Standing.VOID
+    if result.violated:
+        return Standing.WITNESS
+    if result.method == "fixed":
+        return Standing.TESTED
+    return Standing.CLOSEST if came_near(result, found) else Standing.FAR
+
+
+def came_near(result: AuditResult, found: Witness) -> bool:
+    """Whether the p-value of the region's counts is at most 0.2."""
+    if found.region.endswith("anywhere") or not (found.counts.n0 and found.counts.n1):
+        return False
+    p_value = float(getattr(found, "p_value", math.nan))  # older results have none
+    if not math.isnan(p_value):
+        return bool(getattr(found, "near", p_value <= _NEAR))
+    # The union bound over two one-sided intervals: if this holds, the claim has a p-value of at most 0.2.
+    counts = found.counts
+    most0 = upper(counts.false_positives, counts.n0, _NEAR / 2)
+    least1 = lower(counts.n1 - counts.false_negatives, counts.n1, _NEAR / 2)
+    return least1 > 1 - _least_beta(result.claim, most0)
+
+
+def region(found: Witness) -> str:
+    """The region in words that say something."""
+    if not found.region.endswith("anywhere"):
+        return found.region
+    if math.isnan(found.threshold):
+        return "estimated log-likelihood ratio above a threshold"
+    return f"estimated log-likelihood ratio above {number(found.threshold)}"
+
+
+def allowed(result: AuditResult, found: Witness) -> float:
+    """The largest rate on d1 that the claim allows if the rate on d0 is at the upper end of its 95 % interval."""
+    known = float(getattr(found, "allowed_upper", math.nan))
+    if not math.isnan(known):
+        return known
+    counts = found.counts
+    return 1 - _least_beta(result.claim, upper(counts.false_positives, counts.n0, 0.025))
+
+
+def allowed_text(rate: float) -> str:
+    """An allowance, rounded up."""
+    return "–" if math.isnan(rate) else f"{_bare(at_most(100 * rate, _digits(rate)))}\u00a0%"
+
+
+def rate_text(k: int, n: int) -> str:
+    """An observed rate: "23.5 %"."""
+    return percent(k / n) if n else NOT_KNOWN
+
+
+def interval_text(k: int, n: int) -> str:
+    """Its exact 95 % interval, rounded outwards: "21.6 to 25.5 %"."""
+    if not n:
+        return NOT_KNOWN
+    low, high = lower(k, n, 0.025), upper(k, n, 0.025)
+    first = _bare(at_least(100 * low, _digits(low)))
+    return f"{first} to {_bare(at_most(100 * high, _digits(high)))}\u00a0%"
+
+
+def upper(k: int, n: int, significance: float) -> float:
+    """Clopper-Pearson upper bound of a proportion.  Clopper & Pearson 1934, Biometrika 26, 404-413."""
+    return 1.0 if k >= n else 1.0 - float(betaincinv(n - k, k + 1, significance))
+
+
+def lower(k: int, n: int, significance: float) -> float:
+    """Clopper-Pearson lower bound of a proportion."""
+    return 0.0 if k <= 0 else float(betaincinv(k, n - k + 1, significance))
+
+
+@lru_cache(maxsize=1024)
+def _least_beta(claim: TradeoffFunction, alpha: float) -> float:
+    """A claim holds in both orders of a pair."""
+    return float(claim.symmetrized().beta(alpha))
+
+
+def _digits(rate: float) -> int:
+    """Three, or as many as tell a rate from 1."""
+    rest = 100 - 100 * rate
+    return max(3, 3 - math.floor(math.log10(rest))) if 0 < rest < 1 else 3
+
+
+def _bare(number: str) -> str:
+    return number.split("\u00a0", 1)[1]

@@ -1,0 +1,51 @@
+"""Why an audit is inconclusive, and why nothing is certified: the warnings that say so."""
+
+from __future__ import annotations
+
+from dpaudit.result import AuditResult, Verdict
+
+_DEPENDENT = "no guarantee holds"  # ends the warnings about dependent runs
+_TOO_FEW = "too few to see"
+_SHORT = 90  # characters: a longer reason is given once
+_STOPPED = {"failure": "before it ", "interruption": "interrupted"}  # what the warning about it says
+
+
+def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
+    """The warnings that decided it; () if it is not inconclusive or no warning was recorded.
+
+    They are decided in this order: dependent runs, a failure or an interruption, too few runs.  Any other reason is
+    the last warning, since those about the verdict come last.
+    """
+    if result.verdict is not Verdict.INCONCLUSIVE:
+        return ()
+    words = (_DEPENDENT, *filter(None, [_STOPPED.get(result.stopped_by)]), _TOO_FEW)
+    for part in words:
+        if found := tuple(warning for warning in result.warnings if part in warning):
+            return found
+    return result.warnings[-1:]
+
+
+def reason(result: AuditResult) -> str:
+    """Why it is inconclusive, in sentences; "" if it is not, or if no warning says so."""
+    found = why_inconclusive(result)
+    signs = [warning.split(f": {_DEPENDENT}")[0] for warning in found if _DEPENDENT in warning]
+    if signs:
+        return f"Runs depend on each other: {'; '.join(signs)}. So no guarantee holds."
+    return " ".join(f"{warning[:1].upper()}{warning[1:].rstrip('.')}." for warning in found)
+
+
+def why_void(result: AuditResult) -> str:
+    """Why nothing that was counted proves anything, as part of a sentence; "" if bounds are certified."""
+    if result.certified:
+        return ""
+    if any(_DEPENDENT in warning for warning in result.warnings):
+        return "the runs depend on each other"
+    short = f"{result.trials_used:,} of {result.trials_allowed:,} runs, and their number had been fixed beforehand"
+    if result.method == "fixed" and result.stopped_by == "interruption":
+        return f"the audit was interrupted after {short}"
+    if result.method == "fixed" and result.stopped_by == "failure":
+        return f"the mechanism failed after {short}"
+    if result.method == "fixed" and result.trials_used < result.trials_allowed:
+        return f"the audit ended after {short}"
+    words = "; ".join(why_inconclusive(result)).rstrip(".") or "the reason was not recorded"
+    return words if len(words) <= _SHORT else "the reason stands at the top"
