@@ -31,7 +31,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
                 *(() if one else (Column("Confidence", align="right"),)),
                 Column("Runs", align="right"),
                 Column("p-value", align="right"),
-                Column("Certified / claimed", align="right", grow=3),
+                Column("Certified / claimed", grow=3),
             ),
             tuple(
                 (
