@@ -30,7 +30,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
                 *(() if one else (Column("Confidence", align="right"),)),
                 Column("Runs", align="right"),
                 Column("p-value", align="right"),
-                Column("Certified / claimed", align="right", grow=3),
+                Column("Certified / claimed", grow=3),
             ),
             tuple(
                 (
@@ -61,9 +61,7 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     if not together:
         notes.append("Each verdict holds at its own confidence, not all of them at once.")
         if together := named_together(results):
-            notes.append(
-                "What is called false together holds if every audit that was made is in this list, whatever it found."
-            )
+            notes.append("The correction for several audits holds if every audit that was made is in this list.")
     if any(result.verdict is Verdict.NO_VIOLATION for result in results):
         notes.append("Where none was found, the audit's own part says how small a one would have been found.")
     if any(result.violated for result in results):
