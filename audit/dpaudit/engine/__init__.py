@@ -84,7 +84,8 @@ def audit(
     `progress`: called after each block of trials.  `name`: for the report.
 
     Raises ValueError for impossible arguments (also for a dataset that cannot be copied), MechanismError if the
-    mechanism fails before anything was measured; a failure later ends the audit INCONCLUSIVE, with what was measured until then.
+    mechanism fails before anything was measured; a failure later ends the audit INCONCLUSIVE, with what was measured
+    until then.
     """
     claim, detect = _claim(claim), None if detect is None else _claim(detect)
     pair_list = [pairs] if isinstance(pairs, Pair) else list(pairs)
