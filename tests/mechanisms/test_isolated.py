@@ -325,3 +325,34 @@ def test_a_requirement_names_its_project(requirement: str, project: str) -> None
 def test_what_is_not_a_requirement_is_refused(requirement: str) -> None:
     with pytest.raises(ValueError, match="a requirement must read like"):
         project_name(requirement)
+
+
+# --- shared state -----------------------------------------------------------------------------------------------------
+
+SHARES = """
+    kept = [0.0, 0.0]
+    def release(dataset, rng):
+        dataset.append(1)
+        kept[:] = [float(len(dataset)), rng.random()]
+        return kept
+    def together(dataset, n, rng):
+        return [kept] * n
+    class Bad(Exception):
+        def __str__(self): raise ValueError
+    def fails(dataset, rng):
+        raise Bad
+"""
+
+
+def test_runs_in_an_environment_share_no_dataset_and_no_output(tmp_path: Path) -> None:
+    mechanism = isolated(tmp_path, SHARES)
+    outputs = mechanism.sample([0], 20, rng())
+    assert {size for size, _ in outputs} == {2.0}
+    assert len({drawn for _, drawn in outputs}) == 20
+    sampler = Sampler(mechanism, [Pair([0], [1])], seed=1)
+    sampler.block(0, 0, 5)
+    assert [conduct.changed for conduct in sampler.conduct] == ["d0 of pair [0] | [1]", "d1 of pair [0] | [1]"]
+    with pytest.raises(MechanismError, match="one and the same list object for several runs"):
+        isolated(tmp_path, SHARES, "together", batched=True).sample([0], 3, rng())
+    with pytest.raises(MechanismError, match=r"Bad: .its message cannot be had"):
+        isolated(tmp_path, SHARES, "fails").sample([0], 3, rng())

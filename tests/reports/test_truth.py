@@ -26,6 +26,7 @@ import dpaudit_reports
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP, audit, parse_claim
 from dpaudit.one_run import audit_one_run
 from dpaudit.result import AuditResult, Counts, Verdict, Witness
+from dpaudit.suite import promised_together
 from dpaudit_reports import rates
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.claim_plots import draw_profiles
@@ -36,7 +37,6 @@ from dpaudit_reports.figures.profile import profile_svg
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.rates import Standing, standing
 from dpaudit_reports.reasons import why_inconclusive, why_void
-from dpaudit_reports.sections.summary import of_one_command
 from dpaudit_reports.terminal import terminal
 
 from . import sample
@@ -426,7 +426,7 @@ OF_ONE = of_command(sample.violation)
     ],
 )
 def test_audits_that_are_not_of_one_command_share_no_promise(results: list[AuditResult]) -> None:
-    assert of_one_command(results) == ""
+    assert promised_together(results) == ""
 
 
 def test_runs_on_several_pairs_are_said_to_be_the_sum() -> None:

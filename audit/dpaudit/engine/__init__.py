@@ -54,7 +54,8 @@ def audit(
     """Try to refute `claim` about `mechanism`, and say how small a violation would have been found.
 
     `mechanism`: a callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
-    outputs.  Runs must be independent of each other; the guarantee rests on that alone.
+    outputs.  Runs must be independent of each other; the guarantee rests on that alone.  Every call gets a copy of the
+    dataset, and outputs are copied as they are returned.
     `claim`: a claim, or text for `parse_claim`.  It is about both orders of each pair.
     `pairs`: neighbouring datasets, or a `SearchPairs`; with several, the claim is refuted if it fails on any of them,
     and trials go where evidence grows.
@@ -78,15 +79,19 @@ def audit(
     `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once for each run, and
     method "sequential".  Runs are then made here, one by one, in random order, and one of the two of each trial counts.
     `failures`: "stop" ends the audit INCONCLUSIVE when a run raises.  "outcome" says that the analyst sees the
-    exception: it counts as the run's output, a `Raised`; for mechanisms that are called once for each run.
+    exception: it counts as the run's output, a `Raised`; for mechanisms that are called once for each run.  An
+    exception may be any but KeyboardInterrupt, SystemExit included.
     "retry" makes a run that fails again, with other randomness, ten times at most: then the claim is taken to be about
     runs that succeed, how often they fail may be a leak that is not seen, and `warnings` say how many failed where.
-    `timeout`: seconds; a run, or one call of a batched mechanism, that takes longer has failed.  `trials.limits` says
-    what cannot be ended that way; mechanisms in processes of their own have limits of their own.
+    `timeout`: seconds; a run, or one call of a batched mechanism, that takes longer has failed.  Whether it does
+    depends on the load of the machine, so a timeout is an outcome, or is retried, under `observe_time` only; otherwise
+    it ends the audit as with "stop".  `mechanisms.limits` says what cannot be ended that way; mechanisms in processes
+    of their own have limits of their own.
     `progress`: called after each block of trials.  `name`: for the report.
 
-    Raises ValueError for impossible arguments, TypeError for those of a wrong type, MechanismError if the mechanism
-    fails before anything was measured; a failure later ends the audit INCONCLUSIVE, with what was measured until then.
+    Raises ValueError for impossible arguments (also for a dataset that cannot be copied), TypeError for those of a wrong
+    type, MechanismError if the mechanism fails before anything was measured; a failure later ends the audit
+    INCONCLUSIVE, with what was measured until then.
     """
     claim, detect = claim_of("claim", claim), None if detect is None else claim_of("detect", detect)
     pair_list = pairs_of(pairs)

@@ -186,7 +186,7 @@ class _Walk:
             case types.BuiltinFunctionType() | types.MethodDescriptorType() | types.WrapperDescriptorType():
                 module = str(getattr(value, "__module__", ""))
                 return _digest("builtin", module.encode(), value.__qualname__.encode())
-            case np.ufunc() if getattr(np, str(value.__name__), None) is value:
+            case np.ufunc() if getattr(np, str(getattr(value, "__name__", "")), None) is value:
                 return _digest("ufunc", value.__name__.encode())
             case type():
                 return self._class(value, where)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from dpaudit.result import AuditResult
+from dpaudit.suite import promised_together
 from dpaudit_reports.blocks import (
     Block,
     Code,
@@ -24,7 +25,7 @@ from dpaudit_reports.claimed import certified_of_claimed, label
 from dpaudit_reports.figures.tradeoff import small_errors_svg, smallest_error
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import count
-from dpaudit_reports.sections.summary import of_one_command, p_value
+from dpaudit_reports.sections.summary import p_value
 
 Versions = Mapping[str, AuditResult]
 _NOT_RUN = "could not be run"
@@ -36,7 +37,7 @@ def side_by_side(audits: Mapping[str, Versions]) -> tuple[Block, ...]:
     versions = tuple(dict.fromkeys(version for results in audits.values() for version in results))
     places = _places(audits)
     details = (block for name, results in audits.items() for block in _audit(name, results, versions, places))
-    together = of_one_command([result for results in audits.values() for result in results.values()])
+    together = promised_together([result for results in audits.values() for result in results.values()])
     return (
         Paragraph((Strong(_changes(audits)),)),
         _verdicts(audits, versions, places),
