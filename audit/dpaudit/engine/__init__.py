@@ -89,8 +89,8 @@ def audit(
     of their own have limits of their own.
     `progress`: called after each block of trials.  `name`: for the report.
 
-    Raises ValueError for impossible arguments (also for a dataset that cannot be copied), TypeError for those of a wrong
-    type, MechanismError if the mechanism fails before anything was measured; a failure later ends the audit
+    Raises ValueError for impossible arguments (also for a dataset that cannot be copied), TypeError for those of a
+    wrong type, MechanismError if the mechanism fails before anything was measured; a failure later ends the audit
     INCONCLUSIVE, with what was measured until then.
     """
     claim, detect = claim_of("claim", claim), None if detect is None else claim_of("detect", detect)

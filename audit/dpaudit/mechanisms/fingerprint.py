@@ -187,7 +187,7 @@ class _Walk:
                 module = str(getattr(value, "__module__", ""))
                 return _digest("builtin", module.encode(), value.__qualname__.encode())
             case np.ufunc() if getattr(np, str(getattr(value, "__name__", "")), None) is value:
-                return _digest("ufunc", value.__name__.encode())
+                return _digest("ufunc", str(value.__name__).encode())
             case type():
                 return self._class(value, where)
             case np.random.Generator() | np.random.RandomState():
