@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from dpaudit import ApproxDP, AuditResult, MechanismError, Pair, PureDP, SearchPairs, audit, batched, parse_claim
+from dpaudit import ApproxDP, AuditResult, MechanismError, Pair, SearchPairs, audit, batched, parse_claim
 from dpaudit.config import read_configs
 from dpaudit.mechanisms.worker import misfit
 from dpaudit.neighbours import doubts
@@ -50,6 +50,7 @@ class Release:
 three = 3
 """
 
+# ruff: noqa: E501  (one mistake a line)
 CONFIG_MISTAKES: dict[str, tuple[tuple[str, str], int, str]] = {
     "misspelt claim": (("gaussian(mu", "gausian(mu"), 2, "c.yaml:2: claim: unknown claim 'gausian'; did you mean gauss"),
     "unknown claim": (("gaussian(mu", "foo(mu"), 2, "`dpaudit list claims` explains them"),
