@@ -19,7 +19,7 @@ from rich.text import Text
 from dpaudit.claims import rounded
 from dpaudit.engine import Progress
 from dpaudit.result import AuditResult, Verdict
-from dpaudit.terminal import drawn, say
+from dpaudit.terminal import drawn, say, show
 
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}
 _STYLES = {Verdict.VIOLATION: "bold red", Verdict.NO_VIOLATION: "", Verdict.INCONCLUSIVE: "yellow"}
@@ -147,6 +147,6 @@ def print_results(results: Sequence[AuditResult], expected: Sequence[str | None]
         no_color=terminal.no_color,
     )
     console.print(result_table(results, expected, wide=wide))
-    if together:
-        console.print(Text(together))
     drawn(text.getvalue())
+    if together:
+        show(together)

@@ -35,6 +35,8 @@ def prepare() -> None:
 def finish() -> None:
     """Flush both streams; what cannot be written is dropped, so that the exit code stays what it is."""
     for stream in (sys.stdout, sys.stderr):
+        if stream is None:
+            continue
         try:
             stream.flush()
         except (OSError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import re
 import signal
 import struct
 import subprocess
@@ -194,6 +195,28 @@ def test_the_claim_comes_as_text(tmp_path: Path) -> None:
     assert isolated(tmp_path, code).claim == "pure(epsilon=1)"
     (tmp_path / "other").mkdir()
     assert isolated(tmp_path / "other", "def release(dataset, rng): return 0").claim is None
+
+
+def test_a_module_beside_the_mechanism_can_be_imported_and_replaces_none_of_pythons(tmp_path: Path) -> None:
+    (tmp_path / "helper_beside.py").write_text("value = 7\n")
+    (tmp_path / "random.py").write_text("raise SystemExit('not this one')\n")
+    code = "from helper_beside import value\nimport random\ndef release(dataset, rng): return value"
+    assert list(isolated(tmp_path, code).sample([0], 2, rng())) == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("class release: pass", "release is a class; in a config add `params: {}`"),
+        ("def release(dataset): return 1", "takes (dataset), but a mechanism is called with (dataset, rng)"),
+        ("def release(dataset, n, rng): return [1] * n", "say `batched: true` in the config"),
+    ],
+)
+def test_a_mechanism_that_cannot_be_called_is_refused_when_it_is_loaded(
+    tmp_path: Path, code: str, message: str
+) -> None:
+    with pytest.raises(MechanismError, match=re.escape(message)):
+        isolated(tmp_path, code).start()
 
 
 def test_a_factory_gets_its_parameters(tmp_path: Path) -> None:

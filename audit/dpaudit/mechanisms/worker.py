@@ -325,9 +325,12 @@ def _refuse_shared(outputs: Any) -> None:
 def _module(name: str, folder: str) -> Any:
     import importlib.util
 
+    path = os.path.join(folder, name)
+    beside = os.path.dirname(path) if name.endswith(".py") else folder
+    if beside not in sys.path:
+        sys.path.append(beside)  # at the end: a random.py beside the mechanism must not replace Python's own
     if not name.endswith(".py"):
         return importlib.import_module(name)
-    path = os.path.join(folder, name)
     if not os.path.isfile(path):
         raise LookupError(f"there is no file {name} in {folder}")
     spec = importlib.util.spec_from_file_location("_dpaudit_mechanism", path)
