@@ -17,7 +17,8 @@ import pytest
 
 from dpaudit import AuditResult, Pair, Verdict, audit, batched, replay
 from dpaudit.claims import PureDP, parse_claim
-from dpaudit.engine.constant import FEWEST, MAX_PROCESSES, _runs_needed
+from dpaudit.engine.collecting import new_collector
+from dpaudit.engine.constant import FEWEST, MAX_PROCESSES, Judgement, _runs_needed, judged
 from dpaudit.inference import exact_binomial
 from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.builtin import BUILTIN
@@ -25,6 +26,7 @@ from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.stateless import forgets, portable
 from dpaudit.search import SearchPairs
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
+from dpaudit.trials.runs import Terms
 
 PAIR = Pair([0], [1])
 CLAIM = "pure(epsilon=1)"
@@ -118,6 +120,28 @@ def in_a_file(tmp_path: Path) -> Any:
 def test_a_cache_in_a_file_is_found_out_in_fresh_processes(in_a_file: Any, name: str) -> None:
     """Also noise that is drawn once on import."""
     is_in_doubt(audited(in_a_file(name)), "had another output there")
+
+
+def test_a_cache_in_each_worker_process_is_inconclusive(tmp_path: Path) -> None:
+    """With `jobs=2` the outputs have two or three values, one for each process."""
+    slow = _IN_A_FILE.replace("    return noisy(", "    time.sleep(0.004)\n    return noisy(")
+    (tmp_path / "cached_by_workers.py").write_text(f"import time\n{slow}")
+    result = audited(PythonMechanism("cached_by_workers.py:cached", folder=tmp_path), jobs=2)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.certified
+
+
+def test_few_values_of_workers_are_no_cache_if_they_vary_in_one_process() -> None:
+    """Two outputs that are not whole, of code that may keep them.  Fails by chance < 1 in 10**6: 20 equal coins."""
+    calls: list[int] = []
+
+    def responses(dataset: list[int], rng: np.random.Generator) -> float:
+        calls.append(1)
+        return 0.3 + float(rng.random() < 0.2 + 0.6 * dataset[0])
+
+    collector = new_collector(responses, [PAIR], "threshold", 400, 0, 2, Terms(), PureDP(1.0))
+    assert len(collector.block(0, 200)) == 1
+    assert judged(collector, {0: 1.0}, PureDP(1.0), 0.05) == Judgement()
 
 
 def test_a_fixed_seed_in_an_object_of_a_file_is_a_violation_after_fresh_processes(in_a_file: Any) -> None:

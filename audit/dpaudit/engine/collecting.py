@@ -92,6 +92,10 @@ class Collector:
             )
         return found
 
+    def first(self, pair: int, side: int) -> list[Any]:
+        """The first outputs of a dataset."""
+        return self._memories[pair][side].first
+
     def dependence(self) -> list[str]:
         """Signs that runs depend on each other, in words."""
         found: list[str] = []
