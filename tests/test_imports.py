@@ -22,7 +22,7 @@ LAYERS = {
     "dpaudit.trials": {"dpaudit.trials", "dpaudit.mechanisms", "dpaudit.neighbours", "dpaudit.outputs"},
     "dpaudit.registry": {"dpaudit.claims", "dpaudit.spelling"},
     "dpaudit.regression": {"dpaudit.claims"},
-    "dpaudit.provenance": set(),
+    "dpaudit.provenance": {"dpaudit.mechanisms"},
     "dpaudit.diagnostics": {"dpaudit.claims"},
     "dpaudit.evidence": {"dpaudit.claims", "dpaudit.inference"},
     "dpaudit.writing": set(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import subprocess
 import sys
@@ -138,7 +139,7 @@ def test_a_result_file_is_replayed_where_its_config_was(command: Command, tmp_pa
     (tmp_path / "a").rename(tmp_path / "b")
     done = command("replay", "out/replayed.json")
     assert done.exit_code == 2
-    assert "the audit's config was in a, and there is no such folder here" in done.stderr
+    assert f"the audit's config was in {tmp_path / 'a'}, and there is no such folder here" in done.stderr
     assert "say with --folder where the config is now" in done.stderr
     assert command("replay", "out/replayed.json", "--folder", "b", "--trials", "3000").exit_code == 1
     done = command("replay", "out/replayed.json", "--folder", "b", "--no-code")
@@ -195,3 +196,26 @@ def test_what_a_test_found_is_replayed_in_that_test(tmp_path: Path) -> None:
     found = run("dpaudit", "replay", file)
     assert found.returncode == 2
     assert "replay it in the folder in which pytest ran" in found.stderr
+
+
+def test_a_replay_from_another_folder_runs_the_audited_code_and_says_if_it_has_changed(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another `own.py` in the current folder was once run instead."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    Path("audit.yaml").write_text(_CONFIG)
+    Path("own.py").write_text(_OWN)
+    assert command("run", "audit.yaml", "-o", "../out", "--no-pdf", "-q").exit_code == 1
+    told = json.loads((tmp_path / "out" / "replayed.json").read_text())["environment"]["file of the mechanism"]
+    assert told["path"] == str(tmp_path / "a" / "own.py")
+    assert told["sha256"] == hashlib.sha256(_OWN.encode()).hexdigest()
+    monkeypatch.chdir(tmp_path / "b")
+    Path("own.py").write_text("def lies(epsilon):\n    return lambda dataset, rng: float(rng.normal())\n")
+    done = command("replay", "../out/replayed.json")
+    assert done.exit_code == 1, done.stderr
+    assert "has changed" not in done.stdout
+    (tmp_path / "a" / "own.py").write_text(f"{_OWN}\n# edited\n")
+    done = command("replay", "../out/replayed.json")
+    assert "own.py has changed since the audit" in done.stdout

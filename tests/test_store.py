@@ -21,11 +21,14 @@ import pytest
 
 from dpaudit import AuditResult, Pair, Verdict, audit
 from dpaudit.engine import Progress
-from dpaudit.mechanisms import CommandMechanism, MechanismError
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.builtin import Gaussian
 from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.trials.digest import OutputsDigest
+from dpaudit.trials.identity import identity
+from dpaudit.trials.runs import Terms
 from dpaudit.trials.store import Store, StoreError
+from dpaudit_reports.sections.provenance import provenance
 
 from .unseeded import audit_unseeded
 
@@ -467,3 +470,39 @@ def test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one(tmp_path: Path
     assert comparable(first) == comparable(again)
     text = " ".join(again.warnings)
     assert all(words in text for words in ("printed", "global random state", "failed and were made again")), text
+
+
+def test_a_result_names_the_file_and_the_packages_of_its_mechanism(tmp_path: Path) -> None:
+    """Also in the report."""
+    code = "import numpy\nimport yaml\ndef release(dataset, rng):\n    return float(rng.normal())\n"
+    (tmp_path / "rel.py").write_text(code)
+    result = stored(PythonMechanism("rel.py:release", folder=tmp_path), tmp_path / "s")
+    assert result.environment["packages of the mechanism"].keys() == {"numpy", "PyYAML"}
+    assert result.environment["packages of the mechanism"]["numpy"] == np.__version__
+    sha256 = hashlib.sha256(code.encode()).hexdigest()
+    assert result.environment["file of the mechanism"] == {"path": str(tmp_path / "rel.py"), "sha256": sha256}
+    shown = str(provenance(result))
+    assert sha256 in shown
+    assert "PyYAML" in shown
+    assert "file of the mechanism" not in stored(Gaussian(1.0), tmp_path / "t").environment
+
+
+def test_the_identity_of_an_isolated_mechanism_holds_its_requirements_and_all_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(version: str, **changes: Any) -> dict[str, str]:
+        monkeypatch.setattr(IsolatedMechanism, "packages", property(lambda self: {"p": "1.0", "q": version}))
+        settings: dict[str, Any] = {"address": "rel.py:release", "requires": ["p==1.0"], "folder": tmp_path} | changes
+        return identity(IsolatedMechanism(**settings), [PAIR], 0, Terms())
+
+    (tmp_path / "rel.py").write_text("")
+    known = of("1.0")
+    assert of("1.0") == known
+    for part, other in (
+        ("packages", of("2.0")),
+        ("requires", of("1.0", requires=["p"])),
+        ("python_version", of("1.0", python_version="3.12")),
+        ("batched", of("1.0", batched=True)),
+        ("params", of("1.0", params={"scale": 1.0})),
+    ):
+        assert [name for name in known if known[name] != other[name]] == [part]

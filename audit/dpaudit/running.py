@@ -251,7 +251,7 @@ def _audited(
         )
     about = {
         "config": planned.file.name,
-        "folder": planned.file.parent.as_posix(),
+        "folder": planned.file.parent.resolve().as_posix(),
         "source": config.source,
         "claim stated by": "the mechanism's own accounting" if config.claim == FROM_MECHANISM else "the config",
         "command": command_line(),

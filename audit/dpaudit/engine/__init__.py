@@ -15,8 +15,8 @@ from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.summary import fixed_result, sequential_result
-from dpaudit.mechanisms import IsolatedMechanism
 from dpaudit.mechanisms.fingerprint import Unknowable, same_content
+from dpaudit.mechanisms.sources import source_of
 from dpaudit.neighbours import Pair, doubts
 from dpaudit.provenance import environment
 from dpaudit.registry import Attack
@@ -132,7 +132,7 @@ def audit(
         "environment": environment(
             seed=seed,
             mechanism=_name(mechanism),
-            installed=mechanism.packages if isinstance(mechanism, IsolatedMechanism) else None,
+            source=source_of(mechanism),
         ),
     }
     if method == "sequential":

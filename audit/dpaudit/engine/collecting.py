@@ -100,6 +100,10 @@ class Collector:
             )
         return found
 
+    def first(self, pair: int, side: int) -> list[Any]:
+        """The first outputs of a dataset."""
+        return self._memories[pair][side].first
+
     def dependence(self) -> list[str]:
         """Why no guarantee holds, in words: runs that depend on each other, scores that depend on more than an output.
 

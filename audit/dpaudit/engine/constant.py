@@ -38,6 +38,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -46,18 +47,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.diagnostics import key
 from dpaudit.inference import exact_binomial
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.stateless import forgets
 from dpaudit.neighbours import brief
 from dpaudit.outputs import Timed
 from dpaudit.trials.fresh import NotPossible, outputs_in_a_fresh_process, sent, told_apart
+from dpaudit.trials.runs import Runs
 from dpaudit.trials.streams import stream
 
 if TYPE_CHECKING:
     from dpaudit.engine.collecting import Collector
 
 FEWEST = 10  # outputs of a dataset below which nothing is said of them
+MAX_WORKERS = 256  # different outputs that may be those of workers with a cache
+PROBED = 20  # runs in one process, which vary if nothing is kept; more where one value is frequent
+MAX_PROBED = 1_000
 MAX_PROCESSES = 200  # for each dataset
 MAX_SECONDS = 60.0  # for all processes together; a process of ours needs about half a second to start
 
@@ -116,10 +122,15 @@ def judged(
         tested: the claim for both orders.
         significance: of the audit.
     """
-    suspects = [pair for pair, log_e in evidence.items() if log_e > 0 and _suspicious(collector.seen[pair])]
+    sampler = collector.sampler
+    telling = [pair for pair, log_e in evidence.items() if log_e > 0]
+    if sampler.jobs != 1:
+        for pair in telling:
+            if words := _kept_by_workers(collector, pair):
+                return Judgement(doubts=[words])
+    suspects = [pair for pair in telling if _suspicious(collector.seen[pair])]
     if not suspects:
         return Judgement()
-    sampler = collector.sampler
     words = _constants(collector.seen[max(suspects, key=lambda pair: evidence[pair])])
     datasets = [dataset for pair in suspects for dataset in (sampler.pairs[pair].d0, sampler.pairs[pair].d1)]
     try:
@@ -133,6 +144,35 @@ def judged(
             ]
         )
     return Judgement(hints=[f"{words}: no noise at all, or a fixed seed"])
+
+
+def _kept_by_workers(collector: Collector, pair: int) -> str:
+    """Whether each worker process keeps its outputs, in words; "" if not.
+
+    Then there are as many different outputs as workers, and none varies in one process.  So if there are few, of
+    numbers that are not whole, the mechanism is run again in this process: where outputs vary, nothing is kept.
+    """
+    sampler = collector.sampler
+    datasets = (sampler.pairs[pair].d0, sampler.pairs[pair].d1)
+    for side, dataset in enumerate(datasets):
+        first = [output.output if isinstance(output, Timed) else output for output in collector.first(pair, side)]
+        values = Counter(key(output) for output in first)
+        if not (1 < len(values) <= min(MAX_WORKERS, len(first) - 1) and _not_whole(first)):
+            continue
+        if _forgets(sampler.mechanism, datasets):
+            return ""
+        share = max(values.values()) / len(first)
+        runs = min(MAX_PROBED, max(PROBED, math.ceil(math.log(1e-3) / math.log(share))))
+        probe = Runs(sampler.mechanism, dataset, sampler.seed, pair, side, 0, runs, sampler.terms)()
+        seen = Seen()
+        seen.add(probe.outputs)
+        if seen.constant and not probe.failure:
+            return (
+                f"the {len(first):,} first outputs of d{side} have {len(values)} values only, and {runs} runs in one "
+                "process gave one: each worker process may keep its outputs (a cache), so that the runs are not "
+                "independent.  Switch the cache off"
+            )
+    return ""
 
 
 def _forgets(mechanism: Any, datasets: Sequence[Any]) -> bool:

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from dpaudit.engine.collecting import Collector, Progress, Report, new_collector
+from dpaudit.engine.constant import judged
 from dpaudit.engine.fixed import STUDIED
 from dpaudit.evidence import FixedEvidence, SequentialEvidence
 from dpaudit.inference import exact_binomial
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.neighbours import Pair
+from dpaudit.provenance import changed_since
 from dpaudit.registry import Attack
 from dpaudit.result import AuditResult, Counts, Verdict, Witness
 from dpaudit.trials.runs import Terms
@@ -152,8 +154,12 @@ def replay(
     warnings = [*collector.learners[0].warnings, *dependent]
     if collector.failure:
         warnings.append(collector.failure)
+    warnings = [*changed_since(result.environment, mechanism), *warnings]
     certified = not dependent and not collector.failure and counts.n0 > 0
     y = counts.n1 - counts.false_negatives
+    if certified:
+        constants = judged(collector, {0: math.inf}, tested, 1 - result.confidence)
+        certified, warnings = not constants.doubts, [*warnings, *constants.doubts]
     return Replay(
         result=result,
         counts=counts,

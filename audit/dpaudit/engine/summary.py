@@ -66,7 +66,7 @@ def sequential_result(
         where="" if len(counts) == 1 else "on the pair that was tried most, ",
     )
     verdict, warnings = _verdict(run.collector, run.refuted, dependent, constants, claim, detectable, detect, margin)
-    void = bool(dependent or constants.doubts)
+    void = bool(dependent or constants.doubts) or not run.collector.trials
     best = int(np.argmax([-math.inf if i in evidence.lost else log_e for i, log_e in enumerate(run.pair_log_e)]))
     total = counts.sum(axis=0)
     return AuditResult(

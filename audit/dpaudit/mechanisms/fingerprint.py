@@ -186,7 +186,7 @@ class _Walk:
             case types.BuiltinFunctionType() | types.MethodDescriptorType() | types.WrapperDescriptorType():
                 module = str(getattr(value, "__module__", ""))
                 return _digest("builtin", module.encode(), value.__qualname__.encode())
-            case np.ufunc() if getattr(np, str(getattr(value, "__name__", "")), None) is value:
+            case np.ufunc() if _is_of_numpy(value):
                 return _digest("ufunc", str(value.__name__).encode())
             case type():
                 return self._class(value, where)
@@ -419,6 +419,10 @@ def _simple(value: Any) -> bytes | None:
     if dataclasses.is_dataclass(value) or not isinstance(value, np.dtype):
         return None
     return f"{value.descr} {value.str}".encode()
+
+
+def _is_of_numpy(function: Any) -> bool:
+    return getattr(np, str(function.__name__), None) is function
 
 
 def _named(value: Any) -> str:

@@ -24,6 +24,7 @@ from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import Batched
 
 _MOST_FILES = 500
+_LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # reported elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,14 +141,13 @@ def _absolute(node: ast.ImportFrom, file: Path) -> str:
 
 
 def _installed(module: str) -> tuple[str, ...]:
-    top = module.split(".")[0]
-    return () if top == "dpaudit" else _distributions(top)
+    return _distributions(module.split(".")[0])
 
 
 @functools.cache
 def _distributions(top: str) -> tuple[str, ...]:
     """Names of the installed packages that a module of this first name belongs to."""
-    if not top or top in sys.stdlib_module_names or top in ("__main__", "builtins"):
+    if not top or top in sys.stdlib_module_names or top in _LEFT_OUT:
         return ()
     try:
         return (metadata.distribution(top).name,)

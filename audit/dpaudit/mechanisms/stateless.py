@@ -6,6 +6,9 @@ A cache needs a place: a global, a closure, a default, an attribute, or a module
   of the same kind;
 - it assigns no global, no variable of an outer function, and no attribute.
 
+Lists, dicts, sets and arrays may be held as well, if no code that is reached here changes any: it assigns no items,
+and calls no method that changes its object.
+
 Then its runs share nothing in this process but the modules that it uses.  `forgets` asks in addition that these are
 modules that keep no outputs, such as numpy and math.  `portable` allows any module: a new process imports it anew.
 The check is for mistakes, not for malice: code that writes into numpy's own namespace is not found out.
@@ -20,6 +23,8 @@ import sys
 import types
 from typing import Any
 
+import numpy as np
+
 from dpaudit.mechanisms.fingerprint import global_names
 from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import Batched
@@ -32,6 +37,12 @@ _WRITES = frozenset(("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR
 _POWERFUL = frozenset(
     ("globals", "locals", "vars", "setattr", "delattr", "getattr", "exec", "eval", "compile", "open", "__import__",
      "breakpoint", "input", "memoryview", "super")
+)  # fmt: skip
+_CHANGES = frozenset(
+    ("add", "append", "appendleft", "clear", "copyto", "difference_update", "discard", "extend", "extendleft", "fill",
+     "fill_diagonal", "insert", "intersection_update", "itemset", "out", "partition", "place", "pop", "popitem",
+     "popleft", "put", "put_along_axis", "putmask", "remove", "resize", "reverse", "rotate", "setdefault", "setfield",
+     "setflags", "shuffle", "sort", "symmetric_difference_update", "update")
 )  # fmt: skip
 _MADE_BY_DATACLASS = frozenset(
     ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__lt__", "__le__", "__gt__", "__ge__",
@@ -62,6 +73,15 @@ def immutable(value: Any) -> bool:
     return value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes, range)
 
 
+def _content(value: Any) -> bool:
+    """Whether it is a list, dict, set or array of what cannot change."""
+    if type(value) in (list, set, tuple, frozenset):
+        return all(immutable(item) or _content(item) for item in value)
+    if type(value) is dict:
+        return all(immutable(item) or _content(item) for item in value.values())
+    return type(value) is np.ndarray and not value.dtype.hasobject
+
+
 def _is_plain(value: Any) -> bool:
     if type(value) in (list, tuple, set, frozenset):
         return all(type(item) in (int, float, str, bool) or _is_plain(item) for item in value)
@@ -70,14 +90,25 @@ def _is_plain(value: Any) -> bool:
     return type(value).__module__.split(".")[0] in _PLAIN
 
 
+def _keywords(code: types.CodeType) -> set[str]:
+    """Names of arguments in the calls that the code makes."""
+    names = [part for part in code.co_consts if isinstance(part, tuple)]
+    return {name for part in names for name in part if isinstance(name, str)}
+
+
 class _Check:
     """The walk through a mechanism's code.  `modules`: first names of those that it may use; None: any."""
 
     def __init__(self, modules: frozenset[str] | None) -> None:
         self._modules = modules
         self._seen: set[int] = set()
+        self._changeable = False  # whether a list, dict, set or array is held
+        self._changes = False  # whether any code may change one
 
     def mechanism(self, mechanism: Any) -> bool:
+        return self._mechanism(mechanism) and not (self._changeable and self._changes)
+
+    def _mechanism(self, mechanism: Any) -> bool:
         if isinstance(mechanism, PythonMechanism):
             mechanism = mechanism.loaded
         if isinstance(mechanism, Batched):
@@ -137,7 +168,10 @@ class _Check:
         return [*found, *([object()] if absent else [])]
 
     def _code(self, code: types.CodeType, outer: set[str]) -> bool:
+        self._changes |= bool(_CHANGES & {*code.co_names, *_keywords(code)})
         for step in dis.get_instructions(code):
+            self._changes |= step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+            self._changes |= step.opname == "BINARY_OP" and step.argrepr.endswith("=")
             if step.opname in _WRITES and not (step.opname == "STORE_NAME" and code.co_name == "<module>"):
                 return False
             if step.opname in ("STORE_DEREF", "DELETE_DEREF") and step.argval in outer:
@@ -151,6 +185,9 @@ class _Check:
 
     def _held(self, value: Any) -> bool:
         if immutable(value):
+            return True
+        if _content(value):
+            self._changeable = True
             return True
         if isinstance(value, types.ModuleType):
             return self._may_use(value.__name__)
