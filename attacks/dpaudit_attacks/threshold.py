@@ -30,9 +30,9 @@ class Threshold:
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, 1). The scorer maps (n, 1) to log-likelihood ratios (n,)."""
         low, high = sorted((_median(outputs0), _median(outputs1)))
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        if not (np.isfinite(half) and half > 0):  # nor where the medians differ by less than a float can say
             return lambda outputs: np.zeros(len(outputs))
-        middle, half = (low + high) / 2, (high - low) / 2
 
         def design(outputs: Array) -> Array:
             position: Array = (np.clip(np.nan_to_num(outputs, nan=middle), low, high) - middle) / half

@@ -26,8 +26,9 @@ from dpaudit.claims import Array
 SUSPICIOUS = 1e-9
 """P-value from which independence is called into question, of all tests of an audit together."""
 
-ENOUGH = 64
-"""Runs that can show strong dependence.  An audit that ends earlier makes further ones, which count as no evidence."""
+ENOUGH = 100
+"""Runs that can show strong dependence: 85 % of random walks.  An audit that finds its evidence in fewer makes further
+ones, which count as no evidence.  A mechanism that takes a second then takes three minutes at the most."""
 
 _FEWEST = 30  # outputs below which nothing is said
 _KEPT, _KEPT_BYTES = 4000, 2**27  # in each list of a memory: outputs, and bytes of large ones
@@ -36,6 +37,8 @@ CHECKPOINTS = (
     _FEWEST,
     40,
     50,
+    64,
+    80,
     *(round(ENOUGH * 1.2**k) for k in range(int(math.log(_KEPT / ENOUGH, 1.2)) + 1)),
     _KEPT,
 )
@@ -46,6 +49,8 @@ _MAX_LAG = 20  # runs before, to which half of the level for correlation goes
 _NOTABLE = 5.0  # standard deviations; what is nearer to its mean cannot be suspicious, and its tail is not computed
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _MAX_FREQUENT = 3  # values that are looked at one by one, the most frequent ones
+_GROUPS = (4, 8)  # equally large groups of outputs, from low to high
+_MAX_GROUPED = 600  # outputs up to which groups are looked at; with more, single thresholds show as much
 _PARTS = 4  # of the runs, each of which is compared with the others
 
 Bits = npt.NDArray[np.bool_]
@@ -116,8 +121,8 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
         return []
     found = [*_repetition(keys, significance / 4), *_sequences(keys, significance / 4)]
     bits = _bits(values)
-    found += _correlation(bits, significance / 4) + _far_correlation(bits, significance / 8)
-    return found + _drift(bits, significance / 8)
+    found += _correlation(bits, significance / 8) or _alike(values, significance / 8)
+    return found + _far_correlation(bits, significance / 8) + _drift(bits, significance / 8)
 
 
 def drift(values: Array, significance: float = SUSPICIOUS) -> list[str]:
@@ -307,6 +312,62 @@ def _correlation(bits: Bits, significance: float) -> list[str]:
     lags = range(1, min(_MAX_LAG, n // 6) + 1)
     tests = len(bits) * len(lags)
     return _at_lags(bits, [(i, lag) for lag in lags for i in _far_off(bits, lag)], tests, significance)
+
+
+def _alike(values: Array, significance: float) -> list[str]:
+    """Whether runs fall into the same group of outputs as those shortly before them, where runs are few."""
+    n = len(values)
+    if n > _MAX_GROUPED:
+        return []
+    labels = [found for column in _columns(values).T for k in _GROUPS if len(set(found := _grouped(column, k))) > 2]
+    lags = range(1, min(_MAX_LAG, n // 6) + 1)
+    worst, words = 1.0, ""
+    for group in labels:
+        sizes = np.unique(group, return_counts=True)[1]
+        expected = float((sizes * (sizes - 1)).sum()) / n
+        for lag in lags:
+            ordered = group[np.argsort(np.arange(n) % lag, kind="stable")]
+            same = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+            if same < expected + _NOTABLE * math.sqrt(expected):
+                continue
+            p_value = few_stretches(n - same, sizes.tolist()) * lag * (lag + 1)  # the next ones say most
+            if p_value < worst:
+                worst = p_value
+                words = (
+                    f"runs are correlated with those {lag} before ({same} of {n} are alike, {expected:.0f} expected)"
+                )
+    return [words] if words and worst * len(labels) < significance else []
+
+
+def few_stretches(most: int, sizes: Sequence[int]) -> float:
+    """A bound for the probability that labels in random order form at most so many stretches of equal ones.
+
+    Theorem: in a uniformly random arrangement of m_1 labels of kind 1, ..., m_k of kind k, the number R of stretches
+    has P[R = r] <= r! sum over r_1 + ... + r_k = r of prod_i C(m_i - 1, r_i - 1) / r_i!, divided by the number of
+    arrangements.  Proof: the labels of kind i are cut into r_i stretches in C(m_i - 1, r_i - 1) ways; stretches can be
+    put in order in r! / prod r_i! ways, not all of which keep those of one kind apart.
+    """
+    ways = np.zeros(1)  # logarithms of the sum, without r!, by r from `low` on
+    low = 0
+    for m in sizes:
+        j = np.arange(1, m + 1)
+        of_kind = _log_choose(m - 1, j - 1) - gammaln(j + 1)
+        longer = np.full(len(ways) + m - 1, -np.inf)
+        for i, log_ways in enumerate(of_kind):
+            longer[i : i + len(ways)] = np.logaddexp(longer[i : i + len(ways)], ways + log_ways)
+        ways, low = longer, low + 1
+    stretches = low + np.arange(len(ways))
+    arrangements = gammaln(sum(sizes) + 1) - sum(float(gammaln(m + 1)) for m in sizes)
+    log_mass = (ways + gammaln(stretches + 1) - arrangements)[stretches <= most]
+    return min(1.0, float(np.exp(log_mass).sum()) * (1 + 1e-6))
+
+
+def _grouped(column: Array, groups: int) -> npt.NDArray[np.intp]:
+    """The group of each output, of about equally large ones from low to high."""
+    known = np.where(np.isnan(column), -np.inf, column)
+    ordered = np.sort(known)
+    cuts = np.unique(ordered[[i * len(ordered) // groups for i in range(1, groups)]])
+    return np.searchsorted(cuts, known, side="right")
 
 
 def _far_correlation(bits: Bits, significance: float) -> list[str]:

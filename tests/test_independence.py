@@ -1,0 +1,401 @@
+"""The tests of independence keep their level exactly, and see the dependence that occurs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, hypergeom
+
+from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit
+from dpaudit.diagnostics import (
+    CHECKPOINTS,
+    ENOUGH,
+    FIRST_SHARE,
+    Memory,
+    _codes,
+    _log_equal,
+    _neighbours,
+    _sequences,
+    coupling,
+    dependence,
+    drift,
+    few_stretches,
+    key,
+    two_sided,
+)
+from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.registry import resolve_attacks
+from dpaudit.scoring import Learner, symmetric_columns
+
+PAIR = Pair([0], [1])
+Rng = np.random.Generator
+
+
+def signs(outputs: Any, significance: float = 1e-9) -> list[str]:
+    return dependence([key(output) for output in outputs], np.asarray(outputs, dtype=np.float64), significance)
+
+
+# --- the theorems, by enumeration
+
+
+@pytest.mark.parametrize(("total", "marked", "drawn"), [(9, 3, 4), (8, 8, 3), (7, 0, 3), (10, 5, 5), (6, 1, 1)])
+def test_two_sided_tails_are_those_of_the_hypergeometric_law(total: int, marked: int, drawn: int) -> None:
+    law = hypergeom(total, marked, drawn)
+    support = range(max(0, marked + drawn - total), min(marked, drawn) + 1)
+    for x in support:
+        assert two_sided(x, total, marked, drawn) == pytest.approx(min(1, 2 * min(law.cdf(x), law.sf(x - 1))), rel=1e-5)
+    for level in (0.01, 0.1, 0.3):
+        assert sum(law.pmf(x) for x in support if two_sided(x, total, marked, drawn) <= level) <= level
+
+
+@pytest.mark.parametrize(("n", "ones", "lag"), [(7, 3, 1), (8, 4, 2), (9, 3, 3), (8, 2, 5), (6, 5, 1)])
+def test_neighbouring_ones_at_any_lag_are_hypergeometric(n: int, ones: int, lag: int) -> None:
+    """All arrangements, one by one."""
+    found: Counter[int] = Counter()
+    for places in itertools.combinations(range(n), ones):
+        bits = np.zeros((1, n), dtype=bool)
+        bits[0, list(places)] = True
+        found[int(_neighbours(bits, lag)[0])] += 1
+    law = hypergeom(n, ones - 1, ones)
+    for x in range(ones):
+        assert found[x] / math.comb(n, ones) == pytest.approx(law.pmf(x), abs=1e-12)
+
+
+@pytest.mark.parametrize("values", ["aabbcd", "aaabbc", "aabbcc", "aaaabb", "aabcdef"])
+def test_bounds_for_outputs_that_come_again_hold_for_every_arrangement(values: str) -> None:
+    n, orders = len(values), list(itertools.permutations(values))
+    equal = sum(m * (m - 1) for m in Counter(values).values())
+    pairs = [(0, 3), (1, 4), (2, 5)]
+    often = Counter(sum(order[i] == order[j] for i, j in pairs) for order in orders)
+    for k in range(4):
+        share = sum(times for matches, times in often.items() if matches >= k) / len(orders)
+        assert share <= math.exp(_log_equal(k, len(pairs), equal, n)) + 1e-12
+    again = sum(order[0] == order[2] and order[1] == order[3] for order in orders) / len(orders)
+    assert again <= math.prod(equal / ((n - 2 * i) * (n - 2 * i - 1)) for i in range(2)) + 1e-12
+
+
+def test_sequences_that_come_again_are_found_as_by_plain_search() -> None:
+    """Lengths that are powers of two; the seeds are given."""
+    rng = np.random.default_rng(0)
+    for n in (30, 47, 64, 100):
+        for kinds in (2, 5, 50):
+            keys = rng.integers(0, kinds, n).tolist()
+            longest = max(
+                (
+                    length
+                    for length in (1, 2, 4, 8, 16, 32)
+                    for i in range(n - 2 * length + 1)
+                    for j in range(i + length, n - length + 1)
+                    if keys[i : i + length] == keys[j : j + length]
+                ),
+                default=0,
+            )
+            words = _sequences(keys, math.inf)
+            assert words == ([f"a sequence of {longest} outputs came again"] if longest else [])
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 2, 1), (4, 2), (2, 2, 1, 1), (5, 1, 1)])
+def test_the_bound_for_few_stretches_holds_for_every_arrangement_and_is_near(sizes: tuple[int, ...]) -> None:
+    labels = [i for i, size in enumerate(sizes) for _ in range(size)]
+    orders = list(itertools.permutations(labels))
+    stretches = Counter(1 + sum(a != b for a, b in itertools.pairwise(order)) for order in orders)
+    for most in range(1, len(labels) + 1):
+        share = sum(times for r, times in stretches.items() if r <= most) / len(orders)
+        assert share <= few_stretches(most, sizes) <= max(1e-12, 8 * share)
+
+
+def test_codes_are_equal_if_keys_are() -> None:
+    assert _codes(["x", "y", "x", 3, 3.0, b""]).tolist() == [0, 1, 0, 2, 2, 3]
+
+
+def test_the_shares_of_the_level_add_up_to_one_at_most() -> None:
+    shares = {}
+    memory = Memory()
+    for _ in range(4000):
+        memory.add(np.zeros(97))
+        shares[memory._step, memory._every] = memory.spread_share
+    assert FIRST_SHARE * len(CHECKPOINTS) <= 0.5
+    assert sum(shares.values()) <= 0.5
+    assert len(shares) > 20
+
+
+def test_tested_outputs_are_those_up_to_a_number_of_runs_that_is_fixed_beforehand() -> None:
+    memory = Memory()
+    memory.add(np.arange(63))
+    assert memory.length == 50
+    memory.add(np.arange(63, 10_000))
+    assert memory.length == 4000
+    assert memory.thinned[-1] < 100 * 1.2**25
+    assert len(memory.thinned) > 2000
+
+
+# --- the level
+
+DRAWS: dict[str, Callable[[Rng, int], Any]] = {
+    "binary 0.001": lambda rng, n: (rng.random(n) < 1e-3).astype(float),
+    "binary 0.003": lambda rng, n: (rng.random(n) < 3e-3).astype(float),
+    "binary 0.01": lambda rng, n: (rng.random(n) < 1e-2).astype(float),
+    "rare signs": lambda rng, n: np.where(rng.random(n) < 0.002, rng.choice([-1.0, 1.0], n), 0.0),
+    "geometric": lambda rng, n: rng.geometric(0.5, n).astype(float),
+    "zipf": lambda rng, n: rng.zipf(1.5, n).astype(float),
+    "ties": lambda rng, n: np.round(rng.normal(size=n), 1),
+    "coin": lambda rng, n: rng.integers(0, 2, n).astype(float),
+    "uniform 50": lambda rng, n: rng.integers(0, 50, n).astype(float),
+    "normal": lambda rng, n: rng.normal(size=n),
+    "missing": lambda rng, n: np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_independent_runs_with_rare_or_tied_outcomes_are_never_suspected(name: str) -> None:
+    """Fails by chance < 1 in 10**6: some 100 tests of 10**-9 each.  One in 20 of rare outcomes did before."""
+    for seed in range(40 if "binary" in name else 10):
+        rng = np.random.default_rng(seed)
+        first, second = DRAWS[name](rng, 4000), DRAWS[name](rng, 4000)
+        assert signs(first) == []
+        assert drift(first) == []
+        assert coupling(first, second) == []
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_the_level_of_the_tests_is_kept(name: str) -> None:
+    """At a level of 0.2, so that it can be counted.  Fails by chance < 1 in 10**6."""
+    audits, found = 60, [0, 0, 0]
+    for seed in range(audits):
+        rng = np.random.default_rng([7, seed])
+        n = int(rng.integers(30, 300))
+        first, second = DRAWS[name](rng, n), DRAWS[name](rng, n)
+        found[0] += bool(signs(first, 0.2))
+        found[1] += bool(drift(first, 0.2))
+        found[2] += bool(coupling(first, second, 0.2))
+    assert max(found) <= binom.ppf(1 - 1e-8, audits, 0.2)
+
+
+# --- the power
+
+
+def in_segments(rng: Rng, n: int, mean: float = 0.0) -> Any:
+    """A generator that is copied to workers, or seeded anew in each call: segments begin alike, of many lengths."""
+    noise, found = rng.normal(size=n), []
+    while len(found) < n:
+        found.extend(noise[: rng.integers(8, 60)] + mean)
+    return np.array(found[:n])
+
+
+def autoregressive(rng: Rng, n: int, factor: float) -> Any:
+    noise = rng.normal(size=n)
+    for t in range(1, n):
+        noise[t] += factor * noise[t - 1]
+    return noise
+
+
+DEPENDENT: dict[str, Callable[[Rng], Any]] = {
+    "a pool of 60 draws in turn": lambda rng: np.resize(rng.normal(size=60), 2000),
+    "a pool of 60 coins in turn": lambda rng: np.resize(rng.integers(0, 2, 60), 2000),
+    "a pool of 60 draws in turn, 200 runs": lambda rng: np.resize(rng.normal(size=60), 200),
+    "a pool of 60 rare outcomes in turn": lambda rng: np.resize(np.arange(60) == 7, 2000).astype(float),
+    "a generator copied to workers": lambda rng: in_segments(rng, 400),
+    "a generator copied to workers, whole numbers": lambda rng: np.round(in_segments(rng, 2000)),
+    "the same seed in each of two halves": lambda rng: np.tile(rng.normal(size=40), 2),
+    "each draw twice": lambda rng: np.repeat(rng.normal(size=200), 2),
+    "autoregressive noise": lambda rng: autoregressive(rng, 4000, 0.3),
+    "strongly autoregressive noise": lambda rng: autoregressive(rng, 400, 0.9),
+    "noise that turns": lambda rng: autoregressive(rng, 1000, -0.7),
+    "a random walk of 200 runs": lambda rng: np.cumsum(rng.normal(size=200)),
+    "drifting noise": lambda rng: rng.normal(size=1000) + np.linspace(0, 2, 1000),
+    "noise that widens": lambda rng: rng.normal(size=4000) * np.linspace(1, 2, 4000),
+    "noise that comes and goes": lambda rng: rng.normal(size=4000) + np.sin(np.arange(4000) / 300),
+    "a counter": lambda rng: np.arange(64.0),
+}
+
+
+@pytest.mark.parametrize("name", DEPENDENT)
+def test_dependent_runs_are_noticed(name: str) -> None:
+    """Fails by chance < 1 in 10**6 in each case, by far; the seeds are given.  At a sixtieth of the level, as in an
+    audit of one pair."""
+    for seed in range(3):
+        outputs = DEPENDENT[name](np.random.default_rng(seed))
+        assert signs(outputs, 1e-9 * FIRST_SHARE / 6), name
+
+
+@pytest.mark.parametrize("shared", ["shift", "mirrored", "rare", "half"])
+def test_common_randomness_of_the_two_datasets_is_noticed(shared: str) -> None:
+    """Fails by chance < 1 in 10**6; the seeds are given."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        noise = rng.normal(size=2000)
+        other = {
+            "shift": noise + 1,
+            "mirrored": 1 - noise,
+            "rare": (noise > 2.4).astype(float),
+            "half": np.where(rng.random(2000) < 0.5, noise, rng.normal(size=2000)),
+        }[shared]
+        first = (noise > 2.4).astype(float) if shared == "rare" else noise
+        assert "share their randomness" in coupling(first, other, 1e-9 * FIRST_SHARE / 6)[0]
+
+
+# --- columns that treat all runs alike
+
+
+class Memoriser:
+    """Its scores tell which outputs it was fitted to, and in which order these came."""
+
+    name = "memoriser"
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
+        known = {float(x): i for i, x in enumerate(np.concatenate([outputs0, outputs1]))}
+        return lambda outputs: np.array([known.get(float(x), -1) for x in outputs], dtype=float)
+
+
+def test_scores_for_tests_of_independence_do_not_know_the_order_of_the_runs() -> None:
+    """The attack's own scores are the places of the outputs: a perfect drift, unless it is fitted in random order."""
+    rng = np.random.default_rng(0)
+    outputs0, outputs1 = rng.normal(size=(2, 500))
+    learner = Learner([Memoriser()], seed=0, pair=0)
+    learner.learn(outputs0, outputs1)
+    columns, scores = symmetric_columns(learner, list(outputs0), list(outputs1), rng, refit=True)
+    assert columns[0][:, 0].tolist() == outputs0.tolist()
+    assert columns[1][:, 0].tolist() == outputs1.tolist()
+    for side, found in enumerate(scores):
+        assert sorted(found[:, 0]) == list(range(500 * side, 500 * side + 500))
+        assert dependence((), found) == []
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        [1, 2.5, "x", None] * 20,
+        [{"a": i % 7, "b": "x" * (i % 3)} for i in range(80)],
+        [np.arange(i % 5) for i in range(80)],
+        [np.full(30, i) for i in range(80)],
+        [[i, -i] for i in range(80)],
+        [2**70 + i for i in range(80)],
+        [np.nan, np.inf] * 40,
+    ],
+    ids=["mixed", "dicts", "arrays of any length", "arrays", "lists", "large integers", "not finite"],
+)
+def test_outputs_of_any_kind_have_columns(outputs: Any) -> None:
+    learner = Learner(resolve_attacks(["logistic", "events"]), seed=0, pair=0)
+    learner.learn(*learner.read(outputs, outputs[::-1]))
+    columns, scores = symmetric_columns(learner, outputs, outputs[::-1], np.random.default_rng(0), refit=True)
+    for side in (0, 1):
+        assert columns[side].shape == (80, columns[0].shape[1])
+        assert len(scores[side]) == 80
+        assert columns[side].shape[1] <= 17
+    assert np.array_equal(columns[0], columns[1][::-1], equal_nan=True)
+
+
+# --- audits
+
+
+class Counted:
+    """Counts its runs on each dataset."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale, self.runs = scale, [0, 0]
+
+    def __call__(self, dataset: list[int], rng: Rng) -> float:
+        self.runs[dataset[0]] += 1
+        return float(dataset[0] + self.scale * rng.normal())
+
+
+def test_an_early_violation_is_followed_by_runs_that_test_independence_only() -> None:
+    """Fails by chance < 1 in 10**6: the datasets are 20 standard deviations apart."""
+    mechanism = Counted(0.05)
+    result = audit(mechanism, PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=0)
+    assert result.violated
+    assert result.trials_used < ENOUGH
+    assert mechanism.runs == [ENOUGH, ENOUGH]
+    assert result.environment["runs after the evidence"] == ENOUGH - result.trials_used
+    limited = Counted(0.05)
+    assert audit(limited, PureDP(1.0), PAIR, attacks="logistic", trials=40, seed=0).violated
+    assert limited.runs == [40, 40]
+    assert audit(Counted(0.05), PureDP(1.0), PAIR, trials=1000, seed=0, jobs=2).violated
+    late = Counted(1.0)
+    used = audit(late, GaussianDP(0.5), PAIR, attacks="logistic", trials=5000, seed=0)
+    assert late.runs == [used.trials_used] * 2
+    assert "runs after the evidence" not in used.environment
+
+
+def test_runs_that_fail_after_the_evidence_change_nothing() -> None:
+    """Fails by chance < 1 in 10**6: the datasets are 20 standard deviations apart."""
+
+    class Breaks(Counted):
+        def __call__(self, dataset: list[int], rng: Rng) -> float:
+            if self.runs[dataset[0]] > 35:
+                raise OSError("gone")
+            return super().__call__(dataset, rng)
+
+    result = audit(Breaks(0.05), PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=0)
+    assert result.trials_used < 35
+    assert result.violated
+
+
+class Walk:
+    """Ignores its data, and adds noise to its last output on the same dataset."""
+
+    def __init__(self) -> None:
+        self.at = [0.0, 0.0]
+
+    def __call__(self, dataset: list[int], rng: Rng) -> float:
+        self.at[dataset[0]] += rng.normal()
+        return self.at[dataset[0]]
+
+
+def test_an_early_violation_in_dependent_runs_is_none() -> None:
+    """The seed is given: the evidence is there after 23 runs, too few to see that they depend on each other."""
+    result = audit(Walk(), PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=10)
+    assert result.trials_used == 23
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.certified
+
+
+def test_rare_outcomes_of_independent_runs_do_not_make_an_audit_inconclusive() -> None:
+    """Fails by chance < 1 in 10**6; the seeds are given.  24 of 200 such audits were inconclusive."""
+
+    class Rare:
+        def sample(self, dataset: list[int], n: int, rng: Rng) -> Any:
+            return (rng.random(n) < 1e-3).astype(int)
+
+    for seed in range(3):
+        result = audit(Rare(), PureDP(1.0), PAIR, trials=4000, seed=seed, attacks="logistic", method="fixed")
+        assert result.verdict is Verdict.NO_VIOLATION
+
+
+def test_dependence_that_shows_in_a_later_part_of_a_long_audit_is_noticed() -> None:
+    """The first 4,000 runs are sound; the seeds are given."""
+
+    class Late:
+        def __init__(self) -> None:
+            self.runs = 0
+
+        def sample(self, dataset: list[int], n: int, rng: Rng) -> Any:
+            self.runs += n
+            return dataset[0] + rng.normal(size=n) + 2.0 * (self.runs > 40_000)
+
+    result = audit(Late(), GaussianDP(3.0), PAIR, trials=40_000, seed=0, attacks="logistic", method="fixed")
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("drift" in words for words in result.warnings)
+
+
+def test_observed_times_may_drift_and_outputs_may_not() -> None:
+    """The seeds are given."""
+
+    class Stored:
+        def __init__(self) -> None:
+            self.last = 0.0
+
+        def __call__(self, dataset: list[int], rng: Rng) -> float:
+            self.last = 0.95 * self.last + rng.normal()
+            return self.last
+
+    result = audit(Stored(), GaussianDP(3.0), PAIR, trials=600, seed=0, attacks="logistic", observe_time=True)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    sound = audit(Gaussian(1.0), GaussianDP(1.5), PAIR, trials=600, seed=0, attacks="logistic")
+    assert sound.certified
