@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpaudit import GaussianDP, Pair, audit, batched, plan
+from dpaudit import AuditResult, GaussianDP, Pair, audit, batched, parse_claim, plan
+from dpaudit.inference.alternatives import scaled
+from dpaudit.inference.exact_binomial import p_value
+from dpaudit.inference.planning import least_detectable_fixed
+from dpaudit.inference.regions import threshold_for_claim
+from dpaudit.mechanisms.builtin import Laplace
 from dpaudit.planning import LEARNING, Plan
 
 
@@ -89,3 +96,57 @@ def test_no_audit_certifies_more_than_any_test_could() -> None:
         assert 0.5 * most < result.epsilon_lower(0.0) <= most
         n = result.evidence.trials
         assert (1 + math.exp(-most)) ** (-2 * n) == pytest.approx(0.05, rel=1e-6)
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+def test_with_several_pairs_no_report_contradicts_its_bounds(method: str, tmp_path: Path) -> None:
+    """Every pair gives itself away, and all of them together certify an epsilon."""
+    apart = batched(lambda dataset, n, rng: np.full(n, dataset[0] % 2) + rng.random(n) / 2)
+    pairs = [Pair([2 * i], [2 * i + 1]) for i in range(8)]
+    result = audit(apart, "pure(epsilon=0.5)", pairs, method=method, trials=800, seed=0, confidence=0.95)
+    assert result.epsilon_lower(0.0) > 0.5
+    assert result.epsilon_lower(0.0) <= result.detectable.largest_epsilon
+    file = tmp_path / "result.json"
+    result.to_json(file)
+    values = json.loads(file.read_text())
+    values["detectable"]["largest_epsilon"] = 0.435
+    file.write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"it contradicts itself: the counts certify epsilon >= .* beside .* 0\.435"):
+        AuditResult.from_json(file)
+
+
+@pytest.mark.parametrize(
+    ("claim", "pilot"),
+    [
+        ("approximate(epsilon=1, delta=0.05)", 300),
+        ("approximate(epsilon=0.5, delta=0.1)", 1_000),
+        ("pure(epsilon=3)", 100),
+    ],
+)
+def test_what_a_fixed_audit_would_have_seen_is_seen_whatever_its_pilot_chose(claim: str, pilot: int) -> None:
+    """At least 90 %: 99 of 110 simulated audits (fixed seed) with a known score, from the pilot to the exact p-value."""
+    tested, n, rng = parse_claim(claim).symmetrized(), 9 * pilot, np.random.default_rng(11)
+    least = least_detectable_fixed(tested, pilot=pilot, trials=n, significance=0.05, power=0.9)
+    assert least is not None
+    p, q = (side / side.sum() for side in scaled(least.symmetrized(), 1.0))
+    seen = 0
+    for _ in range(110):
+        counts = rng.multinomial(pilot, p), rng.multinomial(pilot, q)
+        k = threshold_for_claim(*counts, tested, trials=n, significance=0.05)
+        x, y = (int(rng.binomial(n, min(1.0, float(side[k + 1 :].sum())))) for side in (p, q))
+        seen += p_value(tested, x, n, y, n) <= 0.05
+    assert seen >= 99
+
+
+def test_planned_trials_are_enough_although_the_score_is_learned() -> None:
+    """40 audits with fixed seeds; the plan says that at least 90 % of them see it."""
+    trials = math.ceil(plan("laplace(epsilon=1)", "laplace(epsilon=2)").trials)
+    found = [
+        audit(Laplace(1 / 2), "laplace(epsilon=1)", Pair([0], [1]), trials=trials, seed=seed).violated
+        for seed in range(40)
+    ]
+    assert sum(found) >= 36
+
+
+def test_a_plan_says_for_which_outputs_it_holds() -> None:
+    assert "outputs of at most 4 numbers" in str(plan("gaussian(mu=1)", "gaussian(mu=2)"))

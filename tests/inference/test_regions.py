@@ -9,11 +9,19 @@ import pytest
 from scipy.special import ndtr
 
 from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.inference.alternatives import Alternative, gaussian_noise, laplace_noise
+from dpaudit.evidence import FixedEvidence, read_back, written
+from dpaudit.inference.alternatives import Alternative, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.arcs import Arc
 from dpaudit.inference.exact_binomial import epsilon_lower, mu_lower
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
-from dpaudit.inference.regions import best_threshold, threshold_for_claim, threshold_for_epsilon, threshold_for_mu
+from dpaudit.inference.regions import (
+    best_threshold,
+    delta_of,
+    deviations,
+    threshold_for_claim,
+    threshold_for_epsilon,
+    threshold_for_mu,
+)
 
 
 def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:
@@ -108,9 +116,17 @@ def test_verdict_and_bound_of_the_claims_own_family_use_one_region() -> None:
     rng, law = np.random.default_rng(2), laplace_noise(1.0)
     counts = rng.multinomial(500, law.p / law.p.sum()), rng.multinomial(500, law.q / law.q.sum())
     known = {"trials": 4_500, "significance": 0.05}
+    outcome = np.array([rng.multinomial(4_500, side / side.sum()) for side in (law.p, law.q)])
     for delta, claim in ((0.0, PureDP(1.0)), (1e-3, ApproxDP(epsilon=1.0, delta=1e-3))):
-        same = threshold_for_epsilon(*counts, delta=delta, otherwise=0, **known)
-        assert threshold_for_claim(*counts, claim, **known) == same
+        k = threshold_for_claim(*counts, claim, **known)
+        evidence = FixedEvidence(pair=0, threshold=k, pilot=np.array(counts), counts=outcome, delta=delta_of(claim))
+        x, n0, y, n1 = evidence.outcome
+        assert evidence.epsilon_lower(delta, confidence=0.95) == epsilon_lower(
+            x, n0, y, n1, delta=delta, significance=1 - 0.95
+        )
+        again = read_back(written(evidence), claim)
+        assert isinstance(again, FixedEvidence)
+        assert again.delta == delta
     assert threshold_for_claim(*counts, GaussianDP(1.0), **known) == threshold_for_mu(*counts, otherwise=0, **known)
     assert threshold_for_claim(*counts, LaplaceDP(1.0), **known) == best_threshold(*counts, LaplaceDP(1.0))
 
@@ -123,3 +139,34 @@ def test_a_pilot_with_one_side_only_decides_nothing(empty: int) -> None:
     assert threshold_for_mu(counts[0], counts[1], trials=100, significance=0.05, otherwise=9) == 9
     for claim in (GaussianDP(1.0), PureDP(1.0), LaplaceDP(1.0)):
         assert 0 <= threshold_for_claim(counts[0], counts[1], claim, trials=100, significance=0.05) < BINS
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "true", "pilot"), [(1.0, 0.05, 1.14, 300), (0.5, 0.1, 0.57, 1_000), (1.0, 0.01, 1.12, 300)]
+)
+def test_the_region_of_an_epsilon_delta_claim_has_evidence_against_it(
+    epsilon: float, delta: float, true: float, pilot: int
+) -> None:
+    """Outputs that reveal the dataset break no claim if they are as common as delta, however lucky a pilot is.
+
+    At most 3 of 100 pilots (fixed seed) freeze a region with less than half of the best one's evidence.
+    """
+    rng, claim = np.random.default_rng(3), ApproxDP(epsilon=epsilon, delta=delta)
+    p, q = (side / side.sum() for side in scaled(ApproxDP(epsilon=true, delta=delta), 1.0))
+    n = 9 * pilot
+    expected = deviations(claim, n * p, n, n * q, n)
+    chosen = [
+        threshold_for_claim(rng.multinomial(pilot, p), rng.multinomial(pilot, q), claim, trials=n, significance=0.05)
+        for _ in range(100)
+    ]
+    assert np.sum(expected[chosen] < expected.max() / 2) <= 3
+
+
+def test_a_mass_clearly_above_delta_is_the_region() -> None:
+    """The pilot shows it three times as often as the claim allows: the region is that mass, in 20 of 20 pilots."""
+    rng, claim = np.random.default_rng(4), ApproxDP(epsilon=1.0, delta=0.02)
+    p, q = (side / side.sum() for side in scaled(ApproxDP(epsilon=1.0, delta=0.06), 1.0))
+    for _ in range(20):
+        counts = rng.multinomial(500, p), rng.multinomial(500, q)
+        k = threshold_for_claim(*counts, claim, trials=4_500, significance=0.05)
+        assert deviations(claim, 4_500 * p, 4_500, 4_500 * q, 4_500)[k] > 4

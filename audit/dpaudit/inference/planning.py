@@ -56,7 +56,7 @@ def threshold_margin(claim: TradeoffFunction, truth: Law, trials: int, *, signif
 
 
 _PILOTS, _OUTCOMES = 64, 16  # simulated pilots, and outcomes of each one's region
-_CAUTION = 0.02  # more power than is stated: what so few pilots may be off by
+_CAUTION = 0.03  # more power than is stated: what so few pilots may be off by
 _TRIES = 8
 
 
