@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,10 @@ def witness_scores(result: AuditResult) -> Scores | None:
     if result.witness is None:
         return None
     found = result.witness.counts
+    if result.witness.scores:
+        counts0, counts1 = (_counted(side) for side in result.witness.scores)
+        threshold = int(np.argmin(np.abs(EDGES - result.witness.threshold)))
+        return Scores(counts0=counts0, counts1=counts1, threshold=threshold)
     for counts0, counts1 in _pairs(result, result.witness.pair):
         false_positives = counts0.sum() - np.cumsum(counts0)[:-1]
         false_negatives = np.cumsum(counts1)[:-1]
@@ -40,6 +45,13 @@ def witness_scores(result: AuditResult) -> Scores | None:
             threshold = int(np.argmax(same) if math.isnan(told) else np.argmin(np.abs(EDGES - told)))
             return Scores(counts0=counts0, counts1=counts1, threshold=threshold)
     return None
+
+
+def _counted(entries: Sequence[tuple[int, int]]) -> npt.NDArray[np.int64]:
+    counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
+    for place, count in entries:
+        counts[place] = count
+    return counts
 
 
 def _pairs(result: AuditResult, label: str) -> list[npt.NDArray[np.int64]]:

@@ -194,8 +194,8 @@ def _detectable(
 def _no_band(counts0: Any, counts1: Any) -> tuple[Any, Any, Any]:
     """The observed curve, with 1 - alpha as its upper bound, which every curve keeps.
 
-    For audits that certify no band.  Running times drift, so there is no one curve that a band could be about; runs that
-    depend on each other, and a number of trials that was not fixed, take a band its confidence.
+    For audits that certify no band.  Running times drift, so there is no one curve that a band could be about.  Runs
+    that depend on each other, and a number of trials that was not fixed, take a band its confidence.
     """
     alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
     return alpha, beta, 1 - alpha
