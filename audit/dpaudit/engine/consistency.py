@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.evidence import FixedEvidence, OneRunEvidence, SequentialEvidence
 from dpaudit.inference.grid import BINS, EDGES
-from dpaudit.numbers import count, percent
+from dpaudit.numbers import count, lower, percent, upper
 from dpaudit.result import AuditResult, Counts, Verdict, Witness
 
 _NEARLY = 1e-6  # relative; what a file says of its own counts is computed again with other roundings at the most
@@ -46,11 +46,11 @@ def _of_verdict(result: AuditResult) -> list[str]:
     significance = 1 - result.confidence
     if result.violated and result.p_value > significance * (1 + _NEARLY):
         found.append(
-            f"a violation is reported, at a p-value of {result.p_value:.4g} and confidence {result.confidence:g}"
+            f"a violation is reported, at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence:g}"
         )
     if result.verdict is Verdict.NO_VIOLATION and result.p_value <= significance * (1 - _NEARLY):
         found.append(
-            f"no violation is reported, at a p-value of {result.p_value:.4g} and confidence {result.confidence:g}"
+            f"no violation is reported, at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence:g}"
         )
     if not result.certified and (result.violated or result.mu_lower > 0):
         found.append("nothing is certified, yet a violation or a bound is reported")
@@ -65,15 +65,15 @@ def _differences(result: AuditResult) -> list[str]:
     found = []
     p_value = _p_value(result)
     if not math.isclose(p_value, result.p_value, rel_tol=_NEARLY, abs_tol=1e-300):
-        found.append(f"the p-value is {result.p_value:.4g}, its counts give {p_value:.4g}")
+        found.append(f"the p-value is {upper(result.p_value, 6)}, its counts give {upper(p_value, 6)}")
     if result.violated and p_value > 1 - result.confidence:
-        found.append(f"a violation is reported, its counts give a p-value of {p_value:.4g}")
+        found.append(f"a violation is reported, its counts give a p-value of {upper(p_value, 6)}")
     if result.verdict is Verdict.NO_VIOLATION and p_value <= 1 - result.confidence:
-        found.append(f"no violation is reported, its counts give a p-value of {p_value:.4g}")
+        found.append(f"no violation is reported, its counts give a p-value of {upper(p_value, 6)}")
     if result.certified:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=_NEARLY, abs_tol=_NEARLY):
-            found.append(f"mu is certified above {result.mu_lower:.6g}, its counts give {mu:.6g}")
+            found.append(f"mu is certified above {lower(result.mu_lower, 6)}, its counts give {lower(mu, 6)}")
     return [*found, *_of_path(result)]
 
 
@@ -103,7 +103,7 @@ def _of_witness(result: AuditResult) -> list[str]:
     found = []
     told = witness.counts
     if witness.counted == "named":
-        given, most = _dense(witness), int(counts.sum(axis=1).max())
+        given, most = dense(witness), int(counts.sum(axis=1).max())
         if max(told.n0, told.n1) > max(most, _runs_of_pair(result, witness)):
             found.append(f"the witness counts {count(told.n0)} outputs, of {count(most)} that the evidence counts")
         counts = given
@@ -123,7 +123,8 @@ def _runs_of_pair(result: AuditResult, witness: Witness) -> int:
     return max((pair.trials for pair in result.pairs if pair.label == witness.pair), default=0)
 
 
-def _dense(witness: Witness) -> np.ndarray[Any, Any]:
+def dense(witness: Witness) -> np.ndarray[Any, Any]:
+    """The scores that a named witness was counted on, (2, BINS)."""
     counts = np.zeros((2, BINS), dtype=np.int64)
     for side, entries in zip(counts, witness.scores, strict=False):
         for place, n in entries:

@@ -28,17 +28,18 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collecting import Collector, Progress, Report, new_collector
-from dpaudit.engine.consistency import beyond, contradictions, nearest_bin, pair_counts, row, unchecked
+from dpaudit.engine.consistency import beyond, contradictions, dense, nearest_bin, pair_counts, row, unchecked
 from dpaudit.engine.fixed import STUDIED
 from dpaudit.evidence import FixedEvidence, SequentialEvidence
 from dpaudit.inference import exact_binomial
 from dpaudit.inference.confirming import runs_to_confirm
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.neighbours import Pair
-from dpaudit.numbers import percent, percent_at_most, upper
+from dpaudit.numbers import lower, percent, percent_at_most, upper
 from dpaudit.printable import one_line
 from dpaudit.registry import Attack
 from dpaudit.result import AuditResult, Counts, Witness
+from dpaudit.scoring import Learner
 from dpaudit.trials.runs import Terms
 from dpaudit.trials.streams import fresh_seed
 
@@ -50,6 +51,7 @@ CONFIRMED = 0.001
 _TIMES = 4  # as many runs are counted as in the audit, so that what stopped it at its luckiest moment is seen again
 _LEAST = 1_000
 _LEAST_LEARNED = 200
+_CLEARLY = 3  # standard errors of the rates of a region
 _LOOKS = 7  # of a replay that is extended: 64 times the runs of the first one
 _POWER = 0.9  # with which the runs that are suggested decide
 _MOST_SUGGESTED = 10**9  # runs; whoever needs more has seen no sign of a violation
@@ -131,7 +133,7 @@ class Replay:
                 else "Fresh runs do not refute the claim either."
             )
         if self.refuted:
-            return f"Confirmed: fresh runs refute the claim again, at p <= {upper(self.level, 1)}."
+            return f"Confirmed: fresh runs refute the claim again; it takes p <= {lower(self.level, 2)}."
         if math.isinf(self.runs_needed):
             return (
                 "Not confirmed: fresh runs give no sign of the violation.  The verdict may have been a false alarm, or "
@@ -139,7 +141,7 @@ class Replay:
             )
         needed = round(self.runs_needed)
         return (
-            f"Not confirmed yet: it takes p <= {upper(self.level, 1)}.  About {needed:,} fresh runs per dataset would "
+            f"Not confirmed yet: it takes p <= {lower(self.level, 2)}.  About {needed:,} fresh runs per dataset would "
             f"decide: dpaudit replay FILE --trials {needed}, or --extend to go on from look to look."
         )
 
@@ -208,7 +210,7 @@ def replay(
         collector.learners[0].study(_study_blocks(collector, studied, progress))
     learned_from = collector.trials
     level = min(CONFIRMED, 1 - result.confidence)
-    fresh = _Fresh(collector, _threshold(witness, result))
+    fresh = _Fresh(collector, _settled(collector.learners[0], _threshold(witness, result), witness))
     looks, p_value = 0, 1.0
     while True:
         looks += 1
@@ -307,11 +309,33 @@ def _tell(collector: Collector, until: int, progress: Report | None) -> None:
         progress(Progress(trials=collector.trials, allowed=until, log_e=math.nan, log_threshold=math.nan))
 
 
+def _settled(learner: Learner, threshold: int, witness: Witness) -> int:
+    """The last bin outside the region, for a score that was learned anew; settled before the runs that are counted.
+
+    It is the witness's threshold, unless the rates there are clearly not the witness's and another threshold's are.  So
+    it is where many outputs have the same score, and that score came out on the other side of the threshold this time.
+    """
+    if not learner.ready:
+        return threshold
+    scores = [bin_counts(learner.score(side)) for side in learner.outputs()]
+    n = int(scores[0].sum())
+    if n == 0:
+        return threshold
+    alpha = 1 - np.cumsum(scores[0])[:-1] / n
+    beta = np.cumsum(scores[1])[:-1] / n
+    away = np.abs(alpha - witness.alpha) + np.abs(beta - witness.beta)
+    error = sum(math.sqrt(rate * (1 - rate) / n) for rate in (witness.alpha, witness.beta))
+    if away[threshold] <= away.min() + _CLEARLY * error:
+        return threshold
+    best = np.flatnonzero(away == away.min())
+    return int(best[len(best) // 2])
+
+
 def _threshold(witness: Witness, result: AuditResult) -> int:
     """The last bin outside the region.  A file of before it was written has counts that name it."""
     if not math.isnan(witness.threshold):
         return nearest_bin(witness)
-    counts = pair_counts(result)
+    counts = dense(witness) if witness.scores else pair_counts(result)
     fitting = [k for k in range(BINS - 1) if counts is not None and beyond(counts, k) == witness.counts]
     if not fitting:
         raise ValueError(f"{result.name}: the witness's counts are not among the evidence; its region is not known")

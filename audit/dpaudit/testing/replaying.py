@@ -58,8 +58,8 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
     """Run the test that `result` is of, and replay its witness where the test would audit.
 
     Raises:
-        ValueError: The test is not named as `checked_test` demands, pytest does not find it from here, or it does not get to
-            that audit.
+        ValueError: The test is not named as `checked_test` demands, pytest does not find it from here, or it does not
+            get to that audit.
     """
     import pytest
 
