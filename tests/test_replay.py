@@ -42,7 +42,7 @@ def test_a_violation_shows_again(violation: AuditResult) -> None:
     y = counts.n1 - counts.false_negatives
     assert found.p_value == p_value(GaussianDP(0.7), counts.false_positives, 4000, y, 4000)
     assert found.seed == 4
-    assert "The evidence reproduces" in str(found)
+    assert "Confirmed: fresh runs refute the claim again" in str(found)
 
 
 def test_a_true_claim_is_rarely_refuted_by_a_replay() -> None:
@@ -134,7 +134,7 @@ def test_a_result_file_is_replayed_where_its_config_was(command: Command, tmp_pa
     assert command("run", "a", "-o", "out", "--no-pdf", "-q").exit_code == 1
     done = command("replay", "out/replayed.json")
     assert done.exit_code == 1, done.stderr
-    assert "The evidence reproduces" in done.stdout
+    assert "Confirmed: fresh runs refute the claim again" in done.stdout
     assert "region: output in {1}" in done.stdout
     (tmp_path / "a").rename(tmp_path / "b")
     done = command("replay", "out/replayed.json")
@@ -191,7 +191,7 @@ def test_what_a_test_found_is_replayed_in_that_test(tmp_path: Path) -> None:
     file = line.rsplit(" ", 1)[1]
     found = run("dpaudit", "replay", file)
     assert found.returncode == 1, found.stderr
-    assert "The evidence reproduces" in found.stdout
+    assert "Confirmed: fresh runs refute the claim again" in found.stdout
     (tmp_path / "test_it.py").unlink()
     found = run("dpaudit", "replay", file)
     assert found.returncode == 2

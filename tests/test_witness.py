@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import re
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from dpaudit.claims import PureDP
+from dpaudit import GaussianDP, Pair, PureDP, audit, batched
+from dpaudit.inference.exact_binomial import p_value
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.scoring import Learner
 from dpaudit.witness import _cut, make_witness
@@ -22,10 +28,13 @@ def test_of_thresholds_that_part_the_outputs_alike_the_middle_one_is_shown() -> 
     assert (witness.counts.false_positives, witness.counts.false_negatives) == (0, 20)
 
 
-def test_thresholds_up_to_the_last_are_alike_where_no_output_is_beyond() -> None:
+def test_no_region_is_named_that_has_outputs_on_one_side_only() -> None:
     counts = np.zeros(BINS, dtype=np.int64)
-    counts[10] = 5
-    assert make_witness(Learner([], 0, 0), PureDP(0.0), counts, counts, pair="a pair") is not None
+    counts[10] = 500
+    assert make_witness(Learner([], 0, 0), PureDP(0.0), counts, counts, pair="a pair") is None
+    some = counts.copy()
+    some[200] = 4
+    assert make_witness(Learner([], 0, 0), PureDP(0.0), some, some, pair="a pair") is None  # too few beyond the cut
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -37,3 +46,84 @@ def test_a_condition_says_whether_missing_values_meet_it(missing: bool) -> None:
     words, agreement = _cut("age", column, inside)
     assert words == "age below 29.5" + " or missing" * missing
     assert agreement == 1.0
+
+
+# --- what is counted
+
+PAIR = Pair([0], [1])
+
+
+@batched
+def noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
+    return rng.normal(dataset[0], 1.0, n)
+
+
+@pytest.mark.parametrize("claim", ["gaussian(mu=1)", "gaussian(mu=0.7)", "pure(epsilon=3)"])
+def test_the_rates_of_a_witness_are_those_of_the_region_that_is_named(claim: str) -> None:
+    """Rates within 5 standard errors of the true rates of the named region, but for its choice; the seeds are fixed."""
+    for seed in range(3):
+        witness = audit(noisy, claim, PAIR, trials=3000, seed=seed, confidence=0.95).witness
+        assert witness is not None
+        assert witness.counted == "named"
+        name = re.fullmatch(r"output (above|below) (-?[\d.]+)", witness.region)
+        if name is None:
+            continue
+        tail = norm.sf if name[1] == "above" else norm.cdf
+        n = witness.counts.n0
+        for rate, mean in ((witness.alpha, 0.0), (1 - witness.beta, 1.0)):
+            true = float(tail(float(name[2]) - mean))
+            assert abs(rate - true) < 5 * math.sqrt(true * (1 - true) / n) + 2 / n
+        assert f"counted on the last {n:,} outputs of each dataset" in witness.describe()
+
+
+def test_an_attack_that_learns_outputs_by_heart_shows_nothing_on_the_outputs_that_are_counted() -> None:
+    """P = Q: on outputs it was fitted to, such an attack is always right."""
+
+    class ByHeart:
+        name = "by_heart"
+        calibrated = True
+
+        def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+            known0, known1 = set(np.ravel(outputs0)), set(np.ravel(outputs1))
+            return lambda outputs: np.array([float(x in known1) - float(x in known0) for x in np.ravel(outputs)]) * 3
+
+    same = batched(lambda dataset, n, rng: rng.normal(size=n))
+    result = audit(same, PureDP(0.1), PAIR, trials=1000, seed=0, attacks=[ByHeart()])
+    assert result.witness is None or not result.witness.near
+
+
+def test_a_region_that_is_no_nearer_than_chance_is_not_called_near() -> None:
+    """P = Q and a claim that allows much: no region's counts come near it."""
+    same = batched(lambda dataset, n, rng: rng.normal(size=n))
+    result = audit(same, PureDP(1.0), PAIR, trials=2000, seed=0)
+    witness = result.witness
+    assert witness is not None
+    assert witness.p_value > 0.2
+    assert not witness.near
+    counts = witness.counts
+    inside = counts.false_positives + counts.n1 - counts.false_negatives
+    assert 10 <= inside <= counts.n0 + counts.n1 - 10
+    assert "no region came near a violation" in str(result)
+    assert "the claim allows at most 0 %" not in str(result)
+    assert "anywhere" not in witness.region
+
+
+def test_the_claims_allowance_is_taken_at_the_upper_end_of_the_exact_interval() -> None:
+    witness = audit(noisy, GaussianDP(1.0), PAIR, trials=2000, seed=0).witness
+    assert witness is not None
+    assert witness.alpha < witness.alpha_upper
+    assert witness.allowed_upper == 1 - float(GaussianDP(1.0).beta(witness.alpha_upper))
+    x, n0, y, n1 = (
+        witness.counts.false_positives,
+        witness.counts.n0,
+        witness.counts.n1 - witness.counts.false_negatives,
+        witness.counts.n1,
+    )
+    assert witness.p_value == p_value(GaussianDP(1.0), x, n0, y, n1)
+
+
+def test_a_column_of_truth_values_is_named_with_its_condition() -> None:
+    column = np.array([0.0, 1.0] * 50)
+    assert _cut("output[0]", column, column == 1)[0] == "output[0] = 1"
+    assert _cut("output[0]", column, column == 0)[0] == "output[0] = 0"
+    assert _cut("output[1] is odd", column, column == 0)[0] == "not: output[1] is odd"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         compose,
         parse_claim,
     )
-    from dpaudit.engine import Replay, audit, replay
+    from dpaudit.engine import Progress, Replay, Terms, audit, replay
     from dpaudit.mechanisms import CommandMechanism, Mechanism, MechanismError, batched
     from dpaudit.neighbours import Pair
     from dpaudit.one_run import audit_one_run
@@ -57,6 +57,8 @@ _HOMES = {
     "Verdict": "result",
     "ZeroConcentratedDP": "claims",
     "Plan": "planning",
+    "Progress": "engine",
+    "Terms": "engine",
     "audit": "engine",
     "audit_one_run": "one_run",
     "batched": "mechanisms",
@@ -81,12 +83,14 @@ __all__ = [
     "Plan",
     "PrivacyLoss",
     "PrivacyViolation",
+    "Progress",
     "PureDP",
     "Raised",
     "RenyiDP",
     "Replay",
     "SearchPairs",
     "TabulatedTradeoff",
+    "Terms",
     "Timed",
     "TradeoffFunction",
     "Verdict",

@@ -330,42 +330,47 @@ def _absolute(path: Path) -> Path:
 def replay(
     file: Annotated[Path, typer.Argument(metavar="RESULT.json", help="A result that `dpaudit run` or a test wrote.")],
     trials: Annotated[int | None, typer.Option(min=1, help="Fresh runs on each dataset that are counted.")] = None,
+    extend: Annotated[
+        bool, typer.Option("--extend", help="Double the runs, up to 64 times, until they decide.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Of the fresh randomness; drawn unless given.")] = None,
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the config was, if it is elsewhere now.")
     ] = None,
     jobs: Jobs = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what code the replay would run.")] = False,
     no_code: NoCode = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Repeat the witness of a result on fresh randomness: its counts beside fresh ones, and a fresh exact p-value.
 
-    Runs the mechanism that the result names: look at a stranger's result first (`--no-code` refuses it).  Exit code: 1
-    if fresh runs refute the claim, 0 if they do not and the result did not either, 3 if the evidence does not
-    reproduce, 2 for wrong usage.
+    Runs the mechanism that the result names: look at a stranger's result with `--dry-run` first.  A violation is
+    confirmed at p <= 0.001, or at the audit's own significance if that is smaller.
+
+    Exit code: 1 if fresh runs refute the claim; 0 if they do not and the result did not either; 3 if a violation is not
+    confirmed, the result contradicts itself, or the fresh runs say nothing; 2 for wrong usage.
     """
     with waiting("loading", shown=not quiet):
         from dpaudit.mechanisms import MechanismError
-        from dpaudit.replaying import replay_file
+        from dpaudit.printable import printable
+        from dpaudit.replaying import plan_replay
         from dpaudit.result import AuditResult
 
     try:
-        found = replay_file(
-            AuditResult.from_json(file),
-            trials=trials,
-            seed=seed,
-            folder=folder,
-            jobs=jobs or 1,
-            code=not no_code,
-            quiet=quiet,
-        )
+        planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code)
+        if dry_run:
+            show(str(planned))
+            return
+        if not quiet:
+            say(str(planned))
+        found = planned.run(trials=trials, extend=extend, seed=seed, jobs=jobs or 1, quiet=quiet)
     except (ValueError, OSError, ImportError) as error:
         _trace(debug)
-        _refuse(_unreadable(file, error))
+        _refuse(printable(_unreadable(file, error)))
     except MechanismError as error:
         _trace(debug)
-        say(f"{file}: the mechanism could not be run: {error}")
+        say(printable(f"{file}: the mechanism could not be run: {error}"))
         _leave(INCONCLUSIVE)
     show(str(found))
     _leave(INCONCLUSIVE if not found.reproduced else VIOLATION if found.refuted else NO_VIOLATION)
@@ -384,10 +389,13 @@ def report(
 ) -> None:
     """Make one document of one or many results, or print it.
 
-    Results that are not what their own counts give are refused.
+    Results that are not what their own counts give are refused.  A result of another version of dpaudit whose p-value
+    this one does not compute from its counts gets a warning in the report.
     """
     with waiting("loading", shown=True):
-        from dpaudit.engine.replay import contradictions
+        from dataclasses import replace
+
+        from dpaudit.engine.replay import contradictions, unchecked
         from dpaudit.result import AuditResult
         from dpaudit_reports import print_report, write_report
 
@@ -402,6 +410,10 @@ def report(
     if wrong:
         _refuse("\n".join(["the results contradict themselves, so they were changed:", *wrong]))
     try:
+        for i, words in enumerate(map(unchecked, results)):
+            if words:
+                say(f"{chosen[i]}: {words}")
+                results[i] = replace(results[i], warnings=(*results[i].warnings, words))
         if output is None:
             print_report(results)
         else:
@@ -449,15 +461,16 @@ def convert(
 ) -> None:
     """Say what a claim means in other terms: epsilon, delta, mu, the trade-off curve."""
     from dpaudit.claims import parse_claim
+    from dpaudit.numbers import upper
 
     if delta is not None and epsilon is not None:
         _refuse("--delta and --epsilon exclude each other")
     try:
         parsed = [parse_claim(text) for text in claims]
         if delta is not None:
-            lines = [_number(claim.epsilon(delta)) for claim in parsed]
+            lines = [upper(claim.epsilon(delta), 10) for claim in parsed]
         elif epsilon is not None:
-            lines = [_number(claim.delta(epsilon)) for claim in parsed]
+            lines = [upper(float(claim.delta(epsilon)), 10) for claim in parsed]
         else:
             lines = [line for claim in parsed for line in _conversions(claim)]
         if plot is not None:
@@ -471,21 +484,22 @@ def convert(
 
 
 def _conversions(claim: TradeoffFunction) -> list[str]:
+    from dpaudit.numbers import lower, upper
+
     errors = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
     return [
         str(claim),
-        f"  mu             {_number(claim.mu()):>12s}",
+        f"  mu             {upper(claim.mu(), 10):>12s}",
         *(
-            f"  epsilon        {_number(claim.epsilon(d)):>12s}  at delta = {d:g}"
+            f"  epsilon        {upper(claim.epsilon(d), 10):>12s}  at delta = {d:g}"
             for d in (0.0, 1e-9, 1e-6, 1e-5, 1e-3)
         ),
-        *(f"  delta          {_number(claim.delta(e)):>12s}  at epsilon = {e:g}" for e in (0.0, 0.5, 1.0, 2.0, 5.0)),
-        *(f"  type II error  {_number(claim.beta(a)):>12s}  at type I error {a:g}" for a in errors),
+        *(
+            f"  delta          {upper(float(claim.delta(e)), 10):>12s}  at epsilon = {e:g}"
+            for e in (0.0, 0.5, 1.0, 2.0, 5.0)
+        ),
+        *(f"  type II error  {lower(float(claim.beta(a)), 10):>12s}  at type I error {a:g}" for a in errors),
     ]
-
-
-def _number(value: float) -> str:
-    return f"{value:.10g}"
 
 
 @_command()

@@ -18,7 +18,8 @@ from rich.text import Text
 
 from dpaudit.claims import rounded
 from dpaudit.engine import Progress
-from dpaudit.result import AuditResult, Verdict
+from dpaudit.numbers import at_least, at_most
+from dpaudit.result import AuditResult, Verdict, epsilon_words, mu_words, p_value_words
 from dpaudit.terminal import drawn, say, show
 
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}
@@ -115,10 +116,10 @@ def result_table(results: Sequence[AuditResult], expected: Sequence[str | None],
             Text(f"{result.name}\n  {rounded(result.claim.label)}"),
             Text(f"{_MARKS[result.verdict]} {result.verdict.value}", style=_STYLES[result.verdict]),
             f"{result.trials_used:,}",
-            f"{result.p_value:.2g}",
+            p_value_words(result, at_most).removeprefix("≤\u00a0"),
         ]
         if wide:
-            cells.append(f"mu ≥ {result.mu_lower:.3f}\nepsilon ≥ {result.epsilon_lower(0.0):.3f}")
+            cells.append(f"mu {mu_words(result, at_least)}\nepsilon {epsilon_words(result, 0.0, at_least)}")
             cells.append("" if result.violated else Text(rounded(result.detectable.claim or "nothing")))
         if any(expected):
             cells.append(

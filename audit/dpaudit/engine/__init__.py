@@ -26,7 +26,7 @@ from dpaudit.trials.runs import Failures, Terms
 from dpaudit.trials.store import Store, StoreError, seed_of
 from dpaudit.trials.streams import fresh_seed
 
-__all__ = ["METHODS", "Progress", "Replay", "audit", "fresh_seed", "replay"]
+__all__ = ["METHODS", "Progress", "Replay", "Terms", "audit", "fresh_seed", "replay"]
 
 EQUAL = "d0 and d1 are equal, so no mechanism could be refuted; give two datasets that differ"
 METHODS = ("sequential", "fixed")

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.result import AuditResult
+from dpaudit.numbers import lower, upper
+from dpaudit.printable import one_line
+from dpaudit.result import AuditResult, certified_words
 from dpaudit.testing.wealth import Chain
 
 
@@ -46,15 +48,16 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
     """`chain`: with this run, if evidence is carried on from run to run."""
     lines = [
         f"VIOLATION of {result.claim.label}",
-        f"  certified  mu >= {result.mu_lower:.4g}, epsilon >= {result.epsilon_lower(0.0):.4g} at delta = 0",
-        f"  evidence   p <= {result.p_value:.2g}, where this audit may refute at {significance:.2g}; "
+        f"  certified  {certified_words(result).removeprefix('certified: ')}",
+        f"  evidence   p <= {upper(result.p_value, under=significance)}, where this audit may refute at "
+        f"{lower(significance, 2)}; "
         f"{result.trials_used:,} runs per dataset",
     ]
     if chain is not None and chain.runs > 1:
         lines.append(f"             with the {chain.runs - 1} runs of the suite before, and the budget of all of them")
     if result.witness is not None:
-        lines.append(f"  witness    {result.witness.describe()}")
-    lines += [f"  warning    {warning}" for warning in result.warnings]
+        lines.append(f"  witness    {one_line(result.witness.describe())}")
+    lines += [f"  warning    {one_line(warning)}" for warning in result.warnings]
     return "\n".join([*lines, *_where(result.environment.get("seed"), result, kept)])
 
 
@@ -63,7 +66,7 @@ def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
     return "\n".join(
         [
             f"VIOLATION of {claim.label}, found on {chain.refuted}; the baseline keeps it",
-            f"  evidence   {chain.runs} runs of the suite, {chain.trials:,} per dataset; mu >= {chain.mu_lower:.4g}",
+            f"  evidence   {chain.runs} runs of the suite, {chain.trials:,} per dataset; mu >= {lower(chain.mu_lower)}",
             "  Once the mechanism is corrected, run this test with --dpaudit-restart: its evidence starts anew.",
         ]
     )

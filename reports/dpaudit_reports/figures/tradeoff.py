@@ -14,6 +14,7 @@ from dpaudit.result import AuditResult
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
+from dpaudit_reports.figures.shown import ShownAxes
 from dpaudit_reports.rates import Standing, came_near, lower, standing, upper
 
 _HEIGHT = 2.75
@@ -36,7 +37,7 @@ def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
     if ax is None:
         with style():
             figure = Figure(figsize=(PANEL, PANEL), layout="constrained")
-            return plot_tradeoff(result, figure.add_subplot())
+            return plot_tradeoff(result, figure.add_subplot(axes_class=ShownAxes))
     _draw(ax, result)
     ax.legend(loc="upper right")
     return ax

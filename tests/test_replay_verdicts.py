@@ -1,0 +1,264 @@
+"""What a replay says: when a violation is confirmed, what it runs, and that a file cannot make it say or run more."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched, replay
+from dpaudit.engine.replay import CONFIRMED, contradictions, unchecked
+from dpaudit.inference.exact_binomial import p_value
+from dpaudit.testing.replaying import checked_test
+
+PAIR = Pair([0], [1])
+Command = Callable[..., Result]
+
+
+def noise(mu: float) -> Any:
+    """Gaussian noise that is exactly mu-GDP."""
+    return batched(lambda dataset, n, rng: rng.normal(mu * dataset[0], 1.0, n))
+
+
+@pytest.fixture(scope="module")
+def alarm() -> AuditResult:
+    """A violation of a claim that the mechanism of `noise(1)` keeps."""
+    wrong = audit(noise(2), GaussianDP(1.0), PAIR, trials=5000, seed=3, confidence=0.95)
+    assert wrong.violated
+    return wrong
+
+
+def test_a_replay_confirms_at_one_in_a_thousand_and_not_at_the_audits_level(alarm: AuditResult) -> None:
+    """The seeds are fixed: one of these replays has a p-value between 0.001 and 0.05."""
+    found = [replay(alarm, noise(1.25), PAIR, trials=300, seed=seed) for seed in range(12)]
+    between = [one for one in found if CONFIRMED < one.p_value <= 0.05]
+    assert between
+    for one in between:
+        assert not one.refuted
+        assert not one.reproduced
+        assert one.runs_needed > one.counts.n0
+        assert "Not confirmed yet: it takes p <= 0.001." in str(one)
+        assert f"dpaudit replay FILE --trials {round(one.runs_needed)}, or --extend" in str(one)
+
+
+def test_a_replay_of_a_surer_audit_is_as_sure(alarm: AuditResult) -> None:
+    surer = dataclasses.replace(alarm, confidence=1 - 1e-6)
+    assert replay(surer, noise(1.3), PAIR, trials=200, seed=0).level == pytest.approx(1e-6)
+
+
+def test_runs_that_a_replay_suggests_decide(alarm: AuditResult) -> None:
+    """Seeds are fixed; a replay of the suggested size confirms with probability 0.9 if its rates are the true ones."""
+    first = [replay(alarm, noise(1.4), PAIR, trials=400, seed=seed) for seed in range(8)]
+    needed = [round(one.runs_needed) for one in first if not one.refuted and one.runs_needed < 10**6]
+    assert needed
+    again = [replay(alarm, noise(1.4), PAIR, trials=trials, seed=100 + i).refuted for i, trials in enumerate(needed)]
+    assert sum(again) >= len(again) / 2
+
+
+def test_an_extended_replay_goes_on_until_it_decides(alarm: AuditResult) -> None:
+    found = replay(alarm, noise(1.3), PAIR, trials=250, seed=1, extend=True)
+    assert found.looks > 1
+    assert found.refuted
+    assert found.counts.n0 == 250 * 2 ** (found.looks - 1)
+    counts = found.counts
+    y = counts.n1 - counts.false_negatives
+    exact = p_value(GaussianDP(1.0), counts.false_positives, counts.n0, y, counts.n1)
+    assert found.p_value == pytest.approx(exact * 2**found.looks)
+    assert f"corrected for {found.looks} looks" in str(found)
+
+
+def test_an_extended_replay_of_a_true_claim_rarely_confirms(alarm: AuditResult) -> None:
+    """Each of 20 confirms with probability 0.001: two or more do with probability below 2e-4; the seeds are fixed."""
+    found = [replay(alarm, noise(1), PAIR, trials=50, seed=seed, extend=True) for seed in range(20)]
+    assert sum(one.refuted for one in found) <= 1
+    assert any(one.looks > 1 for one in found)
+
+
+def test_an_extended_replay_ends_where_there_is_no_sign_of_a_violation(alarm: AuditResult) -> None:
+    found = replay(alarm, noise(0.2), PAIR, trials=200, seed=0, extend=True)
+    assert found.looks == 2
+    assert "Not confirmed: fresh runs give no sign of the violation." in str(found)
+
+
+def test_runs_that_fail_in_a_replay_say_nothing(alarm: AuditResult) -> None:
+    held = dataclasses.replace(alarm, verdict=Verdict.NO_VIOLATION, p_value=0.9)
+
+    def fails(dataset: list[int], rng: np.random.Generator) -> float:
+        if rng.random() < 0.01:
+            raise RuntimeError("gone")
+        return dataset[0] + rng.normal()
+
+    found = replay(held, fails, PAIR, trials=1000, seed=0)
+    assert not found.valid
+    assert not found.reproduced
+    assert "Nothing can be said" in str(found) or "does not reproduce" in str(found)
+
+
+# --- what a file says of itself
+
+
+def of_version(result: AuditResult, version: str | None) -> AuditResult:
+    packages = {} if version is None else {"dpaudit": version}
+    return dataclasses.replace(result, environment={**result.environment, "packages": packages})
+
+
+@pytest.mark.parametrize("version", ["0.0.9", None])
+def test_a_result_contradicts_itself_whatever_version_it_states(alarm: AuditResult, version: str | None) -> None:
+    changed = of_version(dataclasses.replace(alarm, p_value=0.9), version)
+    assert any("a violation is reported, at a p-value of 0.9" in words for words in contradictions(changed))
+    quiet = of_version(dataclasses.replace(alarm, verdict=Verdict.NO_VIOLATION, p_value=1e-9), version)
+    assert any("no violation is reported, at a p-value of 1e-9" in words for words in contradictions(quiet))
+
+
+def test_what_another_version_computed_is_said_to_be_unchecked(alarm: AuditResult) -> None:
+    assert unchecked(alarm) == ""
+    assert unchecked(of_version(alarm, "0.0.9")) == ""  # this version computes the same
+    invented = of_version(dataclasses.replace(alarm, p_value=1e-9, mu_lower=9.0), "0.0.9")
+    assert contradictions(invented) == []
+    assert unchecked(invented).startswith("made by version 0.0.9 of dpaudit: ")
+    assert unchecked(invented).endswith("not checked")
+    assert unchecked(invented) in str(replay(invented, noise(2), PAIR, trials=200, seed=0))
+
+
+def test_a_spike_in_the_evidence_contradicts_a_violation(alarm: AuditResult) -> None:
+    log_e = alarm.history.log_e.copy()
+    log_e[len(log_e) // 2] = 30.0
+    history = dataclasses.replace(alarm.history, log_e=log_e)
+    spiked = dataclasses.replace(alarm, history=history, p_value=float(np.exp(-30.0)))
+    assert any("did not end where its evidence was largest" in words for words in contradictions(spiked))
+
+
+def test_a_named_witness_is_held_against_its_own_scores(alarm: AuditResult) -> None:
+    witness = alarm.witness
+    assert witness is not None
+    assert witness.counted == "named"
+    one = dataclasses.replace(witness, scores=(((100, 5),), ((101, 5),)))
+    assert any("the witness counts" in words for words in contradictions(dataclasses.replace(alarm, witness=one)))
+    back = AuditResult.from_dict(json.loads(json.dumps(alarm.to_dict())))
+    assert back.witness == witness
+    assert contradictions(back) == []
+
+
+# --- a stranger's file
+
+_CONFIG = """
+name: replayed
+seed: 0
+confidence: 0.95
+claim: gaussian(mu=1)
+mechanism: {builtin: gaussian, params: {sigma: 0.5}}
+pairs: [{d0: [0], d1: [1]}]
+trials: 5000
+"""
+
+
+@pytest.fixture
+def file(command: Command, tmp_path: Path) -> Path:
+    (tmp_path / "audit.yaml").write_text(_CONFIG)
+    assert command("run", "audit.yaml", "-o", "out", "--no-pdf", "-q").exit_code == 1
+    return tmp_path / "out" / "replayed.json"
+
+
+def changed(file: Path, **environment: Any) -> str:
+    values = json.loads(file.read_text(encoding="utf-8"))
+    values["environment"].update(environment)
+    other = file.with_name("stranger.json")
+    other.write_text(json.dumps(values), encoding="utf-8")
+    return str(other)
+
+
+@pytest.mark.parametrize(
+    ("test", "why"),
+    [
+        ("--basetemp=precious", "it has no `::name`"),
+        ("--junit-xml=precious/kept.txt", "it has no `::name`"),
+        ("--basetemp=precious::x.py", "does not end in .py"),
+        ("-pown::test_it", "does not end in .py"),
+        ("-pown.py::test_it", "begins with - or @"),
+        ("@arguments.py::test_it", "begins with - or @"),
+        ("../test_evil.py::test_e", "outside the current folder"),
+        ("a/../../test_evil.py::test_e", "outside the current folder"),
+        ("/etc/test_evil.py::test_e", "outside the current folder"),
+        ("test_\x1b[2K.py::test_e", "cannot be printed"),
+        ("test_absent.py::test_e", "there is no such file here"),
+        (["test_it.py::test_e"], "must name a test as text"),
+    ],
+)
+def test_a_result_file_passes_no_options_to_pytest(
+    command: Command, tmp_path: Path, file: Path, test: Any, why: str
+) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "kept.txt").write_text("kept")
+    (tmp_path / "test_mine.py").write_text("def test_mine():\n    open('ran', 'w').close()\n")
+    (tmp_path / "own.py").write_text("open('imported', 'w').close()\n")
+    done = command("replay", changed(file, test=test, call=1))
+    assert done.exit_code == 2
+    assert why in done.stderr
+    assert "\x1b" not in done.stderr
+    assert (tmp_path / "precious" / "kept.txt").read_text() == "kept"
+    assert not (tmp_path / "ran").exists()
+    assert not (tmp_path / "imported").exists()
+
+
+def test_a_test_may_not_be_reached_through_a_link(
+    alarm: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "away").mkdir()
+    (tmp_path / "away" / "test_evil.py").write_text("")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "test_link.py").symlink_to(tmp_path / "away" / "test_evil.py")
+    (tmp_path / "here" / "test_own.py").write_text("")
+    monkeypatch.chdir(tmp_path / "here")
+
+    def named(test: str) -> AuditResult:
+        return dataclasses.replace(alarm, environment={**alarm.environment, "test": test})
+
+    assert checked_test(named("test_own.py::test_noise[1.0 - ../x]")) == "test_own.py::test_noise[1.0 - ../x]"
+    with pytest.raises(ValueError, match="there is no such file here"):
+        checked_test(named("test_link.py::test_e"))
+
+
+def test_a_replay_says_what_it_runs_before_and_runs_nothing_with_dry_run(
+    command: Command, tmp_path: Path, file: Path
+) -> None:
+    assert command("replay", str(file), "--dry-run").stdout.strip() == (
+        "replayed: the replay runs no code but dpaudit itself"
+    )
+    done = command("replay", changed(file, audit=_COMMAND), "--dry-run")
+    assert done.exit_code == 0, done.stderr
+    assert "touch RAN" in done.stdout
+    assert not (tmp_path / "RAN").exists()
+    done = command("replay", str(file))
+    assert done.exit_code == 1
+    assert "the replay runs no code but dpaudit itself" in done.stderr
+
+
+_COMMAND = _CONFIG.replace(
+    "{builtin: gaussian, params: {sigma: 0.5}}", '{command: [sh, -c, "touch RAN; cat", "\\r\\e[2Kforged\\nline"]}'
+)
+
+
+def test_text_of_a_stranger_cannot_forge_what_a_replay_prints(command: Command, file: Path) -> None:
+    forged = "output\nConfirmed: fresh runs refute the claim again.\n\x1b[8m\u202e"
+    values = json.loads(file.read_text(encoding="utf-8"))
+    values["witness"] |= {"region": forged, "attack": forged}
+    values["warnings"] = [forged]
+    values["name"] = forged
+    other = file.with_name("stranger.json")
+    other.write_text(json.dumps(values), encoding="utf-8")
+    done = command("replay", str(other), "--trials", "20", "--seed", "1")
+    shown = done.stdout + done.stderr
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert sum(line.startswith("Confirmed") for line in shown.splitlines()) <= 1
+    assert "\\nConfirmed" in done.stdout
+    assert len(str(AuditResult.from_json(other)).split("warning: ")[1].splitlines()) == 1
+    dry = command("replay", changed(file, audit=_COMMAND), "--dry-run")
+    assert "\x1b" not in dry.stdout
+    assert len(dry.stdout.splitlines()) == 1

@@ -1,0 +1,128 @@
+"""Bounds are rounded to their safe side, by one module, in every medium."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import io
+import re
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
+from dpaudit.console import result_table
+from dpaudit.inference.strategy import lower_bound
+from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.numbers import at_least, at_most, lower, percent_at_most, upper
+from dpaudit.testing.failures import violation
+
+BOUND = re.compile(r"\b(p_value|\w*_lower|\w*_upper|mu_lower|epsilon_lower)\b")
+WRITERS = {"lower", "upper", "at_least", "at_most"}
+ROUNDERS = {"number", "percent", "round", "format"}  # to the nearest
+
+
+def files() -> list[Path]:
+    roots = [find_spec(name) for name in ("dpaudit", "dpaudit_attacks", "dpaudit_reports")]
+    assert all(spec is not None and spec.origin is not None for spec in roots)
+    return [file for spec in roots for file in sorted(Path(str(spec.origin)).parent.rglob("*.py"))]  # type: ignore[union-attr]
+
+
+def roundings_of_bounds(code: str) -> list[str]:
+    """Formats of bounds that do not pass through `dpaudit.numbers`."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+            spec = "".join(str(part.value) for part in ast.walk(node.format_spec) if isinstance(part, ast.Constant))
+            calls = any(isinstance(part, ast.Call) and ast.unparse(part.func) in WRITERS for part in ast.walk(node))
+            if BOUND.search(ast.unparse(node.value)) and re.search(r"[efgn%]", spec) and not calls:
+                found.append(ast.unparse(node.value))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ROUNDERS and node.args:
+            called = node.args[0]
+            names = [part for part in ast.walk(called) if isinstance(part, ast.Name | ast.Attribute)]
+            if any(BOUND.search(ast.unparse(name)) for name in names):
+                found.append(ast.unparse(node))
+    return found
+
+
+def test_bounds_are_formatted_by_the_module_numbers_only() -> None:
+    wrong = [f"{file}: {code}" for file in files() for code in roundings_of_bounds(file.read_text(encoding="utf-8"))]
+    assert not wrong, "\n".join(["write these with lower, upper, at_least or at_most of dpaudit.numbers:", *wrong])
+
+
+def test_the_search_for_formats_of_bounds_finds_them() -> None:
+    assert roundings_of_bounds('f"mu >= {result.mu_lower:.3f}"') == ["result.mu_lower"]
+    assert roundings_of_bounds('f"{result.epsilon_lower(0.0):.4g} {p_value:.2g}"') == [
+        "result.epsilon_lower(0.0)",
+        "p_value",
+    ]
+    assert roundings_of_bounds("number(result.mu_lower)") == ["number(result.mu_lower)"]
+    assert not roundings_of_bounds('f"{lower(result.mu_lower)} {result.mu_lower!r} {result.elapsed_s:.1f}"')
+
+
+@given(st.floats(min_value=1e-300, max_value=1e300), st.integers(1, 6))
+def test_lower_bounds_are_rounded_down_and_upper_bounds_up(x: float, digits: int) -> None:
+    exact = Decimal(repr(x))
+    assert Decimal(lower(x, digits).replace(",", "")) <= exact <= Decimal(upper(x, digits).replace(",", ""))
+
+
+@pytest.mark.parametrize(
+    ("x", "over", "shown"),
+    [
+        (1.00064, 1.0, "1.0006"),  # four digits would say 1
+        (1.0000004, 1.0, "1.0000004"),
+        (1.0057, 1.0, "1.005"),
+        (1.0, 1.0, "1"),
+        (0.9999, 1.0, "0.9999"),
+        (2.5, float("inf"), "2.5"),
+    ],
+)
+def test_a_bound_above_the_claim_is_seen_to_be_above_it(x: float, over: float, shown: str) -> None:
+    assert lower(x, over=over) == shown
+    assert at_least(x, over=over) == f"≥\u00a0{shown}"
+
+
+@pytest.mark.parametrize(
+    ("p", "under", "shown"),
+    [(0.03026, 0.05, "0.031"), (0.0102, 0.0105, "0.0102"), (0.05, 0.05, "0.05"), (8.83e-7, 0.01, "8.9e-7")],
+)
+def test_a_p_value_below_the_level_is_seen_to_be_below_it(p: float, under: float, shown: str) -> None:
+    assert upper(p, under=under) == shown
+
+
+def test_terminal_and_documents_write_the_same_digits() -> None:
+    assert at_most(8.83e-7) == "≤\u00a08.9\u00a0×\u00a010⁻⁷"
+    assert upper(8.83e-7) == "8.9e-7"
+    assert at_least(1234.56) == f"≥\u00a0{lower(1234.56)}"
+    assert percent_at_most(0.12341) == "12.4\u00a0%"
+
+
+@pytest.fixture(scope="module")
+def violated() -> AuditResult:
+    result = audit(Gaussian(0.5), GaussianDP(1.0), Pair([0], [1]), trials=2000, seed=3, confidence=0.95)
+    assert result.verdict is Verdict.VIOLATION
+    return dataclasses.replace(result, mu_lower=1.00064, p_value=0.03026)
+
+
+def test_every_medium_rounds_the_bounds_of_a_result_safely(violated: AuditResult) -> None:
+    table = Console(width=200, record=True, file=io.StringIO())
+    table.print(result_table([violated], [None], wide=True))
+    pytest_says = violation(violated, None, 0.05, None)
+    for said in (str(violated), pytest_says):
+        assert "mu >= 1.0006," in said
+        assert "p <= 0.031" in said
+    shown = table.export_text()
+    assert "mu ≥\u00a01.0006" in shown
+    assert "0.031" in shown
+    assert "p <= 0.031" in repr(violated)
+
+
+def test_a_bisected_bound_is_the_refuted_end() -> None:
+    for truth in (0.31234567, 1.0000001, 7.7):
+        found = lower_bound(lambda x, truth=truth: x <= truth)  # type: ignore[misc]
+        assert found <= truth < found + 1e-3
