@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from dpaudit.testing.session import Record, one_in
 
@@ -33,8 +34,8 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
     ]
     rising = [r for r in records if _rises(r) and r["verdict"] != "violation"]
     lines += [
-        f"drift: {record['name']}: certified mu >= {record['mu_lower']:.3g}, in earlier runs at most "
-        f"{record['mu_lower_before']:.3g} (no violation of {record['claim']} yet)"
+        f"drift: {record['name']}: certified mu >= {_rounded(record['mu_lower'], ROUND_FLOOR)}, in earlier runs at "
+        f"most {_rounded(record['mu_lower_before'], ROUND_CEILING)} (no violation of {record['claim']} yet)"
         for record in rising
     ]
     if seeded := [record["name"] for record in records if record["global_state"]]:
@@ -54,6 +55,11 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
 def _named(names: Sequence[str]) -> str:
     """The first of several names, and how many there are besides."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+def _rounded(bound: float, direction: str) -> str:
+    """With three digits, to the side that keeps it true."""
+    return f"{Context(prec=3, rounding=direction).create_decimal(bound).normalize():f}"
 
 
 def _rises(record: Record) -> bool:
