@@ -124,7 +124,7 @@ def test_with_several_pairs_no_report_contradicts_its_bounds(method: str, tmp_pa
     ],
 )
 def test_what_a_fixed_audit_would_have_seen_is_seen_whatever_its_pilot_chose(claim: str, pilot: int) -> None:
-    """At least 90 %: 99 of 110 simulated audits (fixed seed) with a known score, from the pilot to the exact p-value."""
+    """At least 90 %: 99 of 110 simulated audits (fixed seed), score known, from the pilot to the exact p-value."""
     tested, n, rng = parse_claim(claim).symmetrized(), 9 * pilot, np.random.default_rng(11)
     least = least_detectable_fixed(tested, pilot=pilot, trials=n, significance=0.05, power=0.9)
     assert least is not None

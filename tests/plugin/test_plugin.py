@@ -90,6 +90,7 @@ def test_repeats(dpaudit):
     assert done.out.count("runs (trials=) show it with 99.9 % probability\nE") == 2
     assert "3 audits: 3 inconclusive" in done.out
     assert "because    the output of 3 runs before came again" in done.out
+    assert "because    what to do: independent runs seem dependent once in 10^9 audits" in done.out
 
 
 MANY = """

@@ -18,6 +18,7 @@ import pytest
 from dpaudit.testing import baseline as baselines
 from dpaudit.testing.baseline import Baseline, BaselineError, Entry, read, write
 from dpaudit.testing.randomness import own_global_state
+from dpaudit.testing.summary import summary
 from dpaudit.testing.wealth import Chain
 from dpaudit.trials.beginning import Beginning
 
@@ -218,6 +219,19 @@ def test_a_baseline_that_is_nested_too_deeply_is_refused_in_words(tmp_path: Path
     (tmp_path / "b.json").write_text("[" * 100_000)
     with pytest.raises(BaselineError, match="it is nested too deeply"):
         read(tmp_path / "b.json", 0.01)
+
+
+def test_drift_rounds_bounds_to_their_safe_side() -> None:
+    record = {
+        "name": "t",
+        "claim": "gaussian(mu=1)",
+        "verdict": "no violation found",
+        "elapsed_s": 0.0,
+        "trials": 10**6,
+    }
+    record |= {"mu_lower": 0.9999, "mu_lower_before": 0.50001, "global_state": False, "repeats": False}
+    (line,) = [words for words in summary([record], tests=1, false_alarm=0.01, runs=2) if words.startswith("drift")]
+    assert "certified mu >= 0.999, in earlier runs at most 0.501" in line
 
 
 def small() -> Baseline:

@@ -26,6 +26,7 @@ from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
 
 _FALSE_ALARM = 1e-3
+_DEPENDENT = "trials must be independent"  # in the warnings of an audit whose runs seem to depend on each other
 _WORTH_ADVICE = 0.5  # seconds an audit takes before anyone wants it to be faster
 
 
@@ -173,7 +174,7 @@ def carry_out(
             )
         case Verdict.INCONCLUSIVE:
             kept = _kept(result, allowance)
-            raise _raised(AuditInconclusive, no_answer(claim, result.warnings, seed, kept), result)
+            raise _raised(AuditInconclusive, no_answer(claim, _reasons(result), seed, kept), result)
     return result
 
 
@@ -239,6 +240,18 @@ def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:
         mu_lower=result.mu_lower if counts else 0.0,
         trials=result.trials_used,
     )
+
+
+def _reasons(result: AuditResult) -> list[str]:
+    """Why there is no verdict: signs of dependent runs first, with what to do about them."""
+    signs = [warning for warning in result.warnings if _DEPENDENT in warning]
+    if not signs:
+        return list(result.warnings)
+    advice = (
+        "what to do: independent runs seem dependent once in 10^9 audits, so look for what one run leaves to the next "
+        "(a cache, a generator that begins anew, a counter), or try another --dpaudit-seed"
+    )
+    return [*signs, advice, *(warning for warning in result.warnings if warning not in signs)]
 
 
 def _record(

@@ -74,7 +74,7 @@ def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
 
 def no_answer(claim: TradeoffFunction, reasons: Sequence[str], seed: int, kept: Kept | None = None) -> str:
     """Of an audit that ended without a verdict."""
-    lines = [f"INCONCLUSIVE about {claim.label}: the audit could neither refute the claim nor look closely enough"]
+    lines = [f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict"]
     return "\n".join([*lines, *(f"  because    {reason}" for reason in reasons), *_where(seed, None, kept)])
 
 

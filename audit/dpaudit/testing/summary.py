@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpaudit.numbers import lower
+from dpaudit.numbers import lower, upper
 from dpaudit.testing.session import Record, one_in
 
 _SLOWEST = 3
@@ -35,7 +35,7 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
     rising = [r for r in records if _rises(r) and r["verdict"] != "violation"]
     lines += [
         f"drift: {record['name']}: certified mu >= {lower(record['mu_lower'], 3)}, in earlier runs at most "
-        f"{lower(record['mu_lower_before'], 3)} (no violation of {record['claim']} yet)"
+        f"{upper(record['mu_lower_before'], 3)} (no violation of {record['claim']} yet)"
         for record in rising
     ]
     if seeded := [record["name"] for record in records if record["global_state"]]:
