@@ -17,7 +17,8 @@ from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
 from dpaudit.config import read_configs
 from dpaudit.inference.suites import shared_confidences, significance
 from dpaudit.running import How, run_all
-from dpaudit.suite import AUDITS, COMMAND, CONFIDENCE, Promise, named_together, promised_together
+from dpaudit.suite import AUDITS, COMMAND, Promise, named_together, promised_together
+from dpaudit.suite import CONFIDENCE as PROMISED
 
 Command = Callable[..., Result]
 
@@ -71,7 +72,7 @@ def test_every_audit_of_run_is_made_at_its_share_and_records_the_command(tmp_pat
     assert {result.confidence for result in found} == set(shared_confidences([0.95] * 3))
     assert [result.verdict for result in found][1] is Verdict.VIOLATION
     assert found[1].p_value <= 0.05 / 3
-    assert {(result.environment[AUDITS], result.environment[CONFIDENCE]) for result in found} == {(3, 0.95)}
+    assert {(result.environment[AUDITS], result.environment[PROMISED]) for result in found} == {(3, 0.95)}
     assert len({result.environment[COMMAND] for result in found}) == 1
     words = (
         "1 of 3 claims refuted.  If all 3 claims were true, this command would refute any of them with probability at "
@@ -102,7 +103,7 @@ def test_confidence_of_the_command_line_is_that_of_the_whole_command(tmp_path: P
     assert "at most 0.1 %." in done.stdout
     values = json.loads((tmp_path / "dpaudit-results" / "a0.json").read_text())
     assert 1 - values["confidence"] <= 0.0005
-    assert values["environment"][CONFIDENCE] == 0.999
+    assert values["environment"][PROMISED] == 0.999
 
 
 def test_audits_that_cannot_be_run_count_among_those_that_share(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_an_inconclusive_audit_is_never_named_whatever_its_wealth_before_the_fai
 
 def test_a_shared_promise_is_believed_only_of_results_whose_confidences_add_up_to_it() -> None:
     """No randomness decides."""
-    about = {COMMAND: "1", AUDITS: 2, CONFIDENCE: 0.95}
+    about = {COMMAND: "1", AUDITS: 2, PROMISED: 0.95}
     one, other = (result(name, environment=about, verdict=Verdict.VIOLATION, e_value=50.0) for name in "ab")
     assert promised_together([one, other]) == ""  # each alone is at 95 %
     share = shared_confidences([0.95] * 2)[0]

@@ -152,38 +152,38 @@ def noisy(dataset: Any, rng: np.random.Generator) -> float:
 PAIR = Pair([0], [1])
 PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "claim is a number": (
-        lambda: audit(noisy, 1.0, PAIR),  # type: ignore[arg-type]
+        lambda: audit(noisy, 1.0, PAIR, seed=0),  # type: ignore[arg-type]
         TypeError,
         'claim must be a claim such as PureDP(1) or "pure(epsilon=1)", got 1.0',
     ),
     "claim is a pair of numbers": (
-        lambda: audit(noisy, (1, 1e-5), PAIR),  # type: ignore[arg-type]
+        lambda: audit(noisy, (1, 1e-5, seed=0), PAIR),  # type: ignore[arg-type]
         TypeError,
         "claim must be a claim such as ApproxDP(epsilon=1, delta=1e-05), got (1, 1e-05)",
     ),
-    "claim is misspelt": (lambda: audit(noisy, "gausian(mu=1)", PAIR), ValueError, "did you mean gaussian?"),
+    "claim is misspelt": (lambda: audit(noisy, "gausian(mu=1)", PAIR, seed=0), ValueError, "did you mean gaussian?"),
     "pair is a tuple of datasets": (
-        lambda: audit(noisy, "pure(epsilon=1)", ([0], [1])),  # type: ignore[arg-type]
+        lambda: audit(noisy, "pure(epsilon=1)", ([0], [1]), seed=0),  # type: ignore[arg-type]
         TypeError,
         "pairs[0] is [0]: write Pair([0], [1])",
     ),
     "pairs is a number": (
-        lambda: audit(noisy, "pure(epsilon=1)", 3),  # type: ignore[arg-type]
+        lambda: audit(noisy, "pure(epsilon=1)", 3, seed=0),  # type: ignore[arg-type]
         TypeError,
         "pairs must be a Pair such as Pair([0], [1]), several, or a SearchPairs; got 3",
     ),
     "detect is a factor": (
-        lambda: audit(noisy, "pure(epsilon=1)", PAIR, detect=1.2),  # type: ignore[arg-type]
+        lambda: audit(noisy, "pure(epsilon=1)", PAIR, detect=1.2, seed=0),  # type: ignore[arg-type]
         TypeError,
         "factors such as 1.2 are for assert_private, got 1.2",
     ),
     "confidence in percent": (
-        lambda: audit(noisy, "pure(epsilon=1)", PAIR, confidence=95),
+        lambda: audit(noisy, "pure(epsilon=1)", PAIR, confidence=95, seed=0),
         ValueError,
         "confidence must lie strictly between 0 and 1, got 95; did you mean 0.95?",
     ),
     "trials are no whole number": (
-        lambda: audit(noisy, "pure(epsilon=1)", PAIR, trials=1.5),  # type: ignore[arg-type]
+        lambda: audit(noisy, "pure(epsilon=1)", PAIR, trials=1.5, seed=0),  # type: ignore[arg-type]
         ValueError,
         "trials must be a whole number",
     ),
@@ -193,22 +193,22 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
         "write ApproxDP(epsilon=..., delta=...)",
     ),
     "one argument": (
-        lambda: audit(lambda d: 1, "pure(epsilon=1)", PAIR),
+        lambda: audit(lambda d: 1, "pure(epsilon=1)", PAIR, seed=0),
         MechanismError,
         "takes (d), but a mechanism is called with (dataset, rng)",
     ),
     "@batched forgotten": (
-        lambda: audit(lambda d, n, rng: [1] * n, "pure(epsilon=1)", PAIR),
+        lambda: audit(lambda d, n, rng: [1] * n, "pure(epsilon=1)", PAIR, seed=0),
         MechanismError,
         "@batched in Python",
     ),
     "@batched by mistake": (
-        lambda: audit(batched(noisy), "pure(epsilon=1)", PAIR),  # type: ignore[arg-type]
+        lambda: audit(batched(noisy, seed=0), "pure(epsilon=1)", PAIR),  # type: ignore[arg-type]
         MechanismError,
         "leave out `batched`",
     ),
     "class instead of an object": (
-        lambda: audit(AuditResult, "pure(epsilon=1)", PAIR),
+        lambda: audit(AuditResult, "pure(epsilon=1)", PAIR, seed=0),
         MechanismError,
         "is a class",
     ),

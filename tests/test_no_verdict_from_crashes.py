@@ -313,7 +313,7 @@ def test_a_pdf_that_cannot_be_made_leaves_the_json(
         ("import sys; sys.exit(0)", "raised SystemExit: 0, at mine.py:1"),
         ("quit()", "raised SystemExit"),
         ("raise GeneratorExit", "raised GeneratorExit"),
-        ("class E(Exception):\n    def __str__(self): raise RuntimeError\nraise E()", "its message cannot be shown"),
+        ("class E(Exception):\n    def __str__(self): raise RuntimeError\nraise E()", "its message cannot be had"),
     ],
 )
 def test_a_module_that_ends_the_process_is_named(code: str, message: str, folder: Path, command: Command) -> None:

@@ -71,8 +71,8 @@ class Witness:
 
     `counted` says which outputs the counts are of:
 
-    - "named": the latest outputs, all of which came after the score that defines the region was learned.  The region is
-      chosen by these counts.
+    - "named": the latest outputs, all of which came after the attacks that define the region had learned.  The region,
+      and the attacks' weights in it, are chosen by these outputs.
     - "moving": all outputs that were bet on, each scored as the attack stood at that moment.  The region that is named
       is that of the last score, so its own rates may differ.
     - "frozen": region and score were frozen before any of the outputs were drawn (method "fixed").
@@ -127,7 +127,7 @@ class Witness:
         n = self.counts.n0
         match self.counted:
             case "named":
-                return [f"counted on the last {n:,} outputs of each dataset, which came after the score was learned"]
+                return [f"counted on the last {n:,} outputs of each dataset, which came after the attack had learned"]
             case "moving":
                 return ["counted with scores that moved while the attack learned; the region is the last one"]
         return []

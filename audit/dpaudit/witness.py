@@ -21,6 +21,7 @@ _FEW = 12  # distinct outputs that are listed one by one
 _PROBES = 4000
 _SAME, _NEARLY = 0.99, 0.85  # how far a single feature's cut must agree with the region to be named
 _FEWEST = 10  # outputs on either side of a cut that is called the closest to a violation
+_PLAIN = 0.01  # a violation shows plainly in a region with this p-value
 _BEYOND = 0.025  # chance that a rate lies above its interval of 95 %
 _GAPS = 3  # intervals that are still easier to read than the score
 
@@ -38,9 +39,10 @@ def make_witness(
 ) -> Witness | None:
     """Name the region that speaks most against the claim, and count it.
 
-    Scores move while attacks learn, so the counts of all scores are of no single region.  Therefore an earlier score is
-    frozen, a region of it is named, and the outputs that came after that score was learned are counted again.  Where
-    these show a violation much less than all scores do, the counts of all scores are given, and `counted` says so.
+    Scores move while attacks learn, so the counts of all scores are of no single region.  Therefore what
+    attacks knew earlier is frozen, a region of it is named, and the outputs that came afterwards are counted again.
+    For a violation a few earlier moments are tried.  Where none of them shows it plainly, the counts of all scores are
+    given, and `counted` says so.
 
     Args:
         learner: What is known of the pair.
@@ -58,15 +60,24 @@ def make_witness(
     if threshold is not None:
         region = _Region(learner, None, np.array([counts0, counts1]), threshold, "frozen")
         return _witness(region, claim, pair) if region.sound else None
+    past = learner.hindsight() if recount else []
+    named = [_recounted(frozen, later, claim, pair, violated) for frozen, later in (past if violated else past[:1])]
+    best = min((witness for witness in named if witness is not None), key=lambda found: found.p_value, default=None)
+    if best is not None and (not violated or best.p_value <= _PLAIN):
+        return best
     all_scores = _chosen(learner, None, np.array([counts0, counts1]), claim, violated, "moving")
-    hindsight = learner.hindsight() if recount else None
-    if hindsight is None:
-        return None if all_scores is None else _witness(all_scores, claim, pair)
-    frozen, later = hindsight
+    moving = None if all_scores is None else _witness(all_scores, claim, pair)
+    return min((found for found in (best, moving) if found is not None), key=lambda found: found.p_value, default=None)
+
+
+def _recounted(
+    frozen: Learner, later: tuple[Outputs, Outputs], claim: TradeoffFunction, pair: str, violated: bool
+) -> Witness | None:
+    """The witness that a frozen score gives on the outputs that came after it was learned."""
     scores = np.array([bin_counts(frozen.score(side)) for side in later])
-    named = _chosen(frozen, Outputs.join([side.latest(_PROBES) for side in later]), scores, claim, violated, "named")
-    found = [_witness(region, claim, pair) for region in (named, all_scores) if region is not None]
-    return next((witness for witness in found if witness.near), found[0] if found else None)
+    examples = Outputs.join([side.latest(_PROBES) for side in later])
+    region = _chosen(frozen, examples, scores, claim, violated, "named")
+    return None if region is None else _witness(region, claim, pair)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

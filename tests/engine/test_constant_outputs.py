@@ -28,6 +28,8 @@ from dpaudit.search import SearchPairs
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
 from dpaudit.trials.runs import Terms
 
+from ..unseeded import unseeded_generator
+
 PAIR = Pair([0], [1])
 CLAIM = "pure(epsilon=1)"
 CACHE = "no noise at all, a fixed seed, or a cache"
@@ -61,7 +63,7 @@ class Keeps:
 
 @functools.lru_cache
 def _noisy(value: int) -> float:
-    return value + float(np.random.default_rng().laplace())
+    return value + float(unseeded_generator().laplace())
 
 
 def cached_by_lru(dataset: list[int], rng: np.random.Generator) -> float:

@@ -178,6 +178,7 @@ def raises_another(dataset: list[int], rng: Rng) -> float:
         raise ValueError("late") from None
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("failures", ["stop", "outcome", "retry"])
 @pytest.mark.parametrize("mechanism", [swallows, gives_a_default, raises_another])
 def test_a_timeout_ends_the_audit_whatever_the_mechanism_makes_of_it(mechanism: Any, failures: Any) -> None:

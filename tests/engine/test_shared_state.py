@@ -248,8 +248,11 @@ def test_datasets_of_all_kinds_are_copied_for_every_run(kind: str, options: dict
 
     together = options.get("batched")
     terms = {name: value for name, value in options.items() if name != "batched"}
-    result = audited(batched(many) if together else release, Pair(dataset, copy.deepcopy(dataset)), trials=40, **terms)
-    assert len(sizes) == 1
+    other = copy.deepcopy(dataset)
+    change(other)
+    wanted = {size(dataset), size(other)}
+    result = audited(batched(many) if together else release, Pair(dataset, other), trials=40, **terms)
+    assert sizes == wanted
     assert any("changes its dataset in place (d0 of pair" in words for words in result.warnings), result.warnings
 
 

@@ -53,6 +53,7 @@ from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.stateless import forgets
 from dpaudit.neighbours import brief
 from dpaudit.outputs import Timed
+from dpaudit.trials.detached import Dataset
 from dpaudit.trials.fresh import NotPossible, outputs_in_a_fresh_process, sent, told_apart
 from dpaudit.trials.runs import Runs
 from dpaudit.trials.streams import stream
@@ -163,7 +164,7 @@ def _kept_by_workers(collector: Collector, pair: int) -> str:
             return ""
         share = max(values.values()) / len(first)
         runs = min(MAX_PROBED, max(PROBED, math.ceil(math.log(1e-3) / math.log(share))))
-        probe = Runs(sampler.mechanism, dataset, sampler.seed, pair, side, 0, runs, sampler.terms)()
+        probe = Runs(sampler.mechanism, Dataset(dataset), sampler.seed, pair, side, 0, runs, sampler.terms)()
         seen = Seen()
         seen.add(probe.outputs)
         if seen.constant and not probe.failure:

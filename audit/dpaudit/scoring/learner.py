@@ -283,28 +283,36 @@ class Learner:
         self._freeze()
 
     def _freeze(self) -> None:
-        """Keep the score of this moment, and of earlier ones the latest that knows at most half of the outputs."""
+        """Keep what attacks know now, and what they knew when they had learned from half of the outputs at most."""
         frozen = copy.copy(self)
         frozen._blocks, frozen._whole, frozen._past, frozen._by_value = [], [], [], {}
-        frozen._scorers, frozen._standing = dict(self._scorers), copy.deepcopy(self._standing)
-        frozen.rivals = copy.copy(self.rivals)
+        frozen._scorers = dict(self._scorers)
         self._past.append(frozen)
+        self._forget_past()
+
+    def _forget_past(self) -> None:
         while len(self._past) > 1 and 2 * self._past[1].trials <= self.trials:
             del self._past[0]
 
-    def hindsight(self) -> tuple[Learner, Block] | None:
-        """An earlier score, frozen, and the outputs that came after all it was learned from; None if there is none.
+    def hindsight(self) -> list[tuple[Learner, Block]]:
+        """What attacks knew earlier, each time with the outputs that they had not learned from; oldest first.
 
-        No output of the block had any part in the score, so that a region of it can be counted on them.  They are the
-        latest half of the outputs or more, as far as they are still remembered.
+        They are combined as they are now, so the weights know these outputs and nothing else of a score does.  The
+        oldest score's outputs are the latest half of all or more, as far as they are still remembered.
         """
-        while len(self._past) > 1 and 2 * self._past[1].trials <= self.trials:
-            del self._past[0]
-        if not self._past or not self._past[0].ready or self._past[0].trials == self.trials:
-            return None
-        seen = self.outputs()
-        most = min(len(seen[0]), self.trials - self._past[0].trials)
-        return self._past[0], (seen[0].latest(most), seen[1].latest(most))
+        self._forget_past()
+        seen = self.outputs() if self._past else None
+        strongest = max(self.weights().items(), key=lambda item: item[1], default=(None, 0.0))[0]
+        found = []
+        for earlier in self._past:
+            most = self.trials - earlier.trials
+            if seen is None or not most or strongest not in earlier._scorers:
+                continue
+            frozen = copy.copy(earlier)
+            frozen._scorers = {i: scorer for i, scorer in earlier._scorers.items() if i in self._scorers}
+            frozen._standing, frozen.rivals = self._standing, self.rivals
+            found.append((frozen, (seen[0].latest(most), seen[1].latest(most))))
+        return found
 
     @property
     def most_studied(self) -> int:

@@ -20,8 +20,10 @@ from typing import Any
 from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint, module_file
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.stateless import portable
 from dpaudit.outputs import Timed
+from dpaudit.trials.detached import Dataset
 from dpaudit.trials.runs import Runs, Terms
 
 
@@ -100,7 +102,10 @@ def outputs_in_a_fresh_process(
     Raises:
         NotPossible: the process could not make the runs; says why.
     """
-    runs = [Runs(mechanism, dataset, seed, 0, 0, 0, 1, terms) for dataset, seed in zip(datasets, seeds, strict=True)]
+    runs = [
+        Runs(mechanism, Dataset(dataset), seed, 0, 0, 0, 1, terms)
+        for dataset, seed in zip(datasets, seeds, strict=True)
+    ]
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         mechanism.close()
         try:
@@ -176,7 +181,7 @@ def _main() -> None:
     except (NotPossible, MechanismError) as error:
         answer = str(error)
     except BaseException as error:
-        answer = f"the mechanism raised {type(error).__name__}: {error}"
+        answer = f"the mechanism raised {in_words(error)}"
     with os.fdopen(own_out, "wb") as stream:
         stream.write(pickle.dumps(answer))
 
