@@ -157,7 +157,7 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
         'claim must be a claim such as PureDP(1) or "pure(epsilon=1)", got 1.0',
     ),
     "claim is a pair of numbers": (
-        lambda: audit(noisy, (1, 1e-5, seed=0), PAIR),  # type: ignore[arg-type]
+        lambda: audit(noisy, (1, 1e-5), PAIR, seed=0),  # type: ignore[arg-type]
         TypeError,
         "claim must be a claim such as ApproxDP(epsilon=1, delta=1e-05), got (1, 1e-05)",
     ),
@@ -203,7 +203,7 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
         "@batched in Python",
     ),
     "@batched by mistake": (
-        lambda: audit(batched(noisy, seed=0), "pure(epsilon=1)", PAIR),  # type: ignore[arg-type]
+        lambda: audit(batched(noisy), "pure(epsilon=1)", PAIR, seed=0),  # type: ignore[arg-type]
         MechanismError,
         "leave out `batched`",
     ),

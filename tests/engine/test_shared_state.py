@@ -19,7 +19,7 @@ import pytest
 
 from dpaudit import AuditResult, MechanismError, Pair, audit, batched
 from dpaudit.mechanisms.loading import PythonMechanism
-from dpaudit.trials.detached import detached_batch
+from dpaudit.trials.detached import detached, detached_batch
 
 CLAIM = "gaussian(mu=1)"
 PAIR = Pair([0.0], [1.0])
@@ -248,7 +248,7 @@ def test_datasets_of_all_kinds_are_copied_for_every_run(kind: str, options: dict
 
     together = options.get("batched")
     terms = {name: value for name, value in options.items() if name != "batched"}
-    other = copy.deepcopy(dataset)
+    other = detached(dataset)
     change(other)
     wanted = {size(dataset), size(other)}
     result = audited(batched(many) if together else release, Pair(dataset, other), trials=40, **terms)
