@@ -116,7 +116,7 @@ def seen(claim: str, trials: int, method: str, *, confidence: float = 0.99, pair
     return Setting(f"seen, {method}", f"{claim}, {trials} trials{where}, {confidence:g}", 0.9, True, named, came_true)
 
 
-def planned(claim: str, truth: str, mechanism: Any, power: float) -> Setting:
+def planned(claim: str, truth: str, mechanism: Any, power: float, outputs: str = "") -> Setting:
     """As many trials as `plan` says."""
 
     def trials() -> int:
@@ -125,7 +125,7 @@ def planned(claim: str, truth: str, mechanism: Any, power: float) -> Setting:
     def came_true(trials: Any, seed: int) -> bool:
         return audit(mechanism, claim, PAIR, trials=trials, seed=seed).violated
 
-    return Setting("plan", f"{claim}, {truth} true", power, True, trials, came_true)
+    return Setting("plan", f"{claim}, {truth} true{outputs}", power, True, trials, came_true)
 
 
 def in_a_suite(claim: str, detect: float, mechanism: Any) -> Setting:
@@ -208,7 +208,7 @@ def settings() -> list[Setting]:
         seen("laplace(epsilon=1)", 1_000, "sequential"),
         seen("gaussian(mu=1)", 1_500, "sequential", pairs=3),
         planned("gaussian(mu=1)", "gaussian(mu=1.3)", Gaussian(1 / 1.3), 0.9),
-        planned("gaussian(mu=1)", "gaussian(mu=1.3)", noise(1.3, 4), 0.9),
+        planned("gaussian(mu=1)", "gaussian(mu=1.3)", noise(1.3, 4), 0.9, ", four numbers"),
         planned("pure(epsilon=1)", "pure(epsilon=1.3)", response(1.3), 0.9),
         planned("laplace(epsilon=1)", "laplace(epsilon=1.4)", Laplace(1 / 1.4), 0.9),
         planned("pure(epsilon=1)", "laplace(epsilon=1.4)", Laplace(1 / 1.4), 0.8),
@@ -268,6 +268,8 @@ def main() -> None:
     parser.add_argument("--into", type=Path, help="document that gets the table between its marks")
     options = parser.parse_args()
     chosen = [setting for setting in settings() if options.only in setting.label]
+    if len({setting.label for setting in chosen}) < len(chosen):
+        raise AssertionError("two settings have one name, so that one would be kept as the other")
     if not chosen:
         parser.error(f"--only: no setting contains {options.only!r}")
     kept = json.loads(options.save.read_text()) if options.save and options.save.exists() else {}

@@ -161,8 +161,8 @@ class Detectable:
 
     claim: str  # the least violation, as a claim, e.g. "gaussian(mu=1.08)"; "" if none would have been
     assumption: str  # about what the mechanism would have looked like
-    smallest_rate: float  # events rarer than this were invisible
-    largest_epsilon: float  # no epsilon above this could have been certified at delta = 0
+    smallest_rate: float  # an event of this probability shows in none of the runs with probability 5 %
+    largest_epsilon: float  # at delta = 0; the audit certifies no more, and no valid test is sure to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
