@@ -14,7 +14,7 @@ from dpaudit import GaussianDP, Pair, PureDP, audit, batched
 from dpaudit.inference.exact_binomial import p_value
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.scoring import Learner
-from dpaudit.witness import _cut, make_witness
+from dpaudit.witness import _cut, _interval, make_witness
 
 
 def test_of_thresholds_that_part_the_outputs_alike_the_middle_one_is_shown() -> None:
@@ -127,3 +127,16 @@ def test_a_column_of_truth_values_is_named_with_its_condition() -> None:
     assert _cut("output[0]", column, column == 1)[0] == "output[0] = 1"
     assert _cut("output[0]", column, column == 0)[0] == "output[0] = 0"
     assert _cut("output[1] is odd", column, column == 0)[0] == "not: output[1] is odd"
+
+
+def test_infinite_outputs_are_named_without_a_warning_of_numpy() -> None:
+    column = np.array([-np.inf] * 5 + [1.0] * 5 + [2.0] * 5 + [np.inf] * 5)
+    assert _cut("x", column, column > 2)[0] == "x above 2"
+    assert _cut("x", column, column <= 2)[0] == "x at most 2"
+    assert _cut("x", column, column > -np.inf)[0] == "x above -inf"
+    assert _cut("x", column, column > 1)[0] == "x above 1.5"
+    values = np.array([-np.inf, 1.0, 2.0, np.inf])
+    assert _interval(values, 1, 2) == "between -inf and inf"
+    assert _interval(values, 3, 3) == "above 2"
+    assert _interval(values, 0, 0) == "below 1"
+    assert _interval(values, 2, 3) == "above 1.5"

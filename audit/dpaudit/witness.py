@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -277,7 +278,7 @@ def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, 
     else:
         order = np.argsort(column[known], kind="stable")
         ranked, inner = column[known][order], inside[known][order]
-        ends = np.append(np.flatnonzero(np.diff(ranked) > 0), len(ranked) - 1)[:-1]
+        ends = np.append(np.flatnonzero(ranked[1:] > ranked[:-1]), len(ranked) - 1)[:-1]
         gain = np.cumsum(inner)[ends] / max(1, inner.sum()) - np.cumsum(~inner)[ends] / max(1, (~inner).sum())
         end = int(ends[np.argmax(np.abs(gain))])
         low, high = float(ranked[end]), float(ranked[end + 1])
@@ -287,11 +288,19 @@ def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, 
             states = " " in name  # such as "output[1] is odd"; else it is a number or a truth value
             words, opposite = (name, f"not: {name}") if states else (f"{name} = 1", f"{name} = 0")
         else:
-            words, opposite = (f"{name} {side} {(low + high) / 2:.4g}" for side in ("above", "below"))
+            words, opposite = _sides(name, low, high)
             opposite += "" if known.all() else " or missing"
     hit, spared = float(above[inside].mean()), float((~above[~inside]).mean())
     share = (hit + spared) / 2
     return (words, share) if share >= 0.5 else (opposite, 1 - share)
+
+
+def _sides(name: str, low: float, high: float) -> tuple[str, str]:
+    """A cut between two neighbouring values in words: what lies above it, and what lies below."""
+    if math.isinf(low) or math.isinf(high):  # there is no middle
+        return f"{name} above {low:.4g}", f"{name} at most {low:.4g}"
+    middle = low / 2 + high / 2
+    return f"{name} above {middle:.4g}", f"{name} below {middle:.4g}"
 
 
 def _written(value: Any) -> str:
@@ -299,9 +308,15 @@ def _written(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
+def _between(inside: Any, outside: Any) -> Any:
+    """A number between two values, one of which may be infinite; then it is the one outside."""
+    middle = inside / 2 + outside / 2
+    return middle if np.isfinite(middle) else outside
+
+
 def _interval(values: np.ndarray[Any, Any], first: int, last: int) -> str:
-    low = values[first - 1] / 2 + values[first] / 2 if first > 0 else None
-    high = values[last] / 2 + values[last + 1] / 2 if last + 1 < len(values) else None
+    low = _between(values[first], values[first - 1]) if first > 0 else None
+    high = _between(values[last], values[last + 1]) if last + 1 < len(values) else None
     if low is None and high is None:
         return "anywhere"
     if low is None:
