@@ -18,7 +18,7 @@ import pytest
 from dpaudit import AuditResult, Pair, Verdict, audit, batched, replay
 from dpaudit.claims import PureDP, parse_claim
 from dpaudit.engine.collecting import new_collector
-from dpaudit.engine.constant import FEWEST, MAX_PROCESSES, Judgement, _runs_needed, judged
+from dpaudit.engine.constant import FEWEST, MAX_PROCESSES, Judgement, Seen, _runs_needed, judged
 from dpaudit.inference import exact_binomial
 from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.builtin import BUILTIN
@@ -397,3 +397,58 @@ def test_nothing_is_said_of_a_few_outputs() -> None:
     result = audited(no_noise, trials=FEWEST - 2)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not any("cache" in words or "every one" in words for words in result.warnings)
+
+
+def test_a_cache_of_one_part_of_the_output_is_inconclusive_and_parts_without_noise_are_not() -> None:
+    """The part that is kept has one independent run of each dataset.  The claim is kept otherwise.
+
+    The kept numbers agree with probability 0; all else is decided by the seed.
+    """
+
+    def keeps(shape: Any) -> Any:
+        kept: dict[int, float] = {}
+        noise = unseeded_generator()
+
+        def release(dataset: list[int], rng: np.random.Generator) -> Any:
+            if dataset[0] not in kept:
+                kept[dataset[0]] = dataset[0] + float(noise.laplace(scale=2))
+            return shape(kept[dataset[0]], dataset[0] + float(rng.laplace(scale=2)))
+
+        return release
+
+    for shape in (lambda a, b: [b, a], lambda a, b: {"sum": [a], "mean": b}, lambda a, b: np.array([b, a])):
+        for method in ("sequential", "fixed"):
+            result = audited(keeps(shape), attacks="logistic", method=method)
+            is_in_doubt(result)
+            assert "no noise" in " ".join(result.warnings)
+
+
+def _exact_part(dataset: list[int], rng: np.random.Generator) -> dict[str, float]:
+    return {"epsilon": 0.5, "mean": dataset[0] + 0.25, "noisy": float(rng.normal())}
+
+
+def _setting_part(dataset: list[int], rng: np.random.Generator) -> dict[str, float]:
+    return {"epsilon": 0.5, "noisy": 9 * dataset[0] + float(rng.normal())}
+
+
+def test_a_part_without_noise_and_parts_that_are_equal_leave_a_violation_a_violation() -> None:
+    """Decided by the seed."""
+    exact = audited(_exact_part, attacks="logistic")
+    assert exact.violated
+    assert any("output['mean'] was 0.25 in all" in words for words in exact.warnings)
+    setting = audited(_setting_part, attacks="logistic")
+    assert setting.violated
+    assert not setting.warnings
+
+
+def test_the_same_parts_are_found_constant_one_by_one_and_in_arrays() -> None:
+    rows = np.random.default_rng(0).normal(size=(30, 4))
+    rows[:, 1], rows[:, 3] = 0.5, np.nan
+    for outputs in (rows, list(rows), [list(row) for row in rows], [tuple(row.tolist()) for row in rows]):
+        seen = Seen()
+        for start in range(0, 30, 10):
+            seen.add(outputs[start : start + 10])
+        assert not seen.constant
+        assert list(seen.constants) == [(1,), (3,)]
+    seen.add([(1.0,), "text"])
+    assert seen.constants == {}

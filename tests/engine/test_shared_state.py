@@ -7,6 +7,7 @@ written without the bad habit: equal to the last count, or not.
 from __future__ import annotations
 
 import copy
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -326,3 +327,28 @@ def test_a_fixture_that_seeds_numpy_does_not_decide_what_the_mechanism_draws() -
         assert np.random.get_state()[1].tolist() == before  # type: ignore[index]  # noqa: NPY002
     assert len(outputs) == 2
     assert audited(legacy, seed=1).environment["outputs"] in outputs
+
+
+class OwnGenerator:
+    """A dataset that brings its own noise."""
+
+    def __init__(self, value: float) -> None:
+        self.value, self.rng = value, np.random.default_rng(7)
+
+
+@pytest.mark.parametrize(
+    "datasets",
+    [
+        (OwnGenerator(0.0), OwnGenerator(1.0)),
+        ({"value": 0, "noise": [random.Random(1)]}, {"value": 1, "noise": [random.Random(2)]}),
+        ((0, np.random.RandomState(1)), (1, np.random.RandomState(2))),
+    ],
+)
+def test_a_dataset_that_holds_a_random_generator_is_refused(datasets: tuple[Any, Any]) -> None:
+    """Every run would be given a copy in the same state: an honest mechanism would look like a fixed seed."""
+
+    def release(dataset: Any, rng: Rng) -> float:
+        return float(dataset.value + dataset.rng.normal())
+
+    with pytest.raises(ValueError, match="d0 of pair p holds a generator of random numbers"):
+        audited(release, Pair(*datasets, label="p"))

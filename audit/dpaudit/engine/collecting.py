@@ -89,6 +89,25 @@ class Collector:
         return "failure" if self.failure or self.void else "trials"
 
     @property
+    def unseen(self) -> list[str]:
+        """Why the audit has not looked at all pairs to the end, in words.
+
+        A mechanism that now and then fails where it leaks must not end with "no violation found".
+        """
+        found = []
+        for index, learner in enumerate(self.learners):
+            why = (
+                "the mechanism failed on it" if index in self.dropped else
+                "every attack was dropped on it" if learner.hopeless else
+                ""
+            )  # fmt: skip
+            if why:
+                found.append(
+                    f"nothing can be said of pair {self.sampler.pairs[index]}: {why}; mend that, or leave the pair out"
+                )
+        return found
+
+    @property
     def conduct(self) -> list[str]:
         """What the mechanism did besides giving outputs, in words."""
         with0, with1 = self.sampler.conduct

@@ -7,7 +7,8 @@ A mechanism without noise, or with a fixed seed, looks the same in one process, 
 **When this is asked.**  A violation is about to be reported, and all outputs of one dataset are equal.  There is a
 suspicion if those of the other dataset are all equal too, or if the constant holds a number that is not whole.  An
 event that one dataset never shows, such as an answer that is always 0, raises none: the other dataset varies, so the
-mechanism draws anew in each run.
+mechanism draws anew in each run.  The same is asked of each part of an output (of a list, dict or array): one number
+may be kept while others are drawn anew.
 
 **How it is answered.**  If the code can keep nothing (`mechanisms.stateless.forgets`), the runs share no memory, and
 the violation stands.  Otherwise the mechanism is run in 2k new processes, once in each, k times on each dataset, with
@@ -18,12 +19,12 @@ Theorem:
     at most s, the significance of the audit, whatever happens within a process.
 
 Proof:
-    Let c be the constant of one dataset, seen before the new processes start.  In each of these the event {output = c}
-    has a fixed probability on d0 and another on d1, and the claim relates the two.  The violation stands only if the
-    event occurs in all k processes of c's dataset and in none of the other's: if it occurred there, the constants would
-    agree, or the dataset that varies would have shown c.  Let p be the exact p-value of these counts,
-    `inference.exact_binomial` (Theorem 1 there), with the claim for both orders.  k is the least number with p <= s, by
-    the claim alone.  So the violation stands with probability at most s, given everything before.
+    Let c be the constant of one dataset, or its constant parts, seen before the new processes start.  In each of these
+    the event {output = c} has a fixed probability on d0 and another on d1, and the claim relates the two.  The
+    violation stands only if the event occurs in all k processes of c's dataset and in none of the other's.  Let p be
+    the exact p-value of these counts, `inference.exact_binomial` (Theorem 1 there), with the claim for both orders.  k
+    is the least number with p <= s, by the claim alone.  So the violation stands with probability at most s, given
+    everything before.
     If the runs in this process are independent, the audit's own test has level s, and asking more lowers it.
 
 The same processes serve all suspicious pairs, and every pair must pass: the probability of that is not larger.
@@ -54,7 +55,16 @@ from dpaudit.mechanisms.stateless import forgets
 from dpaudit.neighbours import brief
 from dpaudit.outputs import Timed
 from dpaudit.trials.detached import Dataset
-from dpaudit.trials.fresh import NotPossible, outputs_in_a_fresh_process, sent, told_apart
+from dpaudit.trials.fresh import (
+    Missing,
+    NotPossible,
+    Path,
+    outputs_in_a_fresh_process,
+    part_of,
+    parts_of,
+    sent,
+    told_apart,
+)
 from dpaudit.trials.runs import Runs
 from dpaudit.trials.streams import stream
 
@@ -71,21 +81,32 @@ MAX_SECONDS = 60.0  # for all processes together; a process of ours needs about 
 
 @dataclass(slots=True)
 class Seen:
-    """All outputs of one dataset, as far as they are equal."""
+    """All outputs of one dataset, as far as they, or parts of them, are equal."""
 
-    runs: int = 0
+    runs: int = 0  # as long as anything never varied
     constant: bool = True  # whether all were equal so far
     value: Any = None  # the first one
+    parts: dict[Path, Any] = field(default_factory=dict)  # of an output that varies, those that never did
 
     def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> None:
         """The outputs of the next runs."""
-        if not self.constant or not len(outputs):
+        if not (self.constant or self.parts) or not len(outputs):
             return
         if not self.runs:
             first = outputs[0].output if isinstance(outputs[0], Timed) else outputs[0]
             self.value = np.array(first) if isinstance(first, np.ndarray) else first
+            self.parts = parts_of(self.value)
         self.runs += len(outputs)
-        self.constant = _all_equal(outputs, self.value)
+        self.constant = self.constant and _all_equal(outputs, self.value)
+        if not self.constant:
+            self.parts = _unvaried(outputs, self.parts)
+
+    @property
+    def constants(self) -> dict[Path, Any]:
+        """The whole output, under the empty path, if it never varied; otherwise the parts that never did."""
+        if self.runs < FEWEST:
+            return {}
+        return {(): self.value} if self.constant else self.parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +150,11 @@ def judged(
         for pair in telling:
             if words := _kept_by_workers(collector, pair):
                 return Judgement(doubts=[words])
-    suspects = [pair for pair in telling if _suspicious(collector.seen[pair])]
+    suspects = {pair: found for pair in telling if any(found := _suspects(collector.seen[pair]))}
     if not suspects:
         return Judgement()
-    words = _constants(collector.seen[max(suspects, key=lambda pair: evidence[pair])])
+    strongest = max(suspects, key=lambda pair: evidence[pair])
+    words = _constants(collector.seen[strongest], suspects[strongest])
     datasets = [dataset for pair in suspects for dataset in (sampler.pairs[pair].d0, sampler.pairs[pair].d1)]
     try:
         if not _forgets(sampler.mechanism, datasets):
@@ -182,14 +204,22 @@ def _forgets(mechanism: Any, datasets: Sequence[Any]) -> bool:
     return forgets(mechanism, *datasets)
 
 
-def _suspicious(sides: tuple[Seen, Seen]) -> bool:
-    constant = [side for side in sides if side.constant and side.runs >= FEWEST]
-    if len(constant) == 2:
-        return not _same(sides[0].value, sides[1].value)
-    return len(constant) == 1 and _not_whole(constant[0].value)
+def _suspects(sides: tuple[Seen, Seen]) -> tuple[dict[Path, Any], dict[Path, Any]]:
+    """What of the outputs of each dataset never varied and may be kept, by its path."""
+    constants = sides[0].constants, sides[1].constants
+    if () in constants[0] and () in constants[1]:
+        return ({}, {}) if _same(sides[0].value, sides[1].value) else constants
+    found: tuple[dict[Path, Any], dict[Path, Any]] = ({}, {})
+    for side, own in enumerate(constants):
+        for path, value in own.items():
+            whole = () in constants[1 - side]
+            other = part_of(sides[1 - side].value, path) if whole else constants[1 - side].get(path, Missing)
+            if not _same(value, other) if other is not Missing else _not_whole(value):
+                found[side][path] = value
+    return found
 
 
-def _confirm(collector: Collector, suspects: Sequence[int], tested: TradeoffFunction, significance: float) -> None:
+def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: TradeoffFunction, significance: float) -> None:
     """Run the mechanism in new processes.  NotPossible if that does not show that it keeps nothing."""
     sampler = collector.sampler
     mechanism = sent(sampler.mechanism)
@@ -197,7 +227,8 @@ def _confirm(collector: Collector, suspects: Sequence[int], tested: TradeoffFunc
     if not runs:
         raise NotPossible(f"under this claim more than {MAX_PROCESSES} would be needed for each dataset")
     ends = time.monotonic() + MAX_SECONDS
-    expected = [[told_apart(side.value) if side.constant else "" for side in collector.seen[pair]] for pair in suspects]
+    paths = [[list(side) for side in sides] for sides in suspects.values()]
+    expected = [[[told_apart(value) for value in side.values()] for side in sides] for sides in suspects.values()]
 
     def disagreement(task: tuple[int, int]) -> str:
         run, side = task
@@ -206,10 +237,10 @@ def _confirm(collector: Collector, suspects: Sequence[int], tested: TradeoffFunc
         seeds = [int(seed) for seed in rng.integers(2**53, size=len(datasets))]
         if (left := ends - time.monotonic()) <= 0:
             raise NotPossible(f"{2 * runs} of them would take longer than {MAX_SECONDS:.0f} s")
-        found = outputs_in_a_fresh_process(mechanism, datasets, seeds, sampler.terms, timeout=left)
+        found = outputs_in_a_fresh_process(mechanism, datasets, seeds, sampler.terms, timeout=left, paths=paths)
         for output, constants in zip(found, expected, strict=True):
             own, other = constants[side], constants[1 - side]
-            if (own and output != own) or (not own and output == other):
+            if output[side] != own or (other and output[1 - side] == other):
                 return (
                     f"d{side} had another output there, so the mechanism keeps its outputs, or noise that it drew once"
                 )
@@ -258,6 +289,8 @@ def _same(a: Any, b: Any) -> bool:
         return False
     if isinstance(a, int | str | bytes | bool) or a is None:
         return bool(a == b)
+    if isinstance(a, np.number):
+        return bool(a == b or (a != a and b != b))
     return told_apart(a) == told_apart(b)
 
 
@@ -276,13 +309,43 @@ def _not_whole(value: Any, depth: int = 4) -> bool:
     return False
 
 
-def _constants(sides: tuple[Seen, Seen]) -> str:
+def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Path, Any], dict[Path, Any]] = ({}, {})) -> str:
     found = [
         f"all {side.runs:,} outputs of d{number} were {_shown(side.value)}"
         for number, side in enumerate(sides)
         if side.constant
     ]
+    for number, side in enumerate(sides):
+        parts = [(path, value) for path, value in suspects[number].items() if path]
+        if parts:
+            path, value = parts[0]
+            name = "output" + "".join(f"[{part!r}]" for part in path)
+            more = f" (and {len(parts) - 1} more parts never varied)" if len(parts) > 1 else ""
+            found.append(f"{name} was {_shown(value)} in all {side.runs:,} runs on d{number}{more}")
     return " and ".join(found)
+
+
+def _unvaried(outputs: Sequence[Any] | np.ndarray[Any, Any], parts: dict[Path, Any]) -> dict[Path, Any]:
+    """Those of the parts that all outputs have."""
+    if not parts:
+        return parts
+    if isinstance(outputs, list) and {(type(o), getattr(o, "shape", None)) for o in outputs} == {
+        (np.ndarray, np.shape(outputs[0]))
+    }:
+        outputs = np.array(outputs)
+    columns = [path[0] for path in parts]
+    if isinstance(outputs, np.ndarray) and outputs.ndim == 2 and outputs.dtype.kind in "biufc":
+        places = np.array([i for i in columns if isinstance(i, int) and i < outputs.shape[1]], dtype=np.int64)
+        if len(places) == len(columns):
+            some, first = outputs[:, places], np.array(list(parts.values()))
+            equal = ((some == first) | ((some != some) & (first != first))).all(axis=0)
+            return {path: value for (path, value), kept in zip(parts.items(), equal, strict=True) if kept}
+    for output in outputs:
+        if not parts:
+            break
+        now = output.output if isinstance(output, Timed) else output
+        parts = {path: value for path, value in parts.items() if _same(part_of(now, path), value)}
+    return parts
 
 
 def _shown(value: Any) -> str:

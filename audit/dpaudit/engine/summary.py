@@ -201,6 +201,8 @@ def _verdict(
         return Verdict.VIOLATION, [*warnings, *constants.hints]
     if collector.stopped_by != "trials":
         return Verdict.INCONCLUSIVE, warnings
+    if unseen := collector.unseen:
+        return Verdict.INCONCLUSIVE, [*warnings, *unseen]
     if not detectable.claim:
         warnings.append(f"{collector.trials} runs per dataset are too few to see any violation of {claim.label}")
         return Verdict.INCONCLUSIVE, warnings

@@ -13,6 +13,8 @@ import decimal
 import enum
 import fractions
 import pickle
+import random
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
@@ -83,6 +85,26 @@ def detached(value: Any) -> Any:
     except RecursionError:  # it contains itself, or is nested deeply
         pass
     return value if immutable(value) else _deep(value)()
+
+
+def generator_in(value: Any) -> str:
+    """The type of a generator of random numbers of which a deep copy of `value` holds a copy; "" if there is none.
+
+    Copies of one generator make the same draws.
+    """
+    if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
+        return ""
+    if type(value) in (list, set, tuple) and IMMUTABLE.issuperset(map(type, value)):
+        return ""
+    copies: dict[int, Any] = {}
+    try:
+        copy.deepcopy(value, copies)
+    except Exception:
+        return ""
+    torch = getattr(sys.modules.get("torch"), "Generator", random.Random)
+    kinds = (random.Random, np.random.Generator, np.random.BitGenerator, np.random.RandomState, torch)
+    found = [one for one in copies.values() if isinstance(one, kinds)]
+    return f"{type(found[0]).__module__}.{type(found[0]).__qualname__}" if found else ""
 
 
 class Dataset:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import importlib
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint, module_file
@@ -25,6 +27,11 @@ from dpaudit.mechanisms.stateless import portable
 from dpaudit.outputs import Timed
 from dpaudit.trials.detached import Dataset
 from dpaudit.trials.runs import Runs, Terms
+
+Path = tuple[str | int, ...]
+"""Keys and places that lead to a part of an output; () is the whole one."""
+
+_MOST_NUMBERS, _MOST_PARTS, _DEEPEST = 1_000, 100, 4
 
 
 class NotPossible(Exception):
@@ -45,7 +52,7 @@ class ByName:
         try:
             found: Any = importlib.import_module(self.module)
         except ImportError:
-            return PythonMechanism(f"{self.file}:{self.name}", folder=Path("/")).loaded
+            return PythonMechanism(f"{self.file}:{self.name}", folder=pathlib.Path("/")).loaded
         for part in self.name.split("."):
             found = getattr(found, part)
         return found
@@ -88,8 +95,14 @@ def _by_name(mechanism: Any) -> ByName | None:
 
 
 def outputs_in_a_fresh_process(
-    mechanism: Any, datasets: Sequence[Any], seeds: Sequence[int], terms: Terms, *, timeout: float
-) -> list[str]:
+    mechanism: Any,
+    datasets: Sequence[Any],
+    seeds: Sequence[int],
+    terms: Terms,
+    *,
+    timeout: float,
+    paths: Sequence[Sequence[Sequence[Path]]],
+) -> list[list[list[str]]]:
     """Fingerprints of one output on each dataset, all in one new process.
 
     Args:
@@ -98,6 +111,7 @@ def outputs_in_a_fresh_process(
         seeds: of the runs, one each.
         terms: of the audit.
         timeout: seconds after which the process is ended.
+        paths: of the parts that are asked for, in lists, several for each dataset; () is the whole output.
 
     Raises:
         NotPossible: the process could not make the runs; says why.
@@ -109,11 +123,11 @@ def outputs_in_a_fresh_process(
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         mechanism.close()
         try:
-            return _made(runs)
+            return _made(runs, paths)
         finally:
             mechanism.close()
     try:
-        task: bytes = _cloudpickle().dumps(runs)
+        task: bytes = _cloudpickle().dumps((runs, paths))
     except Exception as error:
         raise NotPossible(
             f"the mechanism or a dataset cannot be sent there ({type(error).__name__}: {error})"
@@ -129,7 +143,7 @@ def _cloudpickle() -> Any:
         return importlib.import_module("joblib.externals.cloudpickle")
 
 
-def _answer(task: bytes, timeout: float) -> list[str]:
+def _answer(task: bytes, timeout: float) -> list[list[list[str]]]:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "dpaudit.trials.fresh"],
@@ -151,15 +165,59 @@ def _answer(task: bytes, timeout: float) -> list[str]:
     return list(found)
 
 
-def _made(runs: Sequence[Runs]) -> list[str]:
+def _made(runs: Sequence[Runs], paths: Sequence[Sequence[Sequence[Path]]]) -> list[list[list[str]]]:
     found = []
-    for one in runs:
+    for one, asked in zip(runs, paths, strict=True):
         mechanism = one.mechanism.loaded if isinstance(one.mechanism, ByName) else one.mechanism
         outcome = replace(one, mechanism=mechanism)()
         if outcome.failure:
             raise NotPossible(f"the mechanism {outcome.failure} there")
-        found.append(told_apart(outcome.outputs[0]))
+        output = outcome.outputs[0]
+        output = output.output if isinstance(output, Timed) else output
+        found.append([[told_apart(part_of(output, path)) for path in some] for some in asked])
     return found
+
+
+def parts_of(output: Any) -> dict[Path, Any]:
+    """The parts of a list, tuple, dict or array that hold no further ones, at most 100, by their paths.
+
+    Of an output that is one list of numbers, an array of one axis, at most 1,000.
+    """
+    if isinstance(output, np.ndarray) and output.ndim == 1 and not output.dtype.hasobject:
+        return {(i,): number for i, number in enumerate(output[:_MOST_NUMBERS])}
+    found: dict[Path, Any] = {}
+
+    def look(value: Any, path: Path) -> None:
+        if len(found) >= _MOST_PARTS:
+            return
+        if isinstance(value, np.ndarray) and value.ndim == 1 and not value.dtype.hasobject:
+            found.update({(*path, i): item for i, item in enumerate(value[: _MOST_PARTS - len(found)])})
+        elif len(path) < _DEEPEST and type(value) is dict:
+            for key, item in value.items():
+                if type(key) in (str, int):
+                    look(item, (*path, key))
+        elif len(path) < _DEEPEST and isinstance(value, list | tuple):
+            for i, item in enumerate(value):
+                look(item, (*path, i))
+        elif path and (value is None or isinstance(value, bool | int | float | str | bytes | np.generic)):
+            found[path] = value
+
+    look(output, ())
+    return found
+
+
+def part_of(output: Any, path: Path) -> Any:
+    """The part with this path; `Missing` if there is none."""
+    for step in path:
+        try:
+            output = output[step]
+        except Exception:  # of an output's own code
+            return Missing
+    return output
+
+
+class Missing:
+    """What an output has where it has no such part."""
 
 
 def told_apart(output: Any) -> str:
@@ -175,9 +233,9 @@ def told_apart(output: Any) -> str:
 def _main() -> None:
     own_out = os.dup(1)
     os.dup2(2, 1)  # what the mechanism prints must not mix with the answer
-    answer: list[str] | str
+    answer: list[list[list[str]]] | str
     try:
-        answer = _made(pickle.loads(sys.stdin.buffer.read()))  # a task of our parent
+        answer = _made(*pickle.loads(sys.stdin.buffer.read()))  # a task of our parent
     except (NotPossible, MechanismError) as error:
         answer = str(error)
     except BaseException as error:

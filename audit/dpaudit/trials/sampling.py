@@ -14,7 +14,7 @@ from dpaudit.mechanisms.protocol import in_words
 from dpaudit.neighbours import Pair
 from dpaudit.trials.backends import called_elsewhere, dask_workers
 from dpaudit.trials.conduct import Conduct
-from dpaudit.trials.detached import Dataset, NotCopyable
+from dpaudit.trials.detached import Dataset, NotCopyable, generator_in
 from dpaudit.trials.randomness import kept_global_randomness
 from dpaudit.trials.runs import Outcome, Runs, Terms, made, resolved
 from dpaudit.trials.store import Store
@@ -122,6 +122,11 @@ class Sampler:
 
 
 def _dataset(pair: Pair, side: int, value: Any) -> Dataset:
+    if kind := generator_in(value):
+        raise ValueError(
+            f"d{side} of pair {pair} holds a generator of random numbers ({kind}): every run is given a copy of the "
+            "dataset, so all runs would make the same draws; let the mechanism draw from the rng that it is given"
+        )
     try:
         return Dataset(value)
     except NotCopyable as error:
