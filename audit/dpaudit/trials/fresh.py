@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint, module_file
+from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.modules import module_file
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.stateless import portable
 from dpaudit.outputs import Timed
