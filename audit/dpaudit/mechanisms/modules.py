@@ -33,7 +33,7 @@ def is_library(module_name: str) -> bool:
     if file is None:  # built in; a module of a zip file, or whose file has gone, is the user's own
         spec = getattr(sys.modules.get(module_name), "__spec__", None)
         return spec is not None and spec.origin in (None, "built-in", "frozen") and module_name != "__main__"
-    return _of_library(file)
+    return of_library(file)
 
 
 def module_file(module_name: str) -> Path | None:
@@ -46,7 +46,7 @@ def module_file(module_name: str) -> Path | None:
 def user_folders() -> list[Path]:
     """The folders that Python searches for modules, without those of installed packages."""
     folders = [Path(entry or ".").absolute() for entry in sys.path]
-    return [folder for folder in folders if folder.is_dir() and not _of_library(folder)]
+    return [folder for folder in folders if folder.is_dir() and not of_library(folder)]
 
 
 def imported_files(file: Path, folders: Sequence[Path], *, loaded: bool = True) -> tuple[set[Path], set[str]]:
@@ -143,7 +143,8 @@ def _in_folder(folder: Path, parts: Sequence[str]) -> Path | None:
     return None
 
 
-def _of_library(path: Path) -> bool:
+def of_library(path: Path) -> bool:
+    """Whether a file belongs to Python or to an installed package."""
     return any(path.is_relative_to(folder) for folder in _library_folders())
 
 
