@@ -226,6 +226,7 @@ def test_a_terminal_without_unicode_gets_ascii(folder: Path) -> None:
     done = dpaudit("run", name, "-o", b"out\xe9", "--no-pdf", cwd=folder, env=settings)
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
+    assert b"\\xa0" not in done.stdout
     assert b"o no violation found" in done.stdout
     values = json.loads((folder / os.fsdecode(b"out\xe9") / "noise.json").read_text())
     assert os.fsencode(values["environment"]["config"]) == name

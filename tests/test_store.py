@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import importlib
 import os
 import re
 import signal
@@ -20,10 +21,13 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, Verdict, audit
+from dpaudit.config import PlannedAudit
+from dpaudit.config.models import AuditConfig
 from dpaudit.engine import Progress
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.builtin import Gaussian
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.running import How, _loaded
 from dpaudit.trials.digest import OutputsDigest
 from dpaudit.trials.identity import identity
 from dpaudit.trials.runs import Terms
@@ -322,9 +326,138 @@ def test_a_store_is_refused_after_a_module_beside_the_mechanism_was_edited(
     try:
         stored(mechanism, tmp_path / "s")
         (tmp_path / "noise_of_ours.py").write_text("SCALE = 0.2\n")
-        refused(mechanism, tmp_path / "s", "modules beside it")
+        stored(mechanism, tmp_path / "s")  # what was loaded is what runs
+        refused(
+            PythonMechanism("rel.py:release", folder=tmp_path),
+            tmp_path / "s",
+            "module beside it, noise_of_ours.py",
+        )
     finally:
         sys.modules.pop("noise_of_ours", None)
+
+
+_PACKAGE = {
+    "rel.py": "import ours.a.core\nimport ours.b.core as core\ndef release(d, rng):\n    import later\n"
+    "    return d[0] + rng.normal(0, ours.SCALE * ours.a.core.SCALE * core.SCALE * later.SCALE)\n",
+    "ours/__init__.py": "SCALE = 1.0\n",
+    "ours/a/__init__.py": "from .core import SCALE\nfrom ..far import *\n",
+    "ours/a/core.py": "SCALE = 1.0\n",
+    "ours/b/__init__.py": "",
+    "ours/b/core.py": "SCALE = 1.0\n",
+    "ours/far.py": "import importlib\nlast = importlib.import_module('last')\n",
+    "last.py": "SCALE = 1.0\n",
+    "later.py": "SCALE = 1.0\n",
+}
+
+
+@pytest.mark.parametrize("edited", ["ours/__init__.py", "ours/a/core.py", "ours/b/core.py", "last.py", "later.py"])
+def test_a_store_is_refused_after_any_imported_module_was_edited(edited: str, tmp_path: Path) -> None:
+    """Also the package of a module, one of two modules of one file name, and one that is imported when it runs."""
+    for name, text in _PACKAGE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    before = identity(PythonMechanism("rel.py:release", folder=tmp_path), PAIRS, 0, Terms())
+    (tmp_path / edited).write_text("SCALE = 0.2\n")
+    after = identity(PythonMechanism("rel.py:release", folder=tmp_path), PAIRS, 0, Terms())
+    assert {name for name in before if before[name] != after[name]} == {f"module beside it, {edited}"}
+
+
+def test_a_mechanism_whose_file_is_edited_after_it_was_loaded_keeps_the_identity_of_what_runs(tmp_path: Path) -> None:
+    """Of several audits of one command, the last may begin an hour after the files were read."""
+    (tmp_path / "rel.py").write_text("def release(d, rng):\n    return d[0] + rng.normal()\n")
+    planned = PlannedAudit(
+        file=tmp_path / "c.yaml",
+        line=1,
+        config=AuditConfig(
+            name="c", claim="gaussian(mu=1)", mechanism={"python": "rel.py:release"}, pairs=[{"d0": [0], "d1": [1]}]
+        ),
+    )
+    mechanism, _ = _loaded(planned, How(settings={}, output=tmp_path))
+    (tmp_path / "rel.py").write_text("def release(d, rng):\n    return d[0] + 0.2 * rng.normal()\n")
+    stored(mechanism, tmp_path / "s")
+    refused(_loaded(planned, How(settings={}, output=tmp_path))[0], tmp_path / "s", "file of the mechanism")
+
+
+def test_a_store_of_a_program_is_refused_after_a_module_that_it_imports_was_edited(tmp_path: Path) -> None:
+    (tmp_path / "part.py").write_text("SCALE = 1.0\n")
+    (tmp_path / "m.py").write_text("import part\n")
+    (tmp_path / "prog").write_text(f"#!{sys.executable}\nimport part\n")
+    ways = [[sys.executable, "m.py"], [sys.executable, "-m", "m"], ["./prog"]]
+    mechanisms = [CommandMechanism(words, cwd=tmp_path) for words in ways]
+    before = [identity(mechanism, PAIRS, 0, Terms()) for mechanism in mechanisms]
+    (tmp_path / "part.py").write_text("SCALE = 0.2\n")
+    after = [identity(mechanism, PAIRS, 0, Terms()) for mechanism in mechanisms]
+    for one, other in zip(before, after, strict=True):
+        assert {name for name in one if one[name] != other[name]} == {"file part.py"}
+
+
+def test_the_identity_of_an_isolated_mechanism_holds_the_modules_beside_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(IsolatedMechanism, "packages", {})
+    (tmp_path / "part.py").write_text("SCALE = 1.0\n")
+    (tmp_path / "m.py").write_text("import part\ndef release(d, rng):\n    return d[0] + rng.normal(0, part.SCALE)\n")
+    found = [
+        identity(IsolatedMechanism(address="m.py:release", folder=tmp_path, requires=["numpy"]), PAIRS, 0, Terms())
+        for scale in (1.0, 0.2)
+        if (tmp_path / "part.py").write_text(f"SCALE = {scale}\n")
+    ]
+    assert {name for name in found[0] if found[0][name] != found[1][name]} == {"module beside it, part.py"}
+
+
+class _WithALock:
+    def __init__(self, scale: float) -> None:
+        self.scale, self.lock = scale, threading.Lock()
+
+    def __call__(self, dataset: list[float], rng: np.random.Generator) -> float:
+        with self.lock:
+            return float(dataset[0] + rng.normal(0, self.scale))
+
+
+MADE = _WithALock(1.0)
+
+
+def _uses_what_was_made(dataset: list[float], rng: np.random.Generator) -> float:
+    return MADE(dataset, rng)
+
+
+def test_a_store_is_refused_after_a_global_with_hidden_state_changed_in_what_can_be_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock has no content, but the scale beside it has: it may come from the command line of a script."""
+    stored(_uses_what_was_made, tmp_path / "s")
+    monkeypatch.setattr(sys.modules[__name__], "MADE", _WithALock(1.0))
+    stored(_uses_what_was_made, tmp_path / "s")
+    monkeypatch.setattr(sys.modules[__name__], "MADE", _WithALock(0.2))
+    refused(_uses_what_was_made, tmp_path / "s", "code")
+
+
+def test_a_store_is_refused_after_what_the_code_takes_from_a_module_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set by hand, or made by a module that this module imports."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "far_of_ours.py").write_text("SCALE = 1.0\ndef noise(rng):\n    return rng.normal(0, SCALE)\n")
+    (tmp_path / "near_of_ours.py").write_text("import far_of_ours\nfrom far_of_ours import noise\n")
+    near: Any = importlib.import_module("near_of_ours")
+    try:
+
+        def by_name(dataset: list[float], rng: np.random.Generator) -> float:
+            return float(dataset[0] + near.noise(rng))
+
+        def within(dataset: list[float], rng: np.random.Generator) -> float:
+            import near_of_ours
+
+            return float(dataset[0] + near_of_ours.far_of_ours.noise(rng))
+
+        stored(by_name, tmp_path / "s")
+        stored(within, tmp_path / "t")
+        near.far_of_ours.SCALE = 0.2
+        refused(by_name, tmp_path / "s", "code")
+        refused(within, tmp_path / "t", "code")
+    finally:
+        sys.modules.pop("near_of_ours", None)
+        sys.modules.pop("far_of_ours", None)
 
 
 def test_a_store_of_another_lambda_closure_or_default_is_refused(tmp_path: Path) -> None:

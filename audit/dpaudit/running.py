@@ -22,6 +22,7 @@ from dpaudit.internal_errors import command_line, report_internal_error
 from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.places import raised
 from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.sources import source_of
 from dpaudit.result import AuditResult
 from dpaudit.suite import Promise
 from dpaudit.terminal import say
@@ -171,7 +172,9 @@ def _endless(link: Path) -> bool:
 def _loaded(planned: PlannedAudit, how: How) -> tuple[Any, TradeoffFunction]:
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
     try:
-        return planned.load()
+        mechanism, claim = planned.load()
+        source_of(mechanism)  # now: its files may be edited before the audit begins
+        return mechanism, claim
     except (MechanismError, ValueError) as error:
         _trace(how)
         raise NotReady(f"{place}: {message_of(error)}") from None

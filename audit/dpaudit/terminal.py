@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
-_SIGNS = str.maketrans({"✗": "X", "▲": "X", "○": "o", "◇": "?", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "─": "-"})
+_SIGNS = str.maketrans(
+    {"✗": "X", "▲": "X", "○": "o", "◇": "?", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "─": "-", "\u00a0": " "}
+)
 _TURNING = "-\\|/"
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 

@@ -92,7 +92,10 @@ def test_a_cache_on_one_pair_only_of_two_is_inconclusive() -> None:
 
 
 _IN_A_FILE = """
+import contextlib
 import functools
+import pathlib
+import sqlite3
 import numpy as np
 kept = {}
 @functools.lru_cache
@@ -108,6 +111,24 @@ class Counts:
         self.calls += 1
         return dataset[0] + self.noise
 once = Counts(NOISE)
+def shifted(dataset, rng):
+    return dataset[0] + NOISE
+def seldom(dataset, rng, noise=(NOISE,)):
+    return dataset[0] + noise[0]
+def on_disk(dataset, rng):
+    place = pathlib.Path(__file__).with_name(f"kept {dataset}")
+    if not place.exists():
+        place.write_text(repr(dataset[0] + float(rng.laplace())))
+    return float(place.read_text())
+def in_a_database(dataset, rng):
+    with contextlib.closing(sqlite3.connect(pathlib.Path(__file__).with_name("kept.db"))) as base, base:
+        base.execute("create table if not exists kept (dataset text primary key, output real)")
+        base.execute("insert or ignore into kept values (?, ?)", (str(dataset), dataset[0] + float(rng.laplace())))
+        return base.execute("select output from kept where dataset = ?", (str(dataset),)).fetchone()[0]
+TABLE = pathlib.Path(__file__).read_text()
+def by_a_table(dataset, rng):
+    import colorsys  # whose file is read now
+    return dataset[0] + len(TABLE) / 7
 seeded = Counts(float(np.random.default_rng(3).laplace()))
 """
 
@@ -118,10 +139,23 @@ def in_a_file(tmp_path: Path) -> Any:
     return lambda name: PythonMechanism(f"cache_or_seed.py:{name}", folder=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["cached", "once"])
+@pytest.mark.parametrize("name", ["cached", "once", "shifted", "seldom"])
 def test_a_cache_in_a_file_is_found_out_in_fresh_processes(in_a_file: Any, name: str) -> None:
     """Also noise that is drawn once on import."""
     is_in_doubt(audited(in_a_file(name)), "had another output there")
+
+
+@pytest.mark.parametrize(("name", "words"), [("on_disk", "read the file"), ("in_a_database", "opened a database")])
+def test_a_cache_on_disk_is_inconclusive_since_fresh_processes_read_it_too(
+    in_a_file: Any, name: str, words: str
+) -> None:
+    """Two independent runs, however many processes are asked."""
+    is_in_doubt(audited(in_a_file(name)), f"a run there {words}")
+
+
+def test_a_file_that_is_read_when_the_mechanism_is_loaded_is_no_cache(in_a_file: Any) -> None:
+    result = audit(in_a_file("by_a_table"), "pure(epsilon=0.1)", PAIR, trials=300, seed=0, confidence=0.9)
+    assert result.violated
 
 
 def test_a_cache_in_each_worker_process_is_inconclusive(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ The same processes serve all suspicious pairs, and every pair must pass: the pro
 Nothing is gained from an output with many digits: an unbiased randomised response has two such outputs, and a cache
 of it would agree with itself in most processes.
 
-What is kept outside of the process is not seen: a cache on disk or in a server looks like a fixed seed.
+What is kept outside of the process, on disk or in a server, would look like a fixed seed.  So new processes of Python
+code say nothing if a run in them reads a file or calls on something else (`trials.fresh`).  Programs and isolated
+mechanisms are not watched, nor files that a compiled library opens: a cache there does look like a fixed seed.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ from dpaudit.trials.detached import Dataset
 from dpaudit.trials.fresh import (
     Missing,
     NotPossible,
-    Path,
+    Place,
     outputs_in_a_fresh_process,
     part_of,
     parts_of,
@@ -86,7 +88,7 @@ class Seen:
     runs: int = 0  # as long as anything never varied
     constant: bool = True  # whether all were equal so far
     value: Any = None  # the first one
-    parts: dict[Path, Any] = field(default_factory=dict)  # of an output that varies, those that never did
+    parts: dict[Place, Any] = field(default_factory=dict)  # of an output that varies, those that never did
 
     def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> None:
         """The outputs of the next runs."""
@@ -102,7 +104,7 @@ class Seen:
             self.parts = _unvaried(outputs, self.parts)
 
     @property
-    def constants(self) -> dict[Path, Any]:
+    def constants(self) -> dict[Place, Any]:
         """The whole output, under the empty path, if it never varied; otherwise the parts that never did."""
         if self.runs < FEWEST:
             return {}
@@ -204,12 +206,12 @@ def _forgets(mechanism: Any, datasets: Sequence[Any]) -> bool:
     return forgets(mechanism, *datasets)
 
 
-def _suspects(sides: tuple[Seen, Seen]) -> tuple[dict[Path, Any], dict[Path, Any]]:
+def _suspects(sides: tuple[Seen, Seen]) -> tuple[dict[Place, Any], dict[Place, Any]]:
     """What of the outputs of each dataset never varied and may be kept, by its path."""
     constants = sides[0].constants, sides[1].constants
     if () in constants[0] and () in constants[1]:
         return ({}, {}) if _same(sides[0].value, sides[1].value) else constants
-    found: tuple[dict[Path, Any], dict[Path, Any]] = ({}, {})
+    found: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})
     for side, own in enumerate(constants):
         for path, value in own.items():
             whole = () in constants[1 - side]
@@ -309,7 +311,7 @@ def _not_whole(value: Any, depth: int = 4) -> bool:
     return False
 
 
-def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Path, Any], dict[Path, Any]] = ({}, {})) -> str:
+def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})) -> str:
     found = [
         f"all {side.runs:,} outputs of d{number} were {_shown(side.value)}"
         for number, side in enumerate(sides)
@@ -325,7 +327,7 @@ def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Path, Any], dict[P
     return " and ".join(found)
 
 
-def _unvaried(outputs: Sequence[Any] | np.ndarray[Any, Any], parts: dict[Path, Any]) -> dict[Path, Any]:
+def _unvaried(outputs: Sequence[Any] | np.ndarray[Any, Any], parts: dict[Place, Any]) -> dict[Place, Any]:
     """Those of the parts that all outputs have."""
     if not parts:
         return parts

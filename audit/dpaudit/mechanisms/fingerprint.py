@@ -6,7 +6,7 @@ numbers, text, bytes, dates, containers, numpy arrays, data frames, tensors, fun
     a function    its compiled code, constants, defaults, closure, and the global names that the code reads
     a class       the same of its methods and attributes, and of its bases
     an object     its class and all its attributes
-    a module      its name and the SHA-256 of its file
+    a module      its name and the SHA-256 of its file; of the user's own also what the code takes from it by name
 
 Functions and classes of installed libraries stand for themselves: their address and the SHA-256 of their module's file.
 The state of a random generator is left out, since it is randomness and not the law of the outputs.
@@ -26,16 +26,25 @@ import enum
 import fractions
 import functools
 import hashlib
+import logging
 import random
 import struct
 import sys
-import sysconfig
 import types
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
+
+from dpaudit.mechanisms.modules import (
+    file_fingerprint,
+    imported_files,
+    is_library,
+    module_file,
+    user_files,
+    user_folders,
+)
 
 _POINTER = struct.calcsize("P")
 _DOUBLE = struct.Struct("<d")
@@ -70,34 +79,23 @@ def same_content(a: Any, b: Any) -> bool:
         return False
 
 
-def file_fingerprint(path: str | Path) -> str:
-    """SHA-256 of a file's bytes.  OSError if it cannot be read."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def is_library(module_name: str) -> bool:
-    """Whether a module is installed, built in, or part of dpaudit, and not the user's own code."""
-    if module_name.split(".")[0] in _OURS or module_name in sys.builtin_module_names:
-        return True
-    file = module_file(module_name)
-    if file is None:
-        module = sys.modules.get(module_name)
-        return module is not None and getattr(module, "__spec__", None) is not None and module_name != "__main__"
-    return any(file.is_relative_to(folder) for folder in _library_folders())
-
-
-def module_file(module_name: str) -> Path | None:
-    """The file that an imported module was made from; None if there is none."""
-    found = getattr(sys.modules.get(module_name), "__file__", None)
-    path = Path(found) if isinstance(found, str) else None
-    return path.absolute() if path is not None and path.is_file() else None
-
-
 def global_names(code: types.CodeType) -> set[str]:
     """The global names that a function's code reads, also in functions inside it."""
     names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return names.union(*(global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
+
+
+def _imported_names(code: types.CodeType) -> set[str]:
+    """The modules that a function's code imports when it runs, also in functions inside it."""
+    names = {str(step.argval) for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME" and step.argval}
+    return names.union(*(_imported_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
+
+
+def _attribute_names(code: types.CodeType) -> set[str]:
+    """All names in a function's code, of attributes too, and in functions inside it."""
+    return set(code.co_names).union(
+        *(_attribute_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    )
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
@@ -127,15 +125,6 @@ def _slots(cls: type) -> list[str]:
     ]
 
 
-_OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
-
-
-@functools.cache
-def _library_folders() -> tuple[Path, ...]:
-    paths = sysconfig.get_paths()
-    return tuple({Path(paths[name]).absolute() for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-
-
 @functools.cache
 def _file_token(path: Path, modified: int, size: int) -> str:
     return file_fingerprint(path)
@@ -145,7 +134,8 @@ class _Walk:
     """One value and all that it is made of, as a tree of SHA-256 digests."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Any, bytes]] = {}  # functions and classes that are done, kept alive
+        self._known: dict[tuple[int, bool], tuple[Any, bytes]] = {}  # functions and classes that are done, kept alive
+        self._partly = False  # whether what cannot be compared is left out, all but its type
         self._path: list[int] = []  # containers, functions and objects that are being walked, outermost first
 
     def token(self, value: Any, where: str) -> bytes:
@@ -156,18 +146,28 @@ class _Walk:
         simple = _simple(value)
         if simple is not None:
             return _digest(kind.__name__, simple)
-        if id(value) in self._known:
-            return self._known[id(value)][1]
+        if (id(value), self._partly) in self._known:
+            return self._known[id(value), self._partly][1]
         if id(value) in self._path:
             return _digest("cycle", str(len(self._path) - self._path.index(id(value))).encode())
         self._path.append(id(value))
         try:
             found = self._compound(value, where)
+        except Unknowable:
+            if not self._partly:
+                raise
+            found = self._rest(value, where)
         finally:
             self._path.pop()
         if isinstance(value, types.FunctionType | type):
-            self._known[id(value)] = value, found
+            self._known[id(value), self._partly] = value, found
         return found
+
+    def _rest(self, value: Any, where: str) -> bytes:
+        """What can be compared of a value that cannot be as a whole: the attributes of an object of the user's."""
+        held = {} if is_library(type(value).__module__) else getattr(value, "__dict__", {})
+        parts = [part for name in sorted(held) for part in (name.encode(), self.token(held[name], where))]
+        return _digest("partly", _named(type(value)).encode(), *parts)
 
     def _compound(self, value: Any, where: str) -> bytes:
         match value:
@@ -195,6 +195,8 @@ class _Walk:
                 return _digest("generator", type(value).__name__.encode(), type(bits).__name__.encode())
             case random.Random() if type(value) in (random.Random, random.SystemRandom):
                 return _digest("generator", type(value).__name__.encode())
+            case logging.Logger():
+                return _digest("logger", value.name.encode())
             case staticmethod() | classmethod():
                 return self._many(type(value).__name__, [value.__func__], where)
             case property():
@@ -313,20 +315,49 @@ class _Walk:
                 parts.append(_digest("empty"))
             else:
                 parts.append(self.token(content, f"the variable {name} of {where}"))
+                parts += self._taken(content, _attribute_names(function.__code__))
         extra = {name: held for name, held in vars(function).items() if name != "__wrapped__"}
         parts.append(self.token(extra, f"an attribute of {where}"))
         parts += self._globals(function.__code__, function.__globals__, where)
         return _digest("function", *parts)
 
     def _globals(self, code: types.CodeType, names: dict[str, Any], where: str) -> Iterator[bytes]:
+        wanted = _attribute_names(code)
         for name in sorted(global_names(code) & names.keys()):
-            try:
-                yield _digest(name, self.token(names[name], f"the global {name} of {where}"))
-            except Unknowable:
-                file = module_file(str(names.get("__name__")))
-                if file is None:
-                    raise
-                yield _digest(name, file_fingerprint(file).encode())  # which makes it on import
+            yield _digest(name, self._read(names[name], names, f"the global {name} of {where}"))
+            yield from self._taken(names[name], wanted)
+        for name in sorted(_imported_names(code)):
+            for file in user_files(name, user_folders()):
+                for other in sorted(imported_files(file, [*user_folders(), file.parent])[0]):
+                    yield _digest(name, file_fingerprint(other).encode())
+            yield from self._taken(sys.modules.get(name), wanted)
+
+    def _read(self, value: Any, names: dict[str, Any], where: str) -> bytes:
+        """A value that code reads in a module, `names`.
+
+        One that cannot be compared as a whole is what the module's file makes of it on import; and the parts that can
+        be compared, since it may be made of the command line's arguments, or changed later.
+        """
+        try:
+            return self.token(value, where)
+        except Unknowable:
+            file = module_file(str(names.get("__name__")))
+            if file is None:
+                raise
+        before, self._partly = self._partly, True
+        try:
+            return _digest("of a file", file_fingerprint(file).encode(), self.token(value, where))
+        finally:
+            self._partly = before
+
+    def _taken(self, value: Any, wanted: set[str], depth: int = 5) -> Iterator[bytes]:
+        """What code takes by name from a module of the user's: it may have been changed since the file was read."""
+        if not isinstance(value, types.ModuleType) or is_library(value.__name__) or not depth:
+            return
+        for name in sorted(wanted & vars(value).keys()):
+            found = vars(value)[name]
+            yield _digest(name, self._read(found, vars(value), f"{name} of the module {value.__name__}"))
+            yield from self._taken(found, wanted, depth - 1)
 
     def _code(self, code: types.CodeType, where: str) -> bytes:
         about = (code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount)
@@ -344,6 +375,8 @@ class _Walk:
         name = module.__name__
         if name == "__main__":
             raise Unknowable(f"{where} holds the module __main__")
+        if not is_library(name) and module_file(name) is None:
+            raise Unknowable(f"{where} holds the module {name}, which has no file")
         return _digest("module", name.encode(), self._file_of(name), str(vars(module).get("__version__")).encode())
 
     def _class(self, cls: type, where: str) -> bytes:

@@ -1,29 +1,26 @@
 """Where the code of a mechanism is: its file, the user's modules that it imports, and the installed packages.
 
-Imports are read from the source, with the modules of the user that they lead to.  So the answer does not depend on
-what was imported before.  Of the packages found, those that they require are included.  Imports that the code makes
-under computed names are not seen.
+Imports are read from the source, with the modules of the user that they lead to: see `mechanisms.modules`.  Of the
+packages found, those that they require are included.  Imports that the code makes under computed names are not seen.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dpaudit.mechanisms.fingerprint import file_fingerprint, is_library, module_file
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.modules import file_fingerprint, imported_files, is_library, module_file, user_folders
 from dpaudit.mechanisms.protocol import Batched
 
-_MOST_FILES = 500
 _LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # reported elsewhere
 
 
@@ -42,14 +39,34 @@ def source_of(mechanism: Any) -> Source:
 
     Args:
         mechanism: as in `audit`.  The packages of an isolated one are those of its environment, which is built now.
+            Of one that is named by its address, the source is what it was when this was first asked after it was
+            loaded: a file that is edited later is not what runs.
     """
+    if not isinstance(mechanism, PythonMechanism | IsolatedMechanism):
+        return _found(mechanism)
+    kept: Source | None = mechanism.__dict__.get("_source")
+    if kept is not None:
+        return kept
+    found = _found(mechanism)
+    if isinstance(mechanism, IsolatedMechanism) or "loaded" in mechanism.__dict__:
+        mechanism.__dict__["_source"] = found
+    return found
+
+
+def _found(mechanism: Any) -> Source:
     if isinstance(mechanism, IsolatedMechanism):
         file = _addressed(mechanism.address, mechanism.folder)
-        return Source(file=file, sha256=_sha256(file), packages=mechanism.packages)
+        beside = (
+            []
+            if file is None
+            else sorted(imported_files(file, [file.parent, mechanism.folder.absolute()], loaded=False)[0] - {file})
+        )
+        others = {str(other): _sha256(other) for other in beside}
+        return Source(file=file, sha256=_sha256(file), modules=others, packages=mechanism.packages)
     file = file_of(mechanism)
     if file is None:
         return Source(packages=_required(set(_installed(_module_of(mechanism)))))
-    files, tops = _imports(file)
+    files, tops = imported_files(file, [*user_folders(), file.parent])
     others = {str(other): _sha256(other) for other in sorted(files - {file})}
     names = {name for top in tops for name in _distributions(top)}
     return Source(file=file, sha256=_sha256(file), modules=others, packages=_required(names))
@@ -98,46 +115,6 @@ def _sha256(file: Path | None) -> str:
         return "" if file is None else file_fingerprint(file)
     except OSError:
         return ""
-
-
-def _imports(file: Path) -> tuple[set[Path], set[str]]:
-    """The user's files that `file` leads to, itself included, and the first names of all other modules."""
-    files, tops, left = {file}, set[str](), [file]
-    while left and len(files) < _MOST_FILES:
-        for name in _names(left.pop()):
-            if name in sys.modules and not is_library(name):
-                other = module_file(name)
-                if other is not None and other not in files:
-                    files.add(other)
-                    left.append(other)
-            else:
-                tops.add(name.split(".")[0])
-    return files, tops
-
-
-def _names(file: Path) -> Iterator[str]:
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = _absolute(node, file)
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names if f"{module}.{alias.name}" in sys.modules)
-
-
-def _absolute(node: ast.ImportFrom, file: Path) -> str:
-    if not node.level:
-        return node.module or ""
-    for name, module in list(sys.modules.items()):
-        if getattr(module, "__file__", None) == str(file):
-            package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-            parts = package.split(".")[: len(package.split(".")) - node.level + 1]
-            return ".".join([*parts, *([node.module] if node.module else [])])
-    return ""
 
 
 def _installed(module: str) -> tuple[str, ...]:

@@ -10,8 +10,10 @@ Lists, dicts, sets and arrays may be held as well, if no code that is reached he
 and calls no method that changes its object.
 
 Then its runs share nothing in this process but the modules that it uses.  `forgets` asks in addition that these are
-modules that keep no outputs, such as numpy and math.  `portable` allows any module: a new process imports it anew.
-The check is for mistakes, not for malice: code that writes into numpy's own namespace is not found out.
+modules that keep no outputs, such as numpy and math; and that nothing is held that could be noise, drawn when the code
+was loaded: a number that is not whole, in a global, a closure, a default or a class.  `portable` allows any module: a
+new process imports it anew.  The check is for mistakes, not for malice: code that writes into numpy's own namespace is
+not found out.
 """
 
 from __future__ import annotations
@@ -52,13 +54,14 @@ _PLAIN = ("builtins", "numpy", "pandas", "polars", "datetime", "decimal", "fract
 
 
 def forgets(mechanism: Any, *datasets: Any) -> bool:
-    """Whether no run can leave anything behind for a later one, in memory.
+    """Whether no run can leave anything behind for a later one, in memory, and none finds noise that was drawn before.
 
     Args:
         mechanism: as in `audit`.
         datasets: on which it runs; methods of the user's own classes might remember.
     """
-    return all(_is_plain(dataset) for dataset in datasets) and _Check(_KEEP_NOTHING).mechanism(mechanism)
+    check = _Check(_KEEP_NOTHING)
+    return all(_is_plain(dataset) for dataset in datasets) and check.mechanism(mechanism) and not check.fractions
 
 
 def portable(mechanism: Any) -> bool:
@@ -80,6 +83,17 @@ def _content(value: Any) -> bool:
     if type(value) is dict:
         return all(immutable(item) or _content(item) for item in value.values())
     return type(value) is np.ndarray and not value.dtype.hasobject
+
+
+def _fraction(value: Any) -> bool:
+    """Whether it is, or holds, a number that is not whole."""
+    if isinstance(value, float | complex | np.floating):
+        return value != value or value.imag != 0 or not float(value.real).is_integer()
+    if type(value) is dict:
+        return any(map(_fraction, value.values()))
+    if type(value) in (list, tuple, set, frozenset):
+        return any(map(_fraction, value))
+    return type(value) is np.ndarray and value.dtype.kind in "fc" and bool(np.any(value != np.round(value)))
 
 
 def _is_plain(value: Any) -> bool:
@@ -104,6 +118,7 @@ class _Check:
         self._seen: set[int] = set()
         self._changeable = False  # whether a list, dict, set or array is held
         self._changes = False  # whether any code may change one
+        self.fractions = False  # whether code holds a number that is not whole, which may be noise
 
     def mechanism(self, mechanism: Any) -> bool:
         return self._mechanism(mechanism) and not (self._changeable and self._changes)
@@ -126,7 +141,10 @@ class _Check:
             return False
         names = {entry.name for entry in dataclasses.fields(value)}
         held = [getattr(value, name) for name in names]
-        return set(getattr(value, "__dict__", names)) <= names and all(map(self._held, held)) and self._class(cls)
+        before = self.fractions
+        known = set(getattr(value, "__dict__", names)) <= names and all(map(self._held, held))
+        self.fractions = before  # parameters are given, not drawn
+        return known and self._class(cls)
 
     def _class(self, cls: type) -> bool:
         for base in cls.__mro__[:-1]:
@@ -139,6 +157,7 @@ class _Check:
                     continue
                 if isinstance(code, types.FunctionType) and not self._function(code):
                     return False
+                self.fractions |= _fraction(code)
                 described = isinstance(code, types.MemberDescriptorType | types.GetSetDescriptorType)
                 if not (isinstance(code, types.FunctionType) or described or immutable(code) or name == "claim"):
                     return False
@@ -184,6 +203,7 @@ class _Check:
         return all(self._code(part, outer & set(part.co_freevars)) for part in inside)
 
     def _held(self, value: Any) -> bool:
+        self.fractions |= _fraction(value)
         if immutable(value):
             return True
         if _content(value):

@@ -3,32 +3,39 @@
 A process is started for a single run of each dataset that it is given, and ends.  It is not a fork and no worker that
 has run the mechanism before.  Run as a program, this module is that process: it reads a pickled task on stdin and
 answers on stdout.
+
+What is kept outside of the process is there all the same.  So a run of Python code in this process that reads a file
+or calls on a server or another program says nothing: it may have read what earlier runs have left (`_Outside`).
+Libraries in other languages that open files by themselves are not noticed, and programs are not watched.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import pathlib
 import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.machinery import all_suffixes
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint, module_file
+from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.modules import module_file, of_library
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.stateless import portable
 from dpaudit.outputs import Timed
+from dpaudit.printable import printable
 from dpaudit.trials.detached import Dataset
-from dpaudit.trials.runs import Runs, Terms
+from dpaudit.trials.runs import Runs, Terms, resolved
 
-Path = tuple[str | int, ...]
+Place = tuple[str | int, ...]
 """Keys and places that lead to a part of an output; () is the whole one."""
 
 _MOST_NUMBERS, _MOST_PARTS, _DEEPEST = 1_000, 100, 4
@@ -52,7 +59,7 @@ class ByName:
         try:
             found: Any = importlib.import_module(self.module)
         except ImportError:
-            return PythonMechanism(f"{self.file}:{self.name}", folder=pathlib.Path("/")).loaded
+            return PythonMechanism(f"{self.file}:{self.name}", folder=Path("/")).loaded
         for part in self.name.split("."):
             found = getattr(found, part)
         return found
@@ -101,7 +108,7 @@ def outputs_in_a_fresh_process(
     terms: Terms,
     *,
     timeout: float,
-    paths: Sequence[Sequence[Sequence[Path]]],
+    paths: Sequence[Sequence[Sequence[Place]]],
 ) -> list[list[list[str]]]:
     """Fingerprints of one output on each dataset, all in one new process.
 
@@ -165,11 +172,53 @@ def _answer(task: bytes, timeout: float) -> list[list[list[str]]]:
     return list(found)
 
 
-def _made(runs: Sequence[Runs], paths: Sequence[Sequence[Sequence[Path]]]) -> list[list[list[str]]]:
+class _Outside:
+    """Notices what Python code reads from outside of its process: a hook for `sys.addaudithook`."""
+
+    def __init__(self) -> None:
+        self.running = False  # or still being loaded, when any file may be read, unless it can be written as well
+        self.found = ""  # the first thing, in words
+
+    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.found:
+            return
+        if event == "open":
+            path, _, flags = arguments
+            way = flags & os.O_ACCMODE if isinstance(flags, int) else os.O_RDONLY
+            if isinstance(path, str | bytes) and (way == os.O_RDWR or (self.running and way == os.O_RDONLY)):
+                name = os.fsdecode(path)
+                self.found = "" if _part_of_python(name) else f"read the file {printable(name)[:200]}"
+        elif event == "sqlite3.connect":
+            self.found = "opened a database"
+        elif event == "socket.connect":
+            self.found = "called on a server"
+        elif self.running and event in ("subprocess.Popen", "os.system", "os.posix_spawn"):
+            self.found = "started a program"
+
+
+def _part_of_python(name: str) -> bool:
+    """Whether a file is a module, belongs to an installed package, or is made by the system."""
+    path = Path(os.path.abspath(name))
+    of_system = any(path.is_relative_to(folder) for folder in ("/dev", "/proc", "/sys", "/etc", "/usr/share"))
+    return of_system or path.suffix in (*all_suffixes(), ".pth") or of_library(path)
+
+
+_outside = _Outside()  # of this process, if it was started by `_answer`
+
+
+def _made(runs: Sequence[Runs], parts: Sequence[Sequence[Sequence[Place]]]) -> list[list[list[str]]]:
     found = []
-    for one, asked in zip(runs, paths, strict=True):
+    for one, asked in zip(runs, parts, strict=True):
         mechanism = one.mechanism.loaded if isinstance(one.mechanism, ByName) else one.mechanism
+        resolved(mechanism)
+        _outside.running = True
         outcome = replace(one, mechanism=mechanism)()
+        _outside.running = False
+        if _outside.found:
+            raise NotPossible(
+                f"a run there {_outside.found}, which may hold what earlier runs have left.  Switch such a cache off; "
+                "read data when the mechanism is loaded"
+            )
         if outcome.failure:
             raise NotPossible(f"the mechanism {outcome.failure} there")
         output = outcome.outputs[0]
@@ -178,16 +227,16 @@ def _made(runs: Sequence[Runs], paths: Sequence[Sequence[Sequence[Path]]]) -> li
     return found
 
 
-def parts_of(output: Any) -> dict[Path, Any]:
+def parts_of(output: Any) -> dict[Place, Any]:
     """The parts of a list, tuple, dict or array that hold no further ones, at most 100, by their paths.
 
     Of an output that is one list of numbers, an array of one axis, at most 1,000.
     """
     if isinstance(output, np.ndarray) and output.ndim == 1 and not output.dtype.hasobject:
         return {(i,): number for i, number in enumerate(output[:_MOST_NUMBERS])}
-    found: dict[Path, Any] = {}
+    found: dict[Place, Any] = {}
 
-    def look(value: Any, path: Path) -> None:
+    def look(value: Any, path: Place) -> None:
         if len(found) >= _MOST_PARTS:
             return
         if isinstance(value, np.ndarray) and value.ndim == 1 and not value.dtype.hasobject:
@@ -206,7 +255,7 @@ def parts_of(output: Any) -> dict[Path, Any]:
     return found
 
 
-def part_of(output: Any, path: Path) -> Any:
+def part_of(output: Any, path: Place) -> Any:
     """The part with this path; `Missing` if there is none."""
     for step in path:
         try:
@@ -234,6 +283,7 @@ def _main() -> None:
     own_out = os.dup(1)
     os.dup2(2, 1)  # what the mechanism prints must not mix with the answer
     answer: list[list[list[str]]] | str
+    sys.addaudithook(_outside)
     try:
         answer = _made(*pickle.loads(sys.stdin.buffer.read()))  # a task of our parent
     except (NotPossible, MechanismError) as error:

@@ -5,18 +5,21 @@ Nothing is compared by `repr`: each value is followed by the SHA-256 of its cont
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
-from dpaudit.mechanisms.fingerprint import Unknowable, file_fingerprint, fingerprint
+from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.modules import file_fingerprint, imported_files, user_files
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.neighbours import Pair, brief
 from dpaudit.trials.runs import Terms
@@ -76,7 +79,7 @@ def _of_mechanism(mechanism: Any) -> dict[str, str]:
                 "python_version": str(mechanism.python_version),
                 "packages": _shown(dict(source_of(mechanism).packages), "packages"),
             }
-            return {"kind": "isolated", **_of_address(mechanism), **about}
+            return {"kind": "isolated", **_of_address(mechanism), **about, **_modules(mechanism)}
         case PythonMechanism():
             return {"kind": "python", **_of_address(mechanism), **_surroundings(mechanism)}
     try:
@@ -100,24 +103,37 @@ def _of_address(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str
 
 
 def _surroundings(mechanism: Any) -> dict[str, str]:
+    modules = _modules(mechanism) if isinstance(mechanism, PythonMechanism) else {}
+    return {"packages": _shown(dict(source_of(mechanism).packages), "packages"), **modules}
+
+
+def _modules(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str]:
+    """The user's modules that it imports, by their places beside its file: names alone may be there twice."""
     source = source_of(mechanism)
-    files = {Path(name).name: sha256 for name, sha256 in source.modules.items()}
-    return {
-        "packages": _shown(dict(source.packages), "packages"),
-        **({"modules beside it": _shown(files, "modules")} if isinstance(mechanism, PythonMechanism) else {}),
-    }
+    folder = source.file.parent if source.file is not None else Path()
+    files = {os.path.relpath(name, folder): sha256 for name, sha256 in source.modules.items()}
+    return {f"module beside it, {name}": f"sha256 {sha256 or 'unknown'}" for name, sha256 in files.items()}
 
 
 def _of_command(mechanism: CommandMechanism) -> dict[str, str]:
     folder = mechanism.cwd or Path()
     program = mechanism.command[0]
     found = folder / program if "/" in program else Path(shutil.which(program) or program)
-    files = [("program", found), *((word, folder / word) for word in mechanism.command[1:])]
+    named = [("program", found), *((word, folder / word) for word in mechanism.command[1:])]
+    files = {name: path for name, path in named if _is_file(path)}
+    known = {path.absolute() for path in files.values()}
+    scripts = [path.absolute() for path in files.values() if path.suffix == ".py" or _is_script(path)]
+    for word, name in pairwise(mechanism.command):
+        if word == "-m":
+            scripts += [*user_files(f"{name}.__main__", [folder.absolute()], loaded=False)]
+    for path in scripts:
+        beside = imported_files(path, [path.parent, folder.absolute()], loaded=False)[0]
+        files |= {os.path.relpath(other, folder): other for other in sorted(beside) if other not in known}
     return {
         "kind": "command",
         "mechanism": mechanism.address,
         "variables": _hidden(dict(mechanism.env)),
-        **{f"file {name}": f"sha256 {file_fingerprint(path)}" for name, path in files if _is_file(path)},
+        **{f"file {name}": f"sha256 {file_fingerprint(path)}" for name, path in files.items()},
     }
 
 
@@ -126,6 +142,13 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def _is_script(path: Path) -> bool:
+    """Whether a file says in its first line that it is a Python program."""
+    with path.open("rb") as file:
+        first = file.readline(200)
+    return first.startswith(b"#!") and b"python" in first
 
 
 def _hidden(value: Any) -> str:
