@@ -84,6 +84,8 @@ def is_library(module_name: str) -> bool:
     if file is None:
         module = sys.modules.get(module_name)
         return module is not None and getattr(module, "__spec__", None) is not None and module_name != "__main__"
+    if not _INSTALLED.isdisjoint(file.parts):
+        return True  # of this environment or of another one that is on the path
     return any(file.is_relative_to(folder) for folder in _library_folders())
 
 
@@ -128,6 +130,7 @@ def _slots(cls: type) -> list[str]:
 
 
 _OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
+_INSTALLED = frozenset({"site-packages", "dist-packages"})  # the names of folders that installers write to
 
 
 @functools.cache
