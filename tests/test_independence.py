@@ -97,7 +97,7 @@ def test_sequences_that_come_again_are_found_as_by_plain_search() -> None:
                 default=0,
             )
             words = _sequences(keys, math.inf)
-            assert words == ([f"a sequence of {longest} outputs came again"] if longest else [])
+            assert words == ([f"a sequence of {longest} outputs was repeated"] if longest else [])
 
 
 @pytest.mark.parametrize("sizes", [(2, 2, 2), (3, 2, 1), (4, 2), (2, 2, 1, 1), (5, 1, 1)])

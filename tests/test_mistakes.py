@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from dpaudit import ApproxDP, AuditResult, MechanismError, Pair, SearchPairs, audit, batched, parse_claim
+from dpaudit import ApproxDP, AuditResult, MechanismError, Pair, SearchPairs, Verdict, audit, batched, parse_claim
 from dpaudit.config import read_configs
 from dpaudit.mechanisms.worker import misfit
 from dpaudit.neighbours import doubts
+from dpaudit_reports.reasons import why_inconclusive
 
 Command = Callable[..., Result]
 
@@ -132,6 +133,15 @@ def test_report_takes_folders_and_names_configs(tmp_path: Path, command: Command
     assert "is a config, not a result" in command("replay", "base.yaml").stderr
 
 
+def test_a_quiet_run_still_says_why_an_audit_is_inconclusive(tmp_path: Path, command: Command) -> None:
+    config = CONFIG.replace("d1: [1]", "d1: [0]")
+    assert config != CONFIG
+    (tmp_path / "c.yaml").write_text(config)
+    done = command("run", "-q", "c.yaml", "--no-pdf")
+    assert done.exit_code == 3
+    assert "d0 and d1 are equal" in done.stderr
+
+
 def test_a_result_that_replaces_another_is_named(tmp_path: Path, command: Command) -> None:
     (tmp_path / "c.yaml").write_text(CONFIG)
     assert "replaced" not in command("run", "c.yaml", "--no-pdf").stderr
@@ -212,6 +222,11 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
         MechanismError,
         "is a class",
     ),
+    "progress is no function": (
+        lambda: audit(noisy, "pure(epsilon=1)", PAIR, progress=True, seed=0),  # type: ignore[arg-type]
+        TypeError,
+        "progress must be a function",
+    ),
     "text of a claim is a number": (lambda: parse_claim(1.0), ValueError, "a claim must be text"),  # type: ignore[arg-type]
 }
 
@@ -240,6 +255,12 @@ def test_trials_in_python_may_be_a_whole_float() -> None:
         (Pair(100, 101, relation="add_remove"), ""),
         (Pair({"a": 1}, {"a": 1, "b": 2}, relation="replace_one"), ""),
         (Pair([0], [1, 2, 3]), ""),
+        (Pair([0, 0, 0], [0, 0, 1, 1], relation="add_remove"), "d0 holds 1 that d1 lacks and d1 holds 2 that d0 lacks"),
+        (Pair([0, 0, 0], [0, 1, 1], relation="replace_one"), "d0 and d1 differ in 2 records"),
+        (Pair([0, 1, 2], [2, 1, 0], relation="replace_one"), ""),
+        (Pair([1, float("nan")], [float("nan"), 2], relation="replace_one"), ""),
+        (Pair([{"a": 1}, {"a": 2}], [{"a": 1}], relation="add_remove"), ""),
+        (Pair([object(), 1], [object(), 2], relation="replace_one"), ""),
     ],
 )
 def test_a_relation_that_contradicts_the_pair_is_doubted(pair: Pair, words: str) -> None:
@@ -251,6 +272,16 @@ def test_a_doubtful_relation_is_a_warning_of_the_result() -> None:
     pair = Pair([0, 1], [0], relation="replace_one")
     result = audit(noisy, "gaussian(mu=1)", pair, trials=40, seed=0)
     assert any("the relation is replace_one, but d0 has 2 records and d1 has 1" in words for words in result.warnings)
+
+
+def test_a_doubtful_relation_is_not_given_as_the_reason_of_an_inconclusive_audit() -> None:
+    pair = Pair([0, 1], [0], relation="replace_one")
+    result = audit(lambda d, rng: 0.0, "gaussian(mu=1)", pair, trials=40, seed=0)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "relation" in result.warnings[0]
+    assert why_inconclusive(result) == (result.warnings[-1],)
+    assert "outputs was 0" in result.warnings[-1]
+    assert "would have been seen" not in str(result)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one", "one_value", "all_values"])

@@ -10,6 +10,7 @@ from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
 
+import pypdf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,6 +121,30 @@ def test_every_medium_rounds_the_bounds_of_a_result_safely(violated: AuditResult
     assert "mu ≥\u00a01.0006" in shown
     assert "0.031" in shown
     assert "p <= 0.031" in repr(violated)
+
+
+def test_a_narrow_table_holds_what_was_certified_and_would_have_been_seen(violated: AuditResult) -> None:
+    nothing = dataclasses.replace(violated, verdict=Verdict.NO_VIOLATION, name="second")
+    void = dataclasses.replace(violated, verdict=Verdict.INCONCLUSIVE, certified=False, name="third")
+    table = Console(width=80, record=True, file=io.StringIO())
+    table.print(result_table([violated, nothing, void], [None, "violation", None], wide=False))
+    first, second, third = re.split("second|third", table.export_text())
+    assert "certified mu ≥\u00a01.0006" in first
+    assert "epsilon ≥" in first
+    assert "would have seen" not in first
+    assert f"would have seen {nothing.detectable.claim}" in " ".join(second.split())
+    assert "certified nothing" in third
+    assert "would have seen" not in third
+
+
+def test_terminal_and_pdf_write_the_same_p_value(violated: AuditResult, tmp_path: Path) -> None:
+    close = dataclasses.replace(violated, p_value=0.0002457, confidence=0.99975)
+    close.to_pdf(tmp_path / "a.pdf")
+    text = " ".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "a.pdf").pages)
+    assert "0.000246" in text  # 0.00025 does not show that it is below the level
+    table = Console(width=200, record=True, file=io.StringIO())
+    table.print(result_table([close], [None], wide=True))
+    assert "0.000246" in table.export_text()
 
 
 def test_a_bisected_bound_is_the_refuted_end() -> None:

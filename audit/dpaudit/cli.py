@@ -122,7 +122,10 @@ Backend = Annotated[
 ]
 Scheduler = Annotated[str | None, typer.Option(metavar="ADDR", help="Of dask, e.g. tcp://127.0.0.1:8786, or of ray.")]
 NoPdf = Annotated[bool, typer.Option("--no-pdf", help="Write no PDF documents.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Only the table of results, no progress.")]
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", help="Only the table of results, and why an audit is inconclusive; no progress."),
+]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Keep all outputs in DIR/NAME.trials, and go on from those that are there.")
 ]
@@ -413,7 +416,7 @@ def report(
         for i, words in enumerate(map(unchecked, results)):
             if words:
                 say(f"{chosen[i]}: {words}")
-                results[i] = replace(results[i], warnings=(*results[i].warnings, words))
+                results[i] = replace(results[i], warnings=(words, *results[i].warnings))
         if output is None:
             print_report(results)
         else:

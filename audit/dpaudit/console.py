@@ -100,7 +100,7 @@ def _amount(log_e: float) -> str:
 
 
 def result_table(results: Sequence[AuditResult], expected: Sequence[str | None], *, wide: bool) -> Table:
-    """One row for each audit; `wide` adds what was certified and what would have been seen."""
+    """One row for each audit; unless `wide`, what was certified and would have been seen stands under the name."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("audit and claim", overflow="fold")
     table.add_column("verdict", no_wrap=True)
@@ -112,21 +112,37 @@ def result_table(results: Sequence[AuditResult], expected: Sequence[str | None],
     if any(expected):
         table.add_column("as\nexpected", no_wrap=True)
     for result, wanted in zip(results, expected, strict=True):
+        certified, seen = _certified(result), _would_have_seen(result)
+        under = [rounded(result.claim.label)]
+        if not wide:
+            under += [f"certified {words}" for words in certified]
+            under += [f"would have seen {seen}"] if seen else []
         cells: list[str | Text] = [
-            Text(f"{result.name}\n  {rounded(result.claim.label)}"),
+            Text("\n  ".join([result.name, *under])),
             Text(f"{_MARKS[result.verdict]} {result.verdict.value}", style=_STYLES[result.verdict]),
             f"{result.trials_used:,}",
             p_value_words(result, at_most).removeprefix("≤\u00a0"),
         ]
         if wide:
-            cells.append(f"mu {mu_words(result, at_least)}\nepsilon {epsilon_words(result, 0.0, at_least)}")
-            cells.append("" if result.violated else Text(rounded(result.detectable.claim or "nothing")))
+            cells.append("\n".join(certified))
+            cells.append(Text(seen))
         if any(expected):
             cells.append(
                 "" if wanted is None else "yes" if as_expected(result, wanted) else Text("NO", style="bold red")
             )
         table.add_row(*cells)
     return table
+
+
+def _certified(result: AuditResult) -> list[str]:
+    if not result.certified:
+        return ["nothing"]
+    return [f"mu {mu_words(result, at_least)}", f"epsilon {epsilon_words(result, 0.0, at_least)} at delta 0"]
+
+
+def _would_have_seen(result: AuditResult) -> str:
+    """Empty where the audit says nothing about it: of a violation, and where no bound holds."""
+    return "" if result.violated or not result.certified else rounded(result.detectable.claim or "nothing")
 
 
 def as_expected(result: AuditResult, wanted: str) -> bool:

@@ -155,7 +155,7 @@ def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -
             if p_value < worst:
                 worst = p_value
                 words = (
-                    f"runs on d0 and d1 share their randomness (two events come together {x} times in {n} runs, "
+                    f"runs on d0 and d1 share their randomness (two events coincide {x} times in {n} runs, "
                     f"{expected:.1f} expected)"
                 )
     return [words] if words and worst * tests < significance else []
@@ -253,7 +253,7 @@ def _repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
         for family in (~odd, odd):
             p_value = math.exp(min(0.0, _log_equal(int(same[family].sum()), int(family.sum()), equal, n)))
             if p_value * 2 * n < significance:
-                return [f"the output of {distance} runs before came again {same.sum()} times in {n - distance}"]
+                return [f"{same.sum()} of {n - distance} outputs equal the output {distance} runs earlier"]
     return []
 
 
@@ -296,7 +296,7 @@ def _sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
     i = np.arange(longest)
     log_p = float(np.sum(np.log(equal) - np.log((n - 2.0 * i) * (n - 2.0 * i - 1)))) + 2 * math.log(n)
     if log_p + math.log(math.log2(n) + 1) < math.log(significance):
-        return [f"a sequence of {longest} outputs came again"]
+        return [f"a sequence of {longest} outputs was repeated"]
     return []
 
 
@@ -334,7 +334,8 @@ def _alike(values: Array, significance: float) -> list[str]:
             if p_value < worst:
                 worst = p_value
                 words = (
-                    f"runs are correlated with those {lag} before ({same} of {n} are alike, {expected:.0f} expected)"
+                    f"each run is correlated with the run {lag} earlier "
+                    f"({same} of {n} are alike, {expected:.0f} expected)"
                 )
     return [words] if words and worst * len(labels) < significance else []
 
@@ -396,8 +397,8 @@ def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significa
         if p_value < worst:
             worst = p_value
             words = (
-                f"runs are correlated with those {lag} before (an event that came {ones} times in {n} runs came twice "
-                f"at that distance {x} times, {ones * (ones - 1) / n:.1f} expected)"
+                f"each run is correlated with the run {lag} earlier (an event that came {ones} times in {n} runs "
+                f"came twice at that distance {x} times, {ones * (ones - 1) / n:.1f} expected)"
             )
     return [words] if words and worst * tests < significance else []
 

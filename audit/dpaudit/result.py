@@ -306,7 +306,7 @@ class AuditResult:
         if self.witness is not None:
             near = self.violated or self.witness.near
             lines.append(f"  {self.witness.describe() if near else 'no region came near a violation'}")
-        if not self.violated:
+        if not self.violated and self.certified:
             lines.append(f"  {_seen(self.detectable)}")
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
 
@@ -343,7 +343,7 @@ def certified_words(result: AuditResult) -> str:
 
 def _seen(detectable: Detectable) -> str:
     if not detectable.claim:
-        return "no violation of this kind could have been seen with so few runs"
+        return "no violation in the claim's own family would have been seen with so few runs"
     return f"would have been seen with 90 % probability: {detectable.claim} ({detectable.assumption})"
 
 

@@ -23,7 +23,7 @@ from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.places import raised
 from dpaudit.mechanisms.protocol import message_of
 from dpaudit.mechanisms.sources import source_of
-from dpaudit.result import AuditResult
+from dpaudit.result import AuditResult, Verdict
 from dpaudit.suite import Promise
 from dpaudit.terminal import say
 from dpaudit.trials.backends import BackendError, backend
@@ -92,7 +92,7 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
                 elif not how.quiet and result.name in replaced:
                     say(f"{result.name}.json replaced the one of an earlier run")
                 _tell_result(tell, result)
-                if not how.quiet:
+                if not how.quiet or result.verdict is Verdict.INCONCLUSIVE:
                     for warning in result.warnings:
                         say(f"{one.file}:{one.line}: audit {result.name}: {warning}")
                 if result.stopped_by == "interruption":

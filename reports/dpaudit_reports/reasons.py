@@ -31,7 +31,12 @@ def reason(result: AuditResult) -> str:
     signs = [warning.split(f": {_DEPENDENT}")[0] for warning in found if _DEPENDENT in warning]
     if signs:
         return f"Runs depend on each other: {'; '.join(signs)}. So no guarantee holds."
-    return " ".join(f"{warning[:1].upper()}{warning[1:].rstrip('.')}." for warning in found)
+    return " ".join(f"{_capital(warning).rstrip('.')}." for warning in found)
+
+
+def _capital(words: str) -> str:
+    """With a capital letter, unless it begins with d0 or d1, which are names."""
+    return words if words.startswith(("d0 ", "d1 ")) else f"{words[:1].upper()}{words[1:]}"
 
 
 def why_void(result: AuditResult) -> str:

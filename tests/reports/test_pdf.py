@@ -175,3 +175,26 @@ def test_three_pairs_still_fit_on_three_pages(tmp_path) -> None:
     result = sample.violation()
     pairs = tuple(dataclasses.replace(result.pairs[0], label=f"pair {i}") for i in range(3))
     assert len(pages([dataclasses.replace(result, pairs=pairs, warnings=("a warning",) * 2)], tmp_path).pages) == 3
+
+
+def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tmp_path) -> None:
+    """Typst gives up when some hundred matches of one show rule follow each other.  Deterministic."""
+    modules = {f"/home/me/project/package/module_{i}.py": "a1b2c3d4" * 8 for i in range(500)}
+    packages = {f"a-package-with-a-long-name-{i}": "1.0" for i in range(30)}
+    config = "\n".join(f"- 0.{i:017}" for i in range(1000))
+    result = sample.violation()
+    result = dataclasses.replace(
+        result,
+        environment={
+            **result.environment,
+            "modules of the mechanism": modules,
+            "packages of the mechanism": packages,
+            "audit": config,
+        },
+        warnings=(" ".join(modules),),
+    )
+    said = tight(text(pages([result], tmp_path)))
+    assert "500,listedintheJSON" in said
+    assert "a-package-with-a-long-name-291.0" in said
+    assert "module_499.py" in said  # of the warning
+    assert "-0.00000000000000999" in said

@@ -96,7 +96,7 @@ def one_run(shift: float) -> AuditResult:
 
 
 def dependent() -> AuditResult:
-    signs = "the output of 25 runs before came again 68 times in 237, on d0"
+    signs = "68 of 237 outputs equal the output 25 runs earlier, on d0"
     return dataclasses.replace(
         sample.violation(),
         verdict=Verdict.INCONCLUSIVE,
@@ -203,7 +203,7 @@ def test_the_caption_says_which_is_the_evidence_and_that_the_band_is_not() -> No
     assert has_band(sample.violation())
     found = text_of(sample.violation())
     assert "The dashed line is weaker and may lie above the claim's curve." in found
-    assert "The evidence against the claim is the wealth of the bets against the claim (p-value" in found
+    assert "The verdict rests on the wealth of the bets (p-value" in found
     assert "the exact test of the witness's fresh counts" in text_of(fixed(0.5))
 
 
@@ -292,7 +292,7 @@ def test_the_size_that_would_have_been_seen_is_rounded_up() -> None:
             ("interrupted after 5 of 20 runs per dataset",),
             "Interrupted after 5 of 20 runs per dataset.",
         ),
-        ("trials", ("attack x was dropped", "d0 and d1 are equal"), "D0 and d1 are equal."),
+        ("trials", ("attack x was dropped", "d0 and d1 are equal"), "d0 and d1 are equal."),
     ],
 )
 def test_the_box_of_an_inconclusive_audit_gives_its_reason(stopped_by: Any, warnings: Any, reason: str) -> None:
@@ -314,7 +314,7 @@ def test_warnings_follow_the_verdict_and_only_if_there_are_any() -> None:
 def test_where_nothing_is_certified_nothing_is_shown_as_evidence() -> None:
     result = dependent()
     found = text_of(result)
-    assert "Runs depend on each other: the output of 25 runs before came again 68 times in 237, on d0." in found
+    assert "Runs depend on each other: 68 of 237 outputs equal the output 25 runs earlier, on d0." in found
     assert "Nothing is certified: the runs depend on each other." in found
     for never in (
         "With 95 % confidence",

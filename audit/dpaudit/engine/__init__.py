@@ -97,6 +97,8 @@ def audit(
     pair_list = pairs_of(pairs)
     equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
     check_mechanism(mechanism)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function that is called after each block, such as print, got {progress!r}")
     trials = check_numbers(trials, confidence)
     if method not in METHODS:
         raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
@@ -144,9 +146,12 @@ def audit(
 
 
 def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
-    """The result, with a warning for each pair whose stated relation is perhaps not its own."""
+    """The result, with a warning for each pair whose stated relation is perhaps not its own.
+
+    It comes before the others: the reason of an inconclusive audit is the last one.
+    """
     found = [f"{words} (pair {pair})" for pair in pairs if (words := doubts(pair))]
-    return dataclasses.replace(result, warnings=(*result.warnings, *found)) if found else result
+    return dataclasses.replace(result, warnings=(*found, *result.warnings)) if found else result
 
 
 def _name(mechanism: Any) -> str:

@@ -164,8 +164,8 @@ def judged(
     except NotPossible as error:
         return Judgement(
             doubts=[
-                f"{words}: no noise at all, a fixed seed, or a cache.  With a cache there was one independent run of "
-                f"each dataset.  Fresh processes did not show that there is none: {error}"
+                f"{words}: no noise at all, a fixed seed, or a cache.  With a cache there was only one independent "
+                f"run of each dataset.  Fresh processes did not rule out a cache: {error}"
             ]
         )
     return Judgement(hints=[f"{words}: no noise at all, or a fixed seed"])
@@ -194,7 +194,7 @@ def _kept_by_workers(collector: Collector, pair: int) -> str:
         if seen.constant and not probe.failure:
             return (
                 f"the {len(first):,} first outputs of d{side} have {len(values)} values only, and {runs} runs in one "
-                "process gave one: each worker process may keep its outputs (a cache), so that the runs are not "
+                "process gave one: each worker process may cache its outputs, so that the runs are not "
                 "independent.  Switch the cache off"
             )
     return ""
@@ -227,7 +227,7 @@ def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: Tradeoff
     mechanism = sent(sampler.mechanism)
     runs = _runs_needed(tested, significance)
     if not runs:
-        raise NotPossible(f"under this claim more than {MAX_PROCESSES} would be needed for each dataset")
+        raise NotPossible(f"under this claim more than {MAX_PROCESSES} processes would be needed for each dataset")
     ends = time.monotonic() + MAX_SECONDS
     paths = [[list(side) for side in sides] for sides in suspects.values()]
     expected = [[[told_apart(value) for value in side.values()] for side in sides] for sides in suspects.values()]
@@ -238,14 +238,12 @@ def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: Tradeoff
         rng = stream(sampler.seed, "fresh", run, side)
         seeds = [int(seed) for seed in rng.integers(2**53, size=len(datasets))]
         if (left := ends - time.monotonic()) <= 0:
-            raise NotPossible(f"{2 * runs} of them would take longer than {MAX_SECONDS:.0f} s")
+            raise NotPossible(f"{2 * runs} processes would take longer than {MAX_SECONDS:.0f} s")
         found = outputs_in_a_fresh_process(mechanism, datasets, seeds, sampler.terms, timeout=left, paths=paths)
         for output, constants in zip(found, expected, strict=True):
             own, other = constants[side], constants[1 - side]
             if output[side] != own or (other and output[1 - side] == other):
-                return (
-                    f"d{side} had another output there, so the mechanism keeps its outputs, or noise that it drew once"
-                )
+                return f"d{side} had another output there, so the mechanism caches its outputs, or draws its noise once"
         return ""
 
     tasks = [(run, side) for run in range(runs) for side in (0, 1)]

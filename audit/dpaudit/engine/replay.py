@@ -132,7 +132,7 @@ class Replay:
             return (
                 "Fresh runs refute the claim: the result did not."
                 if self.refuted
-                else "Fresh runs do not refute the claim either."
+                else "Fresh runs do not refute the claim, either."
             )
         if self.refuted:
             return f"Confirmed: fresh runs refute the claim again; it takes p <= {lower(self.level, 2)}."

@@ -143,9 +143,13 @@ def _in_folder(folder: Path, parts: Sequence[str]) -> Path | None:
     return None
 
 
+INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""The names of folders that installers write to."""
+
+
 def of_library(path: Path) -> bool:
-    """Whether a file belongs to Python or to an installed package."""
-    return any(path.is_relative_to(folder) for folder in _library_folders())
+    """Whether a file belongs to Python or to an installed package, of this environment or another one on the path."""
+    return not INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(folder) for folder in _library_folders())
 
 
 @functools.cache

@@ -113,9 +113,9 @@ class Learner:
         if attack in self._dropped:
             return "dropped for a fault, see the warnings"
         if attack in self._negligible:
-            return f"left out in the end: its weight was below {_NEGLIGIBLE:.0%}"
+            return f"left out at the end: its weight was below {_NEGLIGIBLE:.0%}"
         if self._standing.resting(attack, self.trials):
-            return "at rest in the end: others predicted far better"
+            return "suspended at the end: other attacks predicted far better"
         if self.trials < max(FIRST_FIT, getattr(self.attacks[attack], "from_trials", 0)):
             return "not used: too few outputs"
         return "not used: does not suit these outputs"

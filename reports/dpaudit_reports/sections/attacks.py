@@ -58,9 +58,14 @@ _MEANING = (
 
 def _by_reason(rows: list[AttackRow]) -> str:
     """Names of attacks, those with one reason together."""
-    reasons = dict.fromkeys(row.note.removeprefix(_UNUSED) for row in rows)
-    named = {reason: [row.name for row in rows if row.note.removeprefix(_UNUSED) == reason] for reason in reasons}
+    reasons = dict.fromkeys(_reason(row) for row in rows)
+    named = {reason: [row.name for row in rows if _reason(row) == reason] for reason in reasons}
     return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in named.items())
+
+
+def _reason(row: AttackRow) -> str:
+    """Of several pairs a note has several parts, each with the words of `_UNUSED`."""
+    return " or ".join(part.removeprefix(_UNUSED) for part in row.note.split("; "))
 
 
 def _seconds(result: AuditResult, attack: str) -> str:

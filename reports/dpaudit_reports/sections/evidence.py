@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from dpaudit.result import AuditResult
+from dpaudit.result import AuditResult, p_value_words
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Paragraph, Text
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.numbers import at_most, count, number, percent
@@ -49,9 +49,10 @@ def _void(reason: str) -> Text:
 def _by_p_value(result: AuditResult) -> str:
     """Tests that look once have no wealth that grows."""
     limit = number(1 - result.confidence)
+    p_value = p_value_words(result, at_most)
     return (
         "This audit looked once, after a number of runs that was fixed beforehand: its evidence did not grow step by "
-        f"step. The p-value of the claim is {at_most(result.p_value)}; the claim is refuted at {limit} and below."
+        f"step. The p-value of the claim is {p_value}; the claim is refuted at {limit} and below."
     )
 
 

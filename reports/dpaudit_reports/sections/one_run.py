@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.result import AuditResult
+from dpaudit.result import AuditResult, p_value_words
 from dpaudit_reports.blocks import Block, Heading, KeyValues, Paragraph, Text
 from dpaudit_reports.numbers import at_most, count, number
 
@@ -38,7 +38,7 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
             "would refute",
             "no number of right guesses" if least is None else f"{count(least)} or more right guesses",
         ),
-        *((("p-value", at_most(result.p_value)),) if result.p_value < 1 else ()),
+        *((("p-value", p_value_words(result, at_most)),) if result.p_value < 1 else ()),
     )
     return (
         Heading("Guesses about the canaries"),

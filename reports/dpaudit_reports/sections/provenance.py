@@ -18,6 +18,7 @@ _ELSEWHERE = (
     "seconds of attacks",
 )  # in `repeat`, below, and with the attacks
 
+_MOST_LISTED = 40  # files or packages; a longer list would fill pages
 _FIRST = ("mechanism", "packages of the mechanism", "claim stated by", "source")  # what was audited, and who says so
 
 
@@ -49,6 +50,8 @@ def _value(value: Any) -> Text:
     match value:
         case None | "":
             return "–"
+        case Mapping() if len(value) > _MOST_LISTED:
+            return f"{count(len(value))}, listed in the JSON of the result"
         case Mapping():
             return ", ".join(f"{name} {_scalar(part)}" for name, part in value.items()) or "–"
         case list() | tuple():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpaudit.result import AuditResult, Verdict
+from dpaudit.result import AuditResult, Verdict, p_value_words
 from dpaudit.suite import named_together, promised_together
 from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Reference, Strong, Table
 from dpaudit_reports.claimed import certified_of_claimed, label, tells
@@ -51,7 +51,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
 
 def p_value(result: AuditResult) -> str:
     """The p-value where it says something."""
-    return at_most(result.p_value) if tells(result) else "–"
+    return p_value_words(result, at_most) if tells(result) else "–"
 
 
 def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:

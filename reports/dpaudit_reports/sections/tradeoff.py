@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dpaudit.result import AuditResult
+from dpaudit.result import AuditResult, p_value_words
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.claimed import label
@@ -81,16 +81,15 @@ def _evidence(result: AuditResult) -> str:
         return f" The hollow diamond is a region that shows no violation, {lines}." if point_name(result) else ""
     match result.method:
         case "sequential":
-            proof = f"the wealth of the bets against the claim (p-value {at_most(result.p_value)})"
+            proof = f"the wealth of the bets (p-value {p_value_words(result, at_most)})"
         case "fixed":
-            proof = f"the exact test of the witness's fresh counts (p-value {at_most(result.p_value)})"
+            proof = f"the exact test of the witness's fresh counts (p-value {p_value_words(result, at_most)})"
         case _:
-            return (
-                f" The evidence against the claim is the number of right guesses (p-value {at_most(result.p_value)})."
-            )
+            proof = p_value_words(result, at_most)
+            return f" The verdict rests on the number of right guesses (p-value {proof})."
     band = "The dashed line is weaker and may lie above the claim's curve. " if has_band(result) else ""
     band += f"The diamond is the witness, {lines}. " if point_name(result) else ""
-    return f" {band}The evidence against the claim is {proof}."
+    return f" {band}The verdict rests on {proof}."
 
 
 def _in_words(result: AuditResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from dpaudit.result import AuditResult, Verdict
+from dpaudit.result import AuditResult, Verdict, p_value_words
 from dpaudit_reports.blocks import Block, Callout, Code, Facts, KeyValues, Text
 from dpaudit_reports.claimed import enlarged, headline, label, tells
 from dpaudit_reports.marks import MARKS
@@ -38,7 +38,7 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
         pairs = f" in all, {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
         yield "Runs per dataset", f"{count(result.trials_used)}{pairs}"
     if tells(result):
-        yield "p-value", at_most(result.p_value)
+        yield "p-value", p_value_words(result, at_most)
         if result.method == "sequential" and result.e_value > 1:
             yield "e-value", number(result.e_value)
     bound = headline(result) if result.certified else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dpaudit.result import AuditResult, Witness
+from dpaudit.result import AuditResult, Witness, p_value_words
 from dpaudit_reports.blocks import Block, Column, Figure, Heading, Panel, Paragraph, Strong, Table, Text
 from dpaudit_reports.figures.distributions import distributions_svg
 from dpaudit_reports.numbers import at_most, count, number
@@ -92,7 +92,7 @@ def _origin(result: AuditResult, found: Witness, kind: Standing) -> str:
     """Which outputs were counted, how the region was found, and what that makes of its counts."""
     intervals = "Intervals are exact (Clopper-Pearson), each rate by itself"
     if result.method == "fixed":
-        rests = f"the verdict rests on these counts, p-value {at_most(result.p_value)}"
+        rests = f"the verdict rests on these counts, p-value {p_value_words(result, at_most)}"
         return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals}."
     if getattr(found, "counted", "") == "named":
         counted = f"Counted on the last {count(found.counts.n0)} outputs of each dataset, after the score was learned."
