@@ -117,16 +117,22 @@ def _imports(file: Path) -> tuple[set[Path], set[str]]:
 
 def _names(file: Path) -> Iterator[str]:
     try:
-        tree = ast.parse(file.read_bytes())
+        statements = _statements(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
         return
-    for node in ast.walk(tree):
+    for node in statements:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             module = _absolute(node, file)
             yield module
             yield from (f"{module}.{alias.name}" for alias in node.names if f"{module}.{alias.name}" in sys.modules)
+
+
+@functools.lru_cache(maxsize=64)
+def _statements(code: bytes) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """All import statements.  A file is parsed once, unless it changes."""
+    return tuple(node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom))
 
 
 def _absolute(node: ast.ImportFrom, file: Path) -> str:
