@@ -21,6 +21,7 @@ claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 1.0}}
 pairs: [{d0: [0], d1: [1]}]
 trials: 5000
+attacks: [logistic]
 """
 
 

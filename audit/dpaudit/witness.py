@@ -24,6 +24,7 @@ _SAME, _NEARLY = 0.99, 0.85  # how far a single feature's cut must agree with th
 _FEWEST = 10  # outputs on either side of a cut that is called the closest to a violation
 _PLAIN = 0.01  # a violation shows plainly in a region with this p-value
 _BEYOND = 0.025  # chance that a rate lies above its interval of 95 %
+_GRID = np.unique(np.concatenate([np.geomspace(1e-9, 0.5, 300), 1 - np.geomspace(1e-9, 0.5, 300)]))  # of alpha
 _GAPS = 3  # intervals that are still easier to read than the score
 
 
@@ -60,25 +61,27 @@ def make_witness(
     """
     if threshold is not None:
         region = _Region(learner, None, np.array([counts0, counts1]), threshold, "frozen")
-        return _witness(region, claim, pair) if region.sound else None
+        return _witness(region, claim, pair, region.p_value(claim)) if region.sound else None
     past = learner.hindsight() if recount else []
-    named = [_recounted(frozen, later, claim, pair, violated) for frozen, later in (past if violated else past[:1])]
-    best = min((witness for witness in named if witness is not None), key=lambda found: found.p_value, default=None)
-    if best is not None and (not violated or best.p_value <= _PLAIN):
-        return best
-    all_scores = _chosen(learner, None, np.array([counts0, counts1]), claim, violated, "moving")
-    moving = None if all_scores is None else _witness(all_scores, claim, pair)
-    return min((found for found in (best, moving) if found is not None), key=lambda found: found.p_value, default=None)
+    named = [_recounted(frozen, later, claim, violated) for frozen, later in (past if violated else past[:1])]
+    found = [(region.p_value(claim), region) for region in named if region is not None]
+    if not found or (violated and min(p_value for p_value, _ in found) > _PLAIN):
+        moving = _chosen(learner, None, np.array([counts0, counts1]), claim, violated, "moving")
+        if moving is not None:
+            found.append((moving.p_value(claim), moving))
+    if not found:
+        return None
+    p_value, best = min(found, key=lambda one: one[0])
+    return _witness(best, claim, pair, p_value)
 
 
 def _recounted(
-    frozen: Learner, later: tuple[Outputs, Outputs], claim: TradeoffFunction, pair: str, violated: bool
-) -> Witness | None:
-    """The witness that a frozen score gives on the outputs that came after it was learned."""
+    frozen: Learner, later: tuple[Outputs, Outputs], claim: TradeoffFunction, violated: bool
+) -> _Region | None:
+    """The region of a frozen score, counted on the outputs that came after it was learned."""
     scores = np.array([bin_counts(frozen.score(side)) for side in later])
     examples = Outputs.join([side.latest(_PROBES) for side in later])
-    region = _chosen(frozen, examples, scores, claim, violated, "named")
-    return None if region is None else _witness(region, claim, pair)
+    return _chosen(frozen, examples, scores, claim, violated, "named")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,6 +97,18 @@ class _Region:
     @property
     def sound(self) -> bool:
         return bool(self.scores.sum(axis=1).all())
+
+    @property
+    def outcome(self) -> tuple[int, int, int, int]:
+        """(x, n0, z, n1): x of n0 outputs of d0 are in the region, and z of n1 outputs of d1 are not."""
+        n0, n1 = (int(side.sum()) for side in self.scores)
+        x, z = int(self.scores[0, self.threshold + 1 :].sum()), int(self.scores[1, : self.threshold + 1].sum())
+        return x, n0, z, n1
+
+    def p_value(self, claim: TradeoffFunction) -> float:
+        """Exact p-value of a claim."""
+        x, n0, z, n1 = self.outcome
+        return exact_binomial.p_value(claim, x, n0, n1 - z, n1)
 
 
 def _chosen(
@@ -118,14 +133,15 @@ def _chosen(
     if not eligible.any():
         return None
     against = deviations(claim, scores[0], n0, scores[1], n1)
-    rank = np.where(against > 0, against, np.minimum(_shortfall(1 - outside0 / n0, outside1 / n1, claim), 0.0))
+    rank = np.maximum(against, 0.0)
+    if not np.any(rank[eligible] > 0):
+        rank = np.minimum(_shortfall(1 - outside0 / n0, outside1 / n1, claim), 0.0)
     return _Region(learner, examples, scores, _middle_of_best(np.where(eligible, rank, -np.inf)), counted)
 
 
-def _witness(region: _Region, claim: TradeoffFunction, pair: str) -> Witness:
+def _witness(region: _Region, claim: TradeoffFunction, pair: str, p_value: float) -> Witness:
     learner, k = region.learner, region.threshold
-    n0, n1 = (int(side.sum()) for side in region.scores)
-    x, z = int(region.scores[0, k + 1 :].sum()), int(region.scores[1, : k + 1].sum())
+    x, n0, z, n1 = region.outcome
     weights = learner.weights()
     strongest = max(weights, key=lambda i: weights[i], default=None)
     alpha_upper = clopper_pearson_upper(x, n0, significance=_BEYOND)
@@ -143,7 +159,7 @@ def _witness(region: _Region, claim: TradeoffFunction, pair: str) -> Witness:
         claimed_beta=float(claim.beta(x / n0)),
         counts=Counts(false_positives=x, n0=n0, false_negatives=z, n1=n1),
         counted=region.counted,
-        p_value=exact_binomial.p_value(claim, x, n0, n1 - z, n1),
+        p_value=p_value,
         alpha_upper=alpha_upper,
         allowed_upper=1 - float(claim.beta(alpha_upper)),
         scores=sparse(region.scores) if region.counted == "named" else (),
@@ -170,11 +186,12 @@ def _shortfall(alpha: Array, beta: Array, claim: TradeoffFunction) -> Array:
 
     min over a of kl(alpha, a) + kl(beta, f(a)), over points of the curve on the observed point's far side.
     """
-    grid = np.unique(np.concatenate([np.geomspace(1e-9, 0.5, 300), 1 - np.geomspace(1e-9, 0.5, 300)]))
-    curve = np.clip(claim.beta(grid), 1e-12, 1 - 1e-12)
-    distance = np.min(_kl(alpha[:, None], grid) + _kl(beta[:, None], curve), axis=1)
+    new = np.append(True, (np.diff(alpha) != 0) | (np.diff(beta) != 0))  # most neighbours are the same point
+    alpha, beta = alpha[new], beta[new]
+    curve = np.clip(claim.beta(_GRID), 1e-12, 1 - 1e-12)
+    distance = np.min(_kl(alpha[:, None], _GRID) + _kl(beta[:, None], curve), axis=1)
     below = beta < claim.beta(alpha)
-    inside: Array = np.where(below, distance, -distance)
+    inside: Array = np.where(below, distance, -distance)[np.cumsum(new) - 1]
     return inside
 
 

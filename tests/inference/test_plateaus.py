@@ -20,10 +20,11 @@ def plain(pilot, unseen):
     for sign in (1, -1):
         side = [b for b in range(BINS) if sign * CENTRES[b] > 0]
         tried = sorted(side, key=lambda b: -abs(CENTRES[b]))
+        some = [b for b in side if unseen[:, b].any()]  # the others lose nothing
         best, end = math.inf, None
         for last, scale in itertools.product(tried, np.geomspace(0.4, 1.6, 13)):
             loss = 0.0
-            for b in side:
+            for b in some:
                 ratio = sign * scale * min(abs(CENTRES[b]), abs(CENTRES[last]))
                 loss += unseen[0, b] * math.log1p(math.exp(ratio)) + unseen[1, b] * math.log1p(math.exp(-ratio))
             if loss < best - 1e-7:

@@ -18,8 +18,14 @@ from . import sample
 
 
 def pages(results: list[AuditResult], folder: Path) -> pypdf.PdfReader:
-    dpaudit_reports.write_pdf(results, folder / "report.pdf")
-    return pypdf.PdfReader(BytesIO((folder / "report.pdf").read_bytes()))
+    known = tuple(map(id, results))  # samples are made once, and so are their reports
+    if known not in _WRITTEN:
+        dpaudit_reports.write_pdf(results, folder / "report.pdf")
+        _WRITTEN[known] = results, (folder / "report.pdf").read_bytes()
+    return pypdf.PdfReader(BytesIO(_WRITTEN[known][1]))
+
+
+_WRITTEN: dict[tuple[int, ...], tuple[list[AuditResult], bytes]] = {}  # kept with their results, so that no id recurs
 
 
 def text(reader: pypdf.PdfReader) -> str:

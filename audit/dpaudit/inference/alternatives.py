@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtr
@@ -21,6 +22,7 @@ from scipy.special import ndtr
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.inference.grid import EDGES
 
+_ALPHA = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, 2000), 1 - np.geomspace(0.5, 1e-12, 2000), [1.0]])
 _PROBE = np.concatenate([-np.geomspace(1e-3, 30, 80)[::-1], [0.0], np.geomspace(1e-3, 30, 80)])
 
 
@@ -126,9 +128,13 @@ def _fading(count: int) -> list[float]:
     return [value / sum(raw) for value in raw]
 
 
+@lru_cache(maxsize=512)
 def scaled(claim: TradeoffFunction, factor: float) -> tuple[Array, Array]:
     """The claim's own least-private pair made `factor` times less private (1: the pair itself)."""
-    return next(_tilted(claim, (factor,)))
+    law = next(_tilted(claim, (factor,)))
+    for masses in law:
+        masses.flags.writeable = False  # others get the same arrays
+    return law
 
 
 def gaussian_noise(mu: float) -> Alternative:
@@ -191,8 +197,7 @@ def _largest(holds: Callable[[float], bool]) -> float:
 
 def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[tuple[Array, Array]]:
     """The pair whose curve is the claim's (a polygon through it), tilted apart by each scale."""
-    alpha = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, 2000), 1 - np.geomspace(0.5, 1e-12, 2000), [1.0]])
-    alpha = np.unique(np.concatenate([alpha, claim.beta(alpha)]))
+    alpha = np.unique(np.concatenate([_ALPHA, claim.beta(_ALPHA)]))
     beta = claim.beta(alpha)
     p, q = np.diff(alpha), np.maximum(-np.diff(beta), 0.0)
     certain = 1 - float(beta[0])

@@ -34,9 +34,10 @@ class Arc:
         return cls(alpha, claim.beta(alpha)), cls(claim.beta(beta), beta)
 
     @cached_property
-    def _logs(self) -> tuple[Array, Array, Array, Array]:
-        """log alpha, log(1 - alpha), log beta, log(1 - beta), finite."""
-        return log_rate(self.alpha), log_complement(self.alpha), log_rate(self.beta), log_complement(self.beta)
+    def _table(self) -> Array:
+        """alpha, beta, log alpha, log(1 - alpha), log beta and log(1 - beta), finite, (6, points)."""
+        alpha, beta = self.alpha, self.beta
+        return np.array([alpha, beta, log_rate(alpha), log_complement(alpha), log_rate(beta), log_complement(beta)])
 
     def evidence(self, x: npt.ArrayLike, n0: int, z: npt.ArrayLike, n1: int) -> Array:
         """The least divergence between outcomes (x, z) and the points of this arc, nats; elementwise.
@@ -45,22 +46,23 @@ class Arc:
         minimum is where their sum stops falling, between the last alpha <= p and the first beta <= q.
         """
         p, q = smoothed_rate(x, n0), smoothed_rate(z, n1)
-        log_alpha, log_not_alpha, log_beta, log_not_beta = self._logs
         own0, own1 = (rate * np.log(rate) + (1 - rate) * np.log1p(-rate) for rate in (p, q))
 
         def divergence(at: npt.NDArray[np.intp]) -> Array:
-            first = (n0 + 1) * (own0 - p * log_alpha[at] - (1 - p) * log_not_alpha[at])
-            second = (n1 + 1) * (own1 - q * log_beta[at] - (1 - q) * log_not_beta[at])
+            alpha, beta, log_alpha, log_not_alpha, log_beta, log_not_beta = self._table.take(at, axis=1)
+            first = (n0 + 1) * (own0 - p * log_alpha - (1 - p) * log_not_alpha)
+            second = (n1 + 1) * (own1 - q * log_beta - (1 - q) * log_not_beta)
             # at least 0 whatever the rounding, as Lemma 1 assumes
-            first = np.where(self.alpha[at] > p, np.maximum(first, 0.0), 0.0)
-            return first + np.where(self.beta[at] > q, np.maximum(second, 0.0), 0.0)
+            first = np.where(alpha > p, np.maximum(first, 0.0), 0.0)
+            return first + np.where(beta > q, np.maximum(second, 0.0), 0.0)
 
         high = np.minimum(np.searchsorted(-self.beta, -q, side="left"), len(self.beta) - 1)
         low = np.clip(np.searchsorted(self.alpha, p, side="right") - 1, 0, high)
         while np.any(low < high):
             middle = (low + high) // 2
             following = np.minimum(middle + 1, high)
-            falling = divergence(following) <= divergence(middle)
+            after, here = divergence(np.stack([following, middle]))
+            falling = after <= here
             low, high = np.where(falling, following, low), np.where(falling, high, middle)
         return divergence(low)
 

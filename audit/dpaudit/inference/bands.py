@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from dpaudit.claims import Array
 from dpaudit.inference.clopper_pearson import clopper_pearson_upper
@@ -33,16 +32,19 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
     inequality bounds the chance that the average of these ever reaches 1/significance; each rises with pbar_n.
     (Method of mixtures: Robbins 1970; Howard, Ramdas, McAuliffe & Sekhon 2021, Ann. Stat. 49.)
     """
-    counts = np.asarray(successes, dtype=np.float64)
+    given = np.asarray(successes, dtype=np.float64)
     if trials == 0:
-        return np.ones_like(counts)
+        return np.ones_like(given)
+    counts, places = np.unique(given, return_inverse=True)
     limit, drop = -math.log(significance), -np.expm1(_TILTS)
 
     def exceeds(rate: Array) -> npt.NDArray[np.bool_]:
         exponent = _TILTS * counts[..., None] - trials * np.log1p(
             -rate[..., None] * drop
         )  # no tilt is infinite: > log 0
-        reached: npt.NDArray[np.bool_] = logsumexp(exponent, axis=-1) - math.log(len(_TILTS)) >= limit
+        largest = exponent.max(axis=-1)
+        log_sum = largest + np.log(np.exp(exponent - largest[..., None]).sum(axis=-1))
+        reached: npt.NDArray[np.bool_] = log_sum - math.log(len(_TILTS)) >= limit
         return reached
 
     low, high = counts / trials, np.ones_like(counts)
@@ -50,7 +52,8 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
         middle = (low + high) / 2
         too_high = exceeds(middle)
         low, high = np.where(too_high, low, middle), np.where(too_high, middle, high)
-    return np.where(exceeds(np.ones_like(counts)), high, 1.0)
+    rates = np.where(exceeds(np.ones_like(counts)), high, 1.0)
+    return rates[places].reshape(given.shape)
 
 
 def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:

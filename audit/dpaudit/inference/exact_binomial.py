@@ -54,6 +54,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 from scipy.special import ndtr, ndtri
 
@@ -77,7 +78,11 @@ def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     check_count(y, n1)
     if n0 == 0 or n1 == 0:
         return 1.0
-    claim = claim.symmetrized()
+    return _p_value(claim.symmetrized(), x, n0, y, n1)
+
+
+@lru_cache(maxsize=256)  # the verdict, the witness and the report ask for the same one
+def _p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     observed = evidence_of(claim, x, n0, n1 - y, n1)
     if observed <= rounding(n0 + n1):
         return 1.0

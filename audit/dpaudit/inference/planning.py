@@ -39,10 +39,17 @@ def power_margin(
 def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Array, Array]:
     """Mean and variance of what each bet's log-wealth gains in one trial, (m,) each."""
     p, q = truth
-    payoffs0, payoffs1 = np.maximum(strategy.log_payoffs0, _RUIN), np.maximum(strategy.log_payoffs1, _RUIN)
+    payoffs0, squares0, payoffs1, squares1 = _payoffs(strategy)
     mean0, mean1 = payoffs0 @ p, payoffs1 @ q
-    variance = (payoffs0**2 @ p - mean0**2) + (payoffs1**2 @ q - mean1**2)
+    variance = (squares0 @ p - mean0**2) + (squares1 @ q - mean1**2)
     return mean0 + mean1 - strategy.log_prices(claim), np.maximum(variance, 0.0)
+
+
+@lru_cache(maxsize=4)
+def _payoffs(strategy: Strategy) -> tuple[Array, Array, Array, Array]:
+    """Log payoffs of outputs of d0 and their squares, and the same of d1."""
+    payoffs0, payoffs1 = np.maximum(strategy.log_payoffs0, _RUIN), np.maximum(strategy.log_payoffs1, _RUIN)
+    return payoffs0, payoffs0**2, payoffs1, payoffs1**2
 
 
 def threshold_margin(claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float) -> float:

@@ -23,7 +23,7 @@ def log_optimal(returns: Array, weights: Array) -> Array:
         growth = returns / (x @ returns)
         sides[:, 0] = growth @ weights + barrier / x
         hessian = (growth * weights) @ growth.T
-        hessian[np.diag_indices(assets)] += barrier / x**2
+        hessian.ravel()[:: assets + 1] += barrier / x**2  # its diagonal
         _, solved, failed = dposv(hessian, sides)  # positive definite: a Gram matrix and the barrier's diagonal
         step, sums = (np.linalg.solve(hessian, sides) if failed else solved).T  # but for rounding
         step = step - sums * (step.sum() / sums.sum())

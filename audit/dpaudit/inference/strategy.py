@@ -82,7 +82,9 @@ class Strategy:
 
     def log_prices(self, claim: TradeoffFunction) -> Array:
         """What each bet costs a trial under a claim, (m,): twice the log of half its budget, rounded up."""
-        budgets = self.fixed_costs + (self.stakes * claim.delta(self.slopes)).sum(axis=1)
+        slopes, places = _distinct_slopes(self)
+        delta = claim.delta(slopes)[places].reshape(self.slopes.shape)
+        budgets = self.fixed_costs + (self.stakes * delta).sum(axis=1)
         prices: Array = 2 * np.log(budgets * (1 + _ROUNDING) / 2)
         return prices
 
@@ -125,12 +127,20 @@ class Strategy:
         `lost`: pairs on which a run failed after bets had been placed.  Such a run is an outcome on which a bet must
         pay something, and it pays nothing: leaving it out instead would count runs by whether they succeed.
         """
-        gains = np.where(np.isin(np.arange(len(gains)), list(lost))[:, None], -np.inf, gains)
+        if lost:
+            gains = np.where(np.isin(np.arange(len(gains)), list(lost))[:, None], -np.inf, gains)
         together = _log_sum(self.log_weights + gains.sum(axis=0))
         if len(gains) == 1:
             return together
         apart = _log_sum(self.log_weights + gains) - math.log(len(gains))
         return float(np.logaddexp(together, apart)) - math.log(2)
+
+
+@lru_cache(maxsize=64)
+def _distinct_slopes(bets: Strategy) -> tuple[Array, npt.NDArray[np.intp]]:
+    """The slopes, each once, and where each of all slopes is among them: bets share most of theirs."""
+    slopes, places = np.unique(bets.slopes, return_inverse=True)
+    return slopes, places.ravel()
 
 
 def _log_sum(terms: Array) -> float:

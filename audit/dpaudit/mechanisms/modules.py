@@ -84,10 +84,10 @@ def user_files(name: str, folders: Sequence[Path], *, loaded: bool = True) -> li
 def _imports(file: Path, folders: Sequence[Path], *, loaded: bool) -> Iterator[Path | str]:
     """User's files, and the first names of other modules."""
     try:
-        tree = ast.parse(file.read_bytes())
+        statements = _statements(file.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    for node in ast.walk(tree):
+    for node in statements:
         if isinstance(node, ast.ImportFrom) and node.level:
             yield from _relative(node, file)
             continue
@@ -96,6 +96,12 @@ def _imports(file: Path, folders: Sequence[Path], *, loaded: bool) -> Iterator[P
             yield from files
             if not files:
                 yield name.split(".")[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _statements(code: bytes) -> tuple[ast.AST, ...]:
+    """All statements and calls that may import.  A source is parsed once, unless it changes."""
+    return tuple(node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call))
 
 
 def _names(node: ast.AST) -> Iterator[str]:
