@@ -219,3 +219,10 @@ def test_a_replay_from_another_folder_runs_the_audited_code_and_says_if_it_has_c
     (tmp_path / "a" / "own.py").write_text(f"{_OWN}\n# edited\n")
     done = command("replay", "../out/replayed.json")
     assert "own.py has changed since the audit" in done.stdout
+
+
+def test_a_replay_of_a_fixed_audit_with_the_audits_own_seed_is_refused() -> None:
+    """It would count the runs of the audit again and call them fresh.  Decided by its seed."""
+    result = audit(noisy, GaussianDP(0.7), PAIR, trials=1000, method="fixed", seed=3, confidence=0.95)
+    with pytest.raises(ValueError, match="seed 3 is that of the audit"):
+        replay(result, noisy, PAIR, trials=100, seed=3)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
@@ -355,3 +356,23 @@ def test_medians_that_differ_by_less_than_a_float_can_halve_give_no_nan() -> Non
         np.full((9, 1), -1.5e308), np.full((9, 1), 1.5e308), np.random.default_rng(0)
     )
     assert np.all(np.isfinite(scorer(np.array([[-1.5e308], [0.0], [1.5e308]]))))
+
+
+def test_an_attack_that_keeps_all_it_was_fitted_to_makes_no_runs_seem_dependent() -> None:
+    """The tests of independence ask a copy of it from before the audit.  Decided by its seed."""
+
+    class Keeps:
+        name = "keeps"
+
+        def __init__(self) -> None:
+            self.x: list[float] = []
+            self.y: list[bool] = []
+
+        def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+            self.x += [*outputs0, *outputs1]
+            self.y += [False] * len(outputs0) + [True] * len(outputs1)
+            model = KNeighborsClassifier(5).fit(np.array(self.x)[:, None], self.y)
+            return lambda outputs: model.predict_proba(np.asarray(outputs)[:, None])[:, 1]
+
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), attacks=Keeps(), trials=2000, seed=0)
+    assert result.verdict is Verdict.NO_VIOLATION

@@ -173,7 +173,8 @@ def replay(
             the audit, at least 200.
         extend: Double the counted runs, up to 64 times `trials`, until they refute the claim or give no sign of a
             violation.  The p-value is corrected for the looks; see the module's theorem.
-        seed: Of the fresh randomness; drawn unless given.  That of the audit would repeat its runs.
+        seed: Of the fresh randomness; drawn unless given.  That of a fixed audit is refused: its runs would be
+            counted again.
         jobs: As in the audit.
         terms: The audit's `observe_time`, `failures` and `timeout`.
         progress: Called after each block of runs.
@@ -182,7 +183,8 @@ def replay(
         Fresh counts and their exact p-value, beside what the result says.
 
     Raises:
-        ValueError: The result has no witness that can be replayed, its pair is not among `pairs`, or `trials` < 1.
+        ValueError: The result has no witness that can be replayed, its pair is not among `pairs`, `trials` < 1, or
+            `seed` is that of a fixed audit.
         MechanismError: The mechanism fails at once.
     """
     witness = result.witness
@@ -201,6 +203,10 @@ def replay(
     learned_from = max([_LEAST_LEARNED, *rows])
     if seed is None:
         seed = fresh_seed()
+    elif counted and seed == result.environment.get("seed"):  # else the counted runs come after those of the audit
+        raise ValueError(
+            f"seed {seed} is that of the audit: the runs that it counted would be counted again; give another, or none"
+        )
     if trials is None:
         trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
     tested = result.claim.symmetrized()

@@ -27,6 +27,16 @@ def fit(attack: Attack, view0: Any, view1: Any, rng: np.random.Generator) -> Sco
     return protected(attack.fit(copied(view0), copied(view1), rng))
 
 
+def as_it_was(attack: Attack | None) -> Attack | None:
+    """A copy that knows nothing of what a foreign attack will be fitted to; None if there is none."""
+    if attack is None or not is_foreign(attack):
+        return attack
+    try:
+        return copy.deepcopy(attack)
+    except Exception:  # of the attack's own code
+        return None
+
+
 def protected(scorer: Scorer) -> Scorer:
     """The same scorer, asked about copies of the outputs."""
     return lambda view: scorer(copied(view))

@@ -23,7 +23,7 @@ from dpaudit.registry import Attack, Scorer
 from dpaudit.scoring.asking import asked, in_pieces, pointwise, same
 from dpaudit.scoring.calibration import calibrated
 from dpaudit.scoring.company import again
-from dpaudit.scoring.foreign import copied, fit, is_foreign, left_no_trace, protected
+from dpaudit.scoring.foreign import as_it_was, copied, fit, is_foreign, left_no_trace, protected
 from dpaudit.scoring.rivals import Rivals
 from dpaudit.scoring.settled import Settled, settled
 from dpaudit.scoring.standing import Standing, log_loss
@@ -82,6 +82,10 @@ class Learner:
     _outputs_scored: int = field(default=0, init=False)  # of each dataset, in those blocks
     _next_check: int = field(default=1, init=False)  # outputs scored at which the package's own attacks are checked
     _past: list[Learner] = field(default_factory=list, init=False)  # frozen after earlier fits, oldest first
+    untouched: list[Attack | None] = field(init=False)  # the attacks as they were; None if there is no copy
+
+    def __post_init__(self) -> None:
+        self.untouched = [as_it_was(attack) for attack in self.attacks]
 
     @property
     def hopeless(self) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpaudit.claims import Array
 from dpaudit.outputs import Outputs
-from dpaudit.scoring.foreign import fit
+from dpaudit.scoring.foreign import as_it_was, fit
 from dpaudit.scoring.learner import Learner, encoding_of, view_of
 
 _MAX_COLUMNS = 8  # of each kind: numbers, others
@@ -27,7 +27,8 @@ def symmetric_columns(
 ) -> tuple[Columns, Columns]:
     """Columns of the outputs themselves, and one column of scores (none unless `refit`, or if the attack fails).
 
-    The scores are those of the attack with the largest weight, fitted to all of these outputs and asked about them.
+    The scores are those of the attack with the largest weight, fitted to all of these outputs and asked about them.  It
+    is a copy of the attack from before the audit, for an attack may keep what it was fitted to, in its order.
 
     Theorem: if the outputs of a dataset are exchangeable, then so are the rows of its columns, given the attack.
     Proof: the encoding and the attack see the outputs in a uniformly random order, which is independent of the order
@@ -61,7 +62,9 @@ def _scores(learner: Learner, sides: list[Outputs], encoding: Any, rng: np.rando
     nothing = [np.zeros((len(side), 0)) for side in sides]
     if not weights:
         return nothing
-    attack = learner.attacks[max(weights, key=lambda i: weights[i])]
+    attack = as_it_was(learner.untouched[max(weights, key=lambda i: weights[i])])  # it may keep what it is fitted to
+    if attack is None:
+        return nothing
     with learner.guarded():
         try:
             views = [view_of(side, encoding, getattr(attack, "sees", "natural")) for side in sides]
