@@ -70,7 +70,7 @@ def test_a_full_disk_ends_the_audit_without_a_verdict_and_overwrites_nothing(tmp
     left = tmp_path / "out.left"
     assert {file.name for file in left.iterdir()} == {"sum.json", "sum.trials"}
     assert (left / "sum.json").read_text() == "an older result"
-    elsewhere = Path(done.stderr.split("its JSON is in ")[1].strip())
+    elsewhere = Path(done.stderr.split("its JSON is in ")[1].splitlines()[0].strip())
     result = AuditResult.from_json(elsewhere)
     shutil.rmtree(elsewhere.parent)
     assert result.verdict is Verdict.INCONCLUSIVE

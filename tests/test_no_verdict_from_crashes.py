@@ -219,6 +219,28 @@ def test_a_reader_that_has_gone_does_not_change_the_exit_code(folder: Path) -> N
     assert (folder / "dpaudit-results" / "noise.json").exists()
 
 
+def test_nobody_is_told_that_results_are_in_a_folder_that_has_gone(folder: Path) -> None:
+    """The result is in a temporary folder, and what an earlier run left is not taken for it."""
+    (folder / "moves.py").write_text(
+        "import os\n"
+        "def release(d, rng):\n"
+        "    os.path.isdir('out') and os.rename('out', 'moved')\n"
+        "    return d[0] + rng.normal()\n"
+    )
+    (folder / "c.yaml").write_text(
+        "name: one\nclaim: gaussian(mu=1)\nmechanism: {python: 'moves.py:release'}\ntrials: 300\nseed: 0\n"
+        "pairs: [{d0: [0], d1: [1]}]\n"
+    )
+    (folder / "out").mkdir()
+    (folder / "out" / "one.json").write_text("{}")
+    done = dpaudit("run", "c.yaml", "-o", "out", "--no-pdf", cwd=folder, env={**os.environ, "TMPDIR": str(folder)})
+    said = done.stderr.decode()
+    assert "the result of one could not be written to out" in said
+    assert "one.json in out is still the one of an earlier run" in said
+    assert "results are in out" not in said
+    assert len(list(folder.glob("dpaudit-*/one.json"))) == 1
+
+
 def test_a_terminal_without_unicode_gets_ascii(folder: Path) -> None:
     name = b"caf\xe9.yaml"  # and a file whose name is not UTF-8
     (folder / os.fsdecode(name)).write_text(CONFIG)

@@ -26,6 +26,7 @@ from dpaudit.config.models import AuditConfig
 from dpaudit.engine import Progress
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.mechanisms.fingerprint import fingerprint
 from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.running import How, _loaded
 from dpaudit.trials.digest import OutputsDigest
@@ -352,7 +353,10 @@ _PACKAGE = {
 
 @pytest.mark.parametrize("edited", ["ours/__init__.py", "ours/a/core.py", "ours/b/core.py", "last.py", "later.py"])
 def test_a_store_is_refused_after_any_imported_module_was_edited(edited: str, tmp_path: Path) -> None:
-    """Also the package of a module, one of two modules of one file name, and one that is imported when it runs."""
+    """Also the package of a module, one of two modules of one file name, and one that is imported when it runs.
+
+    Nothing is drawn here, so it never fails by chance.
+    """
     for name, text in _PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -424,7 +428,7 @@ def _uses_what_was_made(dataset: list[float], rng: np.random.Generator) -> float
 def test_a_store_is_refused_after_a_global_with_hidden_state_changed_in_what_can_be_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock has no content, but the scale beside it has: it may come from the command line of a script."""
+    """A lock has no content, but the scale beside it has: it may come from a command line.  The seed is fixed."""
     stored(_uses_what_was_made, tmp_path / "s")
     monkeypatch.setattr(sys.modules[__name__], "MADE", _WithALock(1.0))
     stored(_uses_what_was_made, tmp_path / "s")
@@ -435,7 +439,7 @@ def test_a_store_is_refused_after_a_global_with_hidden_state_changed_in_what_can
 def test_a_store_is_refused_after_what_the_code_takes_from_a_module_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Set by hand, or made by a module that this module imports."""
+    """Set by hand, or made by a module that this module imports.  Never fails by chance: the seed is fixed."""
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "far_of_ours.py").write_text("SCALE = 1.0\ndef noise(rng):\n    return rng.normal(0, SCALE)\n")
     (tmp_path / "near_of_ours.py").write_text("import far_of_ours\nfrom far_of_ours import noise\n")
@@ -494,6 +498,13 @@ def test_a_store_of_arrays_that_differ_in_the_middle_is_refused(tmp_path: Path) 
     stored(_middle, tmp_path / "s", Pair(a.copy(), b.copy()))
     refused(_middle, tmp_path / "s", "d1 of pair 1", pair=Pair(a, e))
     refused(_middle, tmp_path / "s", "d0 of pair 1", "d1 of pair 1", pair=Pair(a.astype("f4"), b.astype("f4")))
+
+
+def test_arrays_of_records_that_share_their_bytes_have_fingerprints() -> None:
+    """Numpy has no `descr` of such types."""
+    shared = np.dtype({"names": ["a", "b"], "formats": ["f8", "f4"], "offsets": [0, 0]})
+    assert fingerprint(np.zeros(2, shared)) != fingerprint(np.ones(2, shared).astype(shared))
+    assert fingerprint(shared) == fingerprint(np.zeros(1, shared).dtype)
 
 
 def _middle(dataset: Any, rng: np.random.Generator) -> float:

@@ -59,6 +59,7 @@ class Outcome:
     expected: list[str | None] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)  # audits that could not be run, or whose result was lost
     broken: list[str] = field(default_factory=list)  # audits that ended in an error of dpaudit's own
+    written: int = 0  # results in the output folder
     interrupted: bool = False
 
 
@@ -87,10 +88,14 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
                 outcome.expected.append(one.config.expect)
                 if not how.quiet:
                     say(ended_line(number, len(planned), result))
-                if not _write(result, how):
+                place = _write(result, how)
+                outcome.written += place == how.output
+                if place is None:
                     outcome.failed.append(result.name)
-                elif not how.quiet and result.name in replaced:
+                elif place == how.output and not how.quiet and result.name in replaced:
                     say(f"{result.name}.json replaced the one of an earlier run")
+                elif place != how.output and result.name in replaced:
+                    say(f"{result.name}.json in {how.shown or how.output} is still the one of an earlier run")
                 _tell_result(tell, result)
                 if not how.quiet or result.verdict is Verdict.INCONCLUSIVE:
                     for warning in result.warnings:
@@ -102,7 +107,7 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
             say(_interrupted(how))
     if outcome.results:
         print_results(outcome.results, outcome.expected, promise.words(outcome.results))
-        if not how.quiet and len(outcome.failed) < len(planned):
+        if not how.quiet and outcome.written:
             say(f"results are in {how.shown or how.output}")
     return outcome
 
@@ -264,8 +269,8 @@ def _audited(
     return replace(result, environment={**result.environment, **about})
 
 
-def _write(result: AuditResult, how: How) -> bool:
-    """Write JSON and PDF; whether the JSON was kept anywhere.  Nothing but an interruption is raised."""
+def _write(result: AuditResult, how: How) -> Path | None:
+    """Write JSON and PDF; the folder in which the JSON was kept, if it was.  Nothing but an interruption is raised."""
     kept = False
     try:
         result.to_json(how.output / f"{result.name}.json")
@@ -283,20 +288,21 @@ def _write(result: AuditResult, how: How) -> bool:
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {message_of(error)}"
         if kept:
             say(f"the PDF of {result.name} could not be made: {reason}; its JSON is in {place}")
-            return True
-        elsewhere = _elsewhere(result)
-        kept = bool(elsewhere)
-        say(f"the result of {result.name} could not be written to {place}: {reason}{elsewhere}")
-    return kept
+            return how.output
+        file = _elsewhere(result)
+        where = "" if file is None else f"; its JSON is in {file}"
+        say(f"the result of {result.name} could not be written to {place}: {reason}{where}")
+        return None if file is None else file.parent
+    return how.output
 
 
-def _elsewhere(result: AuditResult) -> str:
-    """Where a result is that could not be written to where it belongs, in words."""
+def _elsewhere(result: AuditResult) -> Path | None:
+    """Write a result to a temporary folder, since it could not be written to where it belongs."""
     with contextlib.suppress(Exception):
         file = Path(tempfile.mkdtemp(prefix="dpaudit-")) / f"{result.name}.json"
         result.to_json(file)
-        return f"; its JSON is in {file}"
-    return ""
+        return file
+    return None
 
 
 def _interrupted(how: How) -> str:

@@ -141,7 +141,7 @@ def in_a_file(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("name", ["cached", "once", "shifted", "seldom"])
 def test_a_cache_in_a_file_is_found_out_in_fresh_processes(in_a_file: Any, name: str) -> None:
-    """Also noise that is drawn once on import."""
+    """Also noise that is drawn once on import.  Never fails by chance: no two processes draw the same Laplace noise."""
     is_in_doubt(audited(in_a_file(name)), "had another output there")
 
 
@@ -149,7 +149,7 @@ def test_a_cache_in_a_file_is_found_out_in_fresh_processes(in_a_file: Any, name:
 def test_a_cache_on_disk_is_inconclusive_since_fresh_processes_read_it_too(
     in_a_file: Any, name: str, words: str
 ) -> None:
-    """Two independent runs, however many processes are asked."""
+    """Two independent runs, however many processes are asked.  Never fails by chance: the seed is fixed."""
     is_in_doubt(audited(in_a_file(name)), f"a run there {words}")
 
 

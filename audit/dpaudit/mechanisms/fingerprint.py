@@ -248,7 +248,7 @@ class _Walk:
             if value.dtype.names:
                 raise Unknowable(f"{where} holds a numpy array of records with Python objects")
             return _digest("array of objects", str(value.shape).encode(), *self._items(value.ravel().tolist(), where))
-        about = (type(value).__name__, str(value.dtype.descr), value.dtype.str, str(value.shape))
+        about = (type(value).__name__, repr(value.dtype), value.dtype.str, str(value.shape))
         return _digest("numpy", *(part.encode() for part in about), np.ascontiguousarray(value).tobytes())
 
     def _of_pandas(self, value: Any, where: str) -> bytes | None:
@@ -451,7 +451,7 @@ def _simple(value: Any) -> bytes | None:
         return str(value).encode("utf-8", "surrogatepass")
     if dataclasses.is_dataclass(value) or not isinstance(value, np.dtype):
         return None
-    return f"{value.descr} {value.str}".encode()
+    return f"{value!r} {value.str}".encode()
 
 
 def _is_of_numpy(function: Any) -> bool:

@@ -31,7 +31,6 @@ from dpaudit.mechanisms.modules import module_file, of_library
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.stateless import portable
 from dpaudit.outputs import Timed
-from dpaudit.printable import printable
 from dpaudit.trials.detached import Dataset
 from dpaudit.trials.runs import Runs, Terms, resolved
 
@@ -187,7 +186,7 @@ class _Outside:
             way = flags & os.O_ACCMODE if isinstance(flags, int) else os.O_RDONLY
             if isinstance(path, str | bytes) and (way == os.O_RDWR or (self.running and way == os.O_RDONLY)):
                 name = os.fsdecode(path)
-                self.found = "" if _part_of_python(name) else f"read the file {printable(name)[:200]}"
+                self.found = "" if _part_of_python(name) else f"read the file {ascii(name)[:200]}"
         elif event == "sqlite3.connect":
             self.found = "opened a database"
         elif event == "socket.connect":
