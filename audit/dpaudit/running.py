@@ -91,7 +91,7 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
                 elif not how.quiet and result.name in replaced:
                     say(f"{result.name}.json replaced the one of an earlier run")
                 _tell_result(tell, result)
-                if not how.quiet or result.verdict is Verdict.INCONCLUSIVE:
+                if not how.quiet or result.verdict is not Verdict.NO_VIOLATION:
                     for warning in result.warnings:
                         say(f"{one.file}:{one.line}: audit {result.name}: {warning}")
                 if result.stopped_by == "interruption":
