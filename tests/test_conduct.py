@@ -102,7 +102,7 @@ def test_runs_are_made_again_if_that_is_wanted(mechanism: Any) -> None:
     """The seeds are given, so that it fails always or never."""
     result = audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1, confidence=0.95)
     assert result.trials_used == 200
-    assert any("failed and were made again: the claim is taken to be about runs that" in w for w in result.warnings)
+    assert any("failed and were retried: the claim is taken to be about runs that" in w for w in result.warnings)
     assert (
         result.evidence.fingerprint()
         == audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1, confidence=0.95).evidence.fingerprint()

@@ -27,6 +27,7 @@ from dpaudit.engine import Progress
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.builtin import Gaussian
 from dpaudit.mechanisms.fingerprint import fingerprint
+from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.running import How, _loaded
 from dpaudit.trials.digest import OutputsDigest
@@ -613,7 +614,7 @@ def test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one(tmp_path: Path
     again = stored(release, tmp_path / "s", failures="retry")
     assert comparable(first) == comparable(again)
     text = " ".join(again.warnings)
-    assert all(words in text for words in ("printed", "global random state", "failed and were made again")), text
+    assert all(words in text for words in ("printed", "global random state", "failed and were retried")), text
 
 
 def test_a_result_names_the_file_and_the_packages_of_its_mechanism(tmp_path: Path) -> None:
@@ -650,3 +651,18 @@ def test_the_identity_of_an_isolated_mechanism_holds_its_requirements_and_all_pa
         ("params", of("1.0", params={"scale": 1.0})),
     ):
         assert [name for name in known if known[name] != other[name]] == [part]
+
+
+def test_modules_of_another_environment_on_the_path_are_installed_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "venv" / "lib" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "from_another_environment.py").write_text("x = 1\n")
+    (tmp_path / "of_the_user.py").write_text("x = 1\n")
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("from_another_environment", "of_the_user"):
+        importlib.import_module(name)
+    assert is_library("from_another_environment")
+    assert not is_library("of_the_user")

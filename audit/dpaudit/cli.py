@@ -124,7 +124,9 @@ Scheduler = Annotated[str | None, typer.Option(metavar="ADDR", help="Of dask, e.
 NoPdf = Annotated[bool, typer.Option("--no-pdf", help="Write no PDF documents.")]
 Quiet = Annotated[
     bool,
-    typer.Option("-q", "--quiet", help="Only the table of results, and why an audit is inconclusive; no progress."),
+    typer.Option(
+        "-q", "--quiet", help="No progress: only results, and the warnings of a violation or an inconclusive audit."
+    ),
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Keep all outputs in DIR/NAME.trials, and go on from those that are there.")

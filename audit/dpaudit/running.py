@@ -97,7 +97,7 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
                 elif place != how.output and result.name in replaced:
                     say(f"{result.name}.json in {how.shown or how.output} is still the one of an earlier run")
                 _tell_result(tell, result)
-                if not how.quiet or result.verdict is Verdict.INCONCLUSIVE:
+                if not how.quiet or result.verdict is not Verdict.NO_VIOLATION:
                     for warning in result.warnings:
                         say(f"{one.file}:{one.line}: audit {result.name}: {warning}")
                 if result.stopped_by == "interruption":

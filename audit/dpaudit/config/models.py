@@ -189,7 +189,7 @@ class AuditConfig(_Strict):
     failures: Literal["stop", "outcome", "retry"] = Field(
         "stop",
         description="what a run that raises is: the end of the audit, an outcome that the analyst sees, or a fault of "
-        "the machine, after which it is made again",
+        "the machine, after which it is retried",
     )
     expect: Literal["violation", "no violation"] | None = None
 

@@ -114,7 +114,7 @@ class Collector:
         found = (with0 + with1).words()
         if self.sampler.terms.failures == "retry" and with0.failed + with1.failed:
             found.append(
-                f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were made again: the claim is taken to "
+                f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were retried: the claim is taken to "
                 "be about runs that succeed (failures: outcome audits the failures, too)"
             )
         return found

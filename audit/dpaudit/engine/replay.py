@@ -130,7 +130,7 @@ class Replay:
             return "Nothing can be said: the fresh runs failed or depended on each other, see the warnings."
         if not self.result.violated:
             return (
-                "Fresh runs refute the claim: the result did not."
+                "Fresh runs refute the claim; the result did not."
                 if self.refuted
                 else "Fresh runs do not refute the claim, either."
             )

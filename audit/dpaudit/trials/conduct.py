@@ -1,4 +1,4 @@
-"""What a mechanism does in our process besides giving outputs, so that it is told and does no harm."""
+"""Detects, reports and undoes side effects of a mechanism: stdout, chdir, global random state, fork."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Conduct:
     legacy_randomness: bool = False  # whether it used the global random state of numpy or of Python
     changed: str = ""  # which dataset it changed in place
     failed: int = 0  # runs, or calls of a batched mechanism
-    lost: int = 0  # times that worker processes died, or could not hand back what they made, and it was made again
+    lost: int = 0  # times that worker processes died, or could not hand back what they made, and runs were retried
 
     def __add__(self, other: Conduct) -> Conduct:
         return Conduct(
@@ -59,7 +59,7 @@ class Conduct:
         if self.lost:
             found.append(
                 f"worker processes died or could not hand back what they made ({self.lost} times), and those runs were "
-                "made again: the claim is taken to be about runs that they survive"
+                "retried: the claim is taken to be about runs that they survive"
             )
         return found
 

@@ -39,7 +39,7 @@ class Terms:
     """What is seen of a run besides its output, and what becomes of one that goes wrong."""
 
     observe_time: bool = False  # outputs are `Timed`
-    failures: Failures = "stop"  # "outcome": the analyst sees them, as `Raised`; "retry": the run is made again
+    failures: Failures = "stop"  # "outcome": the analyst sees them, as `Raised`; "retry": the run is retried
     timeout: float | None = None  # seconds after which a run, or a call of a batched mechanism, has gone wrong
 
     @property
@@ -149,7 +149,7 @@ class Runs:
         return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{again}{detail}")
 
     def _goes_on(self, error: BaseException | None) -> bool:
-        """Whether a run that ended so may be made again, or be an outcome.
+        """Whether a run that ended so may be retried, or be an outcome.
 
         A timeout is a bit of the clock, which drifts with the load of the machine: where it decides what is counted,
         the two runs of a trial are not comparable, unless a coin chooses one of them, as it does if times are observed.
@@ -166,14 +166,14 @@ class Runs:
         """Why a timeout ends the audit although failures do not."""
         if not isinstance(error, RunTimeout) or self.terms.failures == "stop" or self._goes_on(error):
             return ""
-        what = "an outcome" if self.terms.failures == "outcome" else "made again"
+        what = "an outcome" if self.terms.failures == "outcome" else "retried"
         return (
             f"; a run that takes too long is not {what} unless observe_time is set, since the load of the machine "
             "decides it as well: raise the timeout, or set observe_time"
         )
 
     def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
-        """The randomness of a run, and then of each time it is made again."""
+        """The randomness of a run, and then of each retry."""
         yield first
         for attempt in range(1, self.terms.attempts):
             yield stream(self.seed, "again", self.pair, self.side, run, attempt)
