@@ -27,8 +27,8 @@ from dpaudit.engine import Progress
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.builtin import Gaussian
 from dpaudit.mechanisms.fingerprint import fingerprint
-from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.modules import is_library
 from dpaudit.running import How, _loaded
 from dpaudit.trials.digest import OutputsDigest
 from dpaudit.trials.identity import identity

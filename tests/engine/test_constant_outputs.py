@@ -433,6 +433,7 @@ def test_nothing_is_said_of_a_few_outputs() -> None:
     assert not any("cache" in words or "every one" in words for words in result.warnings)
 
 
+@pytest.mark.chance
 def test_a_cache_of_one_part_of_the_output_is_inconclusive_and_parts_without_noise_are_not() -> None:
     """The part that is kept has one independent run of each dataset.  The claim is kept otherwise.
 
