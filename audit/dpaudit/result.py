@@ -90,7 +90,7 @@ class Witness:
     counts: Counts
     counted: Counted = ""
     p_value: float = math.nan  # exact, of the claim by these counts; not corrected for the choice of the region
-    alpha_upper: float = math.nan  # upper end of the exact 95 % interval of the type I error
+    alpha_upper: float = math.nan  # upper end of its 95 % interval, exact if "frozen"; else the choice is not counted
     allowed_upper: float = math.nan  # largest rate under d1 that the claim allows at alpha_upper, rounded up
     scores: tuple[tuple[tuple[int, int], ...], ...] = ()  # if "named": [bin, count] of all scores, of d0 and of d1
     guesses: int = 0  # about canaries; 0: this is a region

@@ -106,7 +106,10 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float) -> None:
 
 
 def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    """A diamond at the witness, with exact 95 % intervals of both errors; hollow where it shows no violation."""
+    """A diamond at the witness, with 95 % intervals of both errors; hollow where it shows no violation.
+
+    The intervals are exact if the region was frozen before the outputs were drawn.
+    """
     name, found = point_name(result), result.witness
     if not name or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
         return

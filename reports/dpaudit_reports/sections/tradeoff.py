@@ -74,7 +74,9 @@ def _curve(result: AuditResult) -> str:
 
 def _evidence(result: AuditResult) -> str:
     """Under a violation: that the band may well agree with the claim, and what does not."""
-    lines = "its lines are exact 95\u00a0% intervals of the two errors"
+    lines = "its lines are 95\u00a0% intervals of the two errors"
+    if result.method != "fixed":
+        lines += ", which do not account for the choice of the region"
     if getattr(result.witness, "counted", "") == "named" or len(result.pairs) > 1:
         lines += "; it is of its own outputs, and need not lie on the blue line"
     if not result.violated:
