@@ -6,7 +6,7 @@
 Every row is a setting: what was stated, how often it came true, and how often it must at least, or may at most, if the
 statement is true (three standard errors are allowed).  Exit code 1 if a row fails.  With --save finished rows are
 kept in a file, and are not run again by the next call with the same file: a run can be interrupted and resumed.
---into puts the table between the marks of a document.  About half an hour on two idle cores.
+--into puts the table between the marks of a document.  It took 68 minutes with one job on a busy machine.
 
 - "seen, fixed" and "seen, sequential": the violation that a report says would have been seen with 90 % probability, by
   an attack that knows the likelihood ratio, as the report assumes.  The mechanism has just that law.
