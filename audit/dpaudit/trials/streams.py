@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 
 def stream(seed: int, *path: str | int) -> np.random.Generator:
@@ -30,9 +31,10 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
         yield generator
 
 
-def _key(seed: int, path: tuple[str | int, ...]) -> list[int]:
+def _key(seed: int, path: tuple[str | int, ...]) -> npt.NDArray[np.uint64]:
+    """A Philox key of 128 bits.  A list of Python integers would be rounded to floats if one of them is above 2**63."""
     digest = hashlib.sha256(repr((seed, path)).encode()).digest()
-    return [int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:16], "little")]
+    return np.frombuffer(digest[:16], dtype="<u8").astype(np.uint64)
 
 
 def fresh_seed() -> int:
