@@ -6,10 +6,11 @@ packages found, those that they require are included.  Imports that the code mak
 
 from __future__ import annotations
 
+import email.parser
 import functools
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
@@ -146,9 +147,29 @@ def _required(names: set[str]) -> dict[str, str]:
             one = metadata.distribution(left.pop())
         except (metadata.PackageNotFoundError, ValueError):
             continue
-        if one.name in found:
+        name, version, needs = _told(one)
+        if name in found:
             continue
-        found[one.name] = one.version
-        needs = [text for text in one.requires or () if "extra ==" not in text.replace("'", '"')]
-        left += [match.group() for text in needs if (match := re.match(r"[\w.-]+", text))]
+        found[name] = version
+        left += needs
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+
+
+def _told(package: metadata.Distribution) -> tuple[str, str, tuple[str, ...]]:
+    """Name, version, and the names of the packages that it requires."""
+    text = package.read_text("METADATA")
+    if text is None:  # of an old installation
+        return package.name, package.version, _needed(package.requires or ())
+    return _parsed(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(text: str) -> tuple[str, str, tuple[str, ...]]:
+    """The same from a METADATA file.  A text is parsed once, unless it changes."""
+    lines = email.parser.HeaderParser().parsestr(text)
+    return lines["Name"], lines["Version"], _needed(lines.get_all("Requires-Dist", ()))
+
+
+def _needed(requirements: Iterable[str]) -> tuple[str, ...]:
+    needs = [text for text in requirements if "extra ==" not in text.replace("'", '"')]
+    return tuple(match.group() for text in needs if (match := re.match(r"[\w.-]+", text)))

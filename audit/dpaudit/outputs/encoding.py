@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -112,9 +113,9 @@ class PartsEncoding:
     @classmethod
     def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_]) -> PartsEncoding:
         """`past`: parts of n outputs; `side`: which of them are of d1, (n,)."""
-        numbers: Counter[str] = Counter(name for parts in past for name in parts.numbers)
-        counts: Counter[str] = Counter(name for parts in past for name in parts.counts)
-        labels: Counter[tuple[str, str]] = Counter(pair for parts in past for pair in parts.labels.items())
+        numbers: Counter[str] = Counter(chain.from_iterable(parts.numbers for parts in past))
+        counts: Counter[str] = Counter(chain.from_iterable(parts.counts for parts in past))
+        labels: Counter[tuple[str, str]] = Counter(chain.from_iterable(parts.labels.items() for parts in past))
         known = frozenset(pair for pair, times in labels.items() if times >= _OFTEN)
         of_part: Counter[str] = Counter()
         columns: list[tuple[str, str]] = []
@@ -122,8 +123,14 @@ class PartsEncoding:
             if times >= _OFTEN and times < len(past) and of_part[name] < _MOST_LABELS:
                 of_part[name] += 1
                 columns.append((name, label))
+        large = {
+            name
+            for parts in past
+            for name, value in parts.numbers.items()
+            if isinstance(value, int) and not -_EXACT <= value <= _EXACT
+        }
         centres = {
-            name: _centre(parts.numbers.get(name) for parts in past)
+            name: _centre(parts.numbers.get(name) for parts in past) if name in large else 0
             for name, _ in numbers.most_common(_MOST_CANDIDATES)
         }
         whole = cls(
@@ -185,26 +192,44 @@ class PartsEncoding:
         return self._matrix(outputs)
 
     def _matrix(self, outputs: Sequence[Parts]) -> Array:
-        matrix = np.empty((len(outputs), self.columns))
         first_label, first_count = len(self.numbers), len(self.numbers) + len(self.labels)
-        large = [j for j, centre in enumerate(self.centre) if centre]
-        for row, parts in zip(matrix, outputs, strict=True):
-            numbers = [parts.numbers.get(name, math.nan) for name in self.numbers]
-            for j in large:
-                value = numbers[j]
-                numbers[j] = value - self.centre[j] if isinstance(value, int) else value - float(self.centre[j])
-            try:
-                row[:first_label] = numbers
-            except OverflowError:
-                row[:first_label] = [_float(value) for value in numbers]
-            row[first_label:first_count] = [parts.labels.get(name) == label for name, label in self.labels]
-            row[first_count:-1] = [parts.counts.get(name, 0.0) for name in self.counts]
-            row[-1] = (
-                len(parts.labels.items() - self.known_labels)
-                + len(parts.numbers.keys() - self.known_parts)
-                + len(parts.counts.keys() - self.known_parts)
-            )
+        matrix = np.zeros((len(outputs), self.columns))
+        matrix[:, :first_label] = math.nan
+        number_at = {name: j for j, name in enumerate(self.numbers)}
+        label_at = {label: j for j, label in enumerate(self.labels, first_label)}
+        count_at = {name: j for j, name in enumerate(self.counts, first_count)}
+        centres = dict(zip(self.numbers, self.centre, strict=True)) if any(self.centre) else {}
+        places: list[int] = []  # in the matrix, row by row; an output has far fewer parts than there are columns
+        values: list[float] = []
+        start, width = 0, self.columns
+        for parts in outputs:
+            for name, value in parts.numbers.items():
+                if (j := number_at.get(name)) is not None:
+                    places.append(start + j)
+                    values.append(_float(_centred(value, centre) if (centre := centres.get(name)) else value))
+            for label in parts.labels.items():
+                if (j := label_at.get(label)) is not None:
+                    places.append(start + j)
+                    values.append(1.0)
+            for name, count in parts.counts.items():
+                if (j := count_at.get(name)) is not None:
+                    places.append(start + j)
+                    values.append(count)
+            start += width
+            places.append(start - 1)
+            values.append(self._unknown(parts))
+        matrix.reshape(-1)[places] = values
         return matrix
+
+    def _unknown(self, parts: Parts) -> int:
+        """How many parts of an output had never been seen."""
+        known = self.known_parts
+        labels = parts.labels.items()
+        return (
+            (0 if self.known_labels.issuperset(labels) else len(labels - self.known_labels))
+            + (0 if known.issuperset(parts.numbers) else len(parts.numbers.keys() - known))
+            + (0 if known.issuperset(parts.counts) else len(parts.counts.keys() - known))
+        )
 
     def bits(self, outputs: Sequence[Parts]) -> Array:
         """Parts of n outputs -> (n, 3 x numbers looked at)."""
@@ -218,6 +243,10 @@ Encoding = PlainEncoding | PartsEncoding
 def parts_of_all(outputs: Sequence[Any] | Plain) -> list[Parts]:
     """Parts of every output; an error says which output it was."""
     return [parts_of(output) for output in outputs]
+
+
+def _centred(value: int | float, centre: int) -> int | float:
+    return value - centre if isinstance(value, int) else value - _float(centre)
 
 
 def _float(value: int | float) -> float:
@@ -237,10 +266,17 @@ def _association(matrix: Array, side: npt.NDArray[np.bool_]) -> Array:
     """How far each column's mean, or how often it is missing, differs between the datasets, in standard errors."""
     strength = np.zeros(matrix.shape[1])
     with np.errstate(all="ignore"):
-        for column in (np.isnan(matrix).astype(float), np.nan_to_num(matrix, posinf=1e300, neginf=-1e300)):
-            low, high = np.quantile(column, [0.02, 0.98], axis=0)
-            clipped = np.where(low < high, np.clip(column, low, high), np.sign(column - low))
-            gap = clipped[side].mean(axis=0) - clipped[~side].mean(axis=0)
-            error = clipped.std(axis=0) + 1e-300
-            strength = np.maximum(strength, np.nan_to_num(np.abs(gap) / error))
+        missing = np.isnan(matrix)
+        some = np.flatnonzero(missing.any(axis=0))  # where nothing is missing, nothing differs in that
+        strength[some] = _gap(missing[:, some].astype(float), side)
+        strength = np.maximum(strength, _gap(np.nan_to_num(matrix, posinf=1e300, neginf=-1e300), side))
     return strength
+
+
+def _gap(columns: Array, side: npt.NDArray[np.bool_]) -> Array:
+    """How far the means of columns differ between the datasets, in standard deviations, without the extremes."""
+    low, high = np.quantile(columns.T.copy(), [0.02, 0.98], axis=1)
+    clipped = np.where(low < high, np.clip(columns, low, high), np.sign(columns - low))
+    difference = clipped[side].mean(axis=0) - clipped[~side].mean(axis=0)
+    error = clipped.std(axis=0) + 1e-300
+    return np.nan_to_num(np.abs(difference) / error)

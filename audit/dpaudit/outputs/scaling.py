@@ -22,16 +22,18 @@ class Scale:
 
     @classmethod
     def of(cls, outputs: Array) -> Scale:
-        """`outputs`: (n, d), n >= 1."""
-        finite = np.where(np.isfinite(outputs), outputs, np.nan)
-        usable = ~np.all(np.isnan(finite), axis=0)
+        """`outputs`: (n, d), n >= 1.  ValueError if no number in them is finite."""
+        known = np.isfinite(outputs)
+        if not known.any():
+            raise ValueError("no number is finite")
+        complete = known.all(axis=0)
         centre, spread = np.zeros(outputs.shape[1]), np.ones(outputs.shape[1])
-        low, middle, high = np.nanquantile(finite[:, usable], [0.16, 0.5, 0.84], axis=0)
-        with np.errstate(over="ignore"):
-            half = high / 2 - low / 2
-            wide = np.nanmax(finite[:, usable], axis=0) / 2 - np.nanmin(finite[:, usable], axis=0) / 2
-        centre[usable] = middle
-        spread[usable] = np.where(half > 0, half, np.where(wide > 0, wide, 1.0))
+        if complete.all():
+            return cls(*_middle(outputs), np.zeros(0, dtype=np.intp))
+        if complete.any():
+            centre[complete], spread[complete] = _middle(outputs[:, complete])
+        for j in np.flatnonzero(known.any(axis=0) & ~complete):
+            (centre[j],), (spread[j],) = _middle(outputs[known[:, j], j][:, None])
         return cls(centre, spread, np.flatnonzero(np.any(np.isnan(outputs), axis=0)))
 
     def __call__(self, outputs: Array) -> Array:
@@ -44,3 +46,13 @@ class Scale:
         if not len(self.missing):
             return scaled
         return np.hstack([scaled, np.isnan(outputs[:, self.missing]).astype(np.float64)])
+
+
+def _middle(columns: Array) -> tuple[Array, Array]:
+    """Centre and spread of finite columns (n, d), n >= 1: (d,) each."""
+    rows = np.ascontiguousarray(columns.T)
+    low, middle, high = np.quantile(rows, [0.16, 0.5, 0.84], axis=1)
+    with np.errstate(over="ignore"):
+        half = high / 2 - low / 2
+        wide = rows.max(axis=1) / 2 - rows.min(axis=1) / 2
+    return middle, np.where(half > 0, half, np.where(wide > 0, wide, 1.0))
