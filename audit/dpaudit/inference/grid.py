@@ -37,7 +37,7 @@ _NEXT = np.append(EDGES, np.inf)
 
 def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
     """Bin of each log-likelihood ratio.  ValueError for NaN, which has no place in an order."""
-    if np.any(np.isnan(log_ratio)):
+    if np.isnan(log_ratio).any():
         raise ValueError("a log-likelihood ratio must be a number or +-inf, got nan")
     values = np.ascontiguousarray(log_ratio, dtype=np.float64)
     first: npt.NDArray[np.intp] = _FIRST[(values.view(np.int64) >> 48) & 0xFFFF]
@@ -46,4 +46,12 @@ def bin_of(log_ratio: Array) -> npt.NDArray[np.intp]:
 
 def bin_counts(log_ratio: Array) -> npt.NDArray[np.int64]:
     """How many of the ratios fall into each bin, shape (BINS,)."""
-    return np.bincount(bin_of(log_ratio), minlength=BINS).astype(np.int64)
+    return np.bincount(bin_of(log_ratio), minlength=BINS).astype(np.int64, copy=False)
+
+
+def rows_of_bin_counts(log_ratios: Array) -> npt.NDArray[np.int64]:
+    """The same of each row of a matrix, shape (rows, BINS)."""
+    rows = len(log_ratios)
+    bins = bin_of(log_ratios) + BINS * np.arange(rows)[:, None]
+    counts = np.bincount(bins.reshape(-1), minlength=rows * BINS).astype(np.int64, copy=False)
+    return counts.reshape(rows, BINS)

@@ -26,47 +26,55 @@ def derived(features: Array) -> Array:
     """(n, d) features -> (n, m), m depending on d alone."""
     if not features.shape[1]:
         return features
-    columns = [column for _, column in _columns(features, [""] * features.shape[1])]
-    return np.column_stack(columns).astype(np.float64)
+    with np.errstate(all="ignore"):
+        alone = _alone(features[:, :_ALONE])
+        several = [column for _, column in _several(features, [""] * features.shape[1])]
+    return np.column_stack([alone, *several]).astype(np.float64)
 
 
 def derived_names(names: Sequence[str]) -> list[str]:
     """What the derived columns are called, (m,), if the features are called `names`."""
-    return [] if not names else [name for name, _ in _columns(np.zeros((1, len(names))), names)]
+    if not names:
+        return []
+    of_several = [name for name, _ in _several(np.zeros((1, len(names))), names)]
+    return [words.format(name) for name in names[:_ALONE] for words in _OF_ONE] + of_several
 
 
-def _columns(features: Array, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    with np.errstate(all="ignore"):
-        for name, column in zip(names[:_ALONE], features.T, strict=False):
-            yield from _alone(name, column)
-        paired = range(min(_PAIRED, features.shape[1]))
-        for i, j in itertools.combinations(paired, 2):
-            first, second = features[:, i], features[:, j]
-            yield f"{names[i]} equals {names[j]}", (first == second) & np.isfinite(first)
-            yield f"{names[i]} is above {names[j]}", first > second
-            yield f"distance of {names[i]} and {names[j]}", np.abs(first - second)
-            yield f"{names[i]} times {names[j]}", first * second
-        if features.shape[1] > 1:
-            yield from _together(features)
+def _several(features: Array, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    paired = range(min(_PAIRED, features.shape[1]))
+    for i, j in itertools.combinations(paired, 2):
+        first, second = features[:, i], features[:, j]
+        yield f"{names[i]} equals {names[j]}", (first == second) & np.isfinite(first)
+        yield f"{names[i]} is above {names[j]}", first > second
+        yield f"distance of {names[i]} and {names[j]}", np.abs(first - second)
+        yield f"{names[i]} times {names[j]}", first * second
+    if features.shape[1] > 1:
+        yield from _together(features)
 
 
-def _alone(name: str, column: Array) -> Iterator[tuple[str, Any]]:
-    finite = np.isfinite(column)
-    value = np.where(finite, column, 0.5)
+_OF_ONE = ("{} is a whole number", "{} is odd", "{} is zero", "decimals of {}", "denominator of {}")
+
+
+def _alone(columns: Array) -> Array:
+    """(n, k) -> (n, 5 k), what `_OF_ONE` says of each column."""
+    finite = np.isfinite(columns)
+    value = np.where(finite, columns, 0.5)
+    found = np.empty((*columns.shape, len(_OF_ONE)))
     whole = finite & (value == np.floor(value))
-    yield f"{name} is a whole number", whole
-    yield f"{name} is odd", whole & (np.abs(value) < _EXACT) & (np.mod(value, 2) == 1)
-    yield f"{name} is zero", column == 0
-    decimals = np.full(len(column), _DECIMALS + 1.0)
+    found[..., 0] = whole
+    found[..., 1] = whole & (np.abs(value) < _EXACT) & (np.mod(value, 2) == 1)
+    found[..., 2] = columns == 0
+    decimals = np.full(columns.shape, _DECIMALS + 1.0)
     for digits in range(_DECIMALS, -1, -1):
         decimals[finite & (np.round(value, digits) == value)] = digits
-    yield f"decimals of {name}", decimals
-    denominator = np.full(len(column), _LARGEST_DENOMINATOR + 1.0)
+    found[..., 3] = decimals
+    denominator = np.full(columns.shape, _LARGEST_DENOMINATOR + 1.0)
     for q in range(_LARGEST_DENOMINATOR, 0, -1):
         multiple = value * q
         near = np.abs(multiple - np.round(multiple)) <= 1e-12 * np.maximum(1.0, np.abs(multiple))
         denominator[finite & near & (np.abs(multiple) < 1e9)] = q
-    yield f"denominator of {name}", denominator
+    found[..., 4] = denominator
+    return found.reshape(len(columns), columns.shape[1] * len(_OF_ONE))
 
 
 def _together(features: Array) -> Iterator[tuple[str, Any]]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import Array
-from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.inference.grid import BINS, rows_of_bin_counts
 
 BinCounts = npt.NDArray[np.int64]  # (2, BINS): scores of outputs of d0, of d1
 
@@ -41,10 +41,11 @@ class Rivals:
 
         An attack that was not there before starts with what the mixture has won.
         """
-        for attack, scores in alone.items():
-            so_far = self._counts.get(attack, self._counts[_MIXTURE])
-            self._counts[attack] = so_far + _counted(scores)
-        self._counts[_MIXTURE] = self._counts[_MIXTURE] + _counted(mixture)
+        sides = zip(*alone.values(), mixture, strict=True)
+        counted = np.stack([rows_of_bin_counts(np.array(side)) for side in sides], axis=1)
+        for attack, counts in zip(alone, counted, strict=False):
+            self._counts[attack] = self._counts.get(attack, self._counts[_MIXTURE]) + counts
+        self._counts[_MIXTURE] = self._counts[_MIXTURE] + counted[-1]
 
     def judge(self, attacks: Iterable[int]) -> None:
         """Choose between these attacks and the mixture."""
@@ -58,7 +59,3 @@ class Rivals:
     def forget(self, attack: int) -> None:
         """It takes no part for a while."""
         self._counts.pop(attack, None)
-
-
-def _counted(scores: tuple[Array, Array]) -> BinCounts:
-    return np.array([bin_counts(side) for side in scores])
