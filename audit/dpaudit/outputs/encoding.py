@@ -199,26 +199,23 @@ class PartsEncoding:
         label_at = {label: j for j, label in enumerate(self.labels, first_label)}
         count_at = {name: j for j, name in enumerate(self.counts, first_count)}
         centres = dict(zip(self.numbers, self.centre, strict=True)) if any(self.centre) else {}
-        places: list[int] = []  # in the matrix, row by row; an output has far fewer parts than there are columns
-        values: list[float] = []
-        start, width = 0, self.columns
-        for parts in outputs:
+        for row, parts in zip(matrix, outputs, strict=True):  # an output has far fewer parts than there are columns
+            places: list[int] = []
+            values: list[float] = []
             for name, value in parts.numbers.items():
                 if (j := number_at.get(name)) is not None:
-                    places.append(start + j)
+                    places.append(j)
                     values.append(_float(_centred(value, centre) if (centre := centres.get(name)) else value))
             for label in parts.labels.items():
                 if (j := label_at.get(label)) is not None:
-                    places.append(start + j)
+                    places.append(j)
                     values.append(1.0)
             for name, count in parts.counts.items():
                 if (j := count_at.get(name)) is not None:
-                    places.append(start + j)
+                    places.append(j)
                     values.append(count)
-            start += width
-            places.append(start - 1)
-            values.append(self._unknown(parts))
-        matrix.reshape(-1)[places] = values
+            row[places] = values
+            row[-1] = self._unknown(parts)
         return matrix
 
     def _unknown(self, parts: Parts) -> int:

@@ -25,8 +25,9 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
     philox = np.random.Philox(key=_key(seed, path))
     generator = np.random.Generator(philox)
     place = philox.state  # nothing drawn, nothing kept back
+    counter = place["state"]["counter"] = np.zeros(4, dtype=np.uint64)
     for trial in range(start, stop):
-        place["state"]["counter"] = np.array([0, 0, trial, 0], dtype=np.uint64)
+        counter[2] = trial
         philox.state = place
         yield generator
 
