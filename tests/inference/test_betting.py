@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.betting import Bet, best_bet
-from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of
+from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of, rows_of_bin_counts
 from dpaudit.inference.portfolio import log_optimal
 from dpaudit.inference.strategy import Strategy, lower_bound, strategy
 
@@ -264,3 +264,11 @@ def test_bins_are_those_of_a_search() -> None:
     assert np.array_equal(bin_of(values[::-2]), np.searchsorted(EDGES, values[::-2], side="left"))
     with pytest.raises(ValueError, match="got nan"):
         bin_of(np.array([1.0, np.nan]))
+
+
+def test_scores_of_several_attacks_are_counted_each_by_itself() -> None:
+    scores = np.random.default_rng(0).normal(scale=3, size=(4, 100))
+    scores[1, :10], scores[2, :10] = np.inf, -np.inf
+    assert rows_of_bin_counts(scores).tolist() == [bin_counts(row).tolist() for row in scores]
+    with pytest.raises(ValueError, match="nan"):
+        rows_of_bin_counts(np.array([[0.0], [np.nan]]))

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, PureDP, audit
-from dpaudit.outputs import OutputError, Outputs, PartsEncoding, PlainEncoding, Raised, derived, derived_names
+from dpaudit.outputs import (
+    OutputError,
+    Outputs,
+    PartsEncoding,
+    PlainEncoding,
+    Raised,
+    Scale,
+    derived,
+    derived_names,
+)
 from dpaudit.outputs.bits import bits
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import plain_array
@@ -174,3 +183,32 @@ def test_kinds_that_change_in_the_middle_are_learned() -> None:
     result = audit(mechanism, PureDP(0.1), PAIR, trials=3000, seed=0, confidence=0.95)
     assert result.e_value >= 20
     assert not [warning for warning in result.warnings if "dropped" in warning]
+
+
+def test_an_integer_beyond_all_floats_may_come_beside_a_float() -> None:
+    outputs = [{"a": 10**400 + i} for i in range(5)] + [{"a": 0.5}, {}]
+    parts = [parts_of(output) for output in outputs]
+    encoding = PartsEncoding.of(parts, np.arange(len(parts)) % 2 == 0)
+    column = encoding.features(parts)[:, encoding.names.index("output['a']")]
+    assert column[:5].tolist() == [float(i) - 2 for i in range(5)]
+    assert column[5] == -np.inf
+    assert np.isnan(column[6])
+
+
+def test_columns_are_scaled_by_their_finite_numbers() -> None:
+    """Against numpy's quantiles of one column after the other, without its missing numbers."""
+    rng = np.random.default_rng(0)
+    rows = np.round(rng.normal(size=(50, 6)) * 10.0 ** np.arange(6), 1)
+    rows[rng.random(50) < 0.2, 1] = np.nan
+    rows[rng.random(50) < 0.2, 2] = np.inf
+    rows[:, 3], rows[:, 4] = np.nan, 7.0
+    scale = Scale.of(rows)
+    for j in (0, 1, 2, 5):
+        finite = rows[np.isfinite(rows[:, j]), j]
+        low, middle, high = np.quantile(finite, [0.16, 0.5, 0.84])
+        assert (scale.centre[j], scale.spread[j]) == (middle, high / 2 - low / 2)
+    assert scale.centre[[3, 4]].tolist() == [0.0, 7.0]
+    assert scale.spread[[3, 4]].tolist() == [1.0, 1.0]
+    assert scale.missing.tolist() == [1, 3]
+    with pytest.raises(ValueError, match="no number is finite"):
+        Scale.of(rows[:, [3]])

@@ -276,4 +276,5 @@ def _gap(columns: Array, side: npt.NDArray[np.bool_]) -> Array:
     clipped = np.where(low < high, np.clip(columns, low, high), np.sign(columns - low))
     difference = clipped[side].mean(axis=0) - clipped[~side].mean(axis=0)
     error = clipped.std(axis=0) + 1e-300
-    return np.nan_to_num(np.abs(difference) / error)
+    gap: Array = np.nan_to_num(np.abs(difference) / error)
+    return gap
