@@ -137,7 +137,7 @@ def test_a_spike_in_the_evidence_contradicts_a_violation(alarm: AuditResult) -> 
 def test_a_named_witness_is_held_against_its_own_scores(alarm: AuditResult) -> None:
     witness = alarm.witness
     assert witness is not None
-    assert witness.counted == "named"
+    assert witness.counted == "later"
     one = dataclasses.replace(witness, scores=(((100, 5),), ((101, 5),)))
     assert any("the witness counts" in words for words in contradictions(dataclasses.replace(alarm, witness=one)))
     back = AuditResult.from_dict(json.loads(json.dumps(alarm.to_dict())))

@@ -25,7 +25,7 @@ FORMAT = "dpaudit-result/1"
 StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence"]
 """What ended an audit.  "evidence": the claim was refuted, so the verdict is a violation.  "dependence": the evidence
 reached its threshold, but the audit found that it counts for nothing, so the verdict is inconclusive."""
-Counted = Literal["", "moving", "named", "frozen", "guesses"]
+Counted = Literal["", "moving", "named", "later", "frozen", "guesses"]
 NEAR = 0.2
 """A region came near a violation if the exact p-value of its counts is at most this."""
 
@@ -71,12 +71,14 @@ class Witness:
 
     `counted` says which outputs the counts are of:
 
-    - "named": the latest outputs, all of which came after the attacks that define the region had learned.  The region,
-      and the attacks' weights in it, are chosen by these outputs.
+    - "later": outputs that came after region and score had been frozen.  The audit stopped by what came out, so the
+      counts may look better than the rates.  The intervals account for that, and for the choice of the region.
     - "moving": all outputs that were bet on, each scored as the attack stood at that moment.  The region that is named
-      is that of the last score, so its own rates may differ.
+      is that of the last score, so its own rates may differ.  There are no intervals.
     - "frozen": region and score were frozen before any of the outputs were drawn (method "fixed").
     - "guesses": no region; right guesses about canaries in one run.
+    - "named": a file of an earlier version.  The outputs came after the attacks had learned, but the region was chosen
+      by them; its intervals account neither for that nor for the stopping, and neither do those of an earlier "moving".
     - "": a file of an earlier version, which does not say.
     """
 
@@ -89,10 +91,13 @@ class Witness:
     claimed_beta: float  # least type II error at this alpha under the claim; nan for guesses
     counts: Counts
     counted: Counted = ""
-    p_value: float = math.nan  # exact, of the claim by these counts; not corrected for the choice of the region
-    alpha_upper: float = math.nan  # upper end of its 95 % interval, exact if "frozen"; else the choice is not counted
+    p_value: float = math.nan  # of the claim by these counts, exact if "frozen"; else not corrected for the stopping
+    alpha_lower: float = math.nan  # ends of the 95 % interval of alpha, each interval by itself; see `counted`
+    alpha_upper: float = math.nan
+    beta_lower: float = math.nan  # of beta
+    beta_upper: float = math.nan
     allowed_upper: float = math.nan  # largest rate under d1 that the claim allows at alpha_upper, rounded up
-    scores: tuple[tuple[tuple[int, int], ...], ...] = ()  # if "named": [bin, count] of all scores, of d0 and of d1
+    scores: tuple[tuple[tuple[int, int], ...], ...] = ()  # if "later": [bin, count] of all scores, of d0 and of d1
     guesses: int = 0  # about canaries; 0: this is a region
     right: int = 0  # of these guesses
     needed: int = 0  # fewest right guesses that would refute the claim; more than `guesses`: it takes more canaries
@@ -126,6 +131,8 @@ class Witness:
     def _outputs_counted(self) -> list[str]:
         n = self.counts.n0
         match self.counted:
+            case "later":
+                return [f"counted on {n:,} outputs of each dataset that came after the region had been frozen"]
             case "named":
                 return [f"counted on the last {n:,} outputs of each dataset, which came after the attack had learned"]
             case "moving":

@@ -74,10 +74,21 @@ class _ResultFile(BaseModel):
             rates = (self.witness.alpha, self.witness.beta, self.witness.claimed_beta)
             if not (all(0 <= rate <= 1 for rate in rates) or (self.witness.guesses and all(map(math.isnan, rates)))):
                 raise ValueError("the witness's alpha and beta must lie between 0 and 1")
+            _check_intervals(self.witness)
             if not 0 <= self.witness.right <= self.witness.guesses:
                 raise ValueError("the witness must have right <= guesses")
             _check_scores(self.witness)
         return self
+
+
+def _check_intervals(witness: Witness) -> None:
+    """ValueError unless the intervals of a witness hold its rates, as far as it has intervals."""
+    for rate, low, high in (
+        (witness.alpha, witness.alpha_lower, witness.alpha_upper),
+        (witness.beta, witness.beta_lower, witness.beta_upper),
+    ):
+        if low > rate or high < rate or low < 0 or high > 1:
+            raise ValueError(f"the witness's interval {low} to {high} must lie between 0 and 1, and hold {rate}")
 
 
 def _check_scores(witness: Witness) -> None:

@@ -1,4 +1,16 @@
-"""The rejection region that makes the violation plain."""
+"""The rejection region that makes the violation plain.
+
+An audit that may stop at any time stops when the outputs speak against the claim.  Counts of a region on these outputs
+are better than its rates, even if the region was frozen before all of them.  So intervals are those of
+`inference.anytime_interval`, which hold whenever counting stops.
+
+**Theorem.**  Let regions j = 1, 2, ... of each of m pairs be frozen while an audit goes on, each before the outputs on
+which it is counted.  Of whichever region is shown, whenever the audit stops and whatever the choice depends on, each of
+the two intervals misses its true rate with probability at most 0.05.
+
+*Proof.*  The interval of region j has significance 0.05 / (m j (j + 1)) at all stopping times, given all that came
+before it was frozen.  These sum to 0.05 (union bound).
+"""
 
 from __future__ import annotations
 
@@ -11,20 +23,23 @@ import numpy.typing as npt
 
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.inference import exact_binomial
-from dpaudit.inference.clopper_pearson import clopper_pearson_upper
-from dpaudit.inference.grid import EDGES, bin_counts
-from dpaudit.inference.regions import deviations
+from dpaudit.inference.anytime_interval import anytime_interval
+from dpaudit.inference.clopper_pearson import clopper_pearson
+from dpaudit.inference.grid import EDGES
+from dpaudit.inference.regions import deviations, threshold_for_claim
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
 from dpaudit.result import Counted, Counts, Witness
-from dpaudit.scoring import Learner
+from dpaudit.scoring import Learner, Moment
 
 _FEW = 12  # distinct outputs that are listed one by one
 _PROBES = 4000
 _SAME, _NEARLY = 0.99, 0.85  # how far a single feature's cut must agree with the region to be named
 _FEWEST = 10  # outputs on either side of a cut that is called the closest to a violation
-_PLAIN = 0.01  # a violation shows plainly in a region with this p-value
-_BEYOND = 0.025  # chance that a rate lies above its interval of 95 %
+_PLAIN = 0.1  # a violation shows plainly enough in a region with this p-value
+_MISSED = 0.05  # chance that an interval of 95 % misses its rate
+_KNOWN = 0.5  # of the counts by which a region was chosen, in the prior of its rates: the score was learned anew since
 _GRID = np.unique(np.concatenate([np.geomspace(1e-9, 0.5, 300), 1 - np.geomspace(1e-9, 0.5, 300)]))  # of alpha
+_NO_INTERVALS = ((math.nan, math.nan), (math.nan, math.nan))
 _GAPS = 3  # intervals that are still easier to read than the score
 
 
@@ -35,16 +50,16 @@ def make_witness(
     counts1: npt.NDArray[np.int64],
     *,
     pair: str,
+    pairs: int = 1,
     threshold: int | None = None,
     violated: bool = False,
     recount: bool = True,
 ) -> Witness | None:
     """Name the region that speaks most against the claim, and count it.
 
-    Scores move while attacks learn, so the counts of all scores are of no single region.  Therefore what
-    attacks knew earlier is frozen, a region of it is named, and the outputs that came afterwards are counted again.
-    For a violation a few earlier moments are tried.  Where none of them shows it plainly, the counts of all scores are
-    given, and `counted` says so.
+    Scores move while attacks learn, so the counts of all scores are of no single region.  Therefore regions were frozen
+    now and then (`Learner.hindsight`), each by what was known at that moment, and are counted on the outputs that came
+    afterwards.  Where none of them shows a violation plainly, the counts of all scores are given, and `counted` says so.
 
     Args:
         learner: What is known of the pair.
@@ -52,7 +67,9 @@ def make_witness(
         counts0: Scores of all outputs of d0 that were bet on, in bins, (BINS,).
         counts1: The same of d1.
         pair: Its label.
-        threshold: Of a region that was frozen before these counts; unless given, a region is chosen.
+        pairs: How many there are, of which this one was chosen by the outputs.
+        threshold: Of a region that was frozen before these counts, whose number was fixed; unless given, a region is
+            chosen.
         violated: Whether the claim was refuted.  If not, at least ten outputs lie on either side of the cut.
         recount: Whether the two runs of a trial are independent, so that outputs may be counted again.
 
@@ -61,10 +78,9 @@ def make_witness(
     """
     if threshold is not None:
         region = _Region(learner, None, np.array([counts0, counts1]), threshold, "frozen")
-        return _witness(region, claim, pair, region.p_value(claim)) if region.sound else None
-    past = learner.hindsight() if recount else []
-    named = [_recounted(frozen, later, claim, violated) for frozen, later in (past if violated else past[:1])]
-    found = [(region.p_value(claim), region) for region in named if region is not None]
+        return _witness(region, claim, pair, region.p_value(claim), pairs) if region.sound else None
+    named = [_later(moment, learner, claim) for moment in (learner.hindsight() if recount else [])]
+    found = [(one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else _FEWEST)]
     if not found or (violated and min(p_value for p_value, _ in found) > _PLAIN):
         moving = _chosen(learner, None, np.array([counts0, counts1]), claim, violated, "moving")
         if moving is not None:
@@ -72,16 +88,15 @@ def make_witness(
     if not found:
         return None
     p_value, best = min(found, key=lambda one: one[0])
-    return _witness(best, claim, pair, p_value)
+    return _witness(best, claim, pair, p_value, pairs)
 
 
-def _recounted(
-    frozen: Learner, later: tuple[Outputs, Outputs], claim: TradeoffFunction, violated: bool
-) -> _Region | None:
-    """The region of a frozen score, counted on the outputs that came after it was learned."""
-    scores = np.array([bin_counts(frozen.score(side)) for side in later])
-    examples = Outputs.join([side.latest(_PROBES) for side in later])
-    return _chosen(frozen, examples, scores, claim, violated, "named")
+def _later(moment: Moment, learner: Learner, claim: TradeoffFunction) -> _Region:
+    """The region that was chosen before a moment, on the outputs that came later.  No later output decides it."""
+    before = moment.before
+    k = threshold_for_claim(before[0], before[1], claim, trials=moment.learner.trials, significance=_MISSED)
+    examples = Outputs.join(list(learner.latest(min(_PROBES, int(moment.after[0].sum())))))
+    return _Region(moment.learner, examples, moment.after, k, "later", moment)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,10 +108,16 @@ class _Region:
     scores: npt.NDArray[np.int64]  # (2, BINS)
     threshold: int
     counted: Counted
+    moment: Moment | None = None  # at which it was frozen, if it was
 
     @property
     def sound(self) -> bool:
         return bool(self.scores.sum(axis=1).all())
+
+    def has_both_sides(self, fewest: int) -> bool:
+        """Whether so many outputs lie on either side."""
+        x, n0, z, n1 = self.outcome
+        return min(x + n1 - z, n0 - x + z) >= fewest and self.sound
 
     @property
     def outcome(self) -> tuple[int, int, int, int]:
@@ -105,10 +126,30 @@ class _Region:
         x, z = int(self.scores[0, self.threshold + 1 :].sum()), int(self.scores[1, : self.threshold + 1].sum())
         return x, n0, z, n1
 
+    def intervals(self, pairs: int) -> tuple[tuple[float, float], tuple[float, float]] | None:
+        """Of alpha and of beta, 95 % each; None if the counts are of no single region."""
+        x, n0, z, n1 = self.outcome
+        if self.counted == "frozen":
+            return clopper_pearson(x, n0, significance=_MISSED), clopper_pearson(z, n1, significance=_MISSED)
+        if self.moment is None:
+            return None
+        number = self.moment.number
+        share = _MISSED / (pairs * number * (number + 1))
+        (m0, m1), (y0, y1) = self.moment.before.sum(axis=1), self.moment.before[:, self.threshold + 1 :].sum(axis=1)
+        return (
+            anytime_interval(x, n0, significance=share, prior=_prior(int(y0), int(m0))),
+            anytime_interval(z, n1, significance=share, prior=_prior(int(m1 - y1), int(m1))),
+        )
+
     def p_value(self, claim: TradeoffFunction) -> float:
-        """Exact p-value of a claim."""
+        """p-value of a claim, exact if region and number of outputs were fixed before they were drawn."""
         x, n0, z, n1 = self.outcome
         return exact_binomial.p_value(claim, x, n0, n1 - z, n1)
+
+
+def _prior(k: int, n: int) -> tuple[float, float]:
+    """Beta prior of a rate, by the counts that were there when its region was chosen."""
+    return 0.5 + _KNOWN * k, 0.5 + _KNOWN * (n - k)
 
 
 def _chosen(
@@ -139,12 +180,12 @@ def _chosen(
     return _Region(learner, examples, scores, _middle_of_best(np.where(eligible, rank, -np.inf)), counted)
 
 
-def _witness(region: _Region, claim: TradeoffFunction, pair: str, p_value: float) -> Witness:
+def _witness(region: _Region, claim: TradeoffFunction, pair: str, p_value: float, pairs: int) -> Witness:
     learner, k = region.learner, region.threshold
     x, n0, z, n1 = region.outcome
     weights = learner.weights()
     strongest = max(weights, key=lambda i: weights[i], default=None)
-    alpha_upper = clopper_pearson_upper(x, n0, significance=_BEYOND)
+    (alpha_lower, alpha_upper), (beta_lower, beta_upper) = region.intervals(pairs) or _NO_INTERVALS
     return Witness(
         pair=pair,
         attack="+".join(
@@ -160,9 +201,12 @@ def _witness(region: _Region, claim: TradeoffFunction, pair: str, p_value: float
         counts=Counts(false_positives=x, n0=n0, false_negatives=z, n1=n1),
         counted=region.counted,
         p_value=p_value,
+        alpha_lower=alpha_lower,
         alpha_upper=alpha_upper,
-        allowed_upper=1 - float(claim.beta(alpha_upper)),
-        scores=sparse(region.scores) if region.counted == "named" else (),
+        beta_lower=beta_lower,
+        beta_upper=beta_upper,
+        allowed_upper=math.nan if math.isnan(alpha_upper) else 1 - float(claim.beta(alpha_upper)),
+        scores=sparse(region.scores) if region.counted == "later" else (),
     )
 
 

@@ -64,10 +64,15 @@ def region(found: Witness) -> str:
 
 
 def allowed(result: AuditResult, found: Witness) -> float:
-    """The largest rate on d1 that the claim allows if the rate on d0 is at the upper end of its 95 % interval."""
+    """The largest rate on d1 that the claim allows if the rate on d0 is at the upper end of its 95 % interval.
+
+    At the observed rate, if there is no interval.
+    """
     known = float(getattr(found, "allowed_upper", math.nan))
     if not math.isnan(known):
         return known
+    if intervals(found) is None:
+        return 1 - found.claimed_beta
     counts = found.counts
     return 1 - _least_beta(result.claim, upper(counts.false_positives, counts.n0, 0.025))
 
@@ -82,11 +87,34 @@ def rate_text(k: int, n: int) -> str:
     return percent(k / n) if n else NOT_KNOWN
 
 
-def interval_text(k: int, n: int) -> str:
-    """Its exact 95 % interval, rounded outwards: "21.6 to 25.5 %"."""
-    if not n:
+def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """The 95 % intervals of alpha and beta; None if the witness has none.
+
+    Those that it states, or Clopper-Pearson intervals of its counts: older files state none, and these are theirs.
+    """
+    counts = found.counts
+    ends = [
+        float(getattr(found, f"{rate}_{end}", math.nan)) for rate in ("alpha", "beta") for end in ("lower", "upper")
+    ]
+    if not any(map(math.isnan, ends)):
+        return (ends[0], ends[1]), (ends[2], ends[3])
+    counted = getattr(found, "counted", "")
+    if not (counts.n0 and counts.n1) or counted == "later" or (counted == "moving" and math.isnan(ends[1])):
+        return None
+    alpha, beta = (counts.false_positives, counts.n0), (counts.false_negatives, counts.n1)
+    return (lower(*alpha, 0.025), upper(*alpha, 0.025)), (lower(*beta, 0.025), upper(*beta, 0.025))
+
+
+def accounted(found: Witness) -> bool:
+    """Whether its intervals account for the choice of the region and for the moment at which the audit stopped."""
+    return getattr(found, "counted", "") == "later"
+
+
+def interval_text(interval: tuple[float, float] | None) -> str:
+    """An interval of a rate, rounded outwards: "21.6 to 25.5 %"."""
+    if interval is None:
         return NOT_KNOWN
-    low, high = lower(k, n, 0.025), upper(k, n, 0.025)
+    low, high = interval
     first = _bare(at_least(100 * low, _digits(low)))
     return f"{first} to {_bare(at_most(100 * high, _digits(high)))}\u00a0%"
 

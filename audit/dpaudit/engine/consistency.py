@@ -102,7 +102,7 @@ def _of_witness(result: AuditResult) -> list[str]:
         return []
     found = []
     told = witness.counts
-    if witness.counted == "named":
+    if witness.counted in ("later", "named"):
         given, most = dense(witness), int(counts.sum(axis=1).max())
         if max(told.n0, told.n1) > max(most, _runs_of_pair(result, witness)):
             found.append(f"the witness counts {count(told.n0)} outputs, of {count(most)} that the evidence counts")
@@ -124,7 +124,7 @@ def _runs_of_pair(result: AuditResult, witness: Witness) -> int:
 
 
 def dense(witness: Witness) -> np.ndarray[Any, Any]:
-    """The scores that a named witness was counted on, (2, BINS)."""
+    """The scores that the witness itself keeps, (2, BINS)."""
     counts = np.zeros((2, BINS), dtype=np.int64)
     for side, entries in zip(counts, witness.scores, strict=False):
         for place, n in entries:

@@ -2,8 +2,8 @@
 
 Attacks learn again, from as many fresh runs of the witness's pair as they learned from in the audit, and in the same
 way.  Then they are frozen with the witness's threshold on the likelihood ratio, and further runs are counted.  The
-region was settled before these, so the p-value is exact: `inference.exact_binomial`.  The counts of a sequential audit
-were used to choose the region, which makes them look better than fresh ones on the average.
+region was settled before these, so the p-value is exact: `inference.exact_binomial`.  A sequential audit stopped by its
+counts, which makes them look better than fresh ones on the average.
 
 **When a violation is confirmed.**  A replay confirms at p <= 0.001, or at the audit's own significance if that is
 smaller.  An audit at 95 % calls one true claim in twenty violated, and whoever replays such an alarm at the same level

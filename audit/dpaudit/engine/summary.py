@@ -88,6 +88,7 @@ def sequential_result(
             run.tested,
             *counts[best],
             pair=str(run.collector.sampler.pairs[best]),
+            pairs=len(run.collector.learners),
             violated=verdict is Verdict.VIOLATION,
             recount=not evidence.single,
         ),

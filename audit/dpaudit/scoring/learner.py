@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import Array
+from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.outputs import VIEWS, Encoding, OutputError, Outputs, PartsEncoding, Places, PlainEncoding, Recurring
 from dpaudit.registry import Attack, Scorer
 from dpaudit.scoring.asking import asked, in_pieces, pointwise, same
 from dpaudit.scoring.calibration import calibrated
 from dpaudit.scoring.company import again
 from dpaudit.scoring.foreign import as_it_was, copied, fit, is_foreign, left_no_trace, protected
-from dpaudit.scoring.rivals import Rivals
+from dpaudit.scoring.rivals import BinCounts, Rivals
 from dpaudit.scoring.settled import Settled, settled
 from dpaudit.scoring.standing import Standing, log_loss
 from dpaudit.scoring.threads import one_thread
@@ -43,9 +44,25 @@ _MOST_LEARNED, _FEWEST_LEARNED = 2**30, 50  # bytes of outputs of each dataset t
 _MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attacks that want them as they came
 _MOST_JUDGED = 4_096  # outputs of each dataset of a block from which an attack's standing is computed
 _VOCABULARY = 2_000  # outputs of each dataset that an encoding is learned from
+_FIRST_MOMENT = 20  # trials from which a score is frozen for the witness, and again each time that they doubled
 _DIGITS = 9  # of a score; what is beyond may depend on an output's place in its block, and must not decide a bin
 
 Block = tuple[Outputs, Outputs]
+
+
+@dataclass(kw_only=True, eq=False)
+class Moment:
+    """A score frozen while an audit goes on, and the outputs that came afterwards.
+
+    The score with its weights, `number` and `before` are settled before the first output in `after` is drawn.
+    """
+
+    learner: Learner  # never learns again
+    number: int  # from 1
+    before: BinCounts  # (2, BINS), scores of fresh outputs since the moment before this one, as they were bet on
+    after: BinCounts  # (2, BINS), the frozen score's of the outputs that came later
+    trials: int  # of the learner, up to which these are counted
+    closed: bool = False  # outputs were forgotten before they were counted: those that come later are left out, too
 
 
 @dataclass
@@ -81,11 +98,13 @@ class Learner:
     _checks: int = field(default=0, init=False)  # blocks of counted scores that were checked, or could have been
     _outputs_scored: int = field(default=0, init=False)  # of each dataset, in those blocks
     _next_check: int = field(default=1, init=False)  # outputs scored at which the package's own attacks are checked
-    _past: list[Learner] = field(default_factory=list, init=False)  # frozen after earlier fits, oldest first
+    _moments: list[Moment] = field(default_factory=list, init=False)  # the latest two, oldest first
+    _since: BinCounts = field(init=False)  # (2, BINS), scores of fresh outputs since the latest of them
     untouched: list[Attack | None] = field(init=False)  # the attacks as they were; None if there is no copy
 
     def __post_init__(self) -> None:
         self.untouched = [as_it_was(attack) for attack in self.attacks]
+        self._since = np.zeros((2, BINS), dtype=np.int64)
 
     @property
     def hopeless(self) -> bool:
@@ -204,6 +223,7 @@ class Learner:
         self._judge(*({i: scores[:_MOST_JUDGED] for i, scores in part.items()} for part in parts))
         for i, failure in failures.items():
             self._drop(i, failure)
+        self._since += [bin_counts(scores0), bin_counts(scores1)]
         return scores0, scores1
 
     def _order(self) -> tuple[int, int]:
@@ -264,6 +284,8 @@ class Learner:
         """Remember outputs; fit anew when enough have come together."""
         assert self._settled is None, "a settled score learns no more"
         block = _read(outputs0), _read(outputs1)
+        if self._forgets(block):
+            self._catch_up()
         self._remember(block)
         self.trials += len(block[0])
         if len(self.attacks) > 1:
@@ -287,36 +309,57 @@ class Learner:
         self._freeze()
 
     def _freeze(self) -> None:
-        """Keep what attacks know now, and what they knew when they had learned from half of the outputs at most."""
+        """Keep what attacks know now, and their weights, each time that the trials doubled."""
+        latest = self._moments[-1].learner.trials if self._moments else _FIRST_MOMENT // 2
+        if self.trials < 2 * latest or not self._since.any(axis=1).all():
+            return
         frozen = copy.copy(self)
-        frozen._blocks, frozen._whole, frozen._past, frozen._by_value = [], [], [], {}
-        frozen._scorers = dict(self._scorers)
-        self._past.append(frozen)
-        self._forget_past()
+        frozen._blocks, frozen._whole, frozen._moments, frozen._by_value = [], [], [], {}
+        frozen._scorers, frozen._standing = dict(self._scorers), copy.deepcopy(self._standing)
+        frozen.rivals = copy.copy(self.rivals)  # its favourite is all that is asked for
+        number = self._moments[-1].number + 1 if self._moments else 1
+        none = np.zeros((2, BINS), dtype=np.int64)
+        moment = Moment(learner=frozen, number=number, before=self._since, after=none, trials=self.trials)
+        self._moments = [*self._moments[-1:], moment]
+        self._since = none.copy()
 
-    def _forget_past(self) -> None:
-        while len(self._past) > 1 and 2 * self._past[1].trials <= self.trials:
-            del self._past[0]
+    def hindsight(self) -> list[Moment]:
+        """What attacks knew earlier, each time with the scores of the outputs that came later; oldest first.
 
-    def hindsight(self) -> list[tuple[Learner, Block]]:
-        """What attacks knew earlier, each time with the outputs that they had not learned from; oldest first.
-
-        They are combined as they are now, so the weights know these outputs and nothing else of a score does.  The
-        oldest score's outputs are the latest half of all or more, as far as they are still remembered.
+        When a moment comes is decided by numbers of trials alone.  The older one has seen at most half of the outputs
+        that the later one had, so there is always one with outputs enough.
         """
-        self._forget_past()
-        seen = self.outputs() if self._past else None
-        strongest = max(self.weights().items(), key=lambda item: item[1], default=(None, 0.0))[0]
-        found = []
-        for earlier in self._past:
-            most = self.trials - earlier.trials
-            if seen is None or not most or strongest not in earlier._scorers:
+        self._catch_up()
+        return [moment for moment in self._moments if moment.learner.ready and moment.after.any(axis=1).all()]
+
+    def _catch_up(self) -> None:
+        """Count, for each moment, the outputs that came since."""
+        for moment in self._moments:
+            due = self.trials - moment.trials
+            sides = self.latest(due) if due and not moment.closed else None
+            if sides is None:
                 continue
-            frozen = copy.copy(earlier)
-            frozen._scorers = {i: scorer for i, scorer in earlier._scorers.items() if i in self._scorers}
-            frozen._standing, frozen.rivals = self._standing, self.rivals
-            found.append((frozen, (seen[0].latest(most), seen[1].latest(most))))
-        return found
+            if len(sides[0]) < due:
+                moment.closed = True
+                continue
+            moment.after = moment.after + [bin_counts(moment.learner.score(side)) for side in sides]
+            moment.trials = self.trials
+
+    def latest(self, most: int) -> Block:
+        """The latest outputs of both datasets, at most so many of each, as far as they are remembered."""
+        found: list[Block] = []
+        for block in reversed(self._whole or self._blocks):
+            if sum(len(later[0]) for later in found) >= most:
+                break
+            found.insert(0, block)
+        seen0, seen1 = _joined(found)
+        return seen0.latest(most), seen1.latest(most)
+
+    def _forgets(self, block: Block) -> bool:
+        """Whether older outputs are about to be forgotten for a new block."""
+        if self._whole:
+            return any(sum(b[side].size() for b in (*self._whole, block)) > _MOST_BYTES for side in (0, 1))
+        return bool(self._blocks) and self._kept + len(block[0]) - len(self._blocks[0][0]) >= self._most_rows
 
     @property
     def most_studied(self) -> int:
@@ -482,6 +525,8 @@ class Learner:
         if len(self._whole) > 1:
             self._whole = [_joined(self._whole)]
         most = min(self._most_rows, *(max(1000, int(_MOST_PARTS / side.parts_each())) for side in (seen0, seen1)))
+        if not self._whole and most < len(seen0):
+            self._catch_up()
         self._blocks = [(seen0.latest(most), seen1.latest(most))]
         self._kept = len(self._blocks[0][0])
         return self._blocks[0]

@@ -15,7 +15,7 @@ from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
 from dpaudit_reports.figures.shown import ShownAxes
-from dpaudit_reports.rates import Standing, came_near, lower, standing, upper
+from dpaudit_reports.rates import Standing, accounted, came_near, intervals, standing
 
 _HEIGHT = 2.75
 
@@ -24,7 +24,9 @@ def point_name(result: AuditResult) -> str:
     """What the diamond stands for; "" where none is drawn: one run, and where nothing came near a violation."""
     match standing(result):
         case Standing.WITNESS:
-            return "fresh counts" if result.method == "fixed" else "chosen by these counts"
+            if result.method == "fixed":
+                return "fresh counts"
+            return "witness" if result.witness is not None and accounted(result.witness) else "chosen by these counts"
         case Standing.TESTED if result.witness is not None and came_near(result, result.witness):
             return "tested region"
         case Standing.CLOSEST:
@@ -106,23 +108,15 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float) -> None:
 
 
 def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    """A diamond at the witness, with 95 % intervals of both errors; hollow where it shows no violation.
-
-    The intervals are exact if the region was frozen before the outputs were drawn.
-    """
+    """A diamond at the witness, with 95 % intervals of both errors; hollow where it shows no violation."""
     name, found = point_name(result), result.witness
     if not name or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
         return
     alpha, beta = max(found.alpha, low), max(found.beta, low)
-    across, along = (
-        [max(bound(k, n, 0.025), low) for bound in (lower, upper)]
-        for k, n in (
-            (found.counts.false_positives, found.counts.n0),
-            (found.counts.false_negatives, found.counts.n1),
-        )
-    )
-    ax.plot(across, [beta, beta], color=WITNESS, linewidth=1.0)
-    ax.plot([alpha, alpha], along, color=WITNESS, linewidth=1.0)
+    if known := intervals(found):
+        across, along = ([max(end, low) for end in interval] for interval in known)
+        ax.plot(across, [beta, beta], color=WITNESS, linewidth=1.0)
+        ax.plot([alpha, alpha], along, color=WITNESS, linewidth=1.0)
     face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
     ax.plot(alpha, beta, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=name)
 

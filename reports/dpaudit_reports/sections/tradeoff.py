@@ -10,7 +10,7 @@ from dpaudit_reports.bounds import has_band
 from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.numbers import at_most, number, percent
-from dpaudit_reports.rates import allowed
+from dpaudit_reports.rates import accounted, allowed, intervals
 from dpaudit_reports.reasons import why_void
 
 
@@ -74,10 +74,15 @@ def _curve(result: AuditResult) -> str:
 
 def _evidence(result: AuditResult) -> str:
     """Under a violation: that the band may well agree with the claim, and what does not."""
+    found = result.witness
     lines = "its lines are 95\u00a0% intervals of the two errors"
-    if result.method != "fixed":
+    if found is not None and intervals(found) is None:
+        lines = "without intervals, since its score moved while the attack learned"
+    elif found is not None and accounted(found):
+        lines += ", which hold whenever the audit stops"
+    elif result.method != "fixed":
         lines += ", which do not account for the choice of the region"
-    if getattr(result.witness, "counted", "") == "named" or len(result.pairs) > 1:
+    if getattr(found, "counted", "") in ("named", "later") or len(result.pairs) > 1:
         lines += "; it is of its own outputs, and need not lie on the blue line"
     if not result.violated:
         return f" The hollow diamond is a region that shows no violation, {lines}." if point_name(result) else ""
@@ -104,4 +109,5 @@ def _in_words(result: AuditResult) -> str:
     shown = "The witness" if result.violated else "The marked region, no violation,"
     at = f"type I error {number(found.alpha)} and type II error {number(found.beta)}"
     least = f"The claim promises at least {number(1 - allowed(result, found))}"
-    return f"{words} {shown} has {at}. {least} if the type I error is at the upper end of its 95 % interval."
+    end = "at the upper end of its 95 % interval" if intervals(found) else "what was observed"
+    return f"{words} {shown} has {at}. {least} if the type I error is {end}."

@@ -8,7 +8,17 @@ from dpaudit.result import AuditResult, Witness, p_value_words
 from dpaudit_reports.blocks import Block, Column, Figure, Heading, Panel, Paragraph, Strong, Table, Text
 from dpaudit_reports.figures.distributions import distributions_svg
 from dpaudit_reports.numbers import at_most, count, number
-from dpaudit_reports.rates import Standing, allowed, allowed_text, interval_text, rate_text, region, standing
+from dpaudit_reports.rates import (
+    Standing,
+    accounted,
+    allowed,
+    allowed_text,
+    interval_text,
+    intervals,
+    rate_text,
+    region,
+    standing,
+)
 from dpaudit_reports.reasons import why_void
 from dpaudit_reports.scores import EDGES, witness_scores
 
@@ -27,7 +37,7 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
     if result.method == "one_run":
         return ()
     kind, found = standing(result), result.witness
-    heading = Heading(_HEADINGS[kind])
+    heading = Heading(_heading(kind, found))
     if found is None:
         return heading, Paragraph("No rejection region was examined long enough to be named.", quiet=True)
     match kind:
@@ -48,6 +58,12 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
     )
 
 
+def _heading(kind: Standing, found: Witness | None) -> str:
+    if kind is Standing.CLOSEST and found is not None and accounted(found):
+        return "Closest to a violation (not significant)"
+    return _HEADINGS[kind]
+
+
 def _in_words(result: AuditResult, found: Witness) -> Text:
     counts = found.counts
     hits1 = counts.n1 - counts.false_negatives
@@ -60,7 +76,8 @@ def _in_words(result: AuditResult, found: Witness) -> Text:
         more = "These counts alone do not refute the claim; the evidence of the whole audit does."
     else:
         most = f"The claim allows at most {allowed_text(limit)} of d1"
-        more = f"{most} if the rate on d0 is at the upper end of its interval."
+        at = "at the upper end of its interval" if intervals(found) else "what was observed"
+        more = f"{most} if the rate on d0 is {at}."
     return (Strong(region(found)), f"{rates}{more}")
 
 
@@ -78,22 +95,28 @@ def _table(result: AuditResult, found: Witness, *, allowance: bool) -> Table:
             Column("95\u00a0% interval", align="right"),
             Column("Claim allows", align="right"),
         ]
-        rows[0] += [
-            rate_text(counts.false_positives, counts.n0),
-            interval_text(counts.false_positives, counts.n0),
-            "",
-        ]
+        alpha, beta = intervals(found) or (None, None)
+        rows[0] += [rate_text(counts.false_positives, counts.n0), interval_text(alpha), ""]
         limit = f"at most {allowed_text(allowed(result, found))}"
-        rows[1] += [rate_text(hits1, counts.n1), interval_text(hits1, counts.n1), limit]
+        inside = None if beta is None else (1 - beta[1], 1 - beta[0])
+        rows[1] += [rate_text(hits1, counts.n1), interval_text(inside), limit]
     return Table(tuple(columns), tuple(tuple(row) for row in rows))
 
 
 def _origin(result: AuditResult, found: Witness, kind: Standing) -> str:
     """Which outputs were counted, how the region was found, and what that makes of its counts."""
-    intervals = "Intervals are exact (Clopper-Pearson), each rate by itself"
+    intervals_are = "Intervals are exact (Clopper-Pearson), each rate by itself"
     if result.method == "fixed":
         rests = f"the verdict rests on these counts, p-value {p_value_words(result, at_most)}"
-        return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals}."
+        return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals_are}."
+    explains = "It explains the verdict, which rests on the evidence of all runs. " if kind is Standing.WITNESS else ""
+    if accounted(found):
+        return (
+            f"Region and attack were frozen during the audit, and counted on {count(found.counts.n0)} outputs of each "
+            f"dataset that came afterwards. {explains}The audit stops by its outputs, so observed rates may look worse "
+            "for the claim than the true ones are. The intervals account for that: each holds, by itself, whenever the "
+            "audit stops."
+        )
     if getattr(found, "counted", "") == "named":
         counted = f"Counted on the last {count(found.counts.n0)} outputs of each dataset, after the score was learned."
     else:
@@ -101,9 +124,10 @@ def _origin(result: AuditResult, found: Witness, kind: Standing) -> str:
             "Counted with scores that moved while the attack learned. The words are of the last score, whose own rates "
             "may differ."
         )
-    explains = "It explains the verdict, which rests on the evidence of all runs. " if kind is Standing.WITNESS else ""
-    chosen = "The region was chosen by these counts"
-    return f"{counted} {chosen}. {explains}{intervals}; they do not account for that choice."
+    chosen = f"{counted} The region was chosen by these counts. {explains}"
+    if intervals(found) is None:
+        return f"{chosen}So its rates have no intervals."
+    return f"{chosen}{intervals_are}; they do not account for that choice."
 
 
 def _distributions(result: AuditResult) -> tuple[Block, ...]:
