@@ -7,6 +7,8 @@ and what pytest has loaded anyway; all else is loaded by the first test that aud
 from __future__ import annotations
 
 import argparse
+import os
+import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +17,14 @@ import pytest
 
 if TYPE_CHECKING:
     from dpaudit.result import AuditResult
-    from dpaudit.testing.baseline import Baseline
     from dpaudit.testing.session import Allowance
 
 _MARK = "dpaudit"
 _NODE = pytest.StashKey[str]()  # id of a test, without what pytest-xdist adds to it
 _ALLOWANCE = pytest.StashKey["Allowance"]()  # of a test that audits
 _BASELINE = pytest.StashKey["Baseline"]()  # as it was when the session began
+_JOURNAL = pytest.StashKey["Journal"]()  # of the session, beside its baseline
+_SESSION = pytest.StashKey[str]()  # its name, the same in all workers
 _TESTS = pytest.StashKey[int]()  # how many tests the session's budget is split over
 
 
@@ -110,9 +113,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{_MARK}: audits a privacy claim; tests with the fixture `dpaudit` have it anyway"
     )
-    config.pluginmanager.register(_Gathering(config), "dpaudit-gathering")
-    if _baseline_file(config) is not None:
-        config.stash[_BASELINE] = _read_baseline(config)  # refused before anything runs
+    notes = _begin(config) if _baseline_file(config) is not None else []  # a bad file is refused before anything runs
+    config.pluginmanager.register(_Gathering(config, notes), "dpaudit-gathering")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -148,6 +150,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             item.stash[_ALLOWANCE] = Allowance(node=node, share=budget / len(items), settings=settings)
         return
     numbers, founders = baseline.numbers(nodes), baseline.founders or len(items)
+    journal = config.stash[_JOURNAL]
     for item, node in zip(items, nodes, strict=True):
         item.stash[_ALLOWANCE] = Allowance(
             node=node,
@@ -157,6 +160,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
             known=frozenset(baseline.tests[node].outputs if node in baseline.tests else ()),
             restart=config.getoption("--dpaudit-restart"),
             number=numbers[node],
+            keep=lambda record: journal.add(record, len(items)),
         )
 
 
@@ -205,43 +209,71 @@ def _properties(allowance: Allowance) -> Iterator[tuple[str, object]]:
 class _Gathering:
     """What all workers found, in the process that talks to the user."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, notes: list[str]) -> None:
         self._config = config
+        self._notes = notes  # what became of sessions that were killed
         self._records: list[dict[str, Any]] = []
         self._tests = 0
         self._trouble = ""
         self._runs = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._records += getattr(report, "dpaudit", ())
+        found = getattr(report, "dpaudit", ())
+        self._records += found
+        if found and _JOURNAL in self._config.stash:
+            self._config.stash[_JOURNAL].hold()  # also when all workers are gone
         self._tests = getattr(report, "dpaudit_tests", self._tests)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         path = _baseline_file(self._config)
-        if path is None or not self._records or hasattr(self._config, "workerinput"):
+        if path is None or hasattr(self._config, "workerinput"):
+            return
+        journal = self._config.stash[_JOURNAL]
+        lines = journal.lines()  # first: a worker that died reported nothing, and first audits count
+        records = [line["record"] for line in lines] + self._records
+        if not records:
             return
         from dpaudit.testing.baseline import BaselineError, write
 
         try:
-            after = self._config.stash[_BASELINE].after(self._records, founders=self._tests)
+            tests = self._tests or lines[0]["tests"]
+            after = self._config.stash[_BASELINE].after(records, founders=tests)
             self._runs = after.runs
             write(path, after)
-        except (BaselineError, OSError) as error:
-            self._trouble = str(error)
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            journal.remove()
+        except BaselineError as error:
+            journal.remove()  # another session is recorded in place of this one
+            self._failed(session, error)
+        except OSError as error:
+            self._failed(session, error)  # the next session may have more luck with the journal
+
+    def _failed(self, session: pytest.Session, error: Exception) -> None:
+        self._trouble = str(error)
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if not self._records:
+        if not (self._records or self._notes or self._trouble):
             return
         from dpaudit.testing.summary import summary
 
         terminalreporter.section("dpaudit")
+        for note in self._notes:
+            terminalreporter.write_line(note)
+        if self._trouble:
+            terminalreporter.write_line(f"the baseline was not written: {self._trouble}", red=True)
+        if not self._records:
+            return
         budget = self._config.getoption("--dpaudit-false-alarm")
         for line in summary(self._records, tests=self._tests, false_alarm=budget, runs=self._runs):
             terminalreporter.write_line(line)
-        if self._trouble:
-            terminalreporter.write_line(f"the baseline was not written: {self._trouble}", red=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Workers of pytest-xdist write the journal of their controller's session."""
+    if _JOURNAL in node.config.stash:
+        node.workerinput["dpaudit_session"] = node.config.stash[_SESSION]
 
 
 def _baseline_file(config: pytest.Config) -> Path | None:
@@ -250,12 +282,19 @@ def _baseline_file(config: pytest.Config) -> Path | None:
     return None if given is None else config.invocation_params.dir / given
 
 
-def _read_baseline(config: pytest.Config) -> Baseline:
+def _begin(config: pytest.Config) -> list[str]:
+    """Read the baseline, with what killed sessions left; what became of them, in words."""
     from dpaudit.testing.baseline import BaselineError, read
+    from dpaudit.testing.journal import begin, take_up
 
-    path = _baseline_file(config)
+    path, budget = _baseline_file(config), config.getoption("--dpaudit-false-alarm")
     assert path is not None
+    of_controller = getattr(config, "workerinput", {}).get("dpaudit_session")
     try:
-        return read(path, config.getoption("--dpaudit-false-alarm"))
+        baseline, notes = take_up(path, budget) if of_controller is None else (read(path, budget), [])
     except BaselineError as error:
         raise pytest.UsageError(f"--dpaudit-baseline: {error}") from None
+    config.stash[_SESSION] = of_controller or f"{os.getpid()}-{time.time_ns():x}"
+    config.stash[_BASELINE] = baseline
+    config.stash[_JOURNAL] = begin(path, baseline, config.stash[_SESSION])
+    return notes

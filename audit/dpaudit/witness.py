@@ -59,7 +59,8 @@ def make_witness(
 
     Scores move while attacks learn, so the counts of all scores are of no single region.  Therefore regions were frozen
     now and then (`Learner.hindsight`), each by what was known at that moment, and are counted on the outputs that came
-    afterwards.  Where none of them shows a violation plainly, the counts of all scores are given, and `counted` says so.
+    afterwards.  Where none of them shows a violation plainly, the counts of all scores are given, and `counted` says
+    so.
 
     Args:
         learner: What is known of the pair.

@@ -165,7 +165,7 @@ def carry_out(
         result = _without_news(result, repeats)
     after = _continued(chain, result, news=not repeats)
     record = _record(allowance, result, claim, chain, after, sought, significance, size, planned)
-    allowance.records.append(record | {"repeats": bool(repeats)})
+    allowance.add(record | {"repeats": bool(repeats)})
     match result.verdict:
         case Verdict.VIOLATION:
             kept = _kept(result, allowance)

@@ -5,7 +5,7 @@ and new tests must find something left.  With budget A and m tests in the first 
 
     A / (2 m)  for j <= m,      A m / (2 j (j - 1))  for j > m,      which sum to A over all j.
 
-What happens to the evidence of one audit is told in `wealth`.
+What happens to the evidence of one audit is told in `wealth`, what becomes of a session that is killed in `journal`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Baseline:
             seen.add((node, chain.call))
             before = tests.get(node, Entry(number=record["number"], chains=()))
             others = [other for other in before.chains if other.number != chain.number]
-            older = (text for text in before.outputs if text not in record["outputs"])
+            older = (output for output in before.outputs if output not in record["outputs"])
             outputs = (*older, *record["outputs"])[-_MOST_FINGERPRINTS:]
             tests[node] = Entry(number=record["number"], chains=(*others, chain), outputs=outputs)
         return Baseline(
@@ -87,13 +87,13 @@ class BaselineError(Exception):
 def read(path: Path, false_alarm: float) -> Baseline:
     """The baseline in a file, an empty one if there is no file.  BaselineError if it is damaged, or something else."""
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Baseline(false_alarm=false_alarm, tests={})
     except (OSError, UnicodeDecodeError) as error:
         raise BaselineError(f"{path} cannot be read: {error}") from None
     try:
-        values = json.loads(text)
+        values = json.loads(content)
         if not isinstance(values, dict) or not str(values.get("format", "")).startswith("dpaudit-baseline/"):
             raise BaselineError(f"{path} is not a baseline of dpaudit; name another file")
         if values["format"] != FORMAT:
@@ -132,12 +132,17 @@ def _baseline(values: Mapping[str, Any]) -> Baseline:
     return Baseline(false_alarm=false_alarm, runs=runs, founders=_whole(values["founders"], 1, "founders"), tests=tests)
 
 
+def check(baseline: Baseline) -> None:
+    """ValueError, which names the place, if a baseline that was put together could not have been read."""
+    _baseline(json.loads(text(baseline)))
+
+
 def _entry(entry: Any, place: str) -> Entry:
     _keys(_typed(entry, dict, place), "number", "chains", "outputs", place=place)
     chains = [_chain(chain, f"{place}.chains") for chain in _typed(entry["chains"], list, f"{place}.chains")]
     if len({chain.number for chain in chains}) < len(chains):
         raise ValueError(f"{place}.chains: two of them have the same number")
-    outputs = [_typed(text, str, f"{place}.outputs") for text in _typed(entry["outputs"], list, f"{place}.outputs")]
+    outputs = [_typed(one, str, f"{place}.outputs") for one in _typed(entry["outputs"], list, f"{place}.outputs")]
     return Entry(number=_whole(entry["number"], 1, f"{place}.number"), chains=tuple(chains), outputs=tuple(outputs))
 
 
@@ -185,14 +190,14 @@ def write(path: Path, baseline: Baseline) -> None:
     BaselineError if another session has written it since, for then this session's evidence is not a further run.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(path.parent):
+    with alone(path.parent):
         if read(path, baseline.false_alarm).runs != baseline.runs - 1:
             raise BaselineError(f"{path} was written by another session meanwhile; what this one found is not recorded")
-        write_whole(path, _text(baseline))
+        write_whole(path, text(baseline))
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def alone(folder: Path) -> Iterator[None]:
     """While no other session writes a baseline in this folder.  The system ends the lock if we die."""
     held = os.open(folder, os.O_RDONLY)
     try:
@@ -202,7 +207,8 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(held)
 
 
-def _text(baseline: Baseline) -> str:
+def text(baseline: Baseline) -> str:
+    """The content of its file."""
     values = {"format": FORMAT, **dataclasses.asdict(baseline)}
     for entry in values["tests"].values():
         for chain in entry["chains"]:

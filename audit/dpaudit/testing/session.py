@@ -46,8 +46,15 @@ class Allowance:
     known: Set[str] = frozenset()  # fingerprints of the first outputs of its earlier runs, in the baseline
     restart: bool = False  # whether refuted chains end here and new ones begin
     number: int = 0  # of the test, in the baseline
+    keep: Callable[[Record], None] | None = None  # called with each record before the audit's verdict is told
     calls: int = field(default=0, init=False)
     records: list[Record] = field(default_factory=list, init=False)
+
+    def add(self, record: Record) -> None:
+        """An audit has ended."""
+        self.records.append(record)
+        if self.keep is not None:
+            self.keep(record)
 
     def next_chain(self, claim: str) -> Chain:
         """The chain that the next audit belongs to: one that goes on, if it is of the same claim, else a new one."""

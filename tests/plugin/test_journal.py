@@ -1,0 +1,222 @@
+"""What sessions found that were killed: it is taken up, once.  Seeds are fixed; nothing here can fail by chance."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.testing.baseline import Baseline, BaselineError, read
+from dpaudit.testing.journal import Journal, begin, take_up
+
+Run = Callable[..., Any]
+
+KILLED = """
+import os, pathlib, signal
+
+def test_first(dpaudit):
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+
+def test_second(dpaudit):
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+    if pathlib.Path("kill").exists():
+        os.kill({whom}, signal.SIGKILL)
+
+def test_third(dpaudit):
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+"""
+FILE = ("--dpaudit-baseline", "b.json", "--dpaudit-trials", "60")
+
+
+def chains(folder: Path) -> dict[str, Any]:
+    tests = json.loads((folder / "b.json").read_text())["tests"]
+    return {node.rsplit("::", 1)[-1]: entry["chains"][0] for node, entry in tests.items()}
+
+
+def journals(folder: Path) -> list[Path]:
+    return sorted(folder.glob("b.json.*.journal"))
+
+
+def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, tmp_path: Path) -> None:
+    """Killed in its second test, in its first session; the journal is torn and copied before the next one."""
+    (tmp_path / "kill").touch()
+    assert elsewhere(KILLED.format(whom="os.getpid()"), *FILE).code == -signal.SIGKILL
+    assert not (tmp_path / "b.json").exists()
+    (left,) = journals(tmp_path)
+    with left.open("ab") as file:
+        file.write(left.read_bytes()[:-40].strip())  # a line that was torn, and one more copy of what is there
+    copy = tmp_path / "copy"
+    shutil.copy(left, copy)
+    (tmp_path / "kill").unlink()
+
+    elsewhere(None, *FILE, "--collect-only")  # takes it up, and audits nothing
+    first = chains(tmp_path)
+    assert not journals(tmp_path)
+    assert {name: chain["runs"] for name, chain in first.items()} == {"test_first": 1, "test_second": 1}
+    assert json.loads((tmp_path / "b.json").read_text())["founders"] == 3
+
+    before = (tmp_path / "b.json").read_bytes()
+    shutil.copy(copy, left)
+    done = elsewhere(None, *FILE, "--collect-only")
+    assert done.code == 0
+    assert not journals(tmp_path)
+    assert (tmp_path / "b.json").read_bytes() == before
+
+    done = elsewhere(None, *FILE)
+    assert done.code == 0
+    second = chains(tmp_path)
+    assert {name: chain["runs"] for name, chain in second.items()} == {
+        "test_first": 2, "test_second": 2, "test_third": 1
+    }  # fmt: skip
+    outputs = json.loads((tmp_path / "b.json").read_text())["tests"]["test_project.py::test_first"]["outputs"]
+    assert len(outputs) == len(set(outputs))  # other randomness than the killed session's: it was a run of its own
+    assert "adds no evidence" not in done.out
+    assert not journals(tmp_path)
+
+
+def test_a_killed_session_counts_as_one_that_ended(elsewhere: Run, tmp_path: Path) -> None:
+    """The same two tests with and without the kill give the same chains."""
+    ended = tmp_path / "ended"
+    ended.mkdir()
+    elsewhere(KILLED.format(whom="os.getpid()"), *FILE, "-k", "first or second")
+    shutil.move(tmp_path / "b.json", ended / "b.json")
+    (tmp_path / "kill").touch()
+    assert elsewhere(None, *FILE, "-k", "first or second").code == -signal.SIGKILL
+    done = elsewhere(None, *FILE, "--collect-only")
+    assert "an earlier session was killed; the 2 audits that it had finished are counted" in done.out
+    assert (tmp_path / "b.json").read_text() == (ended / "b.json").read_text()
+
+
+def test_a_refutation_is_not_forgotten_by_killing_the_session(elsewhere: Run, tmp_path: Path) -> None:
+    code = """
+import os, signal
+
+def test_it(dpaudit):
+    try:
+        dpaudit.assert_private(noise(0.2), claim=CLAIM, pairs=BIT)
+    finally:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert elsewhere(code, *FILE).code == -signal.SIGKILL
+    done = elsewhere(code, *FILE)
+    assert done.code == -signal.SIGKILL
+    assert chains(tmp_path)["test_it"]["refuted"]
+
+
+@pytest.mark.parametrize("whom", ["os.getpid()", "os.getppid()"])
+def test_workers_write_the_journal_of_their_session(elsewhere: Run, tmp_path: Path, whom: str) -> None:
+    """A worker of pytest-xdist is killed, which the session survives; or its controller, which it does not."""
+    pytest.importorskip("xdist")
+    (tmp_path / "kill").touch()
+    done = elsewhere(KILLED.format(whom=whom), *FILE, "-n", "1", "--max-worker-restart", "0")
+    (tmp_path / "kill").unlink()
+    if whom == "os.getpid()":
+        assert "no evidence" not in done.out
+        assert not journals(tmp_path)
+    else:
+        assert done.code == -signal.SIGKILL
+        elsewhere(None, *FILE, "--collect-only")
+    found = chains(tmp_path)
+    assert {found["test_first"]["runs"], found["test_second"]["runs"]} == {1}
+
+
+# --- without sessions
+
+
+def record(node: str = "a::b", number: int = 1) -> dict[str, Any]:
+    chain = {
+        "call": 1, "number": 1, "claim": "gaussian(mu=1)", "runs": 1, "log_invested": -1.5, "refuted": "",
+        "mu_lower": 0.1, "trials": 10,
+    }  # fmt: skip
+    return {"node": node, "number": number, "outputs": ["x"], "chain": chain}
+
+
+def started(path: Path, session: str = "1") -> Journal:
+    return begin(path, read(path, 1e-3), session)
+
+
+def abandon(journal: Journal) -> None:
+    """As when its process is killed: the lock ends."""
+    path, content = journal.path, journal.path.read_bytes()
+    journal.remove()
+    path.write_bytes(content)
+
+
+def test_the_journal_of_a_session_that_goes_on_is_left_to_it(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    going = started(path)
+    going.add(record(), 1)
+    assert take_up(path, 1e-3) == (Baseline(false_alarm=1e-3, tests={}), [])
+    assert going.path.exists()
+    abandon(going)
+    after, notes = take_up(path, 1e-3)
+    assert after.runs == 1
+    assert len(notes) == 1
+    assert read(path, 1e-3) == after
+
+
+def test_of_two_killed_sessions_with_one_beginning_one_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    for session in "12":
+        journal = started(path, session)
+        journal.add(record(f"test {session}"), 1)
+        abandon(journal)
+    after, notes = take_up(path, 1e-3)
+    assert list(after.tests) == ["test 1"]
+    assert "another one has been recorded since: what it had found is not counted" in notes[1]
+    assert not journals(tmp_path)
+    assert take_up(path, 1e-3) == (after, [])
+
+
+def test_a_journal_that_stayed_after_its_session_was_recorded_is_removed_without_a_word(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    journal = started(path)
+    journal.add(record(), 1)
+    abandon(journal)
+    content = journal.path.read_bytes()
+    after, _ = take_up(path, 1e-3)
+    journal.path.write_bytes(content)
+    assert take_up(path, 1e-3) == (after, [])
+    assert not journals(tmp_path)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30, 200])
+def test_a_torn_line_is_left_out_and_those_after_it_count(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "b.json"
+    journal = started(path)
+    journal.add(record("torn"), 3)
+    journal.path.write_bytes(journal.path.read_bytes()[:-cut])
+    journal.add(record("whole", 2), 3)
+    abandon(journal)
+    after, _ = take_up(path, 1e-3)
+    assert after.founders == 3
+    assert list(after.tests) == (["torn", "whole"] if cut == 1 else ["whole"])  # all but its end of line
+
+
+def test_a_journal_has_the_budget_of_its_session(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    journal = started(path)
+    journal.add(record(), 1)
+    abandon(journal)
+    with pytest.raises(BaselineError, match=r"begun with --dpaudit-false-alarm 0\.001, .* got 0\.01"):
+        take_up(path, 1e-2)
+    assert journal.path.exists()
+
+
+@pytest.mark.parametrize("bad", [{"runs": 7}, {"log_invested": math.nan}, {"call": 0}])
+def test_an_impossible_record_is_refused(tmp_path: Path, bad: dict[str, Any]) -> None:
+    path = tmp_path / "b.json"
+    journal = started(path)
+    impossible = record()
+    impossible["chain"] |= bad
+    journal.add(impossible, 1)
+    abandon(journal)
+    with pytest.raises(BaselineError, match="is damaged"):
+        take_up(path, 1e-3)
+    assert not path.exists()
