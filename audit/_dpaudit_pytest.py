@@ -17,6 +17,8 @@ import pytest
 
 if TYPE_CHECKING:
     from dpaudit.result import AuditResult
+    from dpaudit.testing.baseline import Baseline
+    from dpaudit.testing.journal import Journal
     from dpaudit.testing.session import Allowance
 
 _MARK = "dpaudit"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, LaplaceDP, PureDP, plan
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.alternatives import laplace_noise, scaled
 from dpaudit.inference.planning import power_margin
-from dpaudit.inference.strategy import strategy
+from dpaudit.inference.strategy import log_threshold, strategy
+from dpaudit.planning import _HEAD_START, _SLOWEST, LEARNING, _stopping_times
+from dpaudit.scoring import FIRST_FIT
 from dpaudit.testing.effort import _runs, planned_runs, shows
 
 
@@ -24,13 +27,33 @@ def test_the_closed_form_is_where_the_margin_changes_its_sign(claim: TradeoffFun
     assert margins[0] < 0 <= margins[1]
 
 
-def test_they_agree_with_the_simulated_plan() -> None:
-    """The closed form takes the best bet for the mixture, and a normal law for its gains: somewhat too many runs.
+def test_they_agree_with_the_plan() -> None:
+    """Both start from K, the runs that known scores need with probability 0.999, and differ in what learning costs.
 
-    The plan adds the most that learning costs, the planned runs what it costs on average.
+    Planned runs add what it costs on average, FIRST_FIT + 1.2 K; the plan the most that it cost anywhere,
+    FIRST_FIT + 15 + 1.4 K.  So planned runs are enough if they are FIRST_FIT + 1.2 K, which is 0.855 of the plan here;
+    and they are not more than that, but for rounding and 0.2 %: the law of 1.2 times the claim is from another grid.
     """
     simulated = plan(GaussianDP(1.0), GaussianDP(1.2), power=0.999, confidence=0.999)
-    assert 0.8 < planned_runs(GaussianDP(1.0), 1.2, significance=1e-3, pairs=1) / simulated.trials < 1.6
+    known = (simulated.trials - FIRST_FIT - _HEAD_START) / _SLOWEST
+    enough = FIRST_FIT + LEARNING * known
+    planned = planned_runs(GaussianDP(1.0), 1.2, significance=1e-3, pairs=1)
+    assert enough <= planned <= 1.002 * enough + 2
+
+
+@pytest.mark.parametrize("detect", [1.3, 1.5])
+def test_known_scores_need_no_more_than_the_closed_form_says(detect: float) -> None:
+    """It takes the best bet for the mixture, and a normal law for its gains: somewhat too many runs.
+
+    If one audit in 1,000 needs more runs, six of 300 do so by chance < 1 in 10**6.  At 0.9 the closed form is 5 to 14 %
+    above the quantile of 4,000 simulated audits; that of 300 has a standard error of 3 %.  The seed is fixed.
+    """
+    claim = GaussianDP(1.0)
+    tested, law = claim.symmetrized(), scaled(claim, detect)
+    stops = _stopping_times(strategy(tested), tested, law, log_threshold(0.999), seed=1)
+    assert len(stops) == 300
+    assert np.sum(stops > _runs(claim, detect, 1e-3, 1, 0.999)) < 6
+    assert 0.95 < _runs(claim, detect, 1e-3, 1, 0.9) / np.quantile(stops, 0.9) < 1.3
 
 
 def test_more_is_needed_for_less() -> None:

@@ -137,6 +137,38 @@ def test_what_came_closest_is_not_called_a_witness_and_not_significant() -> None
     assert "witness" not in legend
 
 
+LATER = {"counted": "later", "alpha_lower": 0.041, "alpha_upper": 0.083, "beta_lower": 0.61, "beta_upper": 0.72}
+
+
+def test_a_region_that_was_frozen_during_the_audit_has_the_intervals_that_the_result_states() -> None:
+    closest = with_witness(sample.no_violation(), **NEAR, **LATER, allowed_upper=0.36)
+    found = text_of(closest)
+    assert "Closest to a violation (not significant)" in found
+    assert "Region and attack were frozen during the audit, and counted on 5,000 outputs" in found
+    assert "4.1 to 8.3" in found
+    assert "28 to 39" in found  # of d1 in the region
+    assert "which hold whenever the audit stops" in found
+    for never in ("do not account", "chosen by these counts", "chosen after looking", "Clopper"):
+        assert never not in found
+    violation = with_witness(sample.violation(), **LATER, **counted(300, 5000, 1675, 5000), allowed_upper=0.3)
+    assert "witness" in words_in(tradeoff_svg(violation))
+    assert "chosen by these counts" not in words_in(tradeoff_svg(violation))
+
+
+def test_counts_of_moving_scores_have_no_intervals() -> None:
+    moving = {**NEAR, "counted": "moving", "alpha_upper": math.nan, "allowed_upper": math.nan}
+    found = text_of(with_witness(sample.violation(), **moving))
+    assert "So its rates have no intervals." in found
+    assert "without intervals, since its score moved" in found
+    assert "5.35 to 6.7" not in found
+    assert "of d1 if the rate on d0 is what was observed" in found
+    for never in ("upper end", "Clopper"):
+        assert never not in found
+    old = text_of(with_witness(sample.violation(), **(moving | {"alpha_upper": 0.067, "allowed_upper": 0.31})))
+    assert "5.35 to 6.7" in old  # a file of an earlier version
+    assert "they do not account for that choice" in old
+
+
 def test_rates_have_exact_intervals_and_the_allowance_is_at_their_end() -> None:
     result = with_witness(sample.no_violation(), **NEAR)
     found = markdown(result)

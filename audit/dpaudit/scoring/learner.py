@@ -342,7 +342,7 @@ class Learner:
             if len(sides[0]) < due:
                 moment.closed = True
                 continue
-            moment.after = moment.after + [bin_counts(moment.learner.score(side)) for side in sides]
+            moment.after += np.array([bin_counts(moment.learner.score(side)) for side in sides])
             moment.trials = self.trials
 
     def latest(self, most: int) -> Block:
