@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _MARK = "dpaudit"
 _NODE = pytest.StashKey[str]()  # id of a test, without what pytest-xdist adds to it
-_ALLOWANCE = pytest.StashKey["Allowance"]()  # of a test that audits
-_BASELINE = pytest.StashKey["Baseline"]()  # as it was when the session began
-_JOURNAL = pytest.StashKey["Journal"]()  # of the session, beside its baseline
+_ALLOWANCE: pytest.StashKey[Allowance] = pytest.StashKey()  # of a test that audits
+_BASELINE: pytest.StashKey[Baseline] = pytest.StashKey()  # as it was when the session began
+_JOURNAL: pytest.StashKey[Journal] = pytest.StashKey()  # of the session, beside its baseline
 _SESSION = pytest.StashKey[str]()  # its name, the same in all workers
 _TESTS = pytest.StashKey[int]()  # how many tests the session's budget is split over
 

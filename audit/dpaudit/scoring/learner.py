@@ -327,10 +327,15 @@ class Learner:
         """What attacks knew earlier, each time with the scores of the outputs that came later; oldest first.
 
         When a moment comes is decided by numbers of trials alone.  The older one has seen at most half of the outputs
-        that the later one had, so there is always one with outputs enough.
+        that the later one had, so there is always one with outputs enough.  If one attack is bet on alone, moments that
+        came before that are left out: their scores do not show what it shows.
         """
         self._catch_up()
-        return [moment for moment in self._moments if moment.learner.ready and moment.after.any(axis=1).all()]
+        found = [moment for moment in self._moments if moment.learner.ready and moment.after.any(axis=1).all()]
+        alone = None if self.rivals is None else self.rivals.favourite
+        if alone is None:
+            return found
+        return [one for one in found if one.learner.rivals is not None and one.learner.rivals.favourite == alone]
 
     def _catch_up(self) -> None:
         """Count, for each moment, the outputs that came since."""
