@@ -18,7 +18,9 @@ import pytest
 from dpaudit import AuditResult, Pair, Verdict, audit, batched, replay
 from dpaudit.claims import PureDP, parse_claim
 from dpaudit.engine.collecting import new_collector
-from dpaudit.engine.constant import FEWEST, MAX_PROCESSES, Judgement, Seen, _runs_needed, judged
+from dpaudit.engine.constant import MAX_PROCESSES, _runs_needed, judged
+from dpaudit.engine.judgement import Judgement
+from dpaudit.engine.seen import FEWEST, Seen
 from dpaudit.inference import exact_binomial
 from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.builtin import BUILTIN

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from dpaudit.claims import Array, TradeoffFunction
 from dpaudit.diagnostics import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift, key
-from dpaudit.engine.constant import Seen
+from dpaudit.engine.seen import Seen
 from dpaudit.inference.strategy import strategy
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.held import held_numbers
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.neighbours import Pair
 from dpaudit.outputs import OutputError, Timed
@@ -61,6 +64,7 @@ class Collector:
     seen: list[tuple[Seen, Seen]] = field(init=False)  # whether outputs of d0 and of d1 of each pair vary
     notes: list[str] = field(default_factory=list)  # what was found out before the first run, for `warnings`
     beginning: Beginning = field(default_factory=Beginning, init=False)
+    held: Counter[float] | None = None  # numbers that the mechanism held before the first run, if they were looked at
 
     _most: list[int] = field(init=False)  # trials in a block of each pair
     _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
@@ -271,4 +275,14 @@ def new_collector(
         sampler=Sampler(mechanism, pairs, seed, jobs, terms),
         learners=[Learner(chosen, seed, index, Rivals(worth)) for index in range(len(pairs))],
         allowed=trials,
+        held=_held(mechanism),
     )
+
+
+def _held(mechanism: Any) -> Counter[float] | None:
+    """The numbers that a mechanism holds; None of a program, and where they cannot be looked at."""
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+        return None
+    with suppress(Exception):  # of the mechanism's own code, which the first run will meet
+        return held_numbers(mechanism)
+    return None

@@ -44,17 +44,16 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.diagnostics import key
+from dpaudit.engine.judgement import Judgement
+from dpaudit.engine.reproduced import reproduced
+from dpaudit.engine.seen import FEWEST, Seen, not_whole, same, shown
 from dpaudit.inference import exact_binomial
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.stateless import forgets
-from dpaudit.neighbours import brief
 from dpaudit.outputs import Timed
 from dpaudit.trials.detached import Dataset
 from dpaudit.trials.fresh import (
@@ -63,7 +62,6 @@ from dpaudit.trials.fresh import (
     Place,
     outputs_in_a_fresh_process,
     part_of,
-    parts_of,
     sent,
     told_apart,
 )
@@ -73,7 +71,6 @@ from dpaudit.trials.streams import stream
 if TYPE_CHECKING:
     from dpaudit.engine.collecting import Collector
 
-FEWEST = 10  # outputs of a dataset below which nothing is said of them
 MAX_WORKERS = 256  # different outputs that may be those of workers with a cache
 PROBED = 20  # runs in one process, which vary if nothing is kept; more where one value is frequent
 MAX_PROBED = 1_000
@@ -81,70 +78,38 @@ MAX_PROCESSES = 200  # for each dataset
 MAX_SECONDS = 60.0  # for all processes together; a process of ours needs about half a second to start
 
 
-@dataclass(slots=True)
-class Seen:
-    """All outputs of one dataset, as far as they, or parts of them, are equal."""
-
-    runs: int = 0  # as long as anything never varied
-    constant: bool = True  # whether all were equal so far
-    value: Any = None  # the first one
-    parts: dict[Place, Any] = field(default_factory=dict)  # of an output that varies, those that never did
-
-    def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> None:
-        """The outputs of the next runs."""
-        if not (self.constant or self.parts) or not len(outputs):
-            return
-        if not self.runs:
-            first = outputs[0].output if isinstance(outputs[0], Timed) else outputs[0]
-            self.value = np.array(first) if isinstance(first, np.ndarray) else first
-            self.parts = parts_of(self.value)
-        self.runs += len(outputs)
-        self.constant = self.constant and _all_equal(outputs, self.value)
-        if not self.constant:
-            self.parts = _unvaried(outputs, self.parts)
-
-    @property
-    def constants(self) -> dict[Place, Any]:
-        """The whole output, under the empty path, if it never varied; otherwise the parts that never did."""
-        if self.runs < FEWEST:
-            return {}
-        return {(): self.value} if self.constant else self.parts
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What follows from outputs that never vary, in words."""
-
-    doubts: list[str] = field(default_factory=list)  # why nothing follows from the audit; empty if something does
-    hints: list[str] = field(default_factory=list)  # what a violation may come from
-
-
 def nothing_varied(collector: Collector) -> list[str]:
     """Why an audit that refuted nothing has seen nothing: outputs that never varied on any pair."""
     seen = [sides for sides in collector.seen if sides[0].runs]
     if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < FEWEST:
         return []
-    equal = [sides for sides in seen if _same(sides[0].value, sides[1].value)]
+    equal = [sides for sides in seen if same(sides[0].value, sides[1].value)]
     if len(equal) < len(seen):
-        sides = next(sides for sides in seen if not _same(sides[0].value, sides[1].value))
+        sides = next(sides for sides in seen if not same(sides[0].value, sides[1].value))
         return [f"{_constants(sides)}: no noise at all, a fixed seed, or a cache, so that one run of each was seen"]
     runs = 2 * sum(sides[0].runs for sides in seen)
-    what = {_shown(sides[0].value): None for sides in seen}
+    what = {shown(sides[0].value): None for sides in seen}
     if len(what) == 1:
         return [f"every one of the {runs:,} outputs was {next(iter(what))}, so nothing could have been seen"]
     return [f"the {runs:,} outputs never varied on any pair, so nothing could have been seen"]
 
 
 def judged(
-    collector: Collector, evidence: Mapping[int, float], tested: TradeoffFunction, significance: float
+    collector: Collector,
+    evidence: Mapping[int, float],
+    tested: TradeoffFunction,
+    significance: float,
+    *,
+    accused: bool = True,
 ) -> Judgement:
-    """What constants mean for a violation that is about to be reported.
+    """What constants mean for a violation that is about to be reported, and whether one without constants reproduces.
 
     Args:
         collector: with all its trials.
         evidence: of each pair that speaks against the claim, by its number.
         tested: the claim for both orders.
         significance: of the audit.
+        accused: whether the claim is refuted; else only constants are judged.
     """
     sampler = collector.sampler
     telling = [pair for pair, log_e in evidence.items() if log_e > 0]
@@ -154,7 +119,7 @@ def judged(
                 return Judgement(doubts=[words])
     suspects = {pair: found for pair in telling if any(found := _suspects(collector.seen[pair]))}
     if not suspects:
-        return Judgement()
+        return _reproduced(collector, telling, evidence, tested, significance) if accused else Judgement()
     strongest = max(suspects, key=lambda pair: evidence[pair])
     words = _constants(collector.seen[strongest], suspects[strongest])
     datasets = [dataset for pair in suspects for dataset in (sampler.pairs[pair].d0, sampler.pairs[pair].d1)]
@@ -171,6 +136,23 @@ def judged(
     return Judgement(hints=[f"{words}: no noise at all, or a fixed seed"])
 
 
+def _reproduced(
+    collector: Collector,
+    telling: Sequence[int],
+    evidence: Mapping[int, float],
+    tested: TradeoffFunction,
+    significance: float,
+) -> Judgement:
+    """Where outputs vary: see `engine.reproduced`."""
+    if not telling:
+        return Judgement()
+    pair = max(telling, key=lambda one: evidence[one])
+    sides = collector.sampler.pairs[pair]
+    if _forgets(collector.sampler.mechanism, (sides.d0, sides.d1)):
+        return Judgement()
+    return reproduced(collector, pair, tested, significance)
+
+
 def _kept_by_workers(collector: Collector, pair: int) -> str:
     """Whether each worker process keeps its outputs, in words; "" if not.
 
@@ -182,7 +164,7 @@ def _kept_by_workers(collector: Collector, pair: int) -> str:
     for side, dataset in enumerate(datasets):
         first = [output.output if isinstance(output, Timed) else output for output in collector.first(pair, side)]
         values = Counter(key(output) for output in first)
-        if not (1 < len(values) <= min(MAX_WORKERS, len(first) - 1) and _not_whole(first)):
+        if not (1 < len(values) <= min(MAX_WORKERS, len(first) - 1) and not_whole(first)):
             continue
         if _forgets(sampler.mechanism, datasets):
             return ""
@@ -210,13 +192,13 @@ def _suspects(sides: tuple[Seen, Seen]) -> tuple[dict[Place, Any], dict[Place, A
     """What of the outputs of each dataset never varied and may be kept, by its path."""
     constants = sides[0].constants, sides[1].constants
     if () in constants[0] and () in constants[1]:
-        return ({}, {}) if _same(sides[0].value, sides[1].value) else constants
+        return ({}, {}) if same(sides[0].value, sides[1].value) else constants
     found: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})
     for side, own in enumerate(constants):
         for path, value in own.items():
             whole = () in constants[1 - side]
             other = part_of(sides[1 - side].value, path) if whole else constants[1 - side].get(path, Missing)
-            if not _same(value, other) if other is not Missing else _not_whole(value):
+            if not same(value, other) if other is not Missing else not_whole(value):
                 found[side][path] = value
     return found
 
@@ -273,45 +255,9 @@ def _runs_needed(tested: TradeoffFunction, significance: float) -> int:
     return high
 
 
-def _all_equal(outputs: Sequence[Any] | np.ndarray[Any, Any], value: Any) -> bool:
-    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biufc":
-        equal = outputs == value
-        if outputs.dtype.kind in "fc":
-            equal |= np.isnan(outputs) & np.isnan(value)
-        return bool(np.all(equal))
-    return all(_same(output.output if isinstance(output, Timed) else output, value) for output in outputs)
-
-
-def _same(a: Any, b: Any) -> bool:
-    if type(a) is float and type(b) is float:
-        return a == b or (a != a and b != b)
-    if type(a) is not type(b):
-        return False
-    if isinstance(a, int | str | bytes | bool) or a is None:
-        return bool(a == b)
-    if isinstance(a, np.number):
-        return bool(a == b or (a != a and b != b))
-    return told_apart(a) == told_apart(b)
-
-
-def _not_whole(value: Any, depth: int = 4) -> bool:
-    """Whether it holds a finite number that is not whole."""
-    if isinstance(value, float | np.floating):
-        return math.isfinite(value) and float(value) != math.floor(float(value))
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind == "f" and bool(np.any(np.isfinite(value) & (value != np.floor(value))))
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple) and depth:
-        return any(_not_whole(part, depth - 1) for part in value)
-    if hasattr(value, "to_numpy") and depth:
-        return _not_whole(list(np.ravel(value.to_numpy())), depth - 1)
-    return False
-
-
 def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})) -> str:
     found = [
-        f"all {side.runs:,} outputs of d{number} were {_shown(side.value)}"
+        f"all {side.runs:,} outputs of d{number} were {shown(side.value)}"
         for number, side in enumerate(sides)
         if side.constant
     ]
@@ -321,34 +267,5 @@ def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Place, Any], dict[
             path, value = parts[0]
             name = "output" + "".join(f"[{part!r}]" for part in path)
             more = f" (and {len(parts) - 1} more parts never varied)" if len(parts) > 1 else ""
-            found.append(f"{name} was {_shown(value)} in all {side.runs:,} runs on d{number}{more}")
+            found.append(f"{name} was {shown(value)} in all {side.runs:,} runs on d{number}{more}")
     return " and ".join(found)
-
-
-def _unvaried(outputs: Sequence[Any] | np.ndarray[Any, Any], parts: dict[Place, Any]) -> dict[Place, Any]:
-    """Those of the parts that all outputs have."""
-    if not parts:
-        return parts
-    if isinstance(outputs, list) and {(type(o), getattr(o, "shape", None)) for o in outputs} == {
-        (np.ndarray, np.shape(outputs[0]))
-    }:
-        outputs = np.array(outputs)
-    columns = [path[0] for path in parts]
-    if isinstance(outputs, np.ndarray) and outputs.ndim == 2 and outputs.dtype.kind in "biufc":
-        places = np.array([i for i in columns if isinstance(i, int) and i < outputs.shape[1]], dtype=np.int64)
-        if len(places) == len(columns):
-            some, first = outputs[:, places], np.array(list(parts.values()))
-            equal = ((some == first) | ((some != some) & (first != first))).all(axis=0)
-            return {path: value for (path, value), kept in zip(parts.items(), equal, strict=True) if kept}
-    for output in outputs:
-        if not parts:
-            break
-        now = output.output if isinstance(output, Timed) else output
-        parts = {path: value for path, value in parts.items() if _same(part_of(now, path), value)}
-    return parts
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, np.generic):
-        value = value.item()
-    return f"{value:.5g}" if type(value) is float else brief(value, 60)

@@ -230,7 +230,7 @@ def replay(
         hopeless = looks > 1 and math.isinf(needed)
         if not extend or not fresh.valid or p_value <= level or hopeless or looks == _LOOKS:
             break
-    fresh.judge(tested, 1 - result.confidence)
+    fresh.judge(tested, 1 - result.confidence, refuted=p_value <= level)
     return Replay(
         result=result,
         counts=fresh.counts,
@@ -266,10 +266,10 @@ class _Fresh:
         self.warnings = [*learner.warnings, *dependent, *([collector.failure] if collector.failure else [])]
         self.valid = not dependent and not collector.failure and bool(self._total.any())
 
-    def judge(self, claim: TradeoffFunction, significance: float) -> None:
-        """Doubt counts of outputs that never vary: there may have been one independent run of each dataset."""
+    def judge(self, claim: TradeoffFunction, significance: float, *, refuted: bool) -> None:
+        """Doubt counts that may rest on noise drawn once: there may have been few independent runs of each dataset."""
         if self.valid:
-            doubts = judged(self._collector, {0: math.inf}, claim, significance).doubts
+            doubts = judged(self._collector, {0: math.inf}, claim, significance, accused=refuted).doubts
             self.valid, self.warnings = not doubts, [*self.warnings, *doubts]
 
     @property

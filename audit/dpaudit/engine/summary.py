@@ -10,8 +10,9 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collecting import Collector
-from dpaudit.engine.constant import Judgement, judged, nothing_varied
+from dpaudit.engine.constant import judged, nothing_varied
 from dpaudit.engine.fixed import STUDIED, FixedAudit
+from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.evidence import Evidence, overstated
 from dpaudit.inference.alternatives import scaled

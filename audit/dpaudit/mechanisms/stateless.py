@@ -85,14 +85,14 @@ def _content(value: Any) -> bool:
     return type(value) is np.ndarray and not value.dtype.hasobject
 
 
-def _fraction(value: Any) -> bool:
+def not_whole(value: Any) -> bool:
     """Whether it is, or holds, a number that is not whole."""
     if isinstance(value, float | complex | np.floating):
         return value != value or value.imag != 0 or not float(value.real).is_integer()
     if type(value) is dict:
-        return any(map(_fraction, value.values()))
+        return any(map(not_whole, value.values()))
     if type(value) in (list, tuple, set, frozenset):
-        return any(map(_fraction, value))
+        return any(map(not_whole, value))
     return type(value) is np.ndarray and value.dtype.kind in "fc" and bool(np.any(value != np.round(value)))
 
 
@@ -157,7 +157,7 @@ class _Check:
                     continue
                 if isinstance(code, types.FunctionType) and not self._function(code):
                     return False
-                self.fractions |= _fraction(code)
+                self.fractions |= not_whole(code)
                 described = isinstance(code, types.MemberDescriptorType | types.GetSetDescriptorType)
                 if not (isinstance(code, types.FunctionType) or described or immutable(code) or name == "claim"):
                     return False
@@ -203,7 +203,7 @@ class _Check:
         return all(self._code(part, outer & set(part.co_freevars)) for part in inside)
 
     def _held(self, value: Any) -> bool:
-        self.fractions |= _fraction(value)
+        self.fractions |= not_whole(value)
         if immutable(value):
             return True
         if _content(value):

@@ -1,11 +1,11 @@
 """Runs of a mechanism in processes of their own: nothing that an earlier run has kept in memory is there.
 
-A process is started for a single run of each dataset that it is given, and ends.  It is not a fork and no worker that
-has run the mechanism before.  Run as a program, this module is that process: it reads a pickled task on stdin and
-answers on stdout.
+A process is started for the runs that it is given, a single one of each dataset or a few, and ends.  It is not a fork
+and no worker that has run the mechanism before.  Run as a program, this module is that process: it reads a pickled task
+on stdin and answers on stdout.
 
 What is kept outside of the process is there all the same.  So a run of Python code in this process that reads a file
-or calls on a server or another program says nothing: it may have read what earlier runs have left (`_Outside`).
+or calls on a server or another program says nothing: it may have read what earlier runs have left (`trials.outside`).
 Libraries in other languages that open files by themselves are not noticed, and programs are not watched.
 """
 
@@ -16,9 +16,9 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.machinery import all_suffixes
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,15 @@ import numpy as np
 
 from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
+from dpaudit.mechanisms.held import held_numbers
+from dpaudit.mechanisms.literals import drawn_perhaps
 from dpaudit.mechanisms.loading import PythonMechanism
-from dpaudit.mechanisms.modules import module_file, of_library
+from dpaudit.mechanisms.modules import module_file
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.stateless import portable
 from dpaudit.outputs import Timed
 from dpaudit.trials.detached import Dataset
+from dpaudit.trials.outside import outside
 from dpaudit.trials.runs import Runs, Terms, resolved
 
 Place = tuple[str | int, ...]
@@ -77,6 +80,12 @@ def sent(mechanism: Any) -> Any:
     if (named := _by_name(mechanism)) is not None:
         return named
     if portable(mechanism):
+        if names := drawn_perhaps(mechanism):
+            raise NotPossible(
+                f"they would take along {', '.join(names)}, which is not whole, and no literal in the source: a "
+                "parameter, or noise that was drawn once.  Write a parameter as a literal, or put the mechanism into a "
+                "file and name it in a config as FILE.py:OBJECT"
+            )
         return mechanism
     raise NotPossible(
         "the mechanism could not be run there, since it may hold what earlier runs have left.  Put it into a file and "
@@ -126,14 +135,46 @@ def outputs_in_a_fresh_process(
         Runs(mechanism, Dataset(dataset), seed, 0, 0, 0, 1, terms)
         for dataset, seed in zip(datasets, seeds, strict=True)
     ]
+    found: list[list[list[str]]] = _in_a_fresh_process(_made, runs, paths, timeout=timeout)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """What runs made in a new process."""
+
+    outputs: list[list[str]]  # fingerprints, of each of the runs
+    kept: Counter[float]  # numbers that it held after these runs and still after as many more; none of a program
+    # Where each run adds a number, as a history does, those that it held before the first one.
+
+
+def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
+    """Make the same runs in a new process.  NotPossible if that cannot be done; says why.
+
+    Args:
+        runs: of what `sent` gave.
+        timeout: seconds after which the process is ended.
+    """
+    found: Twin = _in_a_fresh_process(_twin, runs, timeout=timeout)
+    return found
+
+
+def values_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> list[Any]:
+    """The outputs themselves, the first one of each of the runs.  Otherwise as `twin_in_a_fresh_process`."""
+    found: list[Any] = _in_a_fresh_process(_values, runs, timeout=timeout)
+    return found
+
+
+def _in_a_fresh_process(ask: Callable[..., Any], runs: Sequence[Runs], *more: Any, timeout: float) -> Any:
+    mechanism = runs[0].mechanism
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         mechanism.close()
         try:
-            return _made(runs, paths)
+            return ask(runs, *more)
         finally:
             mechanism.close()
     try:
-        task: bytes = _cloudpickle().dumps((runs, paths))
+        task: bytes = _cloudpickle().dumps((ask, runs, more))
     except Exception as error:
         raise NotPossible(
             f"the mechanism or a dataset cannot be sent there ({type(error).__name__}: {error})"
@@ -149,7 +190,7 @@ def _cloudpickle() -> Any:
         return importlib.import_module("joblib.externals.cloudpickle")
 
 
-def _answer(task: bytes, timeout: float) -> list[list[list[str]]]:
+def _answer(task: bytes, timeout: float) -> Any:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "dpaudit.trials.fresh"],
@@ -168,62 +209,55 @@ def _answer(task: bytes, timeout: float) -> list[list[list[str]]]:
         raise NotPossible(f"the process failed: {' '.join(last) or done.returncode}") from None
     if isinstance(found, str):
         raise NotPossible(found)
-    return list(found)
-
-
-class _Outside:
-    """Notices what Python code reads from outside of its process: a hook for `sys.addaudithook`."""
-
-    def __init__(self) -> None:
-        self.running = False  # or still being loaded, when any file may be read, unless it can be written as well
-        self.found = ""  # the first thing, in words
-
-    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.found:
-            return
-        if event == "open":
-            path, _, flags = arguments
-            way = flags & os.O_ACCMODE if isinstance(flags, int) else os.O_RDONLY
-            if isinstance(path, str | bytes) and (way == os.O_RDWR or (self.running and way == os.O_RDONLY)):
-                name = os.fsdecode(path)
-                self.found = "" if _part_of_python(name) else f"read the file {ascii(name)[:200]}"
-        elif event == "sqlite3.connect":
-            self.found = "opened a database"
-        elif event == "socket.connect":
-            self.found = "called on a server"
-        elif self.running and event in ("subprocess.Popen", "os.system", "os.posix_spawn"):
-            self.found = "started a program"
-
-
-def _part_of_python(name: str) -> bool:
-    """Whether a file is a module, belongs to an installed package, or is made by the system."""
-    path = Path(os.path.abspath(name))
-    of_system = any(path.is_relative_to(folder) for folder in ("/dev", "/proc", "/sys", "/etc", "/usr/share"))
-    return of_system or path.suffix in (*all_suffixes(), ".pth") or of_library(path)
-
-
-_outside = _Outside()  # of this process, if it was started by `_answer`
+    return found
 
 
 def _made(runs: Sequence[Runs], parts: Sequence[Sequence[Sequence[Place]]]) -> list[list[list[str]]]:
-    found = []
-    for one, asked in zip(runs, parts, strict=True):
-        mechanism = one.mechanism.loaded if isinstance(one.mechanism, ByName) else one.mechanism
-        resolved(mechanism)
-        _outside.running = True
-        outcome = replace(one, mechanism=mechanism)()
-        _outside.running = False
-        if _outside.found:
-            raise NotPossible(
-                f"a run there {_outside.found}, which may hold what earlier runs have left.  Switch such a cache off; "
-                "read data when the mechanism is loaded"
-            )
-        if outcome.failure:
-            raise NotPossible(f"the mechanism {outcome.failure} there")
-        output = outcome.outputs[0]
-        output = output.output if isinstance(output, Timed) else output
-        found.append([[told_apart(part_of(output, path)) for path in some] for some in asked])
-    return found
+    outputs = _values(runs)
+    return [
+        [[told_apart(part_of(output, path)) for path in some] for some in asked]
+        for output, asked in zip(outputs, parts, strict=True)
+    ]
+
+
+def _values(runs: Sequence[Runs]) -> list[Any]:
+    return [_outputs(one)[0] for one in runs]
+
+
+def _twin(runs: Sequence[Runs]) -> Twin:
+    program = isinstance(runs[0].mechanism, CommandMechanism | IsolatedMechanism)
+    mechanism = _here(runs[0].mechanism)
+    loaded = Counter[float]() if program else held_numbers(mechanism)
+    outputs = [[told_apart(output) for output in _outputs(one)] for one in runs]
+    if program:
+        return Twin(outputs, Counter())
+    held = held_numbers(mechanism)
+    for one in runs:
+        _outputs(replace(one, seed=one.seed + 1))
+    later = held_numbers(mechanism)
+    a_history = (later - held).total() >= sum(one.stop - one.start for one in runs)  # each run adds a number
+    return Twin(outputs, (loaded if a_history else held) & later)
+
+
+def _here(mechanism: Any) -> Any:
+    return mechanism.loaded if isinstance(mechanism, ByName) else mechanism
+
+
+def _outputs(runs: Runs) -> list[Any]:
+    """What the runs give, in this process.  NotPossible if they fail, or read what earlier runs may have left."""
+    mechanism = _here(runs.mechanism)
+    resolved(mechanism)
+    outside.running = True
+    outcome = replace(runs, mechanism=mechanism)()
+    outside.running = False
+    if outside.found:
+        raise NotPossible(
+            f"a run there {outside.found}, which may hold what earlier runs have left.  Switch such a cache off; "
+            "read data when the mechanism is loaded"
+        )
+    if outcome.failure:
+        raise NotPossible(f"the mechanism {outcome.failure} there")
+    return [output.output if isinstance(output, Timed) else output for output in outcome.outputs]
 
 
 def parts_of(output: Any) -> dict[Place, Any]:
@@ -278,19 +312,27 @@ def told_apart(output: Any) -> str:
         return repr(output)
 
 
+def _packed(answer: Any) -> bytes:
+    try:
+        return pickle.dumps(answer)
+    except Exception as error:  # of a type of output
+        return pickle.dumps(f"an output cannot be sent back ({type(error).__name__}: {error})")
+
+
 def _main() -> None:
     own_out = os.dup(1)
     os.dup2(2, 1)  # what the mechanism prints must not mix with the answer
-    answer: list[list[list[str]]] | str
-    sys.addaudithook(_outside)
+    answer: Any
+    sys.addaudithook(outside)
     try:
-        answer = _made(*pickle.loads(sys.stdin.buffer.read()))  # a task of our parent
+        ask, runs, more = pickle.loads(sys.stdin.buffer.read())  # a task of our parent
+        answer = ask(runs, *more)
     except (NotPossible, MechanismError) as error:
         answer = str(error)
     except BaseException as error:
         answer = f"the mechanism raised {in_words(error)}"
     with os.fdopen(own_out, "wb") as stream:
-        stream.write(pickle.dumps(answer))
+        stream.write(_packed(answer))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+"""Whether outputs of a dataset, or parts of them, ever varied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpaudit.neighbours import brief
+from dpaudit.outputs import Timed
+from dpaudit.trials.fresh import Place, part_of, parts_of, told_apart
+
+FEWEST = 10  # outputs of a dataset below which nothing is said of them
+
+
+@dataclass(slots=True)
+class Seen:
+    """All outputs of one dataset, as far as they, or parts of them, are equal."""
+
+    runs: int = 0  # as long as anything never varied
+    constant: bool = True  # whether all were equal so far
+    value: Any = None  # the first one
+    parts: dict[Place, Any] = field(default_factory=dict)  # of an output that varies, those that never did
+
+    def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> None:
+        """The outputs of the next runs."""
+        if not (self.constant or self.parts) or not len(outputs):
+            return
+        if not self.runs:
+            first = outputs[0].output if isinstance(outputs[0], Timed) else outputs[0]
+            self.value = np.array(first) if isinstance(first, np.ndarray) else first
+            self.parts = parts_of(self.value)
+        self.runs += len(outputs)
+        self.constant = self.constant and _all_equal(outputs, self.value)
+        if not self.constant:
+            self.parts = _unvaried(outputs, self.parts)
+
+    @property
+    def constants(self) -> dict[Place, Any]:
+        """The whole output, under the empty path, if it never varied; otherwise the parts that never did."""
+        if self.runs < FEWEST:
+            return {}
+        return {(): self.value} if self.constant else self.parts
+
+
+def _all_equal(outputs: Sequence[Any] | np.ndarray[Any, Any], value: Any) -> bool:
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biufc":
+        equal = outputs == value
+        if outputs.dtype.kind in "fc":
+            equal |= np.isnan(outputs) & np.isnan(value)
+        return bool(np.all(equal))
+    return all(same(output.output if isinstance(output, Timed) else output, value) for output in outputs)
+
+
+def same(a: Any, b: Any) -> bool:
+    if type(a) is float and type(b) is float:
+        return a == b or (a != a and b != b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, int | str | bytes | bool) or a is None:
+        return bool(a == b)
+    if isinstance(a, np.number):
+        return bool(a == b or (a != a and b != b))
+    return told_apart(a) == told_apart(b)
+
+
+def not_whole(value: Any, depth: int = 4) -> bool:
+    """Whether it holds a finite number that is not whole."""
+    if isinstance(value, float | np.floating):
+        return math.isfinite(value) and float(value) != math.floor(float(value))
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind == "f" and bool(np.any(np.isfinite(value) & (value != np.floor(value))))
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple) and depth:
+        return any(not_whole(part, depth - 1) for part in value)
+    if hasattr(value, "to_numpy") and depth:
+        return not_whole(list(np.ravel(value.to_numpy())), depth - 1)
+    return False
+
+
+def _unvaried(outputs: Sequence[Any] | np.ndarray[Any, Any], parts: dict[Place, Any]) -> dict[Place, Any]:
+    """Those of the parts that all outputs have."""
+    if not parts:
+        return parts
+    if isinstance(outputs, list) and {(type(o), getattr(o, "shape", None)) for o in outputs} == {
+        (np.ndarray, np.shape(outputs[0]))
+    }:
+        outputs = np.array(outputs)
+    columns = [path[0] for path in parts]
+    if isinstance(outputs, np.ndarray) and outputs.ndim == 2 and outputs.dtype.kind in "biufc":
+        places = np.array([i for i in columns if isinstance(i, int) and i < outputs.shape[1]], dtype=np.int64)
+        if len(places) == len(columns):
+            some, first = outputs[:, places], np.array(list(parts.values()))
+            equal = ((some == first) | ((some != some) & (first != first))).all(axis=0)
+            return {path: value for (path, value), kept in zip(parts.items(), equal, strict=True) if kept}
+    for output in outputs:
+        if not parts:
+            break
+        now = output.output if isinstance(output, Timed) else output
+        parts = {path: value for path, value in parts.items() if same(part_of(now, path), value)}
+    return parts
+
+
+def shown(value: Any) -> str:
+    """An output in a few letters."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return f"{value:.5g}" if type(value) is float else brief(value, 60)

@@ -1,0 +1,220 @@
+"""Whether a number that a function holds was written in its source, or may have been drawn.
+
+A function that is sent to another process takes the numbers along that it reads: globals of `__main__` or of a
+notebook, and variables of an outer function.  Noise that was drawn once would be the same there as here.  So a number
+that is not whole is believed to be a parameter only if the source says so:
+
+- a global, or a variable of an outer function, is assigned nothing but constant expressions, such as `SCALE = 1 / 3`;
+- an argument of an outer function is given, not drawn.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from dpaudit.mechanisms.fingerprint import global_names
+from dpaudit.mechanisms.modules import is_library
+from dpaudit.mechanisms.protocol import Batched
+from dpaudit.mechanisms.stateless import not_whole
+
+_PURE = frozenset(
+    ("abs", "arange", "array", "asarray", "ceil", "complex", "dict", "divide", "exp", "eye", "float", "floor", "full",
+     "int", "len", "linspace", "log", "log10", "log1p", "log2", "logspace", "max", "mean", "min", "ones", "pow",
+     "range", "round", "sqrt", "sum", "tuple", "zeros")
+)  # fmt: skip
+_MODULES = frozenset(("math", "np", "numpy"))
+_CONSTANTS = frozenset(("pi", "e", "tau", "inf", "nan"))
+_DEEPEST = 10  # names that lead to names
+
+
+def drawn_perhaps(mechanism: Any) -> list[str]:
+    """Names of numbers that are not whole and that no source shows to be parameters; of a function, else none."""
+    function = mechanism.function if isinstance(mechanism, Batched) else mechanism
+    found: list[str] = []
+    seen: set[int] = set()
+    left = [function]
+    while left:
+        one = left.pop()
+        if not isinstance(one, types.FunctionType) or id(one) in seen or is_library(one.__module__ or ""):
+            continue
+        seen.add(id(one))
+        source = _Source.of_function(one)
+        for name, value, given in _held(one, source):
+            if isinstance(value, types.FunctionType):
+                left.append(value)
+            elif not_whole(value) and not given:
+                found.append(name)
+    return list(dict.fromkeys(found))
+
+
+def _held(function: types.FunctionType, source: _Source) -> Iterator[tuple[str, Any, bool]]:
+    """Names and values that a function holds, and whether the source gives them."""
+    code = function.__code__
+    for name in sorted(global_names(code) & function.__globals__.keys()):
+        yield name, function.__globals__[name], source.is_literal(name)
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents, source.is_given_outside(name, code.co_firstlineno)
+        except ValueError:
+            continue
+    defaults = dict(
+        zip(reversed(code.co_varnames[: code.co_argcount]), reversed(function.__defaults__ or ()), strict=False)
+    )
+    for name, value in {**defaults, **(function.__kwdefaults__ or {})}.items():
+        yield name, value, source.is_literal_default(name, code.co_name, code.co_firstlineno)
+    for name, value in vars(function).items():
+        if name != "claim":
+            yield name, value, False
+
+
+class _Source:
+    """The text that a module, or all cells of a notebook, were run from."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._trees: list[ast.Module] = []
+        for text in texts:
+            try:
+                self._trees.append(ast.parse(text))
+            except (SyntaxError, ValueError):  # a cell with a line for the notebook itself: its names are not literals
+                continue
+
+    @classmethod
+    def of_function(cls, function: types.FunctionType) -> _Source:
+        cells = function.__globals__.get("In")  # all that was run in this notebook
+        if isinstance(cells, list) and all(isinstance(cell, str) for cell in cells):
+            return cls(cells)
+        lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
+        return cls(["".join(lines)] if lines else [])
+
+    @classmethod
+    def of_module(cls, name: str) -> _Source:
+        try:
+            return cls([inspect.getsource(sys.modules[name])])
+        except (KeyError, OSError, TypeError):
+            return cls([])
+
+    def is_literal(self, name: str, depth: int = _DEEPEST) -> bool:
+        """Whether a global is assigned constant expressions only."""
+        values: list[ast.expr | None] = []
+        for tree in self._trees:
+            values += _assigned(name, tree, outer=not _declares_global(name, tree))
+            for imported in (node for node in tree.body if isinstance(node, ast.ImportFrom) and not node.level):
+                for alias in imported.names:
+                    if (alias.asname or alias.name) == name and imported.module and depth:
+                        if not _Source.of_module(imported.module).is_literal(alias.name, depth - 1):
+                            return False
+                        values.append(ast.Constant(0))
+        return bool(values) and all(self._constant(value, depth) for value in values)
+
+    def is_given_outside(self, name: str, line: int) -> bool:
+        """Whether a variable of the function around that line is an argument, or assigned constant expressions only."""
+        around = [
+            function for function in self._functions() if _first_line(function) < line <= (function.end_lineno or 0)
+        ]
+        for function in sorted(around, key=_first_line, reverse=True):
+            values = _assigned(name, function, outer=False)
+            if values:
+                return all(self._constant(value, _DEEPEST) for value in values)
+            arguments = function.args
+            if name in [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]:
+                return True
+        return False
+
+    def is_literal_default(self, name: str, function_name: str, line: int) -> bool:
+        """Whether the default of an argument is a constant expression."""
+        for function in self._functions():
+            if function.name != function_name or _first_line(function) != line:
+                continue
+            arguments = function.args
+            positional = [*arguments.posonlyargs, *arguments.args]
+            pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+            defaults = {one.arg: value for one, value in pairs}
+            defaults |= {
+                one.arg: value for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value
+            }
+            if name in defaults:
+                return self._constant(defaults[name], _DEEPEST)
+        return False
+
+    def _functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        for tree in self._trees:
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield node
+
+    def _constant(self, node: ast.expr | None, depth: int) -> bool:
+        match node:
+            case ast.Constant():
+                return True
+            case ast.UnaryOp(operand=operand):
+                return self._constant(operand, depth)
+            case ast.BinOp(left=left, right=right):
+                return self._constant(left, depth) and self._constant(right, depth)
+            case ast.Tuple(elts=items) | ast.List(elts=items) | ast.Set(elts=items):
+                return all(self._constant(item, depth) for item in items)
+            case ast.Dict(keys=keys, values=values):
+                return all(self._constant(item, depth) for item in [*keys, *values])
+            case ast.Name(id=name):
+                return depth > 0 and self.is_literal(name, depth - 1)
+            case ast.Attribute(value=ast.Name(id=module), attr=name):
+                return module in _MODULES and name in _CONSTANTS
+            case ast.Call(func=function, args=given, keywords=named):
+                return _is_pure(function) and all(
+                    self._constant(one, depth) for one in (*given, *(n.value for n in named))
+                )
+        return False
+
+
+def _is_pure(function: ast.expr) -> bool:
+    match function:
+        case ast.Name(id=name):
+            return name in _PURE
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return module in _MODULES and name in _PURE
+    return False
+
+
+def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """That of the first decorator, as in a code object."""
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+
+
+def _declares_global(name: str, tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(tree))
+
+
+def _assigned(name: str, scope: ast.AST, *, outer: bool) -> list[ast.expr | None]:
+    """What a name is assigned; None where that is no single expression.
+
+    Args:
+        name: of a variable.
+        scope: a module or function.
+        outer: whether functions inside have names of their own, so that only the module's statements count.
+    """
+    found: list[ast.expr | None] = []
+    left = list(ast.iter_child_nodes(scope))
+    while left:
+        node = left.pop()
+        if outer and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            continue
+        match node:
+            case (
+                ast.Assign(targets=[ast.Name(id=target)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value)
+                | ast.AugAssign(target=ast.Name(id=target), value=value)
+                | ast.NamedExpr(target=ast.Name(id=target), value=value)
+            ):
+                if target == name:
+                    found.append(value)
+                left.append(value)
+                continue
+            case ast.Name(id=target, ctx=ast.Store()) if target == name:
+                found.append(None)
+        left.extend(ast.iter_child_nodes(node))
+    return found

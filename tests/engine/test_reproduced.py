@@ -1,0 +1,314 @@
+"""A violation that rests on noise drawn once is no violation; one that new processes repeat is.
+
+Where the noise comes from the rng that is given, the seed decides everything.  Other noise is continuous and drawn anew
+in each process: two processes agree with probability 0.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, Pair, Verdict, audit, replay
+from dpaudit.engine import reproduced
+from dpaudit.engine.pools import pool_of
+from dpaudit.mechanisms import CommandMechanism
+from dpaudit.mechanisms.held import fractions, held_numbers
+from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.trials import fresh
+
+PAIR = Pair([0], [1])
+ONCE = "noise may have been drawn once and used again"
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine must not decide how many processes there are."""
+    monkeypatch.setattr(reproduced, "MAX_SECONDS", 3600.0)
+
+
+def audited(mechanism: Any, **settings: Any) -> AuditResult:
+    settings = {"trials": 1000, "seed": 0, "confidence": 0.95} | settings
+    return audit(mechanism, "pure(epsilon=1)", PAIR, **settings)
+
+
+def is_in_doubt(result: AuditResult, words: str = "") -> None:
+    text = " ".join(result.warnings)
+    assert result.verdict is Verdict.INCONCLUSIVE, text
+    assert not result.certified
+    assert (result.p_value, result.mu_lower) == (1.0, 0.0)
+    assert ONCE in text, text
+    assert words in text, text
+
+
+_IN_A_FILE = """
+import functools
+import numpy as np
+
+unseeded = np.random.default_rng()
+
+class Pool:  # each slot is drawn when it is first chosen
+    def __init__(self, size):
+        self.size, self.kept = size, {}
+    def __call__(self, dataset, rng):
+        slot = dataset[0], int(rng.integers(self.size))
+        if slot not in self.kept:
+            self.kept[slot] = dataset[0] + float(rng.laplace())
+        return self.kept[slot]
+pool = Pool(5)
+
+class Jitter:
+    def __init__(self, scale):
+        self.scale, self.kept = scale, {}
+    def __call__(self, dataset, rng):
+        return self.kept.setdefault(dataset[0], dataset[0] + float(rng.laplace())) + self.scale * float(rng.normal())
+jitter = Jitter(1e-6)
+
+TABLE = unseeded.laplace(size=10)
+def table(dataset, rng):
+    return float(dataset[0] + TABLE[rng.integers(10)])
+
+@functools.lru_cache
+def noisy(value):
+    return value + float(unseeded.laplace())
+def cached_with_jitter(dataset, rng):
+    return noisy(dataset[0]) + 1e-3 * float(rng.normal())
+
+class Own:  # all that follows is honest and breaks its claim
+    def __init__(self):
+        self.rng, self.scale, self.calls, self.last, self.all = np.random.default_rng(), 0.37, 0, 0.0, []
+    def __call__(self, dataset, rng):
+        self.calls += 1
+        self.last = dataset[0] + self.scale * float(self.rng.laplace())
+        return self.last
+own = Own()
+
+class History(Own):
+    def __call__(self, dataset, rng):
+        self.all.append(super().__call__(dataset, rng))
+        return self.all[-1]
+history = History()
+
+@functools.lru_cache
+def exact(value):
+    return value + 0.123456789
+def cached_truth(dataset, rng):
+    return exact(dataset[0]) + 0.37 * float(unseeded.laplace())
+
+def on_a_grid(dataset, rng):
+    return float(dataset[0] + 0.1 * (unseeded.geometric(0.25) - unseeded.geometric(0.25)))
+
+class Counts:
+    calls = 0
+    def __call__(self, dataset, rng):
+        self.calls += 1
+        return round(dataset[0] + 0.37 * float(rng.laplace()), 2)
+quantised = Counts()
+"""
+
+
+@pytest.fixture
+def in_a_file(tmp_path: Path) -> Any:
+    (tmp_path / "kept_or_drawn.py").write_text(_IN_A_FILE)
+    return lambda name: PythonMechanism(f"kept_or_drawn.py:{name}", folder=tmp_path)
+
+
+@pytest.mark.parametrize(("name", "words"), [("pool", "5 values only"), ("jitter", "comes to hold numbers of its own")])
+def test_kept_noise_does_not_refute_the_claim_in_new_processes(in_a_file: Any, name: str, words: str) -> None:
+    """The claim is true of the first run in a process.  The seed decides."""
+    result = audited(in_a_file(name))
+    is_in_doubt(result, words)
+    assert "which does not refute the claim" in " ".join(result.warnings)
+
+
+@pytest.mark.parametrize(("name", "words"), [("table", "10 values only"), ("cached_with_jitter", "numbers of its own")])
+def test_noise_that_each_process_draws_once_is_inconclusive(
+    in_a_file: Any, name: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too few processes are allowed for a test of the claim, so nothing is left to chance."""
+    monkeypatch.setattr(reproduced, "_MOST_CONFIRMING", 2)
+    is_in_doubt(audited(in_a_file(name), confidence=0.999999), words)
+
+
+@pytest.mark.chance
+@pytest.mark.parametrize("name", ["own", "history", "cached_truth", "on_a_grid", "quantised"])
+def test_a_broken_mechanism_that_keeps_no_noise_stays_a_violation(in_a_file: Any, name: str) -> None:
+    """With a generator, a counter, a history, the last output or the true statistic in its state, or outputs on a grid.
+
+    Fails by chance < 1 in 10**5: values never seen come too often at level 1e-6 for each dataset.  Epsilon is 2.3 or
+    more where 1 is claimed, in 1,000 trials.
+    """
+    result = audited(in_a_file(name))
+    assert result.violated, result.warnings
+    assert result.certified
+    assert not any(ONCE in words for words in result.warnings)
+
+
+def test_a_violation_that_new_processes_confirm_stands(in_a_file: Any) -> None:
+    """Noise is kept, and the claim false all the same: d0 and d1 differ by a thousand.  The seed decides."""
+    mechanism = in_a_file("jitter")
+    result = audit(mechanism, "pure(epsilon=1)", Pair([0], [1000]), trials=300, seed=0, confidence=0.95)
+    assert result.violated
+    assert "new processes refute the claim as well" in " ".join(result.warnings)
+
+
+def test_a_replay_of_kept_noise_is_not_valid(in_a_file: Any) -> None:
+    """The seed decides."""
+    violation = audited(lambda dataset, rng: dataset[0] + 0.2 * float(rng.laplace()))
+    assert violation.violated
+    found = replay(violation, in_a_file("jitter"), PAIR, trials=200, seed=1)
+    assert not found.refuted
+    assert ONCE in " ".join(found.warnings)
+
+
+class _Kept:
+    """Cannot be sent to another process without what it keeps."""
+
+    def __init__(self, size: int, jitter: float) -> None:
+        self.size, self.jitter = size, jitter
+        self.kept: dict[tuple[int, int], float] = {}
+
+    def __call__(self, dataset: list[int], rng: np.random.Generator) -> float:
+        slot = dataset[0], int(rng.integers(self.size))
+        return self.kept.setdefault(slot, dataset[0] + float(rng.laplace())) + self.jitter * float(rng.normal())
+
+
+@pytest.mark.parametrize(
+    ("size", "jitter", "words"), [(3, 0.0, "on no grid"), (50, 0.0, "on no grid"), (1, 1e-6, "came to hold numbers")]
+)
+def test_kept_noise_that_cannot_be_sent_is_inconclusive(size: int, jitter: float, words: str) -> None:
+    """The seed decides."""
+    is_in_doubt(audited(_Kept(size, jitter)), words)
+
+
+def test_an_object_with_a_counter_or_a_history_stays_a_violation() -> None:
+    """It cannot be sent, and nothing speaks against it.  The seed decides."""
+
+    class Counts:
+        def __init__(self) -> None:
+            self.calls, self.all, self.rng = 0, [0.5], np.random.default_rng(0)
+
+        def __call__(self, dataset: list[int], rng: np.random.Generator) -> float:
+            self.calls += 1
+            self.all.append(dataset[0] + 0.3 * float(self.rng.laplace()))
+            return self.all[-1]
+
+    result = audited(Counts())
+    assert result.violated
+    assert "runs in this process were taken for independent" in " ".join(result.warnings)
+
+
+def test_code_that_keeps_nothing_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def started(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(fresh, "_answer", started)
+    assert audited(lambda dataset, rng: dataset[0] + 0.3 * float(rng.laplace())).violated
+    assert audited(lambda dataset, rng: round(dataset[0] + 0.3 * float(rng.laplace()), 1)).violated
+
+
+def test_a_program_with_a_pool_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing is left to chance, see above."""
+    monkeypatch.setattr(reproduced, "_MOST_CONFIRMING", 2)
+    (tmp_path / "pool.py").write_text(
+        "import json, random, sys\n"
+        "pool = [random.gauss(0, 1) for _ in range(5)]\n"
+        "for line in sys.stdin:\n"
+        "    q = json.loads(line)\n"
+        "    out = [q['dataset'][0] + random.choice(pool) for _ in range(q['n'])]\n"
+        "    print(json.dumps({'outputs': out}), flush=True)\n"
+    )
+    with CommandMechanism([sys.executable, "pool.py"], cwd=tmp_path) as mechanism:
+        is_in_doubt(audited(mechanism), "5 values only")
+
+
+_SCRIPT = """
+import json
+import numpy as np
+from dpaudit import Pair, audit
+
+DRAWN = float(np.random.default_rng(5).laplace())
+SHIFT = 1 / 3
+scale = 0.25
+def drawn(dataset, rng):
+    return dataset[0] + DRAWN
+def shifted(dataset, rng):
+    return dataset[0] * scale + SHIFT
+def noisy(dataset, rng):
+    return dataset[0] + DRAWN + 0.3 * rng.laplace()
+if __name__ == "__main__":
+    found = {}
+    for mechanism in (drawn, shifted, noisy):
+        result = audit(mechanism, "pure(epsilon=1)", Pair([0], [1]), trials=300, seed=0, confidence=0.95)
+        found[mechanism.__name__] = result.verdict.name, " ".join(result.warnings)
+    print(json.dumps(found))
+"""
+
+
+def test_a_number_drawn_in_a_script_is_told_from_a_parameter(tmp_path: Path) -> None:
+    """New processes cannot run the script again.  Its source says which numbers are literals.  The seed decides."""
+    (tmp_path / "script.py").write_text(_SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    verdict, words = found["drawn"]
+    assert verdict == "INCONCLUSIVE"
+    assert "DRAWN, which is not whole, and no literal in the source" in words
+    verdict, words = found["shifted"]
+    assert verdict == "VIOLATION"
+    assert "no noise at all, or a fixed seed" in words
+    verdict, words = found["noisy"]
+    assert verdict == "VIOLATION"
+    assert "runs in this process were taken for independent" in words
+    assert "DRAWN" in words
+
+
+def test_a_pool_is_told_from_grids_candidates_and_shared_values() -> None:
+    rng = np.random.default_rng(0)
+    pools = rng.normal(size=(2, 20))
+    drawn = [list(rng.choice(pool, size=200)) for pool in pools]
+    grids = [list(0.1 * rng.integers(-9, 9, size=200) + 0.1234567890123 * side) for side in (0, 1)]
+    shared = [list(np.log(20 + rng.integers(9, size=200))) for _ in (0, 1)]
+    whole = [list(rng.integers(9, size=200).astype(float)) for _ in (0, 1)]
+    fresh_noise = [list(rng.normal(size=200)) for _ in (0, 1)]
+    nothing = [[0], [1]]
+
+    def strong(sides: Any, datasets: Any = nothing) -> bool | None:
+        pool = pool_of(sides, datasets)
+        return None if pool is None else pool.strong
+
+    assert strong(drawn) is True
+    assert strong([[[x, 1] for x in side] for side in drawn]) is True
+    assert strong([[np.array([x, 1.0]) for x in side] for side in drawn]) is True
+    assert strong(drawn, [list(pool) for pool in pools]) is False
+    assert strong(grids) is False
+    assert strong(shared) is False
+    assert strong(whole) is None
+    assert strong(fresh_noise) is None
+    assert strong([["a", None, 0.5, float("nan")] * 9, [0.5] * 36]) is False
+
+
+def test_held_numbers_are_found_wherever_they_are_kept(in_a_file: Any) -> None:
+    mechanism, rng = in_a_file("jitter"), np.random.default_rng(0)
+    before = held_numbers(mechanism)
+    output = mechanism.loaded([3], rng)
+    new = held_numbers(mechanism) - before
+    assert len(fractions(new)) == 1
+    assert abs(output - min(fractions(new))) < 1e-4
+    assert len(fractions(held_numbers(in_a_file("table")))) >= 10
+    exact = in_a_file("cached_truth")
+    exact.loaded([7], rng)
+    assert 7.123456789 in held_numbers(exact)
+    kept: list[Any] = []
+
+    def closure(dataset: list[int], rng: np.random.Generator) -> int:
+        kept.append((0.25, {"a": np.array([0.75])}))
+        return len(kept)
+
+    closure([0], rng)
+    assert fractions(held_numbers(closure)) == {0.25, 0.75}

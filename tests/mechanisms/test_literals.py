@@ -1,0 +1,107 @@
+"""Parameters are told from numbers that may have been drawn, by the source of a function."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import batched
+from dpaudit.mechanisms.literals import drawn_perhaps
+from dpaudit.mechanisms.loading import PythonMechanism
+
+_SOURCE = """
+import math
+import numpy as np
+
+SCALE = 0.5
+THIRD: float = -1 / 3
+BOTH = (SCALE, 2 * THIRD)
+ROOT = np.sqrt(2) + math.pi
+GRID = np.array([0.1, 0.7])
+NOISE = np.random.default_rng().normal()
+SHIFTED = 1 + NOISE
+LATE = 0.25
+LATE += NOISE
+WHOLE = 3
+REBOUND = 0.5
+
+def parameters(dataset, rng):
+    return SCALE + THIRD + BOTH[0] + ROOT + GRID[0] + WHOLE
+def noise(dataset, rng):
+    return dataset[0] + NOISE
+def shifted(dataset, rng):
+    return dataset[0] + SHIFTED
+def late(dataset, rng):
+    return dataset[0] + LATE
+def default(dataset, rng, scale=0.5, *, third=1 / 3):
+    return scale + third
+def drawn_default(dataset, rng, scale=0.5, noise=NOISE):
+    return noise
+def inner(dataset, rng):
+    return noise(dataset, rng)
+def rebind():
+    global REBOUND
+    REBOUND = np.random.default_rng().normal()
+def rebound(dataset, rng):
+    return REBOUND
+def make(scale):
+    third = 1 / 3
+    drawn = np.random.default_rng().normal()
+    def given(dataset, rng):
+        return scale + third
+    def kept(dataset, rng):
+        return drawn
+    return given, kept
+given, kept = make(0.7)
+arrow = lambda dataset, rng: NOISE
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Any:
+    (tmp_path / "literals_or_not.py").write_text(_SOURCE)
+    return lambda name: PythonMechanism(f"literals_or_not.py:{name}", folder=tmp_path).loaded
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [
+        ("parameters", []),
+        ("noise", ["NOISE"]),
+        ("shifted", ["SHIFTED"]),
+        ("late", ["LATE"]),
+        ("default", []),
+        ("drawn_default", ["noise"]),
+        ("inner", ["NOISE"]),
+        ("rebound", ["REBOUND"]),
+        ("given", []),
+        ("kept", ["drawn"]),
+        ("arrow", ["NOISE"]),
+    ],
+)
+def test_numbers_are_parameters_only_if_the_source_says_so(source: Any, name: str, drawn: list[str]) -> None:
+    assert drawn_perhaps(source(name)) == drawn
+    assert drawn_perhaps(batched(source(name))) == drawn
+
+
+def _run(cells: list[str], **names: Any) -> Any:
+    """A function that was defined in a notebook's cells."""
+    module = types.ModuleType("__main__")
+    vars(module).update(names)
+    for cell in cells:
+        exec(compile(cell, "<cell>", "exec"), vars(module))
+    return vars(module)["release"]
+
+
+def test_the_cells_of_a_notebook_are_its_source() -> None:
+    cells = [
+        "",
+        "SCALE = 0.5\nNOISE = float(np.random.default_rng(0).normal())",
+        "def release(dataset, rng): return SCALE + NOISE",
+    ]
+    assert drawn_perhaps(_run(cells, In=cells, np=np)) == ["NOISE"]
+    assert drawn_perhaps(_run(cells, np=np)) == ["NOISE", "SCALE"]  # without any source
