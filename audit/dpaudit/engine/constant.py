@@ -31,6 +31,8 @@ The same processes serve all suspicious pairs, and every pair must pass: the pro
 Nothing is gained from an output with many digits: an unbiased randomised response has two such outputs, and a cache
 of it would agree with itself in most processes.
 
+Where outputs vary, noise may have been kept all the same: `engine.reproduced` judges such violations.
+
 What is kept outside of the process, on disk or in a server, would look like a fixed seed.  So new processes of Python
 code say nothing if a run in them reads a file or calls on something else (`trials.fresh`).  Programs and isolated
 mechanisms are not watched, nor files that a compiled library opens: a cache there does look like a fixed seed.

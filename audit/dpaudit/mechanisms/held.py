@@ -25,7 +25,7 @@ from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.protocol import Batched
 
-_MOST_OBJECTS, _MOST_ITEMS = 20_000, 10_000  # that are looked at, in all and of one container
+_MOST_OBJECTS, _MOST_ITEMS = 20_000, 2_000  # that are looked at, in all and of one container
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 
