@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
@@ -316,13 +318,17 @@ def test_features_of_a_large_set_do_not_depend_on_the_order_of_hashes() -> None:
         "found = parts_of({f'name {i}' for i in range(6000)});"
         "print(hashlib.sha256(repr(sorted(found.counts)).encode()).hexdigest())"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(said) == 1
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    with redirect_stdout(io.StringIO()) as here:
+        exec(code)
+    assert here.getvalue() == elsewhere != ""
 
 
 def test_an_attack_that_knows_its_outputs_by_heart_neither_voids_a_true_claim_nor_hides_a_violation() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -59,19 +60,22 @@ def plain_recursion(inverse: Callable[[float], float], m: int, r: int, v: int, s
 
 
 def inverse_of(claim: TradeoffFunction) -> Callable[[float], float]:
-    """The inverse of a -> 1 - f(a): by its closed form, or from below by bisection of beta."""
+    """The inverse of a -> 1 - f(a): by its closed form, or f(1 - x), since f is its own inverse if it is symmetric."""
     if isinstance(claim, GaussianDP):
         mu = claim.mu()
         return lambda x: float(ndtr(ndtri(x) - mu))
+    assert claim.symmetric
+    return lambda x: claim.beta(1 - x) if x < 1 else 1.0
 
-    def inverse(x: float) -> float:
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (middle, high) if 1 - claim.beta(middle) <= x else (low, middle)
-        return low
 
-    return inverse
+def bisected_inverse(claim: TradeoffFunction, x: Array) -> Array:
+    """The inverse of a -> 1 - f(a), from below by bisection of beta."""
+    low, high = np.zeros(len(x)), np.ones(len(x))
+    for _ in range(40):
+        middle = (low + high) / 2
+        below = 1 - claim.beta(middle) <= x
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return low
 
 
 def least_refuted(refuted: Callable[[float], bool]) -> float:
@@ -277,11 +281,18 @@ def test_epsilon_lower_is_where_refutation_ends(lower: Callable[..., float]) -> 
 def test_the_lines_lie_below_the_inverse_and_near_it(claim: TradeoffFunction) -> None:
     """The direction in which the inverse may err: a smaller g spares the claim."""
     shape, symmetric = _shape(claim.symmetrized()), claim.symmetrized()
-    inverse = inverse_of(symmetric)
-    for x in np.concatenate([np.geomspace(1e-9, 0.5, 200), 1 - np.geomspace(0.5, 1e-3, 50), [1.0]]).tolist():
+    points = np.concatenate([np.geomspace(1e-9, 0.5, 200), 1 - np.geomspace(0.5, 1e-3, 50), [1.0]])
+    for x, inverse in zip(points.tolist(), bisected_inverse(symmetric, points).tolist(), strict=True):
         found = shape.inverse(x)
         assert found == 0 or 1 - symmetric.beta(found) <= x * (1 + 1e-12) + 1e-15
-        assert found >= inverse(x) * (1 - 1e-3) - 1e-9 * x or x == 1  # where f is 0 the inverse is an interval
+        assert found >= inverse * (1 - 1e-3) - 1e-9 * x or x == 1  # where f is 0 the inverse is an interval
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_plain_inverses_are_those_by_bisection(claim: TradeoffFunction) -> None:
+    x = np.append(np.linspace(0.0, 0.99, 34), 1.0)
+    plain = [inverse_of(claim.symmetrized())(value) for value in x.tolist()]
+    assert plain == pytest.approx(bisected_inverse(claim.symmetrized(), x), abs=1e-9)
 
 
 def test_a_coarser_or_sunken_inverse_only_spares_the_claim() -> None:
@@ -513,11 +524,12 @@ def test_false_refutations_of_pure_claims_by_scores() -> None:  # fails by chanc
 def test_false_refutations_of_gaussian_claims(mu: float) -> None:  # fails by chance < 1 in 10**6
     rng, runs, m = np.random.default_rng(23), 400, 200
     false, covered = 0, 0
+    refuted = cache(partial(refutes, significance=0.05))
     for _ in range(runs):
         included = rng.random(m) < 0.5
         r, v = right_guesses(guess(rng.normal(mu * included, 1.0)), included)
-        false += refutes(GaussianDP(mu), m, r, v, significance=0.05)
-        covered += refutes(GaussianDP(mu / 3), m, r, v, significance=0.05)
+        false += refuted(GaussianDP(mu), m, r, v)
+        covered += refuted(GaussianDP(mu / 3), m, r, v)
     assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
     assert covered > runs / 10  # so that the test could fail
 
@@ -528,7 +540,8 @@ def test_correlated_gaussian_answers_are_rarely_refuted() -> None:  # fails by c
     included = rng.random((runs, m)) < 0.5
     release = included.sum(axis=1) + rng.normal(size=runs)  # mu = 1 for each canary
     right = np.where(release > m / 2, included.sum(axis=1), m - included.sum(axis=1))
-    false = sum(refutes(GaussianDP(1.0), m, m, int(v), significance=0.05) for v in right)
+    refuted = [refutes(GaussianDP(1.0), m, m, v, significance=0.05) for v in range(m + 1)]
+    false = sum(refuted[v] for v in right)
     assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
 
 
