@@ -160,17 +160,13 @@ def test_a_worker_that_dies_ends_the_audit_or_is_counted(tmp_path: Path) -> None
     folders = [tmp_path / "stop", tmp_path / "retry"]
     for folder in folders:
         folder.mkdir()
-    stopped = audit(KillsAWorker(folders[0]), CLAIM, PAIR, trials=300, jobs=2, seed=0, confidence=0.95)
+    options: dict[str, Any] = {"attacks": "threshold", "trials": 200, "seed": 0, "confidence": 0.95}
+    stopped = audit(KillsAWorker(folders[0]), CLAIM, PAIR, jobs=2, **options)
     assert stopped.verdict is Verdict.INCONCLUSIVE
-    assert 0 < stopped.trials_used < 300
-    retried = audit(
-        KillsAWorker(folders[1]), CLAIM, PAIR, trials=300, jobs=2, failures="retry", seed=0, confidence=0.95
-    )
-    assert retried.trials_used == 300, retried.warnings
+    assert 0 < stopped.trials_used < 200
+    retried = audit(KillsAWorker(folders[1]), CLAIM, PAIR, jobs=2, failures="retry", **options)
+    assert retried.trials_used == 200, retried.warnings
     assert any(
         "worker processes died or could not hand back what they made (1 times)" in words for words in retried.warnings
     )
-    assert (
-        retried.evidence.fingerprint()
-        == audit(quiet, CLAIM, PAIR, trials=300, seed=0, confidence=0.95).evidence.fingerprint()
-    )
+    assert retried.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, **options).evidence.fingerprint()

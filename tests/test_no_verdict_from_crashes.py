@@ -219,7 +219,9 @@ def test_a_reader_that_has_gone_does_not_change_the_exit_code(folder: Path) -> N
     assert (folder / "dpaudit-results" / "noise.json").exists()
 
 
-def test_nobody_is_told_that_results_are_in_a_folder_that_has_gone(folder: Path) -> None:
+def test_nobody_is_told_that_results_are_in_a_folder_that_has_gone(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The result is in a temporary folder, and what an earlier run left is not taken for it."""
     (folder / "moves.py").write_text(
         "import os\n"
@@ -233,8 +235,9 @@ def test_nobody_is_told_that_results_are_in_a_folder_that_has_gone(folder: Path)
     )
     (folder / "out").mkdir()
     (folder / "out" / "one.json").write_text("{}")
-    done = dpaudit("run", "c.yaml", "-o", "out", "--no-pdf", cwd=folder, env={**os.environ, "TMPDIR": str(folder)})
-    said = done.stderr.decode()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    said = command("run", "c.yaml", "-o", "out", "--no-pdf").stderr
     assert "the result of one could not be written to out" in said
     assert "one.json in out is still the one of an earlier run" in said
     assert "results are in out" not in said
@@ -466,7 +469,7 @@ def test_every_audit_is_told_as_it_ends_also_without_a_terminal(folder: Path, co
 
 
 _FIRST = """\
-import io, sys, time
+import io, os, sys, time
 class Watch(io.StringIO):
     seen = False
     def isatty(self): return {terminal}
@@ -475,6 +478,7 @@ class Watch(io.StringIO):
             Watch.seen = True
             heavy = [name for name in ("numpy", "scipy", "sklearn", "yaml") if name in sys.modules]
             print(repr((text, time.process_time(), heavy)), file=sys.__stdout__, flush=True)
+            os._exit(0)  # what comes after it is not looked at
         return len(text)
 sys.stderr = Watch()
 sys.argv = ["dpaudit", *{arguments!r}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,16 @@ def test_no_audit_certifies_more_than_any_test_could() -> None:
     """Outputs that are always apart.  The bound of a reference: a test that refutes epsilon would do so too often."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0]) + rng.random(n) / 2)
     for method, trials in (("sequential", 300), ("sequential", 3000), ("fixed", 300), ("fixed", 3000)):
-        result = audit(apart, "pure(epsilon=30)", Pair([0], [1]), method=method, trials=trials, seed=0, confidence=0.95)
+        result = audit(
+            apart,
+            "pure(epsilon=30)",
+            Pair([0], [1]),
+            attacks="threshold",
+            method=method,
+            trials=trials,
+            seed=0,
+            confidence=0.95,
+        )
         most = result.detectable.largest_epsilon
         assert 0.5 * most < result.epsilon_lower(0.0) <= most
         n = result.evidence.trials
@@ -102,7 +112,8 @@ def test_with_several_pairs_no_report_contradicts_its_bounds(method: str, tmp_pa
     """Every pair gives itself away, and all of them together certify an epsilon."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0] % 2) + rng.random(n) / 2)
     pairs = [Pair([2 * i], [2 * i + 1]) for i in range(8)]
-    result = audit(apart, "pure(epsilon=0.5)", pairs, method=method, trials=800, seed=0, confidence=0.95)
+    options: dict[str, Any] = {"attacks": "threshold", "method": method, "trials": 800, "seed": 0, "confidence": 0.95}
+    result = audit(apart, "pure(epsilon=0.5)", pairs, **options)
     assert result.epsilon_lower(0.0) > 0.5
     assert result.epsilon_lower(0.0) <= result.detectable.largest_epsilon
     file = tmp_path / "result.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import Result
+from typer.testing import CliRunner
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched, replay
-from dpaudit.engine.replay import CONFIRMED, contradictions, unchecked
+from dpaudit.cli import app
+from dpaudit.engine.replay import CONFIRMED, Replay, contradictions, unchecked
 from dpaudit.inference.exact_binomial import p_value
 from dpaudit.testing.replaying import checked_test
 
@@ -29,14 +32,19 @@ def noise(mu: float) -> Any:
 @pytest.fixture(scope="module")
 def alarm() -> AuditResult:
     """A violation of a claim that the mechanism of `noise(1)` keeps."""
-    wrong = audit(noise(2), GaussianDP(1.0), PAIR, trials=5000, seed=3, confidence=0.95)
+    wrong = audit(noise(2), GaussianDP(1.0), PAIR, attacks="threshold", trials=5000, seed=3, confidence=0.95)
     assert wrong.violated
     return wrong
 
 
+def again(result: AuditResult, mechanism: Any, **options: Any) -> Replay:
+    """A replay with the attack of `alarm`: fast, since these tests are about counts and not about learning."""
+    return replay(result, mechanism, PAIR, attacks="threshold", **options)
+
+
 def test_a_replay_confirms_at_one_in_a_thousand_and_not_at_the_audits_level(alarm: AuditResult) -> None:
     """The seeds are fixed: one of these replays has a p-value between 0.001 and 0.05."""
-    found = [replay(alarm, noise(1.25), PAIR, trials=300, seed=seed) for seed in range(12)]
+    found = [again(alarm, noise(1.25), trials=300, seed=seed) for seed in range(12)]
     between = [one for one in found if CONFIRMED < one.p_value <= 0.05]
     assert between
     for one in between:
@@ -49,20 +57,20 @@ def test_a_replay_confirms_at_one_in_a_thousand_and_not_at_the_audits_level(alar
 
 def test_a_replay_of_a_surer_audit_is_as_sure(alarm: AuditResult) -> None:
     surer = dataclasses.replace(alarm, confidence=1 - 1e-6)
-    assert replay(surer, noise(1.3), PAIR, trials=200, seed=0).level == pytest.approx(1e-6)
+    assert again(surer, noise(1.3), trials=200, seed=0).level == pytest.approx(1e-6)
 
 
 def test_runs_that_a_replay_suggests_decide(alarm: AuditResult) -> None:
     """Seeds are fixed; a replay of the suggested size confirms with probability 0.9 if its rates are the true ones."""
-    first = [replay(alarm, noise(1.4), PAIR, trials=400, seed=seed) for seed in range(8)]
+    first = [again(alarm, noise(1.4), trials=400, seed=seed) for seed in range(8)]
     needed = [round(one.runs_needed) for one in first if not one.refuted and one.runs_needed < 10**6]
     assert needed
-    again = [replay(alarm, noise(1.4), PAIR, trials=trials, seed=100 + i).refuted for i, trials in enumerate(needed)]
-    assert sum(again) >= len(again) / 2
+    decided = [again(alarm, noise(1.4), trials=trials, seed=100 + i).refuted for i, trials in enumerate(needed)]
+    assert sum(decided) >= len(decided) / 2
 
 
 def test_an_extended_replay_goes_on_until_it_decides(alarm: AuditResult) -> None:
-    found = replay(alarm, noise(1.3), PAIR, trials=250, seed=1, extend=True)
+    found = again(alarm, noise(1.3), trials=250, seed=1, extend=True)
     assert found.looks > 1
     assert found.refuted
     assert found.counts.n0 == 250 * 2 ** (found.looks - 1)
@@ -74,14 +82,14 @@ def test_an_extended_replay_goes_on_until_it_decides(alarm: AuditResult) -> None
 
 
 def test_an_extended_replay_of_a_true_claim_rarely_confirms(alarm: AuditResult) -> None:
-    """Each of 20 confirms with probability 0.001: two or more do with probability below 2e-4; the seeds are fixed."""
-    found = [replay(alarm, noise(1), PAIR, trials=50, seed=seed, extend=True) for seed in range(20)]
+    """Each of 10 confirms with probability 0.001: two or more do with probability below 5e-5; the seeds are fixed."""
+    found = [again(alarm, noise(1), trials=50, seed=seed, extend=True) for seed in range(10)]
     assert sum(one.refuted for one in found) <= 1
     assert any(one.looks > 1 for one in found)
 
 
 def test_an_extended_replay_ends_where_there_is_no_sign_of_a_violation(alarm: AuditResult) -> None:
-    found = replay(alarm, noise(0.2), PAIR, trials=200, seed=0, extend=True)
+    found = again(alarm, noise(0.2), trials=200, seed=0, extend=True)
     assert found.looks == 2
     assert "Not confirmed: fresh runs give no sign of the violation." in str(found)
 
@@ -94,7 +102,7 @@ def test_runs_that_fail_in_a_replay_say_nothing(alarm: AuditResult) -> None:
             raise RuntimeError("gone")
         return dataset[0] + rng.normal()
 
-    found = replay(held, fails, PAIR, trials=1000, seed=0)
+    found = again(held, fails, trials=1000, seed=0)
     assert not found.valid
     assert not found.reproduced
     assert "Nothing can be said" in str(found) or "does not reproduce" in str(found)
@@ -123,7 +131,7 @@ def test_what_another_version_computed_is_said_to_be_unchecked(alarm: AuditResul
     assert contradictions(invented) == []
     assert unchecked(invented).startswith("made by version 0.0.9 of dpaudit: ")
     assert unchecked(invented).endswith("not checked")
-    assert unchecked(invented) in str(replay(invented, noise(2), PAIR, trials=200, seed=0))
+    assert unchecked(invented) in str(again(invented, noise(2), trials=200, seed=0))
 
 
 def test_a_spike_in_the_evidence_contradicts_a_violation(alarm: AuditResult) -> None:
@@ -158,11 +166,23 @@ trials: 5000
 """
 
 
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The result of one run of the command, for all tests."""
+    folder = tmp_path_factory.mktemp("audited")
+    (folder / "audit.yaml").write_text(_CONFIG)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = CliRunner().invoke(app, ["run", "audit.yaml", "-o", "out", "--no-pdf", "-q"], catch_exceptions=False)
+    assert done.exit_code == 1
+    return folder / "out" / "replayed.json"
+
+
 @pytest.fixture
-def file(command: Command, tmp_path: Path) -> Path:
-    (tmp_path / "audit.yaml").write_text(_CONFIG)
-    assert command("run", "audit.yaml", "-o", "out", "--no-pdf", "-q").exit_code == 1
-    return tmp_path / "out" / "replayed.json"
+def file(audited: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    (tmp_path / "out").mkdir()
+    return Path(shutil.copy(audited, tmp_path / "out"))
 
 
 def changed(file: Path, **environment: Any) -> str:

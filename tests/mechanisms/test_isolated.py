@@ -235,10 +235,10 @@ def test_the_seed_decides_rng_and_global_randomness(tmp_path: Path) -> None:
 
 def test_the_same_audit_in_other_processes(tmp_path: Path) -> None:
     mechanism = isolated(tmp_path, "def release(dataset, rng): return dataset + rng.gauss(0, 1)")
-    here = Sampler(mechanism, [Pair(0, 1)], seed=3, jobs=1).block(0, 0, 40_000)
+    here = Sampler(mechanism, [Pair(0, 1)], seed=3, jobs=1).block(0, 0, 20_000)  # in two calls
     parallel = Sampler(pickle.loads(pickle.dumps(mechanism)), [Pair(0, 1)], seed=3, jobs=2)
     parallel._seconds_per_run = 1.0
-    there = parallel.block(0, 0, 40_000)
+    there = parallel.block(0, 0, 20_000)
     assert [list(outcome.outputs) for outcome in here] == [list(outcome.outputs) for outcome in there]
 
 
@@ -253,6 +253,8 @@ def test_a_hundred_thousand_numbers_a_second(tmp_path: Path) -> None:
         for _ in range(10):
             mechanism.sample(0.5, 16_384, rng())
         best = min(best, (time.perf_counter() - began) / (10 * 16_384))
+        if best < 1e-5:
+            break
     assert best < 1e-5
 
 

@@ -57,10 +57,10 @@ def test_without_pytest(tmp_path: Path) -> None:
     assert sorted(file.suffix for file in (tmp_path / "found").iterdir()) == [".json", ".pdf"]
 
 
-def test_the_documentation_names_the_options_there_are(run: Callable[..., Any]) -> None:
+def test_the_documentation_names_the_options_there_are(elsewhere: Callable[..., Any]) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `(--dpaudit-[a-z-]+)", text, re.MULTILINE))
-    assert documented == set(re.findall(r"^  (--dpaudit-[a-z-]+)", run("", "--help").out, re.MULTILINE))
+    assert documented == set(re.findall(r"^  (--dpaudit-[a-z-]+)", elsewhere("", "--help").out, re.MULTILINE))
 
 
 def test_what_a_wheel_must_hold_is_named_in_the_project() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
 import subprocess
 import sys
 import xml.etree.ElementTree
@@ -70,14 +69,14 @@ def test_raises(dpaudit):
 
 @pytest.mark.parametrize("detect", ["gaussian(mu=1.1)", 1.1])
 def test_too_few(dpaudit, detect):
-    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, trials=100, detect=detect)
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, trials=100, detect=detect, attacks="threshold")
 
 @batched
 def repeats(dataset, n, rng):
     return [float(i % 3) for i in range(n)]
 
 def test_repeats(dpaudit):
-    dpaudit.assert_private(repeats, claim=CLAIM, pairs=BIT)
+    dpaudit.assert_private(repeats, claim=CLAIM, pairs=BIT, attacks="threshold")
 """,
         "--dpaudit-trials",
         "2000",
@@ -97,12 +96,12 @@ MANY = """
 @pytest.mark.parametrize("sigma", [1.0, 1.5])
 def test_each(dpaudit, sigma):
     for scale in (1, 2):
-        dpaudit.assert_private(noise(scale * sigma), claim=CLAIM, pairs=BIT)
+        dpaudit.assert_private(noise(scale * sigma), claim=CLAIM, pairs=BIT, attacks="threshold")
 
 @pytest.mark.dpaudit
 class TestInAClass(unittest.TestCase):
     def test_it(self):
-        self.assertIs(assert_private(noise(1.0), CLAIM, BIT).violated, False)
+        self.assertIs(assert_private(noise(1.0), CLAIM, BIT, attacks="threshold").violated, False)
 
 class TestWithAFixture(unittest.TestCase):
     @pytest.fixture(autouse=True)
@@ -110,7 +109,7 @@ class TestWithAFixture(unittest.TestCase):
         self.dpaudit = dpaudit
 
     def test_it(self):
-        self.dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+        self.dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, attacks="threshold")
 
 def test_other():
     pass
@@ -200,10 +199,13 @@ def test_where_nobody_audits_nothing_is_loaded(elsewhere: Run, tmp_path: Path) -
 
 @pytest.mark.chance
 def test_the_plugin_loads_in_under_20_ms() -> None:
-    """Median of 5 fresh processes, the processor's time, pytest loaded beforehand: 3 to 10 ms when written."""
+    """Median of 5 fresh processes, the processor's time, pytest loaded beforehand: 3 to 10 ms when written.
+
+    The median is below the limit if 3 of the 5 are, so no more are started then.
+    """
     code = "import pytest, time; t = time.process_time(); import _dpaudit_pytest; print(time.process_time() - t)"
-    seconds = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        for _ in range(5)
-    ]
-    assert statistics.median(seconds) < 0.020
+    seconds: list[float] = []
+    while len(seconds) < 5 and sum(found < 0.020 for found in seconds) < 3:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        seconds.append(float(done.stdout))
+    assert sum(found < 0.020 for found in seconds) >= 3, seconds

@@ -95,7 +95,8 @@ def test_a_violation_on_the_outputs_of_an_earlier_session_is_inconclusive(run: R
 
 def test_a_copy_of_a_baseline_that_is_used_twice_adds_no_evidence(run: Run, pytester: pytest.Pytester) -> None:
     """Seeds come from the number of the session, so the copy makes the same runs."""
-    code = "\ndef test_it(dpaudit):\n    dpaudit.assert_private(noise(0.9), claim=CLAIM, pairs=BIT)\n"
+    audited = 'dpaudit.assert_private(noise(0.9), claim=CLAIM, pairs=BIT, attacks="threshold")'
+    code = f"\ndef test_it(dpaudit):\n    {audited}\n"
     run(code, *FILE)
     run(None, *FILE)
     values = json.loads((pytester.path / "b.json").read_text())

@@ -123,8 +123,8 @@ def test_a_pdf_is_tagged_in_a_language_and_says_that_it_keeps_pdf_ua(tmp_path: P
 
 
 def test_pages_are_small(tmp_path: Path) -> None:
-    for make in (sample.violation, sample.crowded, sample.long):
-        dpaudit_reports.write_pdf([make()], tmp_path / "report.pdf")
+    for result in (sample.violation(), sample.crowded(80), sample.long()):
+        dpaudit_reports.write_pdf([result], tmp_path / "report.pdf")
         pages = len(pypdf.PdfReader(tmp_path / "report.pdf").pages)
         assert (tmp_path / "report.pdf").stat().st_size < 200_000 * max(1, pages - 2)
 
@@ -159,12 +159,25 @@ def test_a_long_claim_keeps_the_table_in_shape(tmp_path: Path) -> None:
     assert sample.LONG in "".join(first.split())
 
 
-@pytest.mark.parametrize("name", ["", " ", "\u200b"])
+NAMELESS = ["", " ", "\u200b"]
+
+
+def named(name: str) -> AuditResult:
+    return dataclasses.replace(sample.violation(), name=name)
+
+
+@pytest.mark.parametrize("name", NAMELESS)
 def test_an_audit_without_a_name_has_a_report(name: str, tmp_path: Path) -> None:
-    nameless = dataclasses.replace(sample.violation(), name=name)
-    dpaudit_reports.write_pdf([nameless], tmp_path / "one.pdf")
-    dpaudit_reports.write_pdf([nameless, nameless], tmp_path / "two.pdf")
-    dpaudit_reports.write_pdf(dpaudit_reports.comparison({name: {name: nameless}}), tmp_path / "three.pdf")
+    dpaudit_reports.write_pdf([named(name)], tmp_path / "report.pdf")
+
+
+def test_audits_without_a_name_have_a_report_together(tmp_path: Path) -> None:
+    dpaudit_reports.write_pdf([named(name) for name in NAMELESS], tmp_path / "report.pdf")
+
+
+def test_audits_without_a_name_have_a_comparison(tmp_path: Path) -> None:
+    compared = dpaudit_reports.comparison({name: {name: named(name)} for name in NAMELESS})
+    dpaudit_reports.write_pdf(compared, tmp_path / "report.pdf")
 
 
 def test_a_result_from_before_some_fields_were_there_has_the_same_figures() -> None:

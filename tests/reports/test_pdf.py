@@ -139,14 +139,13 @@ def test_the_same_result_gives_the_same_bytes_also_from_its_file(tmp_path) -> No
     result.to_json(tmp_path / "result.json")
     for name, each in {
         "a": result,
-        "b": result,
-        "c": AuditResult.from_json(tmp_path / "result.json"),
+        "b": AuditResult.from_json(tmp_path / "result.json"),
     }.items():
         dpaudit_reports.write_pdf([each], tmp_path / name)
-    assert len({(tmp_path / name).read_bytes() for name in "abc"}) == 1
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-@pytest.mark.parametrize("word", [sample.HOSTILE, sample.LONG, "Механизм ελληνικά", "]]", '#panic("x")', "</text>"])
+@pytest.mark.parametrize("word", [sample.HOSTILE, sample.LONG, "]] </text> Механизм ελληνικά"])
 def test_names_print_as_they_are_and_never_as_markup(word: str, tmp_path) -> None:
     reader = pages([sample.hostile(word)], tmp_path)
     assert reader.metadata is not None
@@ -154,13 +153,10 @@ def test_names_print_as_they_are_and_never_as_markup(word: str, tmp_path) -> Non
     assert tight(text(reader)).count(tight(word)) >= 14
 
 
-def test_a_script_without_a_font_here_still_gives_a_report(tmp_path) -> None:
-    assert len(pages([sample.hostile("高斯机制")], tmp_path).pages) == 3
-
-
-def test_what_has_no_shape_is_written_out(tmp_path) -> None:
-    found = text(pages([sample.hostile("a\x00\u202eb\ud800")], tmp_path))
-    assert "a\\x00\\u202eb\\ud800" in found
+def test_a_script_without_a_font_here_still_gives_a_report_and_what_has_no_shape_is_written_out(tmp_path) -> None:
+    reader = pages([sample.hostile("高斯机制 a\x00\u202eb\ud800")], tmp_path)
+    assert len(reader.pages) == 3
+    assert "a\\x00\\u202eb\\ud800" in text(reader)
 
 
 def test_a_result_in_which_everything_is_missing_has_a_report(tmp_path) -> None:
@@ -171,9 +167,10 @@ def test_a_result_in_which_everything_is_missing_has_a_report(tmp_path) -> None:
 
 
 def test_many_pairs_flow_on_and_repeat_the_table_head(tmp_path) -> None:
-    reader = pages([sample.crowded()], tmp_path)
+    reader = pages([sample.crowded(80)], tmp_path)
     found = tight(text(reader))
-    assert all(f"{i}-{sample.LONG}" in found for i in range(200))
+    assert len(reader.pages) > 5
+    assert all(f"{i}-{sample.LONG}" in found for i in range(80))
     assert found.count("PairRelationd0d1Runse-value") >= len(reader.pages) - 4
 
 
