@@ -1,0 +1,120 @@
+"""Every builtin mechanism, right or wrong, both ways to audit, from configs by the command line.
+
+The sequential audit tests the claim that each mechanism is usually audited against, the fixed one a stricter claim, of
+which most mechanisms are a violation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dpaudit import AuditResult
+from evidence_kinds import Family
+from evidence_kinds.command_line import dpaudit
+
+_QUERIES = {"relation": "all_values", "size": 5}
+_RECORDS = {"relation": "add_remove", "size": 5}
+_UNIT = {"relation": "add_remove", "size": 5, "bounds": [0.0, 1.0]}
+_NAMES = {"relation": "add_remove", "size": 6, "whole": True, "bounds": [0, 4], "strays": False}
+_ANSWER = {"relation": "one_value", "size": 1}
+_BIT = {"relation": "one_value", "size": 1, "bounds": [0, 1], "whole": True, "strays": False}
+_SIGNED = {"size": 8, "bounds": [-1.0, 1.0]}
+_SAMPLED = "subsampled(gaussian(mu={}), rate=0.25, relation=add_remove)"
+_ONE = {"epsilon": 1.0}
+
+MECHANISMS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
+    # name: claim, stricter claim, parameters, search
+    "gaussian": ("gaussian(mu=1)", "gaussian(mu=0.5)", {"sigma": 1.0}, _RECORDS),
+    "laplace": ("laplace(epsilon=1)", "laplace(epsilon=0.5)", {"scale": 1.0}, _RECORDS),
+    "geometric": ("pure(epsilon=1)", "pure(epsilon=0.5)", {"scale": 1.0}, {**_RECORDS, "whole": True}),
+    "discrete_gaussian": ("zcdp(rho=0.5)", "zcdp(rho=0.05)", {"sigma": 1.0}, {**_RECORDS, "whole": True}),
+    "snapping": ("pure(epsilon=1)", "pure(epsilon=0.5)", _ONE, _ANSWER),
+    "truncated_geometric": ("pure(epsilon=1.2)", "pure(epsilon=0.4)", _ONE, {**_BIT, "bounds": [0, 5], "step": 1}),
+    "laplace_parallel": ("pure(epsilon=1)", "pure(epsilon=0.1)", _ONE, _ANSWER),
+    "spinner": ("pure(epsilon=1.0986123)", "pure(epsilon=0.5)", {}, _BIT),
+    "spinner_and_coin": ("pure(epsilon=1.0986123)", "pure(epsilon=0.5)", {}, _BIT),
+    "kary_response": ("pure(epsilon=1)", "pure(epsilon=0.5)", {}, {**_BIT, "bounds": [0, 3]}),
+    "rappor": ("pure(epsilon=0.4000834)", "pure(epsilon=0.1)", {}, {**_BIT, "bounds": [-10, 10]}),
+    "one_time_rappor": ("pure(epsilon=0.8006677)", "pure(epsilon=0.1)", {}, {**_BIT, "bounds": [-10, 10]}),
+    "exponential": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "noisy_max_1": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "noisy_max_2": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "noisy_max_3": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "noisy_max_4": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "svt_1": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "svt_2": ("pure(epsilon=1)", "pure(epsilon=0.2)", {**_ONE, "most": 2}, _QUERIES),
+    "svt_3": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "svt_4": ("pure(epsilon=1)", "pure(epsilon=0.2)", {**_ONE, "most": 2}, _QUERIES),
+    "svt_5": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "svt_6": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "svt_34_parallel": ("pure(epsilon=2)", "pure(epsilon=0.4)", _ONE, _QUERIES),
+    "numerical_svt": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "noisy_histogram_1": ("pure(epsilon=1)", "pure(epsilon=0.5)", _ONE, {**_ANSWER, "size": 5}),
+    "noisy_histogram_2": ("pure(epsilon=0.5)", "pure(epsilon=0.1)", {"epsilon": 0.5}, {**_ANSWER, "size": 5}),
+    "prefix_sum": ("pure(epsilon=1)", "pure(epsilon=0.2)", _ONE, _QUERIES),
+    "missing_cells": ("pure(epsilon=1)", "approximate(epsilon=1, delta=0.01)", _ONE, _NAMES),
+    "threshold_release": ("pure(epsilon=1)", "approximate(epsilon=1, delta=0.01)", {"threshold": 2.0}, _NAMES),
+    "noisy_sum": ("pure(epsilon=1)", "pure(epsilon=0.5)", _ONE, _UNIT),
+    "subsampled_gaussian": (_SAMPLED.format(1), _SAMPLED.format(0.1), {}, {"relation": "add_remove", **_SIGNED}),
+    "subsampled_wrongly": (_SAMPLED.format(1), _SAMPLED.format(0.5), {}, {"relation": "replace_one", **_SIGNED}),
+    "variance_for_deviation": ("gaussian(mu=0.5)", "gaussian(mu=0.2)", {"sigma": 2.0}, _RECORDS),
+    "sensitivity_off": ("pure(epsilon=1)", "pure(epsilon=0.5)", _ONE, {"relation": "replace_one", **_SIGNED}),
+    "bounds_from_data": ("pure(epsilon=1)", "approximate(epsilon=1, delta=0.01)", _ONE, _RECORDS),
+    "fixed_seed": ("pure(epsilon=1)", "pure(epsilon=0.5)", _ONE, _RECORDS),
+    "reused_noise": ("pure(epsilon=1)", "approximate(epsilon=1, delta=0.01)", _ONE, _RECORDS),
+    "mean_of_true_count": ("pure(epsilon=1)", "gaussian(mu=1)", _ONE, _UNIT),
+    "nan_survives": ("pure(epsilon=1)", "approximate(epsilon=1, delta=0.01)", _ONE, {**_UNIT, "most": 6}),
+    "laplace_inverse_cdf": ("pure(epsilon=1)", "pure(epsilon=0.5)", _ONE, _ANSWER),
+    "gaussian_box_muller": ("gaussian(mu=1)", "gaussian(mu=0.5)", {"sigma": 1.0}, _ANSWER),
+    "geometric_by_trials": (
+        "pure(epsilon=1)",
+        "pure(epsilon=0.5)",
+        {"most": 10},
+        {**_BIT, "bounds": [0, 10]},
+    ),
+}
+_RIGHT = {
+    *("gaussian", "laplace", "geometric", "discrete_gaussian", "snapping", "truncated_geometric", "laplace_parallel"),
+    *("spinner", "spinner_and_coin", "kary_response", "rappor", "one_time_rappor", "exponential", "noisy_max_1"),
+    *("noisy_max_2", "svt_1", "svt_2", "numerical_svt", "noisy_histogram_1", "noisy_sum", "subsampled_gaussian"),
+}
+_FAST = ["threshold", "histogram", "events", "logistic"]  # audits that use all trials are long enough with these
+_TRIALS = {"sequential": 180, "fixed": 300}
+_SEED = 11
+
+
+def _config(name: str) -> dict[str, Any]:
+    """The audit of a kind such as "builtin/svt_1/fixed"."""
+    _, mechanism, method = name.split("/")
+    claim, stricter, params, search = MECHANISMS[mechanism]
+    return {
+        "name": f"{mechanism}-{method}",
+        "claim": claim if method == "sequential" else stricter,
+        "mechanism": {"builtin": mechanism, "params": params},
+        "pairs": [{"search": {"most": 2, **search}}],
+        "attacks": "auto" if method == "sequential" and mechanism not in _RIGHT else _FAST,
+        "trials": _TRIALS[method],
+        "method": method,
+        "seed": _SEED,
+    }
+
+
+def _run(names: Sequence[str], folder: Path) -> Mapping[str, AuditResult]:
+    configs = {name: _config(name) for name in names}
+    file = folder / "builtins.yaml"
+    file.write_text(yaml.safe_dump({"audits": list(configs.values())}), encoding="utf-8")
+    dpaudit("run", file, "-o", folder / "found", "--no-pdf", "--quiet", "--each")
+    return {
+        name: AuditResult.from_json(folder / "found" / f"{config['name']}.json") for name, config in configs.items()
+    }
+
+
+FAMILIES = [
+    Family(
+        names=tuple(f"builtin/{name}/{method}" for name in MECHANISMS for method in ("sequential", "fixed")), run=_run
+    )
+]

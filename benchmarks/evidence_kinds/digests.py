@@ -1,0 +1,140 @@
+"""From what an audit found to digests that survive renames and notice every change of evidence.
+
+A part is read through a public attribute of the result, whose name stays.  What is inside it, and the JSON file, is
+read without names: of a dataclass the values of its fields in their order, of a mapping its values in sorted order, of
+a sequence its items in their order.  Numbers are rounded to 12 digits.  Times, versions, paths and the machine are left
+out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit import AuditResult, TradeoffFunction
+
+Digests = dict[str, str]
+"""Part -> digest."""
+
+DELTAS = (0.0, 1e-5)  # at which `epsilon_lower` is asked
+_DIGITS = 12
+_LETTERS = 8  # of a digest: two different values share one in 2**32
+_FINGERPRINT = re.compile(r"\w+(:[0-9a-f]{16,})+")  # of outputs; those of files have no colon
+_DATE = re.compile(r"\b20\d\d-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?")  # of a store or an entry of a baseline
+_FORMAT = re.compile(r"dpaudit-\w+/\d+")  # which changes with the names of the keys
+
+
+def written(value: Any) -> str:
+    """A value as text, without the names of fields and keys.  TypeError for an object whose content is not known."""
+    match value:
+        case None | bool() | str():
+            return json.dumps(value, ensure_ascii=False)
+        case enum.Enum():
+            return value.name
+        case int() | float() | np.number() | np.bool_():
+            return f"{value:.{_DIGITS}g}"
+        case np.ndarray():
+            return written(value.tolist())
+        case TradeoffFunction():
+            return written(str(value))
+        case Mapping():
+            return f"{{{', '.join(sorted(map(written, value.values())))}}}"
+        case list() | tuple():
+            return f"[{', '.join(map(written, value))}]"
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return f"({', '.join(written(getattr(value, field.name)) for field in dataclasses.fields(value))})"
+    raise TypeError(f"{type(value).__name__} has no text without names")
+
+
+def parts(found: Any, *, left_out: Sequence[Path] = ()) -> dict[str, str]:
+    """The parts of what a kind returned, as text.
+
+    Args:
+        found: A result, or a dict of results and plain values.
+        left_out: Folders whose names do not count.
+    """
+    plain = {"": found} if isinstance(found, AuditResult) else found
+    texts: dict[str, str] = {}
+    for name, value in plain.items():
+        inner = _of_result(value) if isinstance(value, AuditResult) else {"": value}
+        for part, content in inner.items():
+            texts[" ".join(filter(None, (name, part)))] = _without(left_out, written(content))
+    return texts
+
+
+def digests(texts: Mapping[str, str]) -> Digests:
+    """A short digest of each part."""
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:_LETTERS] for name, text in texts.items()}
+
+
+def headline(found: Any) -> str:
+    """A result in a line, for whoever reads that it differs; "" for anything else."""
+    if not isinstance(found, AuditResult):
+        return ""
+    return (
+        f"{found.verdict.value}, {found.trials_used} runs, p {found.p_value:.3g}, mu {found.mu_lower:.4g}, "
+        f"epsilon {found.epsilon_lower(0.0):.4g}"
+    )
+
+
+def file_content(values: Any) -> Any:
+    """The content of a JSON file that counts: without the name of its format."""
+    if isinstance(values, Mapping):
+        kept = {key: file_content(value) for key, value in values.items()}
+        return {key: value for key, value in kept.items() if value is not _NOTHING}
+    if isinstance(values, list):
+        return [file_content(value) for value in values]
+    return _NOTHING if isinstance(values, str) and _FORMAT.fullmatch(values) else values
+
+
+_NOTHING = object()
+
+
+def _of_result(result: AuditResult) -> dict[str, Any]:
+    witness = result.witness
+    timeless = dataclasses.replace(result, elapsed_s=0.0, environment={})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "result.json"
+        timeless.to_json(file)
+        content = json.loads(file.read_text(encoding="utf-8"))
+    return {
+        "verdict": [result.verdict, result.violated, result.confidence, result.method, result.claim],
+        "p-value": [result.p_value, result.e_value],
+        "trials": result.trials_used,
+        "bounds": [result.mu_lower, *(result.epsilon_lower(delta) for delta in DELTAS)],
+        "curve": [result.curve.alpha, result.curve.beta, result.curve.beta_upper],
+        "witness": None
+        if witness is None
+        else [witness.pair, witness.attack, witness.alpha, witness.beta, witness.claimed_beta, witness.counts],
+        "witness words": None if witness is None else witness.describe(),
+        "detectable": result.detectable,
+        "history": result.history,
+        "pairs": result.pairs,
+        "attacks": result.attacks,
+        "warnings": result.warnings,
+        "summary": str(timeless),
+        "outputs": _fingerprints(result.environment),
+        "file": file_content(content),
+    }
+
+
+def _fingerprints(environment: Mapping[str, Any]) -> list[str]:
+    """The whole numbers of an environment, such as the seed, and the fingerprints of outputs, in sorted order."""
+    found = [str(value) for value in environment.values() if isinstance(value, int)]
+    texts = [text for value in environment.values() for text in (value if isinstance(value, list) else [value])]
+    return sorted(found + [text for text in texts if isinstance(text, str) and _FINGERPRINT.fullmatch(text)])
+
+
+def _without(folders: Sequence[Path], text: str) -> str:
+    for folder in folders:
+        text = text.replace(str(folder), "FOLDER")
+    return _DATE.sub("DATE", text)
