@@ -1,0 +1,147 @@
+"""Which files and functions are longer or more entangled than they should be, and how often `Any` is written.
+
+    python benchmarks/code_limits.py [FOLDER ...]      audit, attacks, reports, tests and benchmarks unless given
+
+Limits: 350 lines for a file, 60 for a function without its docstring, and a cyclomatic complexity of 15 for a function
+(`ruff`, C901).  An exception states its reason: `# long: REASON` on a line of the function's signature, from `def` to
+the colon, excuses the function from both of its limits; on a line of its own before the file's first statement after
+the docstring, it excuses the file from its one.  A reason has three words at least.  An exception that is not needed
+is reported, too, so that none outlives what it was for.
+
+Ends with 1 if there is anything to report.  Of `Any` only the number is printed: uses in annotations and elsewhere in
+the three packages, imports not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("audit", "attacks", "reports")
+FOLDERS = (*PACKAGES, "tests", "benchmarks")
+MOST_LINES_OF_A_FILE = 350
+MOST_LINES_OF_A_FUNCTION = 60
+MOST_COMPLEX = 15
+_EXCEPTION = re.compile(r"#\s*long:\s*(.*)")
+_LEAST_WORDS = 3  # of a reason
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Offence:
+    """Something beyond a limit, or an exception without need or reason."""
+
+    file: str  # relative to the root
+    line: int
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.words}"
+
+
+def offences(root: Path = ROOT, folders: Sequence[str] = FOLDERS) -> list[Offence]:
+    """All offences in the Python files of these folders, in order."""
+    entangled = _entangled(root, folders)
+    files = [file for folder in folders for file in sorted((root / folder).rglob("*.py"))]
+    return sorted(found for file in files for found in _of_file(file, root, entangled))
+
+
+def uses_of_any(root: Path = ROOT, folders: Sequence[str] = PACKAGES) -> int:
+    """How often `Any` is written, imports not counted."""
+    trees = [ast.parse(file.read_bytes()) for folder in folders for file in sorted((root / folder).rglob("*.py"))]
+    return sum(
+        (isinstance(node, ast.Name) and node.id == "Any") or (isinstance(node, ast.Attribute) and node.attr == "Any")
+        for tree in trees
+        for node in ast.walk(tree)
+    )
+
+
+def _of_file(file: Path, root: Path, entangled: dict[tuple[Path, int], int]) -> Iterator[Offence]:
+    text = file.read_text(encoding="utf-8")
+    lines, tree, name = text.splitlines(), ast.parse(text), str(file.relative_to(root))
+    beyond = [f"{len(lines)} lines, at most {MOST_LINES_OF_A_FILE}"] if len(lines) > MOST_LINES_OF_A_FILE else []
+    yield from _judged(name, 1, "the file has", beyond, _reason(lines[: _head(tree, lines)], alone=True))
+    for function in (node for node in ast.walk(tree) if isinstance(node, Function)):
+        length, complexity = _length(function), entangled.get((file, function.lineno), 0)
+        beyond = [f"{length} lines, at most {MOST_LINES_OF_A_FUNCTION}"] * (length > MOST_LINES_OF_A_FUNCTION)
+        beyond += [f"complexity {complexity}, at most {MOST_COMPLEX}"] * (complexity > MOST_COMPLEX)
+        reason = _reason(lines[function.lineno - 1 : _signature_end(function)])
+        yield from _judged(name, function.lineno, f"{function.name} has", beyond, reason)
+
+
+def _judged(name: str, line: int, subject: str, beyond: list[str], reason: str | None) -> Iterator[Offence]:
+    """What is to be said of a file or a function, given its exception if there is one."""
+    if reason is None:
+        if beyond:
+            yield Offence(file=name, line=line, words=f"{subject} {' and '.join(beyond)}")
+    elif not beyond:
+        yield Offence(file=name, line=line, words=f"{subject} an exception (# long) that it does not need")
+    elif len(reason.split()) < _LEAST_WORDS:
+        yield Offence(file=name, line=line, words=f"{subject} an exception (# long) without a reason")
+
+
+def _reason(lines: Sequence[str], *, alone: bool = False) -> str | None:
+    """The reason of the exception in these lines; None if there is none."""
+    for line in lines:
+        found = _EXCEPTION.match(line) if alone else _EXCEPTION.search(line)
+        if found:
+            return found[1]
+    return None
+
+
+def _head(tree: ast.Module, lines: Sequence[str]) -> int:
+    """The number of lines before the first statement that is no docstring."""
+    later = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
+    return later[0].lineno - 1 if later else len(lines)
+
+
+def _signature_end(function: Function) -> int:
+    """The last line that may belong to the signature: the one before the body, or the one with both."""
+    return max(function.lineno, function.body[0].lineno - 1)
+
+
+def _length(function: Function) -> int:
+    """Lines from `def` to the end, those of the docstring not counted."""
+    first = function.body[0]
+    documented = ast.get_docstring(function) is not None
+    docstring = (first.end_lineno or 0) - first.lineno + 1 if documented else 0
+    return (function.end_lineno or 0) - function.lineno + 1 - docstring
+
+
+def _entangled(root: Path, folders: Sequence[str]) -> dict[tuple[Path, int], int]:
+    """File and line of each function that is too complex -> its complexity."""
+    command = ["ruff", "check", "--isolated", "--ignore-noqa", "--no-cache", "--select", "C901"]
+    limit = ["--config", f"lint.mccabe.max-complexity={MOST_COMPLEX}", "--output-format", "json"]
+    done = subprocess.run(
+        [sys.executable, "-m", *command, *limit, *folders], cwd=root, capture_output=True, text=True, check=False
+    )
+    if done.returncode > 1:
+        raise RuntimeError(f"ruff ended with {done.returncode}: {done.stderr}")
+    found = {}
+    for one in json.loads(done.stdout):
+        if complexity := re.search(r"\((\d+) > \d+\)", one["message"]):
+            found[Path(one["filename"]), int(one["location"]["row"])] = int(complexity[1])
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", default=FOLDERS, metavar="FOLDER", help="relative to the repository")
+    folders = parser.parse_args().folders
+    found = offences(ROOT, folders)
+    print(*found, sep="\n")
+    print(f"{len(found)} to report; Any is written {uses_of_any()} times in {', '.join(PACKAGES)}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
