@@ -20,8 +20,8 @@ from dpaudit import PureDP, audit
 
 sys.path.append(str(Path(__file__).parent.parent / "tests" / "outputs"))
 
-from leaks import LEAKS, Leaking
-from test_leaks import PAIR, attacks_for, refutations
+from leaks import LEAKS, Leaking  # type: ignore[import-not-found, unused-ignore]
+from test_leaks import PAIR, attacks_for, refutations  # type: ignore[import-not-found, unused-ignore]
 
 
 def row(kind: str, audits: int, trials: int) -> list[str]:

@@ -73,28 +73,33 @@ class Setting:
         return count < self.bound(audits) if self.least else count > self.bound(audits)
 
 
+def _drawing(sample: Callable[..., Any]) -> Any:
+    """A batched mechanism from a function `(dataset, n, rng)` that returns an array."""
+    return batched(sample)
+
+
 def law_of(claim: str) -> Any:
     """A mechanism that just keeps a claim: its output is the bin of its log-likelihood ratio."""
     p, q = (side / side.sum() for side in scaled(parse_claim(claim).symmetrized(), 1.0))
-    return batched(lambda dataset, n, rng: rng.choice(BINS, size=n, p=q if dataset[0] else p))
+    return _drawing(lambda dataset, n, rng: rng.choice(BINS, size=n, p=q if dataset[0] else p))
 
 
 def response(epsilon: float) -> Any:
     """Randomised response with odds e^epsilon."""
     odds = 1 / (1 + math.exp(-epsilon))
-    return batched(lambda dataset, n, rng: (rng.random(n) < (odds if dataset[0] else 1 - odds)).astype(int))
+    return _drawing(lambda dataset, n, rng: (rng.random(n) < (odds if dataset[0] else 1 - odds)).astype(int))
 
 
 def revealing(epsilon: float, delta: float) -> Any:
     """Randomised response that gives the dataset away with probability delta."""
     lie = 1 / (1 + math.exp(epsilon))
     p = np.array([delta, (1 - delta) * (1 - lie), (1 - delta) * lie, 0.0])
-    return batched(lambda dataset, n, rng: rng.choice(4, size=n, p=p[::-1] if dataset[0] else p))
+    return _drawing(lambda dataset, n, rng: rng.choice(4, size=n, p=p[::-1] if dataset[0] else p))
 
 
 def noise(mu: float, numbers: int) -> Any:
     """Gaussian noise on so many numbers, all of which change."""
-    return batched(lambda dataset, n, rng: rng.normal(dataset[0] * mu / math.sqrt(numbers), 1, (n, numbers)))
+    return _drawing(lambda dataset, n, rng: rng.normal(dataset[0] * mu / math.sqrt(numbers), 1, (n, numbers)))
 
 
 def seen(claim: str, trials: int, method: str, *, confidence: float = 0.99, pairs: int = 1) -> Setting:
@@ -186,8 +191,8 @@ def guessed(claim: str, canaries: int) -> Setting:
 
 def settings() -> list[Setting]:
     """Every setting, the cheap kinds first."""
-    rare = batched(lambda dataset, n, rng: (rng.random(n) < 1e-3).astype(int))
-    normal = batched(lambda dataset, n, rng: rng.normal(size=n))
+    rare = _drawing(lambda dataset, n, rng: (rng.random(n) < 1e-3).astype(int))
+    normal = _drawing(lambda dataset, n, rng: rng.normal(size=n))
     return [
         guessed("pure(epsilon=1)", 1_000),
         guessed("approximate(epsilon=1, delta=1e-5)", 1_000),

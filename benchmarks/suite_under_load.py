@@ -48,12 +48,12 @@ def main() -> None:
         for round_ in range(1, arguments.times + 1):
             clone = Path(folder) / f"clone-{round_}"
             subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
-            install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-e", ".[test]"]
+            install = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-e", ".[test]"]
             constraints = clone / "constraints.txt"
             subprocess.run(install + (["-c", "constraints.txt"] if constraints.exists() else []), cwd=clone, check=True)
             began = time.monotonic()
             with busy(arguments.busy):
-                suite = [python, "-m", "pytest", "-q", "-n", str(arguments.workers), "--dist", "worksteal"]
+                suite = [str(python), "-m", "pytest", "-q", "-n", str(arguments.workers), "--dist", "worksteal"]
                 done = subprocess.run(suite, cwd=clone, capture_output=True, text=True, check=False)
             lines = done.stdout.strip().splitlines() or ["(no output)"]
             print(f"round {round_}: {time.monotonic() - began:.0f} s, {lines[-1]}", flush=True)

@@ -56,7 +56,9 @@ def _nights(begun: Callable[[int], Release], seed: int) -> AuditResult:
                 allowance, begun(seed), "gaussian(mu=1)", Pair([0], [1]), trials=TRIALS, attacks="logistic"
             )
         except (AuditInconclusive, PrivacyViolation) as error:
-            result = error.result  # it got that far
+            if error.result is None:
+                raise
+            result = error.result
         if result.violated:
             break
         baseline = baseline.after(allowance.records, founders=1)

@@ -27,7 +27,7 @@ def _redesigned(seed: int) -> AuditResult:
     outputs = np.concatenate([block for _, block in seen])
     labels = np.concatenate([np.full(len(block), label) for label, block in seen])
     model = LogisticRegression(C=1.0).fit(outputs, labels)
-    known = LikelihoodRatio(lambda fresh: model.decision_function(fresh))
+    known: Any = LikelihoodRatio(lambda fresh: model.decision_function(fresh))
     return audit(release, CLAIM, PAIR, attacks=known, trials=TRIALS, confidence=0.95)
 
 
