@@ -7,7 +7,7 @@
     python benchmarks/same_evidence.py --list
 
 `--check` prints a line for each kind that differs, with the parts that do, and ends with 1.  See `evidence_kinds` for
-what is audited, and `evidence_kinds.digests` for what of it counts.  It takes about 80 seconds of CPU.
+what is audited, and `evidence_kinds.digests` for what of it counts.  It took 110 seconds of CPU on two busy cores.
 
 A reference holds for the versions of Python and its packages, and for the processor, that it names: on others the last
 digits of floats may differ.  There, write one from the old commit first; the audits themselves need not be that old:

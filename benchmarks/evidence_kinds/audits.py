@@ -29,7 +29,7 @@ _METHODS = {
     "sequential, too few runs": _audited(noisy_sum, "gaussian(mu=6)", trials=30),
     "sequential, another seed": _audited(noisy_sum, "gaussian(mu=0.3)", seed=42),
     "sequential, confidence 0.9": _audited(noisy_sum, "gaussian(mu=0.3)", confidence=0.9),
-    "sequential, long": _audited(noisy_sums, "gaussian(mu=0.97)", trials=40_000),
+    "sequential, long": _audited(noisy_sums, "gaussian(mu=0.97)", trials=20_000),
     "fixed, violation": _audited(noisy_sum, "gaussian(mu=0.3)", method="fixed"),
     "fixed, none found": _audited(noisy_sum, "gaussian(mu=1)", method="fixed"),
     "fixed, too few runs": _audited(noisy_sum, "gaussian(mu=6)", method="fixed", trials=30),

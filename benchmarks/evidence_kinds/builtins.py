@@ -95,7 +95,7 @@ def _config(name: str) -> dict[str, Any]:
         "name": f"{mechanism}-{method}",
         "claim": claim if method == "sequential" else stricter,
         "mechanism": {"builtin": mechanism, "params": params},
-        "pairs": [{"search": {"most": 2, **search}}],
+        "pairs": [{"search": {"most": 2 if method == "sequential" else 1, **search}}],
         "attacks": "auto" if method == "sequential" and mechanism not in _RIGHT else _FAST,
         "trials": _TRIALS[method],
         "method": method,

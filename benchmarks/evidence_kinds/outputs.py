@@ -20,7 +20,7 @@ from evidence_kinds import family
 from evidence_kinds.mechanisms import Rng
 
 _PAIR = Pair([0], [1])
-_TRIALS = 400
+_TRIALS = 300
 
 
 @dataclass(frozen=True)
