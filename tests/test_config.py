@@ -290,7 +290,12 @@ def test_versions_side_by_side_are_named_after_what_they_run(tmp_path: Path) -> 
         ("other", "some-thing==3"): "other-some-thing-3",
     }
     assert all(key[1] in (audit.config.mechanism.requires or ()) for key, audit in beside.items())
-    for wrong, message in [("nowhere==1", "no audit has nowhere"), ("some-thing>=2", "must read like")]:
+    for wrong, message in [
+        ("nowhere==1", "no audit has nowhere"),
+        ("some-thing>=2", "must read like"),
+        ("some-thing==2.*", "must read like"),
+        ("-r x", "must read like"),
+    ]:
         with pytest.raises(ConfigError, match=message):
             side_by_side(audits, [wrong])
 

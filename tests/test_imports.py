@@ -146,7 +146,8 @@ def imported(file: Path) -> set[str]:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
-            names.add(node.module or "")
+            if (node.module, [alias.name for alias in node.names]) != ("dpaudit", ["__version__"]):  # loads nothing
+                names.add(node.module or "")
     return {name for name in names if name.split(".")[0] in ("dpaudit", "dpaudit_attacks", "dpaudit_reports")}
 
 

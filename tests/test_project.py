@@ -8,6 +8,10 @@ import warnings
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -16,25 +20,62 @@ CONSTRAINTS = dict(
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     if line and not line.startswith("#")
 )
-JUDGES = ("ruff", "mypy", "scipy-stubs", "types-pyyaml")  # tests demand that they find nothing
+OLDEST = dict(
+    line.lower().split("==")
+    for line in (ROOT / "constraints-oldest.txt").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+)
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+DIRECT = [
+    requirement
+    for requirement in map(
+        Requirement,
+        [
+            *PROJECT["project"]["dependencies"],
+            *(text for extra in ("quickstart", "accounting", "dask", "unit") for text in EXTRAS[extra]),
+        ],
+    )
+    if requirement.name != "dpaudit"
+]
+LINT = [Requirement(text) for text in EXTRAS["lint"]]  # tests demand that they find nothing
 
 
-def _name(requirement: str) -> str:
-    return re.split(r"[\[<>=!~; ]", requirement)[0].lower()
+@pytest.mark.parametrize("requirement", LINT, ids=lambda requirement: requirement.name)
+def test_linters_and_stubs_are_pinned_exactly(requirement: Requirement) -> None:
+    assert str(requirement.specifier) == f"=={CONSTRAINTS[requirement.name.lower()]}"
 
 
-@pytest.mark.parametrize("name", JUDGES)
-def test_linters_and_stubs_are_pinned_exactly(name: str) -> None:
-    (requirement,) = [text for text in PROJECT["project"]["optional-dependencies"]["test"] if _name(text) == name]
-    assert requirement.lower() == f"{name}=={CONSTRAINTS[name]}"
+def test_the_linters_are_all_there() -> None:
+    assert {requirement.name for requirement in LINT} == {"ruff", "mypy", "scipy-stubs", "types-PyYAML"}
+
+
+def test_pre_commit_uses_the_pinned_versions() -> None:
+    """Of the linters, and of the packages whose types mypy reads."""
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    hooks = [hook for repo in config["repos"] for hook in repo["hooks"]]
+    assert {repo["repo"] for repo in config["repos"]} == {"local"}  # others would have a version apart
+    used = {text.lower() for hook in hooks for text in hook["additional_dependencies"]}
+    assert used <= {f"{name}=={version}" for name, version in CONSTRAINTS.items()}
+    assert {f"{r.name}{r.specifier}".lower() for r in LINT} <= used
 
 
 def test_every_package_of_the_test_command_is_constrained() -> None:
-    extras = PROJECT["project"]["optional-dependencies"]
-    wanted = [*PROJECT["project"]["dependencies"], *extras["test"], *extras["quickstart"], *extras["accounting"]]
-    names = {_name(text) for text in [*wanted, *extras["dask"]]} - {"dpaudit"}
-    assert names <= set(CONSTRAINTS)
-    assert all(re.fullmatch(r"[0-9][0-9A-Za-z.]*", found) for found in CONSTRAINTS.values())
+    names = {canonicalize_name(requirement.name) for requirement in [*DIRECT, *LINT]}
+    assert names <= {canonicalize_name(name) for name in CONSTRAINTS}
+    assert all(str(Version(found)) == found for found in CONSTRAINTS.values())
+    assert EXTRAS["test"] == ["dpaudit[unit,lint]"]
+
+
+@pytest.mark.parametrize("requirement", DIRECT, ids=lambda requirement: requirement.name)
+def test_the_oldest_constraints_are_the_lower_bounds(requirement: Requirement) -> None:
+    """A lower bound that no test runs with is a guess."""
+    (bound,) = [one.version for one in requirement.specifier if one.operator == ">="]
+    assert Version(OLDEST[requirement.name.lower()]) == Version(bound)
+
+
+def test_the_newest_constraints_are_allowed() -> None:
+    for requirement in DIRECT:
+        assert CONSTRAINTS[requirement.name.lower()] in requirement.specifier, requirement
 
 
 def test_a_source_distribution_holds_what_its_tests_read() -> None:
@@ -44,7 +85,17 @@ def test_a_source_distribution_holds_what_its_tests_read() -> None:
         text = file.read_text(encoding="utf-8")
         read |= set(re.findall(r"(?:ROOT|parents\[\d\]|parent\.parent) / \"([^\"]+)\"", text))
     needed = {name for name in read if (ROOT / name).exists()} | {"benchmarks"}
-    assert {"docs", ".ci", "audit", "constraints.txt"} <= needed
+    for page in (
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CODE_OF_CONDUCT.md",
+    ):
+        links = re.findall(r"\]\((?!https?:)([^)#/]+)", (ROOT / page).read_text(encoding="utf-8"))
+        needed |= {page, *links}
+    assert {"docs", ".ci", ".github", "audit", "constraints.txt"} <= needed
     assert needed - {"pyproject.toml"} <= included  # which is in every source distribution
     assert all((ROOT / name).exists() for name in included)
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from dpaudit.search import SearchPairs
     from dpaudit.testing import AuditInconclusive, PrivacyViolation
 
+    __version__: str
+
 _HOMES = {
     "ApproxDP": "claims",
     "Attack": "registry",
@@ -95,6 +97,7 @@ __all__ = [
     "TradeoffFunction",
     "Verdict",
     "ZeroConcentratedDP",
+    "__version__",
     "audit",
     "audit_one_run",
     "batched",
@@ -107,8 +110,33 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name == "__version__":
+        value: Any = _find_version()
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(f"dpaudit.{_HOMES[name]}"), name)
+    else:
         raise AttributeError(f"module 'dpaudit' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"dpaudit.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _find_version() -> str:
+    """The version of the code that runs: of its checkout, if this file lies in one, otherwise of the installed package.
+
+    A checkout that is on PYTHONPATH may differ from the version that is installed.
+    """
+    import tomllib
+    from importlib import metadata
+    from pathlib import Path
+
+    try:
+        text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+        project = tomllib.loads(text)["project"]
+        if project["name"] == "dpaudit":
+            return str(project["version"])
+    except (OSError, ValueError, LookupError, TypeError):
+        pass  # not a checkout
+    try:
+        return metadata.version("dpaudit")
+    except metadata.PackageNotFoundError:
+        return "0+unknown"

@@ -40,9 +40,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
+        from dpaudit import __version__
 
-        show(f"dpaudit {version('dpaudit')}")
+        show(f"dpaudit {__version__}")
         raise typer.Exit
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dpaudit.terminal import say
 
-_PACKAGES = ("dpaudit", "numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
 
 
 def command_line() -> str:
@@ -40,12 +40,15 @@ def report_internal_error(error: BaseException, folder: Path | None = None, *, d
 
 
 def _about(told: str) -> str:
+    from dpaudit import __version__
+
     lines = [
         f"dpaudit ended with an internal error on {datetime.now(UTC):%Y-%m-%d at %H:%M:%S} UTC.",
         "This file holds the command line, the versions and the traceback.  Look through it before you publish it.",
         "",
         f"command: {command_line()}",
         f"Python {platform.python_version()}, {platform.platform()}",
+        f"dpaudit {__version__}",
         *(f"{name} {version}" for name in _PACKAGES if (version := _version(name))),
         "",
         told,

@@ -11,9 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from dpaudit import __version__
 from dpaudit.mechanisms.sources import Source, source_of
 
-_PACKAGES = ("dpaudit", "numpy", "scipy", "scikit-learn", "joblib")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
 
 
 FILE = "file of the mechanism"
@@ -33,7 +34,7 @@ def environment(*, seed: int, mechanism: str, source: Source | None = None) -> d
         "mechanism": mechanism,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "packages": {name: found for name in _PACKAGES if (found := _version(name))},
+        "packages": {"dpaudit": __version__} | {name: found for name in _PACKAGES if (found := _version(name))},
         **(_of_source(source) if source is not None else {}),
     }
 

@@ -20,7 +20,7 @@ import pytest
 
 from dpaudit import MechanismError, Pair
 from dpaudit.mechanisms import environments, worker
-from dpaudit.mechanisms.environments import environment, project_name
+from dpaudit.mechanisms.environments import environment, pinned_version, project_name
 from dpaudit.mechanisms.interpreters import check_version, find_interpreter
 from dpaudit.trials.sampling import Sampler
 
@@ -338,7 +338,7 @@ def test_a_version_reads_like_one(version: str) -> None:
 @pytest.mark.parametrize(
     ("requirement", "project"),
     [
-        ("opendp==0.14.2", "opendp"), ("Pure_LDP >= 1", "pure-ldp"), ("a.b[c]~=1", "a-b"), ("x @ file:///x.whl", "x"),
+        ("opendp==0.14.2", "opendp"), ("Pure_LDP >= 1", "pure-ldp"), ("a.b[c]~=1.0", "a-b"), ("x @ file:///x.whl", "x"),
         ("numpy<2 ; python_version < '3.9'", "numpy"), ("torch", "torch"),
     ],
 )  # fmt: skip
@@ -346,10 +346,28 @@ def test_a_requirement_names_its_project(requirement: str, project: str) -> None
     assert project_name(requirement) == project
 
 
-@pytest.mark.parametrize("requirement", ["", "-r file", "--index-url=x", "./folder", "a b", "==1", "a\nb"])
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        "", "-r file", "--index-url=x", "./folder", "a b", "==1", "a\nb", "a\n", "a==1 --index-url=x", "a==1, b==2",
+        "a==newest", "a[b==1", "a; b", "a @", "a==1 # why", "a~=1",
+    ],
+)  # fmt: skip
 def test_what_is_not_a_requirement_is_refused(requirement: str) -> None:
     with pytest.raises(ValueError, match="a requirement must read like"):
         project_name(requirement)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "pinned"),
+    [
+        ("opendp==0.14.2", ("opendp", "0.14.2")), ("Some_Thing == 1.0rc1", ("Some_Thing", "1.0rc1")),
+        ("a==1!2.0+local", ("a", "1!2.0+local")), ("a", None), ("a>=1", None), ("a==1.*", None), ("a===1", None),
+        ("a==1,!=2", None), ("a[b]==1", None), ("a==1; python_version > '3'", None), ("a @ file:///x.whl", None),
+    ],
+)  # fmt: skip
+def test_only_a_plain_exact_version_is_pinned(requirement: str, pinned: tuple[str, str] | None) -> None:
+    assert pinned_version(requirement) == pinned
 
 
 # --- shared state -----------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from scipy.special import logsumexp, xlogy
 
 from dpaudit.claims.base import Array, OneOrder
 from dpaudit.claims.lines import Half
+from dpaudit.claims.pld_library import pld_pmf, unknown_release
 
 _TAIL = 1e-22  # delta at which the grid ends: what is beyond counts as an infinite loss
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution
@@ -99,11 +100,16 @@ def _fine_total(parts: Sequence[Part]) -> tuple[Half, float]:
 
 def half_of_pld(pld: Any) -> Half:
     """The guarantees of a dp-accounting PrivacyLossDistribution, in both orders of a pair; see `PrivacyLoss`."""
+    if type(pld).__module__.partition(".")[0] != "dp_accounting":
+        raise ValueError(f"pld must be a PrivacyLossDistribution of dp-accounting, got {type(pld).__name__}")
+    pld_pmf()  # refuses a release that would be misread
     try:
         mass_functions = [pld._pmf_remove] if pld._symmetric else [pld._pmf_remove, pld._pmf_add]
         dense = [pmf.to_dense_pmf() for pmf in mass_functions]
         pessimistic = all(pmf._pessimistic_estimate for pmf in dense)
-    except AttributeError:
+    except AttributeError as error:
+        if type(pld).__name__ == "PrivacyLossDistribution":
+            raise unknown_release(str(error)) from None
         raise ValueError(f"pld must be a PrivacyLossDistribution of dp-accounting, got {type(pld).__name__}") from None
     if not pessimistic:
         raise ValueError("pld must be a pessimistic estimate, got an optimistic one, which promises too much")
@@ -134,6 +140,7 @@ def with_slack(delta: Array) -> Array:
 
 def _total(parts: Sequence[Part], step: float) -> Half:
     """Profile of the sum of all losses.  Infinite ones are set apart, so that the finite ones are a law, too."""
+    library = pld_pmf()
     pmf, log_finite = None, 0.0
     with np.errstate(all="ignore"):  # dp-accounting's Chernoff bounds overflow where they say nothing
         for part in parts:
@@ -141,7 +148,7 @@ def _total(parts: Sequence[Part], step: float) -> Half:
             if infinite >= 1:
                 return Half(np.zeros(1), np.ones(1))
             log_finite += part.count * math.log1p(-infinite)
-            one = _pld_pmf().DensePLDPmf(step, start, mass / (1 - infinite), 0.0, True)
+            one = library.DensePLDPmf(step, start, mass / (1 - infinite), 0.0, True)
             some = _self_composed(one, part.count)
             pmf = some if pmf is None else pmf.compose(some, _CUT)
     profile = _profile_of(pmf)
@@ -263,13 +270,3 @@ def _chernoff(parts: Sequence[Part], step: float) -> Half:
     slope = np.linspace(max(first, 0.0), max(first, last, step), 400)
     log_tail = np.min(constant[:, None] - u[:, None] * slope, axis=0)
     return Half(slope, np.minimum(-math.expm1(log_finite) + np.exp(np.minimum(log_tail, 0.0)), 1.0))
-
-
-def _pld_pmf() -> Any:
-    try:
-        from dp_accounting.pld import pld_pmf
-    except ImportError:
-        raise ImportError(
-            'composing these claims needs dp-accounting, which is not installed: pip install "dpaudit[accounting]"'
-        ) from None
-    return pld_pmf

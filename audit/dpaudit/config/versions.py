@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dpaudit.config.planned import ConfigError, PlannedAudit
-from dpaudit.mechanisms.environments import project_name
+from dpaudit.mechanisms.environments import pinned_version, project_name
 
 
 def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:
@@ -51,9 +51,7 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
     """
     beside: dict[tuple[str, str], PlannedAudit] = {}
     for version in versions:
-        if not re.fullmatch(r"[\w.-]+==[\w.+!]+", version):
-            raise ConfigError(f'--with: a version to compare must read like "opendp==0.14.2", got {version!r}')
-        project, number = project_name(version), version.split("==")[1]
+        project, number = _to_compare(version)
         different: list[PlannedAudit] = []
         for old, new in zip(audits, with_requirements(audits, [version]), strict=True):
             concerned = project in map(project_name, old.config.mechanism.requires or ())
@@ -67,6 +65,14 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
     return beside
 
 
+def _to_compare(version: str) -> tuple[str, str]:
+    """Project and version of an option such as "opendp==0.14.2"."""
+    with contextlib.suppress(ValueError):
+        if pinned := pinned_version(version):
+            return project_name(version), pinned[1]
+    raise ConfigError(f'--with: a version to compare must read like "opendp==0.14.2", got {version!r}')
+
+
 def _same(one: PlannedAudit, other: PlannedAudit) -> bool:
     """Whether the two would run the same."""
     told = {"name": "", "source": "", "expect": None}
@@ -77,7 +83,7 @@ def _titles(audit: PlannedAudit, project: str, number: str) -> tuple[str, str]:
     """The audit's name without a version of the project, and with this one."""
     name = audit.config.name
     for requirement in audit.config.mechanism.requires or ():
-        own, _, pinned = requirement.partition("==")
+        own, pinned = pinned_version(requirement) or ("", "")
         if pinned and project_name(requirement) == project and f"{own}-{pinned}" in name:
             return name.replace(f"{own}-{pinned}", own), name.replace(f"{own}-{pinned}", f"{own}-{number}")
     return name, f"{name}-{project}-{number}"

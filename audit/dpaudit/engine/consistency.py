@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 
+from dpaudit import __version__
 from dpaudit.evidence import FixedEvidence, OneRunEvidence, SequentialEvidence
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.numbers import count, lower, percent, upper
@@ -23,13 +23,13 @@ def contradictions(result: AuditResult) -> list[str]:
     counts; a difference is a contradiction only if this version wrote the result, else see `unchecked`.
     """
     found = [*_of_verdict(result), *_of_witness(result)]
-    return found if _version(result) != metadata.version("dpaudit") else [*found, *_differences(result)]
+    return found if _version(result) != __version__ else [*found, *_differences(result)]
 
 
 def unchecked(result: AuditResult) -> str:
     """What could not be checked, in words, since another version wrote the result; "" if all of it was."""
     version = _version(result)
-    if version == metadata.version("dpaudit") or not _differences(result):
+    if version == __version__ or not _differences(result):
         return ""
     made_by = f"made by version {version[:40]} of dpaudit" if version else "the result names no version of dpaudit"
     return f"{made_by}: its p-value and bounds are not those this version computes from its counts; not checked"

@@ -15,9 +15,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpaudit.mechanisms.interpreters import find_interpreter, this_version
 from dpaudit.mechanisms.protocol import MechanismError
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 _log = logging.getLogger("dpaudit.environments")
 _SHOWN = 15  # last lines of a failed installer
@@ -32,11 +36,40 @@ class Environment:
 
 
 def project_name(requirement: str) -> str:
-    """The project that a requirement is about, as PEP 503 writes it.  ValueError if it does not begin with one."""
-    found = re.match(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?=$|[\[<>=!~;@(])", requirement)
-    if not found or "\n" in requirement:
-        raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r}')
-    return re.sub(r"[-_.]+", "-", found[1]).lower()
+    """The normalised project name of a PEP 508 requirement.
+
+    Raises:
+        ValueError: `requirement` is not one, for example an option of pip or a path.
+    """
+    from packaging.utils import canonicalize_name
+
+    return str(canonicalize_name(_parsed(requirement).name))
+
+
+def pinned_version(requirement: str) -> tuple[str, str] | None:
+    """Name and version as they are written in `name==version`; None for any other requirement.
+
+    Extras, markers, addresses, wildcards and further conditions make it another requirement.
+
+    Raises:
+        ValueError: `requirement` is not a PEP 508 requirement.
+    """
+    parsed = _parsed(requirement)
+    exact = [one.version for one in parsed.specifier if one.operator == "==" and not one.version.endswith(".*")]
+    plain = len(parsed.specifier) == 1 and not (parsed.extras or parsed.marker or parsed.url)
+    return (parsed.name, exact[0]) if plain and exact else None
+
+
+def _parsed(requirement: str) -> Requirement:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        if "\n" in requirement:
+            raise InvalidRequirement("it has more than one line")
+        return Requirement(requirement)
+    except InvalidRequirement as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r}: {reason}') from None
 
 
 def cache_folder() -> Path:

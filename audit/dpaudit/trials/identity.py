@@ -9,13 +9,13 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpaudit import __version__
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
 from dpaudit.mechanisms.loading import PythonMechanism
@@ -49,7 +49,7 @@ def identity(mechanism: Any, pairs: Sequence[Pair], seed: int, terms: Terms) -> 
         "observe_time": str(terms.observe_time),
         "failures": str(terms.failures),
         "timeout": str(terms.timeout),
-        "dpaudit": metadata.version("dpaudit"),
+        "dpaudit": __version__,
         "Python": platform.python_version(),
         "numpy": np.__version__,
     }

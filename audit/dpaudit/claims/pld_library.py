@@ -1,0 +1,75 @@
+"""The door to dp-accounting (the extra `accounting`), whose private attributes `accounting.py` reads.
+
+Private attributes may be renamed or change their meaning in any release, and a claim computed from misread numbers
+would make a verdict false.  So a small distribution is built and composed first, and what it says is compared with
+the numbers known beforehand.  A release that answers differently is refused, with its version.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+KNOWN_VERSIONS = ">=0.4.3,<0.7"  # the bounds of the extra `accounting` in pyproject.toml
+_INSTALL = 'pip install "dpaudit[accounting]"'
+_STEP, _START, _MASS = 0.5, -1, np.array([0.25, 0.5, 0.25])
+
+
+def pld_pmf() -> Any:
+    """The module `dp_accounting.pld.pld_pmf`.
+
+    Raises:
+        ImportError: dp-accounting is not installed, cannot be imported, or is a release that dpaudit does not know.
+    """
+    try:
+        from dp_accounting.pld import pld_pmf
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "dp_accounting":
+            raise ImportError(f"dp-accounting cannot be imported: {error}; {_INSTALL}") from error
+        raise ImportError(f"composing these claims needs dp-accounting, which is not installed: {_INSTALL}") from None
+    if difference := _difference(pld_pmf):
+        raise unknown_release(difference)
+    return pld_pmf
+
+
+def unknown_release(difference: str) -> ImportError:
+    """The error for an installed dp-accounting that differs from what dpaudit reads."""
+    try:
+        version = metadata.version("dp-accounting")
+    except metadata.PackageNotFoundError:
+        version = "of an unknown version"
+    return ImportError(
+        f"dp-accounting {version} is not a release that dpaudit can read: {difference}; "
+        f"install one with {KNOWN_VERSIONS}: {_INSTALL}"
+    )
+
+
+def _difference(library: Any) -> str:
+    """The first difference between a small distribution and what is known of it; "" if there is none."""
+    try:
+        one = library.DensePLDPmf(_STEP, _START, _MASS, 0.0, True)
+        return (
+            _misread(one, 1)
+            or _misread(one.to_dense_pmf(), 1)
+            or _misread(one.self_compose(2, 1e-15), 2)
+            or _misread(one.compose(one, 1e-15).compose(one, 1e-15), 3)
+        )
+    except AttributeError as error:
+        return str(error)
+    except Exception as error:  # a later release may raise anything
+        return f"{type(error).__name__}: {error}"
+
+
+def _misread(pmf: Any, count: int) -> str:
+    mass = _MASS
+    for _ in range(count - 1):
+        mass = np.convolve(mass, _MASS)
+    expected = {"_discretization": _STEP, "_lower_loss": count * _START, "_pessimistic_estimate": True}
+    for name, value in expected.items():
+        if getattr(pmf, name) != value:
+            return f"{name} is {getattr(pmf, name)!r} where {value!r} is right"
+    if len(pmf._probs) != len(mass) or np.abs(pmf._probs - mass).max() > 1e-9:
+        return "_probs is not the mass of each loss"
+    return "" if abs(pmf._infinity_mass) <= 1e-9 else "_infinity_mass is not the mass of an infinite loss"

@@ -1,0 +1,173 @@
+"""The files for contributors and continuous integration are true: they parse, and run the documented commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+GITHUB = ROOT / ".github"
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+YAML = sorted([*GITHUB.rglob("*.yml"), ROOT / ".pre-commit-config.yaml", ROOT / "CITATION.cff"])
+PAGES = ["CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md"]
+LINT = ["ruff check .", "ruff format --check .", "mypy"]
+
+
+def _read(file: Path) -> Any:
+    return yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+WORKFLOW: dict[Any, Any] = _read(GITHUB / "workflows" / "ci.yml")
+JOBS: dict[str, Any] = WORKFLOW["jobs"]
+
+
+def _steps() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, job in JOBS.items():
+        for step in job["steps"]:
+            yield name, step
+
+
+def _commands(job: str) -> list[str]:
+    return [step["run"] for name, step in _steps() if name == job and "run" in step]
+
+
+def _documented() -> list[str]:
+    """The commands of CONTRIBUTING.md, without the environment's folder."""
+    return _normal("".join(re.findall(r"```sh\n(.*?)```", CONTRIBUTING, re.DOTALL)).replace(".venv/bin/", ""))
+
+
+def _normal(script: str) -> list[str]:
+    """The commands of a script one by one, without comments, written in one way."""
+    lines = script.replace("\\\n", "").replace(" && ", "\n").splitlines()
+    return [shlex.join(words) for line in lines if (words := shlex.split(line, comments=True))]
+
+
+@pytest.mark.parametrize("file", YAML, ids=lambda file: file.name)
+def test_the_file_is_a_mapping_in_yaml(file: Path) -> None:
+    assert isinstance(_read(file), dict)
+
+
+def test_nothing_may_be_written_and_actions_have_a_version() -> None:
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert not [name for name, job in JOBS.items() if "permissions" in job]
+    used = [step["uses"] for _, step in _steps() if "uses" in step]
+    assert used
+    assert all(re.fullmatch(r"actions/(checkout|setup-python)@v[1-9][0-9]*", action) for action in used)
+    checkouts = [step for _, step in _steps() if step.get("uses", "").startswith("actions/checkout")]
+    assert len(checkouts) == len(JOBS)
+    assert all(step["with"] == {"persist-credentials": False} for step in checkouts)
+    assert all(job["timeout-minutes"] <= 360 for job in JOBS.values())
+    assert "pull_request_target" not in WORKFLOW[True]  # `on` is a truth value in YAML 1.1
+
+
+def test_no_command_holds_text_of_others() -> None:
+    """An expression inside `run:` is pasted into a shell, whatever the title of a pull request says."""
+    assert not [step["run"] for _, step in _steps() if "${{" in step.get("run", "")]
+
+
+def test_each_python_of_the_classifiers_is_tested() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    versions = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', project)
+    assert JOBS["newest"]["strategy"]["matrix"]["python"] == versions
+    assert f'requires-python = ">={versions[0]}"' in project
+    others = [
+        step["with"]["python-version"]
+        for name, step in _steps()
+        if "setup-python" in step.get("uses", "") and name != "newest"
+    ]
+    assert set(others) == {versions[0]}
+
+
+@pytest.mark.parametrize("job", ["lint", "newest", "oldest", "nightly", "sdist"])
+def test_a_job_runs_what_is_documented(job: str) -> None:
+    """Every command is in CONTRIBUTING.md, word for word."""
+    documented = _documented()
+    for command in _normal("\n".join(_commands(job))):
+        if command != "python -m pip freeze --exclude-editable":  # for the log
+            assert command in documented
+
+
+def test_the_pinned_job_runs_the_command_of_the_readme() -> None:
+    """tests/test_readme.py compares .ci/run with the README."""
+    assert _commands("pinned") == ["bash .ci/run"]
+
+
+def test_lint_is_the_same_everywhere() -> None:
+    assert _commands("lint")[1:] == [f"python -m {command}" for command in LINT]
+    style = (ROOT / "tests" / "test_style.py").read_text(encoding="utf-8")
+    for command in LINT:
+        assert ", ".join(f'"{word}"' for word in command.split()) in style
+    hooks = [hook["entry"] for repo in _read(ROOT / ".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
+    assert hooks == ["ruff check --force-exclude", "ruff format --force-exclude", "mypy"]
+
+
+def test_slow_tests_run_by_night_only() -> None:
+    nightly = {name for name, job in JOBS.items() if "== 'schedule'" in job["if"]}
+    assert nightly == {"nightly"} == {name for name in JOBS if any("-m slow" in text for text in _commands(name))}
+    assert all(job["if"] == "github.event_name != 'schedule'" for name, job in JOBS.items() if name != "nightly")
+    assert WORKFLOW[True]["schedule"]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_and_files_of_the_page_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", text):
+        file, _, anchor = link.partition("#")
+        assert (ROOT / file).exists(), link
+        if anchor:
+            titles = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}, link
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", ".github/pull_request_template.md"])
+def test_the_paths_it_names_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = set(re.findall(r"\b(?:audit|attacks|reports|tests|benchmarks|docs|configs)/[\w./-]*\w", text))
+    named |= set(re.findall(r"`([\w-]+\.(?:md|txt|toml))`", text))
+    assert named or name.startswith(".github")
+    missing = [path for path in named if not (ROOT / path).exists()]
+    assert [path for path in missing if "NAME" not in path] == []
+
+
+def test_the_changelog_keeps_its_form() -> None:
+    """Keep a Changelog: versions, newest first, each with groups in order, and entries that are whole sentences."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", version) for version in versions[1:])
+    order = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"]
+    for part in re.split(r"^## .+$", text, flags=re.MULTILINE)[1:]:
+        groups = re.findall(r"^### (.+)$", part, re.MULTILINE)
+        assert groups == sorted(set(groups), key=order.index)
+    for entry in re.findall(r"^- (.+(?:\n  .+)*)", text, re.MULTILINE):
+        assert entry.endswith("."), entry
+
+
+def test_version_and_address_are_the_same_everywhere() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    citation = _read(ROOT / "CITATION.cff")
+    assert f'version = "{citation["version"]}"' in project
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert f'license = "{citation["license"]}"' in project
+    assert f'Homepage = "{citation["repository-code"]}"' in project
+    contact = _read(GITHUB / "ISSUE_TEMPLATE" / "config.yml")["contact_links"][0]["url"]
+    assert contact == f"{citation['repository-code']}/security/policy"
+    assert f"## [{citation['version']}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("form", ["bug", "false_verdict"])
+def test_an_issue_form_asks_for_version_and_result(form: str) -> None:
+    asked = _read(GITHUB / "ISSUE_TEMPLATE" / f"{form}.yml")
+    fields = {field["id"]: field for field in asked["body"] if field["type"] != "markdown"}
+    assert {"name", "description", "body"} <= set(asked)
+    assert "dpaudit --version" in fields["version"]["attributes"]["description"]
+    assert fields["version"]["validations"]["required"]
+    assert "NAME.json" in fields["result"]["attributes"]["description"]
+    assert form != "bug" or "exit code 4" in fields["error"]["attributes"]["description"]
+    assert form != "false_verdict" or fields["result"]["validations"]["required"]
