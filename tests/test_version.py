@@ -29,7 +29,8 @@ def _asked(*roots: Path, code: str = ASK) -> list[str]:
 
 def _copy(to: Path) -> Path:
     (to / "dpaudit").mkdir(parents=True)
-    shutil.copy(str(dpaudit.__file__), to / "dpaudit")
+    for name in ("__init__.py", "_version.py"):
+        shutil.copy(Path(str(dpaudit.__file__)).parent / name, to / "dpaudit")
     return to
 
 

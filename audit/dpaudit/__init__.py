@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpaudit._version import __version__
     from dpaudit.claims import (
         ApproxDP,
         GaussianDP,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from dpaudit.search import SearchPairs
     from dpaudit.testing import AuditInconclusive, PrivacyViolation
 
-    __version__: str
-
 _HOMES = {
     "ApproxDP": "claims",
     "Attack": "registry",
@@ -58,6 +57,7 @@ _HOMES = {
     "TradeoffFunction": "claims",
     "Verdict": "result",
     "ZeroConcentratedDP": "claims",
+    "__version__": "_version",
     "Plan": "planning",
     "Progress": "engine",
     "Terms": "engine",
@@ -110,33 +110,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        value: Any = _find_version()
-    elif name in _HOMES:
-        value = getattr(importlib.import_module(f"dpaudit.{_HOMES[name]}"), name)
-    else:
+    if name not in _HOMES:
         raise AttributeError(f"module 'dpaudit' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"dpaudit.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
-
-
-def _find_version() -> str:
-    """The version of the code that runs: of its checkout, if this file lies in one, otherwise of the installed package.
-
-    A checkout that is on PYTHONPATH may differ from the version that is installed.
-    """
-    import tomllib
-    from importlib import metadata
-    from pathlib import Path
-
-    try:
-        text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
-        project = tomllib.loads(text)["project"]
-        if project["name"] == "dpaudit":
-            return str(project["version"])
-    except (OSError, ValueError, LookupError, TypeError):
-        pass  # not a checkout
-    try:
-        return metadata.version("dpaudit")
-    except metadata.PackageNotFoundError:
-        return "0+unknown"

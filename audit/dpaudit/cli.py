@@ -40,7 +40,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from dpaudit import __version__
+        from dpaudit._version import __version__
 
         show(f"dpaudit {__version__}")
         raise typer.Exit

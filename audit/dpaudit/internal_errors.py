@@ -40,7 +40,7 @@ def report_internal_error(error: BaseException, folder: Path | None = None, *, d
 
 
 def _about(told: str) -> str:
-    from dpaudit import __version__
+    from dpaudit._version import __version__
 
     lines = [
         f"dpaudit ended with an internal error on {datetime.now(UTC):%Y-%m-%d at %H:%M:%S} UTC.",

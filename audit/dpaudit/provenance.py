@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from dpaudit import __version__
+from dpaudit._version import __version__
 from dpaudit.mechanisms.sources import Source, source_of
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")

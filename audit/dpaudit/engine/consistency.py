@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import __version__
+from dpaudit._version import __version__
 from dpaudit.evidence import FixedEvidence, OneRunEvidence, SequentialEvidence
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.numbers import count, lower, percent, upper

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import __version__
+from dpaudit._version import __version__
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
 from dpaudit.mechanisms.loading import PythonMechanism
