@@ -112,7 +112,7 @@ def test_no_word_of_a_panel_is_cut_off(draw) -> None:
     width, height = map(float, root.attrib["viewBox"].split()[2:])
     for text in root.iter("{http://www.w3.org/2000/svg}text"):
         words, style = "".join(text.itertext()), text.attrib["style"]
-        long = 0.5 * float(re.search(r"font-size: ([0-9.]+)px", style)[1]) * len(words)  # type: ignore[index]
+        long = 0.5 * float(re.search(r"font(?:-size)?:[^;]*?([0-9.]+)px", style)[1]) * len(words)  # type: ignore[index]
         assert float(text.attrib["y"]) <= height - 2, words  # what hangs below the line
         if "rotate(-90" in text.attrib.get("transform", ""):
             continue
