@@ -34,7 +34,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from dpaudit import Pair, Verdict, audit, audit_one_run, batched, parse_claim, plan
-from dpaudit.engine import replay
+from dpaudit.engine.replay import replay
 from dpaudit.inference.alternatives import scaled
 from dpaudit.inference.grid import BINS, CENTRES
 from dpaudit.mechanisms.builtin import Gaussian, Laplace

@@ -14,10 +14,11 @@ LAYERS = {
     # what a module starts with -> what of ours it may import
     "dpaudit._version": set(),
     "dpaudit.spelling": set(),
+    "dpaudit.numerics": {"dpaudit.numerics"},
     "dpaudit.claims": {"dpaudit.claims", "dpaudit.spelling"},
     "dpaudit.neighbours": {"dpaudit.neighbours"},
     "dpaudit.search": {"dpaudit.neighbours"},
-    "dpaudit.outputs": {"dpaudit.outputs", "dpaudit.claims"},
+    "dpaudit.outputs": {"dpaudit.outputs"},
     "dpaudit.inference": {"dpaudit.inference", "dpaudit.claims"},
     "dpaudit.mechanisms": {"dpaudit.mechanisms", "dpaudit.claims"},
     "dpaudit.trials": {
@@ -160,7 +161,8 @@ def within(name: str, roots: set[str]) -> bool:
 def test_arrows_point_downwards_only(module: str) -> None:
     layer = max((name for name in LAYERS if within(module, {name})), key=len, default=None)
     assert layer is not None, f"{module} has no layer; give it one here and in ARCHITECTURE.md"
-    wrong = {name for name in imported(modules()[module]) if not within(name, LAYERS[layer])}
+    allowed = LAYERS[layer] | {"dpaudit.numerics"}  # which is below everything
+    wrong = {name for name in imported(modules()[module]) if not within(name, allowed)}
     assert not wrong, f"{module} may not import {', '.join(sorted(wrong))}"
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, label_ratios
 
 _MOST_VALUES = 4096

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, ratios_of_labels
 
 _NUMBERS = 4  # numbers of an output that are looked at

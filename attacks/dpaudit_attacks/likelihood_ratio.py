@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)

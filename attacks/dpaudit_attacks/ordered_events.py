@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.regression import ridge
 from dpaudit_attacks.ratios import Labels
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
 from dpaudit_attacks.logistic import log_odds
 

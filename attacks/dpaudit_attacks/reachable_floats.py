@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 _NUMBERS = 4  # numbers of an output that are looked at
 _SEARCHED = 24  # outputs of each dataset from which centres and scale are found

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.logistic import log_odds
 
 

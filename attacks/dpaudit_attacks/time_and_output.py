@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.trees import boosted
 
 _OUTPUTS = 16  # columns of the outputs that go along

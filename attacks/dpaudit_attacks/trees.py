@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.regression import ridge
 from dpaudit_attacks.forms import varied_forms
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         compose,
         parse_claim,
     )
-    from dpaudit.engine import Progress, Replay, Terms, audit, replay
+    from dpaudit.engine import Progress, Replay, Terms, audit
+    from dpaudit.engine.replay import replay
     from dpaudit.mechanisms import CommandMechanism, Mechanism, MechanismError, batched
     from dpaudit.neighbours import Pair
     from dpaudit.one_run import audit_one_run

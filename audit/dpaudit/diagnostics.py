@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 SUSPICIOUS = 1e-9
 """P-value from which independence is called into question, of all tests of an audit together."""

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from dpaudit.claims import Array, PureDP, TradeoffFunction, parse_claim
+from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.evidence import OneRunEvidence
 from dpaudit.inference.one_run import guess, refutes, right_guesses
 from dpaudit.inference.planning import least_parameter
+from dpaudit.numerics.arrays import Array
 from dpaudit.provenance import environment
 from dpaudit.result import AttackRow, AuditResult, Counts, Curve, Detectable, History, Verdict, Witness
 

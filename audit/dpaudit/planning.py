@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
-from dpaudit.claims import Array, TradeoffFunction, parse_claim
+from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.inference.alternatives import Alternative, scaled
 from dpaudit.inference.betting import best_bet
 from dpaudit.inference.grid import BINS
 from dpaudit.inference.planning import Law, growths
 from dpaudit.inference.regions import deviations
 from dpaudit.inference.strategy import Strategy, log_threshold, strategy
+from dpaudit.numerics.arrays import Array
 from dpaudit.scoring import FIRST_FIT
 
 LEARNING = 1.2

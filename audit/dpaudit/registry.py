@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.spelling import hint
 
 Scorer = Callable[[Any], Array]

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 _MOST_STEPS = 30
 _CLOSE = 1e-4  # nats, of the loss of all rows together

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
 from dpaudit.console import progress_bar
-from dpaudit.engine import Replay, replay
+from dpaudit.engine import Replay
+from dpaudit.engine.replay import replay
 from dpaudit.printable import one_line
 from dpaudit.result import AuditResult
 from dpaudit.testing.replaying import checked_test, replay_in_test

@@ -15,9 +15,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.evidence import Evidence, written
 from dpaudit.numbers import lower, percent, percent_at_most, upper
+from dpaudit.numerics.arrays import Array
 from dpaudit.printable import one_line
 from dpaudit.writing import write_whole
 

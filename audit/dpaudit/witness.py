@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import exact_binomial
 from dpaudit.inference.anytime_interval import anytime_interval
 from dpaudit.inference.clopper_pearson import clopper_pearson
 from dpaudit.inference.grid import EDGES
 from dpaudit.inference.regions import deviations, threshold_for_claim
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
 from dpaudit.result import Counted, Counts, Witness
 from dpaudit.scoring import Learner, Moment

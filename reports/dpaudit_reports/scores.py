@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.result import AuditResult, Witness
 
 # Bin i of a result file holds EDGES[i - 1] < score <= EDGES[i], scores being log-likelihood ratios in nats: zero,

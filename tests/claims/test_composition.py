@@ -14,7 +14,6 @@ from scipy.integrate import quad
 
 from dpaudit.claims import (
     ApproxDP,
-    Array,
     GaussianDP,
     LaplaceDP,
     PrivacyLoss,
@@ -27,6 +26,7 @@ from dpaudit.claims import (
 )
 from dpaudit.claims.accounting import Part, composed
 from dpaudit.claims.lines import Lines
+from dpaudit.numerics.arrays import Array
 
 ALPHA: Array = np.unique(
     np.concatenate(

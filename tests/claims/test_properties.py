@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from dpaudit.claims import (
     CLAIMS,
     ApproxDP,
-    Array,
     GaussianDP,
     LaplaceDP,
     PrivacyLoss,
@@ -26,6 +25,7 @@ from dpaudit.claims import (
     parse_claim,
 )
 from dpaudit.claims.points import curve_points, profile_points
+from dpaudit.numerics.arrays import Array
 
 ALPHA: Array = np.unique(np.concatenate([[0.0], np.geomspace(1e-9, 0.1, 40), np.linspace(0.1, 1.0, 181)]))
 EPSILON: Array = np.linspace(-30, 30, 2001)

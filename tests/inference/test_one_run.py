@@ -14,7 +14,7 @@ from scipy.sparse import coo_array
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
+from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
 from dpaudit.inference.one_run import (
     _shape,
     bonferroni,
@@ -30,6 +30,7 @@ from dpaudit.inference.one_run import (
     refutes_by_recursion,
     right_guesses,
 )
+from dpaudit.numerics.arrays import Array
 
 # --- plain second versions -------------------------------------------------------------------------------------------
 

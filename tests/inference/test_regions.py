@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.evidence import FixedEvidence, read_back, written
 from dpaudit.inference.alternatives import Alternative, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.arcs import Arc
@@ -23,6 +23,7 @@ from dpaudit.inference.regions import (
     threshold_for_epsilon,
     threshold_for_mu,
 )
+from dpaudit.numerics.arrays import Array
 
 
 def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:

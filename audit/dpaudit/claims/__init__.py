@@ -1,7 +1,7 @@
 """Promises as curves.  One claim, one class with `beta` and `delta`; numpy and scipy only."""
 
 from dpaudit.claims.approximate import ApproxDP
-from dpaudit.claims.base import Array, TradeoffFunction, rounded
+from dpaudit.claims.base import TradeoffFunction, rounded
 from dpaudit.claims.composition import compose
 from dpaudit.claims.concentrated import ZeroConcentratedDP
 from dpaudit.claims.gaussian import GaussianDP
@@ -16,7 +16,6 @@ __all__ = [
     "CLAIMS",
     "OPERATIONS",
     "ApproxDP",
-    "Array",
     "GaussianDP",
     "LaplaceDP",
     "PrivacyLoss",

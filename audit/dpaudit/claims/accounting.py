@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from dpaudit.claims.base import Array, OneOrder
+from dpaudit.claims.base import OneOrder
 from dpaudit.claims.lines import Half
 from dpaudit.claims.pld_library import pld_pmf, unknown_release
+from dpaudit.numerics.arrays import Array
 
 _TAIL = 1e-22  # delta at which the grid ends: what is beyond counts as an infinite loss
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution

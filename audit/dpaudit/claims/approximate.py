@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import nonnegative, probability
+from dpaudit.numerics.arrays import Array
 
 
 @dataclass(frozen=True, init=False, repr=False)

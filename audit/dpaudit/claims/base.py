@@ -30,7 +30,7 @@ from typing import Any, ClassVar, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from dpaudit.numerics.arrays import Array
 
 
 def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpaudit.claims.base import Array
 from dpaudit.claims.gaussian import GaussianDP
 from dpaudit.claims.ranges import count, nonnegative, positive, probability
 from dpaudit.claims.tabulated import TabulatedTradeoff
+from dpaudit.numerics.arrays import Array
 
 
 def gaussian_sigma(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:

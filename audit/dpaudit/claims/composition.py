@@ -12,12 +12,13 @@ import numpy as np
 
 from dpaudit.claims.accounting import Part, composed
 from dpaudit.claims.approximate import ApproxDP
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.lines import Half, Lines
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import count
 from dpaudit.claims.responses import MOST, outcomes, responses
 from dpaudit.claims.subsampling import Subsampled
+from dpaudit.numerics.arrays import Array
 
 
 def compose(*claims: TradeoffFunction) -> TradeoffFunction:

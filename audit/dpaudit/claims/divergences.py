@@ -22,8 +22,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpaudit.claims.base import Array
 from dpaudit.claims.lines import Half, Lines
+from dpaudit.numerics.arrays import Array
 
 _ROUNDING = 1e-15  # of one logarithm, relative to its size or to 1; several times what it is
 _TINY = 1e-24  # divergences below which only that they are tiny is kept

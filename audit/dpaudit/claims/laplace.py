@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri_exp
 
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.ranges import nonnegative
+from dpaudit.numerics.arrays import Array
 
 
 @dataclass(frozen=True, init=False, repr=False)

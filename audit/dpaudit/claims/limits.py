@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.gaussian import GaussianDP
 from dpaudit.claims.laplace import LaplaceDP
 from dpaudit.claims.lines import Lines
 from dpaudit.claims.ranges import count, nonnegative
+from dpaudit.numerics.arrays import Array
 
 _NEVER = 1e-12  # mass at infinite loss that may come from where a curve was cut off
 

@@ -18,7 +18,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import ndtri, ndtri_exp
 
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
+from dpaudit.numerics.arrays import Array
 
 NEGLIGIBLE = 1e-280  # a gap that only exists since doubles end at 1e-308
 

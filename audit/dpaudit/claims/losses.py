@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.base import Array
 from dpaudit.claims.lines import Half, Lines
 from dpaudit.claims.polygonal import PolygonalClaim
+from dpaudit.numerics.arrays import Array
 
 
 @dataclass(frozen=True, init=False, repr=False)

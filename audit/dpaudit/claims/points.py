@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.lines import Lines
+from dpaudit.numerics.arrays import Array
 
 
 def curve_points(claim: TradeoffFunction, *, points: int = 400) -> tuple[Array, Array]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from functools import cached_property
 
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.lines import Lines
+from dpaudit.numerics.arrays import Array
 
 
 class PolygonalClaim(TradeoffFunction):

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import gammaln
 
-from dpaudit.claims.base import Array
 from dpaudit.claims.lines import Half, Lines
+from dpaudit.numerics.arrays import Array
 
 MOST = 2**17  # different outcomes up to which this is done
 _ROUNDING = 1e-9  # relative; three times the error of the binomial probabilities for n below MOST

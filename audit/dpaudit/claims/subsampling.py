@@ -29,10 +29,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import Array, OneOrder, TradeoffFunction
+from dpaudit.claims.base import OneOrder, TradeoffFunction
 from dpaudit.claims.lines import Lines
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import probability
+from dpaudit.numerics.arrays import Array
 
 RELATIONS = ("unspecified", "add_remove", "replace_one")
 

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import Array, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.lines import Half, Lines
 from dpaudit.claims.polygonal import PolygonalClaim
+from dpaudit.numerics.arrays import Array
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.diagnostics import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift, key
 from dpaudit.engine.seen import Seen
 from dpaudit.inference.strategy import strategy
@@ -16,6 +16,7 @@ from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismErr
 from dpaudit.mechanisms.held import held_numbers
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.neighbours import Pair
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.registry import Attack, resolve_attacks
 from dpaudit.result import StoppedBy

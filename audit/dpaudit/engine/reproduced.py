@@ -31,14 +31,14 @@ Proof:
     and binomial, and Theorem 1 of `inference.exact_binomial` applies, given everything before.
 
 Theorem:
-    Let outputs have a law without atoms over processes, given the randomness of the run.  Then 1 and 3 let a violation
-    that rests on kept noise stand with probability 0.
+    Let outputs have a law without atoms over processes, given the randomness of the run.  Then 1 lets a violation that
+    rests on kept noise stand with probability 0.
 Proof:
-    The outputs here and there are independent, given that randomness, so they agree with probability 0.  So all
-    outputs of new processes have values of their own.  3 then lets it stand only if outputs here are nearly as
-    single, and the values that came again were too few for a region to rest on.
+    The outputs here and there are independent, given that randomness, so they agree with probability 0.
 
-Noise on a grid may agree by chance in 1, and 2 sees Python objects only: there is no level for these.
+There is no level for 2, which sees Python objects only, nor for noise on a grid, which may agree by chance in 1.  There
+is none for 3 either: its level bounds how often an honest mechanism is doubted.  Twelve outputs with values of their
+own are doubted where most outputs here came again; a pool that is so large that few did is not asked about in 3.
 
 Where no new process can be asked, only a strong suspicion makes the audit inconclusive: a pool on no grid, or numbers
 that the mechanism came to hold during the audit.  Otherwise a hint says what was taken for granted.

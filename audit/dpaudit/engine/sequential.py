@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.diagnostics import ENOUGH
 from dpaudit.engine.collecting import Collector, Progress, Report
 from dpaudit.evidence import Counts, SequentialEvidence
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.strategy import Strategy, log_threshold, strategy
+from dpaudit.numerics.arrays import Array
 from dpaudit.scoring import FIRST_FIT
 from dpaudit.trials.streams import stream
 

@@ -19,8 +19,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtr
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import EDGES
+from dpaudit.numerics.arrays import Array
 
 _ALPHA = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, 2000), 1 - np.geomspace(0.5, 1e-12, 2000), [1.0]])
 _PROBE = np.concatenate([-np.geomspace(1e-3, 30, 80)[::-1], [0.0], np.geomspace(1e-3, 30, 80)])

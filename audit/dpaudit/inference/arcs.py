@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.binomial import log_complement, log_rate
+from dpaudit.numerics.arrays import Array
 
 _SPACING = 0.1  # standard deviations from one point of the grid along the curve to the next
 

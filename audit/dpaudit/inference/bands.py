@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
 from dpaudit.inference.clopper_pearson import clopper_pearson_upper
 from dpaudit.inference.grid import EDGES
+from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 Band = tuple[Array, Array, Array]

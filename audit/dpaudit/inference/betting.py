@@ -33,10 +33,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.alternatives import Alternative
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.inference.portfolio import log_optimal
+from dpaudit.numerics.arrays import Array
 
 THRESHOLDS = 32
 _STRONGEST = 10  # further thresholds where the alternative breaks the claim, however rare the event

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaincc, gammaln, xlogy
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 

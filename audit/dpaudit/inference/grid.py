@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 _POSITIVE = 0.001 * 1.08 ** np.arange(144)
 EDGES: Array = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])

@@ -33,7 +33,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betainc, expit, gammaln, xlog1py, xlogy
 
-from dpaudit.claims import Array, GaussianDP, TradeoffFunction
+from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.numerics.arrays import Array
 
 
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:

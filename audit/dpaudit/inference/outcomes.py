@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpaudit.claims import Array, TradeoffFunction
+from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.arcs import Arc, smoothed_rate, square_sine
 from dpaudit.inference.binomial import (
     LEAST,
@@ -20,6 +20,7 @@ from dpaudit.inference.binomial import (
     log_likelihood,
     rounding,
 )
+from dpaudit.numerics.arrays import Array
 
 _TAIL = 18.0  # nats by which outcomes that are not looked at are rarer than those that count
 _LONG = 3_000  # outcomes of d1; to sum over more takes longer than the incomplete beta function

@@ -9,12 +9,13 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-from dpaudit.claims import ApproxDP, Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import scaled
 from dpaudit.inference.binomial import LEAST
 from dpaudit.inference.exact_binomial import p_value
 from dpaudit.inference.regions import deviations, evidence_against, threshold_for_claim
 from dpaudit.inference.strategy import Strategy
+from dpaudit.numerics.arrays import Array
 
 Law = tuple[Array, Array]
 """Laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
 from dpaudit.inference.grid import CENTRES
+from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 

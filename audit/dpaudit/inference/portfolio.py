@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 
 def log_optimal(returns: Array, weights: Array) -> Array:

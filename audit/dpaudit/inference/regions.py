@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtri
 
-from dpaudit.claims import ApproxDP, Array, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import UNLIKELY, alternatives
 from dpaudit.inference.arcs import Arc
 from dpaudit.inference.grid import CENTRES
+from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 

@@ -36,9 +36,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpaudit.claims import Array, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, sampled_noise
 from dpaudit.inference.betting import Bet, best_bet
+from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 PER_NUMBER = 3  # columns of bits for each number
 _ZERO, _NOT_FINITE, _MISSING = 4000.0, 4001.0, 4002.0  # instead of an exponent

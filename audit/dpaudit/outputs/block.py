@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.derived import derived
 from dpaudit.outputs.encoding import Encoding, PlainEncoding, kind_of, parts_of_all
 from dpaudit.outputs.outcomes import OutputError, Timed

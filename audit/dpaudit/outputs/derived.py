@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 _ALONE = 8  # columns that are looked at one by one
 _PAIRED = 6  # columns that are compared with each other

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.bits import PER_NUMBER, bits
 from dpaudit.outputs.parts import Parts, parts_of
 from dpaudit.outputs.plain import Plain, plain_array

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 _REACH = 8.0  # spreads beyond which outputs are treated alike: one wild output must not decide a fit
 

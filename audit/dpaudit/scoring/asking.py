@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 from dpaudit.registry import Scorer
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.registry import Attack, Scorer
 from dpaudit.regression import ridge
 from dpaudit.scoring.foreign import fit

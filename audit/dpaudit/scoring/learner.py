@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import Array
 from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import VIEWS, Encoding, OutputError, Outputs, PartsEncoding, Places, PlainEncoding, Recurring
 from dpaudit.registry import Attack, Scorer
 from dpaudit.scoring.asking import asked, in_pieces, pointwise, same

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array
 from dpaudit.inference.grid import BINS, rows_of_bin_counts
+from dpaudit.numerics.arrays import Array
 
 BinCounts = npt.NDArray[np.int64]  # (2, BINS): scores of outputs of d0, of d1
 

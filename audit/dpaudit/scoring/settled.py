@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.registry import Scorer
 from dpaudit.regression import ridge
 from dpaudit.scoring.rivals import Rivals

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 
 _FADING = 2.0  # power of the share of the trials that had been seen, by which losses fade
 _BEHIND = 10.0  # nats behind the best, at which an attack rests

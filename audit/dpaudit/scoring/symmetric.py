@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 from dpaudit.scoring.foreign import as_it_was, fit
 from dpaudit.scoring.learner import Learner, encoding_of, view_of

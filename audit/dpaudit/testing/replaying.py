@@ -7,7 +7,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from dpaudit.engine import Replay, replay
+from dpaudit.engine import Replay
+from dpaudit.engine.replay import replay
 from dpaudit.printable import one_line, printable
 from dpaudit.result import AuditResult
 from dpaudit.testing import session

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 
-from dpaudit.claims import Array
+from dpaudit.numerics.arrays import Array
 from dpaudit_reports.figures.canvas import amounts, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN, WITNESS
 from dpaudit_reports.scores import EDGES, Scores

@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array, GaussianDP, TradeoffFunction
+from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.mechanisms.builtin.promises import Inputs, Pure, check_positive
+from dpaudit.numerics.arrays import Array
 
 _ANSWER: Inputs = {"relation": "one_value", "size": 1}
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
 from dpaudit.mechanisms.builtin.promises import Inputs, Pure
+from dpaudit.numerics.arrays import Array
 
 _CELLS: Inputs = {"relation": "one_value", "size": 5}
 _NAMES: Inputs = {"relation": "add_remove", "size": 10, "whole": True, "bounds": (0, 4), "strays": False}

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array, GaussianDP, TradeoffFunction
+from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.mechanisms.builtin.promises import Inputs, Pure, check_positive
+from dpaudit.numerics.arrays import Array
 
 _RECORDS: Inputs = {"relation": "add_remove", "size": 10, "bounds": (0.0, 1.0)}
 

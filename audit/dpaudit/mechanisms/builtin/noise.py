@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, ZeroConcentratedDP
+from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction, ZeroConcentratedDP
 from dpaudit.mechanisms.builtin.promises import Inputs, Pure, check_positive
+from dpaudit.numerics.arrays import Array
 
 _RECORDS: Inputs = {"relation": "add_remove", "size": 10}
 _ANSWER: Inputs = {"relation": "one_value", "size": 1}

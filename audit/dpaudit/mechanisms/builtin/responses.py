@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array, PureDP, TradeoffFunction
+from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.mechanisms.builtin.promises import Inputs, check_positive
+from dpaudit.numerics.arrays import Array
 
 _BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "strays": False}
 

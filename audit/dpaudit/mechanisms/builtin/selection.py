@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array
 from dpaudit.mechanisms.builtin.promises import Inputs, Pure
+from dpaudit.numerics.arrays import Array
 
 _QUERIES: Inputs = {"relation": "all_values", "size": 5}
 

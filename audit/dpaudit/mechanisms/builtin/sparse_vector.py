@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims import Array, PureDP, TradeoffFunction
+from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.mechanisms.builtin.promises import Inputs, Pure
+from dpaudit.numerics.arrays import Array
 
 Flags = npt.NDArray[np.bool_]
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.claims import Array, GaussianDP, TradeoffFunction
+from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.mechanisms.builtin.promises import Inputs, check_positive
+from dpaudit.numerics.arrays import Array
 
 
 @dataclass(frozen=True, slots=True)
