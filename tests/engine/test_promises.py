@@ -29,6 +29,20 @@ class Response:
         return (rng.random(n) < (1 - self.lie if dataset == [1] else self.lie)).astype(int)
 
 
+class Remembers:
+    """An attack that knows every output it has learned from, and nothing of any other."""
+
+    name = "remembers"
+    sees = "features"
+
+    def __init__(self, calibrated: bool) -> None:
+        self.calibrated = calibrated
+
+    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+        known0, known1 = set(outputs0[:, 0].tolist()), set(outputs1[:, 0].tolist())
+        return lambda outputs: np.array([5.0 * (x in known1) - 5.0 * (x in known0) for x in outputs[:, 0].tolist()])
+
+
 def same(first: AuditResult, second: AuditResult) -> bool:
     """Equal in everything but the clock."""
     left, right = first.to_dict(), second.to_dict()
@@ -66,6 +80,22 @@ def test_a_false_gaussian_claim_is_always_refuted_and_soon() -> None:
     ]
     assert all(result.violated for result in results)
     assert np.mean([result.trials_used for result in results]) <= 60
+
+
+@pytest.mark.parametrize("calibrated", [False, True])
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+def test_an_output_that_is_counted_was_never_learned_from_before(method: str, calibrated: bool) -> None:
+    """No output comes twice, so the attack knows none when it is counted: every score is equal, and no bet is won.
+
+    If a block were learned before it is counted, each of its outputs would be told apart.  Nothing is left to chance.
+    """
+    result: Any = audit(
+        Gaussian(1.0), GaussianDP(1.0), PAIR, trials=2000, attacks=Remembers(calibrated), method=method, seed=1
+    )
+    assert result.verdict is Verdict.NO_VIOLATION, result.warnings
+    assert result.p_value == 1
+    counts = np.asarray(result.evidence.counts).reshape(2, -1)
+    assert np.count_nonzero(counts.sum(axis=0)) == 1
 
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
