@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dpaudit.result import AuditResult
+    from dpaudit.result.model import AuditResult
     from dpaudit.testing.baseline import Baseline
     from dpaudit.testing.journal import Journal
     from dpaudit.testing.session import Allowance

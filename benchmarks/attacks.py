@@ -18,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from dpaudit import Pair, audit
-from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.catalogue import Gaussian
 
 PAIR = Pair([0], [1])
 FEATURES = 10

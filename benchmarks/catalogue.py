@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpaudit import audit
-from dpaudit.mechanisms.builtin import BUILTIN
-from dpaudit.result import AuditResult
-from dpaudit.search import SearchPairs
+from dpaudit.catalogue import BUILTIN
+from dpaudit.pairs.search import SearchPairs
+from dpaudit.result.model import AuditResult
 
 ALLOWED = {"easy": 20_000, "medium": 500_000, "hard": 5_000_000}
 

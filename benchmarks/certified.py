@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import Pair, audit
-from dpaudit.mechanisms.builtin import BUILTIN
+from dpaudit.catalogue import BUILTIN
 
 _ANSWERS, _HALF = [1.0] * 10, [2.0] * 5 + [0.0] * 5
 _ONES_AND_TWOS = Pair([1.0] * 5, [2.0] * 5)

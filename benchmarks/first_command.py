@@ -25,7 +25,7 @@ import numpy as np
 
 from dpaudit import Pair, PureDP, TradeoffFunction, ZeroConcentratedDP, audit
 from dpaudit.config import read_configs
-from dpaudit.suite import Promise
+from dpaudit.result.suite import Promise
 
 QUICKSTART = Path(__file__).resolve().parents[1] / "configs" / "quickstart.yaml"
 _GRID = 2.0**-40  # of PyDP's noise at epsilon 1 and sensitivity 1

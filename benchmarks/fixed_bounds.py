@@ -19,8 +19,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from dpaudit.inference.clopper_pearson import clopper_pearson_lower, clopper_pearson_upper
-from dpaudit.inference.exact_binomial import epsilon_lower, mu_lower
+from dpaudit.inference.fixed.clopper_pearson import clopper_pearson_lower, clopper_pearson_upper
+from dpaudit.inference.fixed.exact_binomial import epsilon_lower, mu_lower
 
 SIGNIFICANCE = 0.05
 TRIALS = (1_000, 10_000, 100_000)

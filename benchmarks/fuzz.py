@@ -29,9 +29,9 @@ import numpy as np
 import yaml
 
 from dpaudit import AuditResult, Pair, audit
+from dpaudit.catalogue import Gaussian
 from dpaudit.config import ConfigError, read_configs
 from dpaudit.engine.replay import contradictions
-from dpaudit.mechanisms.builtin import Gaussian
 
 _SECONDS = 2.0
 _ROOT = Path(__file__).parents[1]

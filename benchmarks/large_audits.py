@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import Pair, audit
-from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.catalogue import Gaussian
 
 _PAIR, _CLAIM = Pair([0], [1]), "gaussian(mu=1)"
 _RUN = 0.01  # seconds

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, TradeoffFunction, audit
-from dpaudit.suite import Promise
+from dpaudit.result.suite import Promise
 
 CONFIDENCE = 0.95
 BROKEN = 5

@@ -4,8 +4,8 @@
 
 A seeded test fails always or never, as long as nobody changes how randomness is drawn.  A new version of numpy, or a
 change of ours, gives every seed another stream: then a test fails with the odds that it states.  This command changes
-all addresses of `dpaudit.trials.streams` by a salt and lists the tests that fail, for each salt.  Tests that draw from
-generators of their own, and runs in other processes, keep their streams.  Exit code 1 if a test failed.
+all addresses of `dpaudit.sampling.streams` by a salt and lists the tests that fail, for each salt.  Tests that draw
+from generators of their own, and runs in other processes, keep their streams.  Exit code 1 if a test failed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """In the processes of pytest, which load this file as a plugin."""
     if SALT not in os.environ:
         return
-    from dpaudit.trials import streams
+    from dpaudit.sampling import streams
 
     key, salt = streams._key, os.environ[SALT]
     streams._key = lambda seed, path: key(seed, ("salt", salt, *path))

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import Pair, audit, batched
-from dpaudit.inference.exact_binomial import epsilon_lower
+from dpaudit.inference.fixed.exact_binomial import epsilon_lower
 
 DELTA, SIGNIFICANCE = 1e-5, 0.05
 CUT = 0.5  # the threshold at which Gaussian noise of mu = 1 shows most

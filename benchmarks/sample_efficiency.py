@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from dpaudit import Pair, audit
-from dpaudit.mechanisms.builtin import Gaussian, Laplace
+from dpaudit.catalogue import Gaussian, Laplace
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from dpaudit import Pair, Verdict, audit, audit_one_run, batched, parse_claim, plan
+from dpaudit.catalogue import Gaussian, Laplace
 from dpaudit.engine.replay import replay
-from dpaudit.inference.alternatives import scaled
 from dpaudit.inference.grid import BINS, CENTRES
-from dpaudit.mechanisms.builtin import Gaussian, Laplace
+from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.testing.effort import POWER, planned_runs
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 

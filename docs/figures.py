@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dpaudit import Pair, audit
-from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.catalogue import Gaussian
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from click.testing import Result
 from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
-from dpaudit.cli import app
+from dpaudit.cli.app import app
 
 os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that tests start
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, audit
-from dpaudit.engine import Progress
-from dpaudit.mechanisms.loading import PythonMechanism
-from dpaudit.trials.backends import BackendError, backend
+from dpaudit.engine.audit import Progress
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.sampling.backends import BackendError, backend
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 

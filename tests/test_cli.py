@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from dpaudit.cli import app
+from dpaudit.cli.app import app
 
 Command = Callable[..., Result]
 

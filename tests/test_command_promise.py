@@ -14,11 +14,11 @@ import pytest
 from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
+from dpaudit.cli.run_configs import How, run_all
 from dpaudit.config import read_configs
-from dpaudit.inference.suites import shared_confidences, significance
-from dpaudit.running import How, run_all
-from dpaudit.suite import AUDITS, COMMAND, Promise, named_together, promised_together
-from dpaudit.suite import CONFIDENCE as PROMISED
+from dpaudit.inference.e_bh import shared_confidences, significance
+from dpaudit.result.suite import AUDITS, COMMAND, Promise, named_together, promised_together
+from dpaudit.result.suite import CONFIDENCE as PROMISED
 
 Command = Callable[..., Result]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.catalogue import Gaussian
 from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.config import ConfigError, read_configs, schema, side_by_side, with_requirements
 from dpaudit.mechanisms import CommandMechanism, MechanismError
-from dpaudit.mechanisms.builtin import Gaussian
 
 GOOD = """\
 name: sum

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
-from dpaudit.diagnostics import Memory, coupling, dependence, drift, key
+from dpaudit.inference.independence import Memory, coupling, dependence, drift, key
 
 PAIR = Pair([0], [1])
 

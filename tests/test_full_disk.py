@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from dpaudit import AuditResult, Verdict
-from dpaudit.writing import write_whole
+from dpaudit.result.atomic_write import write_whole
 
 Command = Callable[..., Result]
 

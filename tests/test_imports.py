@@ -1,8 +1,9 @@
-"""Who may import whom (ARCHITECTURE.md), and that importing is light."""
+"""Who may import whom: each package says it in its `__init__`.  No circle but one, and importing stays light."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -10,160 +11,131 @@ from pathlib import Path
 
 import pytest
 
-LAYERS = {
-    # what a module starts with -> what of ours it may import
-    "dpaudit._version": set(),
-    "dpaudit.spelling": set(),
-    "dpaudit.numerics": {"dpaudit.numerics"},
-    "dpaudit.claims": {"dpaudit.claims", "dpaudit.spelling"},
-    "dpaudit.neighbours": {"dpaudit.neighbours"},
-    "dpaudit.search": {"dpaudit.neighbours"},
-    "dpaudit.outputs": {"dpaudit.outputs"},
-    "dpaudit.inference": {"dpaudit.inference", "dpaudit.claims"},
-    "dpaudit.mechanisms": {"dpaudit.mechanisms", "dpaudit.claims"},
-    "dpaudit.trials": {
-        "dpaudit.trials",
-        "dpaudit.mechanisms",
-        "dpaudit.neighbours",
-        "dpaudit.outputs",
-        "dpaudit.printable",
-    },
-    "dpaudit.registry": {"dpaudit.claims", "dpaudit.spelling"},
-    "dpaudit.regression": {"dpaudit.claims"},
-    "dpaudit.provenance": {"dpaudit.mechanisms"},
-    "dpaudit.diagnostics": {"dpaudit.claims"},
-    "dpaudit.evidence": {"dpaudit.claims", "dpaudit.inference"},
-    "dpaudit.writing": set(),
-    "dpaudit.numbers": set(),
-    "dpaudit.printable": set(),
-    "dpaudit.terminal": set(),
-    "dpaudit.internal_errors": {"dpaudit.terminal"},
-    "dpaudit.result": {
-        "dpaudit.claims",
-        "dpaudit.evidence",
-        "dpaudit.numbers",
-        "dpaudit.printable",
-        "dpaudit.writing",
-    },
-    "dpaudit.result_file": {"dpaudit.claims", "dpaudit.evidence", "dpaudit.result"},
-    "dpaudit.suite": {"dpaudit.inference.suites", "dpaudit.result"},
-    "dpaudit.scoring": {
-        "dpaudit.scoring",
-        "dpaudit.claims",
-        "dpaudit.inference.grid",
-        "dpaudit.outputs",
-        "dpaudit.registry",
-        "dpaudit.regression",
-        "dpaudit.trials",
-    },
-    "dpaudit.witness": {"dpaudit.claims", "dpaudit.inference", "dpaudit.result", "dpaudit.scoring", "dpaudit.outputs"},
-    "dpaudit.planning": {"dpaudit.claims", "dpaudit.inference", "dpaudit.scoring"},
-    "dpaudit.one_run": {
-        "dpaudit.claims",
-        "dpaudit.evidence",
-        "dpaudit.inference",
-        "dpaudit.provenance",
-        "dpaudit.result",
-    },
-    "dpaudit_attacks": {"dpaudit_attacks", "dpaudit.claims", "dpaudit.outputs", "dpaudit.regression"},
-    "dpaudit_reports": {
-        "dpaudit_reports",
-        "dpaudit.claims",
-        "dpaudit.numbers",
-        "dpaudit.printable",
-        "dpaudit.result",
-        "dpaudit.suite",
-        "dpaudit.writing",
-    },
-    "dpaudit.config": {
-        "dpaudit.claims",
-        "dpaudit.config",
-        "dpaudit.mechanisms",
-        "dpaudit.neighbours",
-        "dpaudit.registry",
-        "dpaudit.search",
-        "dpaudit.spelling",
-    },
-    "dpaudit.engine": {
-        "dpaudit.claims",
-        "dpaudit.diagnostics",
-        "dpaudit.engine",
-        "dpaudit.evidence",
-        "dpaudit.inference",
-        "dpaudit.mechanisms",
-        "dpaudit.neighbours",
-        "dpaudit.numbers",
-        "dpaudit.outputs",
-        "dpaudit.printable",
-        "dpaudit.provenance",
-        "dpaudit.registry",
-        "dpaudit.result",
-        "dpaudit.scoring",
-        "dpaudit.trials",
-        "dpaudit.witness",
-    },
-    "dpaudit.testing": {
-        "dpaudit.testing",
-        "dpaudit.claims",
-        "dpaudit.engine",
-        "dpaudit.inference",
-        "dpaudit.mechanisms",
-        "dpaudit.neighbours",
-        "dpaudit.numbers",
-        "dpaudit.planning",
-        "dpaudit.printable",
-        "dpaudit.registry",
-        "dpaudit.result",
-        "dpaudit.scoring",
-        "dpaudit.writing",
-    },
+OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports", "_dpaudit_pytest")
+MAY_IMPORT = {  # packages without a docstring of that kind: rooms of `dpaudit`, or packages, that they may import
+    "dpaudit_attacks": {"numerics", "outputs"},
+    "dpaudit_reports": {"claims", "numerics", "result", "text"},
+    "_dpaudit_pytest": {"result", "testing"},
+    "__main__": {"cli"},
 }
-SEES_EVERYTHING = {
-    "dpaudit",
-    "dpaudit.__main__",
-    "dpaudit.cli",
-    "dpaudit.console",
-    "dpaudit.running",
-    "dpaudit.replaying",
-}
+THE_DOOR = ("dpaudit.result.model", "dpaudit_reports")  # the methods of a result that draw
 
 
 def modules() -> dict[str, Path]:
+    """Every module of the project by its name; a package is its `__init__`."""
     found = {}
-    for package in ("dpaudit", "dpaudit_attacks", "dpaudit_reports"):
+    for package in OURS:
         spec = find_spec(package)
         assert spec is not None
         assert spec.origin is not None
-        root = Path(spec.origin).parent
-        for file in root.rglob("*.py"):
-            parts = file.relative_to(root.parent).with_suffix("").parts
+        origin = Path(spec.origin)
+        files = origin.parent.rglob("*.py") if origin.name == "__init__.py" else [origin]
+        root = origin.parent.parent if origin.name == "__init__.py" else origin.parent
+        for file in files:
+            parts = file.relative_to(root).with_suffix("").parts
             found[".".join(part for part in parts if part != "__init__")] = file
     return found
 
 
+MODULES = modules()
+
+
 def imported(file: Path) -> set[str]:
+    """Modules of the project that a file imports anywhere, also in functions and by `import_module("...")`."""
     names = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
-            names.add(node.module or "")
-    names.discard("dpaudit._version")  # all may ask it; it imports nothing of ours
-    return {name for name in names if name.split(".")[0] in ("dpaudit", "dpaudit_attacks", "dpaudit_reports")}
+            module = node.module or ""
+            inside = {f"{module}.{alias.name}" for alias in node.names}
+            names |= {name if name in MODULES else module for name in inside}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            names |= {str(arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant)}
+    return {name for name in names if name in MODULES}
 
 
-def within(name: str, roots: set[str]) -> bool:
-    return any(name == root or name.startswith(root + ".") for root in roots)
+ARROWS = {module: imported(file) - {module} for module, file in MODULES.items()}
 
 
-@pytest.mark.parametrize("module", sorted(set(modules()) - SEES_EVERYTHING))
-def test_arrows_point_downwards_only(module: str) -> None:
-    layer = max((name for name in LAYERS if within(module, {name})), key=len, default=None)
-    assert layer is not None, f"{module} has no layer; give it one here and in ARCHITECTURE.md"
-    allowed = LAYERS[layer] | {"dpaudit.numerics"}  # which is below everything
-    wrong = {name for name in imported(modules()[module]) if not within(name, allowed)}
+def room(module: str) -> str:
+    """The package of `dpaudit` that a module lies in, or its own top-level name."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "dpaudit" and len(parts) > 1 else parts[0]
+
+
+def may_import(package: str) -> set[str] | None:
+    """What the package says; None for everything."""
+    if package in MAY_IMPORT:
+        return MAY_IMPORT[package]
+    text = ast.get_docstring(ast.parse(MODULES[f"dpaudit.{package}"].read_text(encoding="utf-8"))) or ""
+    said = re.search(r"^May import: (.*?)\.$", text, flags=re.M | re.S)
+    assert said is not None, f'dpaudit.{package}: its docstring must say "May import: ..."'
+    assert re.search(r"^Public names: ", text, flags=re.M), f'dpaudit.{package} must say "Public names: "'
+    return None if said[1] == "every package" else set(re.findall(r"`(\w+)`", said[1]))
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) - {"dpaudit"}))
+def test_a_module_imports_what_its_package_may(module: str) -> None:
+    allowed = may_import(room(module))
+    if allowed is None:
+        return
+    above = {name for name in ARROWS[module] if room(name) not in {*allowed, room(module)}}
+    wrong = {name for name in above if (module, name) != THE_DOOR}
     assert not wrong, f"{module} may not import {', '.join(sorted(wrong))}"
+
+
+def test_a_package_needs_what_it_says() -> None:
+    rooms = {room(module) for module in MODULES} - {"dpaudit"}
+    for package in rooms:
+        used = {room(name) for module in MODULES if room(module) == package for name in ARROWS[module]}
+        assert (may_import(package) or set()) <= used, f"{package} says that it may import what it does not need"
+
+
+def circles(arrows: dict[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components of more than one module: Tarjan 1972, SIAM J. Comput. 1(2)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[set[str]] = []
+
+    def visit(module: str) -> None:
+        number[module] = low[module] = len(number)
+        stack.append(module)
+        for other in arrows[module]:
+            if other not in number:
+                visit(other)
+                low[module] = min(low[module], low[other])
+            elif other in stack:
+                low[module] = min(low[module], number[other])
+        if low[module] == number[module]:
+            place = stack.index(module)
+            component = set(stack[place:])
+            del stack[place:]
+            if len(component) > 1:
+                found.append(component)
+
+    for module in arrows:
+        if module not in number:
+            visit(module)
+    return found
+
+
+def test_the_only_circle_is_the_door_from_a_result_to_the_reports() -> None:
+    start, end = THE_DOOR
+    assert end in ARROWS[start]
+    assert any(start in circle and end in circle for circle in circles(ARROWS))
+    assert circles(ARROWS | {start: ARROWS[start] - {end}}) == []
+
+
+def test_circles_are_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
+
+
+def test_no_module_lies_beside_the_packages() -> None:
+    root = MODULES["dpaudit"].parent
+    assert {path.name for path in root.iterdir() if path.is_file()} == {"__init__.py", "__main__.py", "py.typed"}
 
 
 @pytest.mark.parametrize(
@@ -171,9 +143,10 @@ def test_arrows_point_downwards_only(module: str) -> None:
     [
         ("import dpaudit", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
         ("import dpaudit.claims", {"sklearn", "matplotlib", "pydantic", "typst", "scipy.stats", "dp_accounting"}),
+        ("import dpaudit.outputs", {"sklearn", "matplotlib", "pydantic", "typst", "scipy"}),
         ("from dpaudit import audit", {"sklearn", "matplotlib", "pydantic", "typst", "joblib"}),
         ("import dpaudit.testing", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
-        ("import dpaudit.cli", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
+        ("import dpaudit.cli.app", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
     ],
 )
 def test_importing_is_light(statement: str, absent: set[str]) -> None:

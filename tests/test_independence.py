@@ -13,7 +13,8 @@ import pytest
 from scipy.stats import binom, hypergeom
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit
-from dpaudit.diagnostics import (
+from dpaudit.catalogue import Gaussian
+from dpaudit.inference.independence import (
     CHECKPOINTS,
     ENOUGH,
     FIRST_SHARE,
@@ -29,9 +30,8 @@ from dpaudit.diagnostics import (
     key,
     two_sided,
 )
-from dpaudit.mechanisms.builtin import Gaussian
-from dpaudit.registry import resolve_attacks
-from dpaudit.scoring import Learner, symmetric_columns
+from dpaudit.learning import Learner, symmetric_columns
+from dpaudit.learning.attack import resolve_attacks
 
 PAIR = Pair([0], [1])
 Rng = np.random.Generator

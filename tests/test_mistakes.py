@@ -14,7 +14,7 @@ from click.testing import Result
 from dpaudit import ApproxDP, AuditResult, MechanismError, Pair, SearchPairs, Verdict, audit, batched, parse_claim
 from dpaudit.config import read_configs
 from dpaudit.mechanisms.worker import misfit
-from dpaudit.neighbours import doubts
+from dpaudit.pairs.pair import doubts
 from dpaudit_reports.reasons import why_inconclusive
 
 Command = Callable[..., Result]

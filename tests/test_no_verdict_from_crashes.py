@@ -16,8 +16,11 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from dpaudit import AuditResult, cli, running, terminal
-from dpaudit.internal_errors import report_internal_error
+from dpaudit import AuditResult
+from dpaudit.cli import app as cli
+from dpaudit.cli import run_configs as running
+from dpaudit.cli import terminal
+from dpaudit.cli.internal_errors import report_internal_error
 
 Command = Callable[..., Result]
 
@@ -63,10 +66,10 @@ def broken(*values: Any, **named: Any) -> Any:
     ("name", "arguments"),
     [
         ("dpaudit.config.read_configs", ("run", "c.yaml")),
-        ("dpaudit.running.run_all", ("run", "c.yaml")),
-        ("dpaudit.planning.plan", ("plan", "pure(epsilon=1)", "pure(epsilon=2)")),
+        ("dpaudit.cli.run_configs.run_all", ("run", "c.yaml")),
+        ("dpaudit.engine.plan.plan", ("plan", "pure(epsilon=1)", "pure(epsilon=2)")),
         ("dpaudit.claims.parse_claim", ("convert", "pure(epsilon=1)")),
-        ("dpaudit.registry.attack_classes", ("list", "attacks")),
+        ("dpaudit.learning.attack.attack_classes", ("list", "attacks")),
     ],
 )
 def test_an_internal_error_exits_with_4_and_names_a_file_to_attach(
@@ -482,7 +485,7 @@ class Watch(io.StringIO):
         return len(text)
 sys.stderr = Watch()
 sys.argv = ["dpaudit", *{arguments!r}]
-from dpaudit.cli import main
+from dpaudit.cli.app import main
 main()
 """
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, GaussianDP, Pair, audit, batched, parse_claim, plan
-from dpaudit.inference.alternatives import scaled
-from dpaudit.inference.exact_binomial import p_value
-from dpaudit.inference.planning import least_detectable_fixed
-from dpaudit.inference.regions import evidence_against, threshold_for_claim
-from dpaudit.planning import LEARNING, Plan
+from dpaudit.engine.plan import LEARNING, Plan
+from dpaudit.inference.fixed.exact_binomial import p_value
+from dpaudit.inference.fixed.regions import evidence_against, threshold_for_claim
+from dpaudit.inference.power import least_detectable_fixed
+from dpaudit.inference.sequential.alternatives import scaled
 
 
 @pytest.mark.parametrize(

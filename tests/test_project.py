@@ -100,7 +100,9 @@ def test_a_source_distribution_holds_what_its_tests_read() -> None:
     assert all((ROOT / name).exists() for name in included)
 
 
-@pytest.mark.parametrize("module", ["dpaudit.engine", "dpaudit_attacks.spline", "_dpaudit_pytest", "tests.test_cli"])
+@pytest.mark.parametrize(
+    "module", ["dpaudit.engine.audit", "dpaudit_attacks.spline", "_dpaudit_pytest", "tests.test_cli"]
+)
 def test_a_warning_of_our_own_code_is_an_error(module: str) -> None:
     with pytest.raises(RuntimeWarning, match="divide by zero"):
         warnings.warn_explicit("divide by zero", RuntimeWarning, "file.py", 1, module=module)
@@ -109,7 +111,11 @@ def test_a_warning_of_our_own_code_is_an_error(module: str) -> None:
 @pytest.mark.filterwarnings("ignore:to be expected")
 @pytest.mark.parametrize(
     ("module", "category"),
-    [("sklearn.utils", UserWarning), ("dpaudit.engine", DeprecationWarning), ("dpaudit.engine", FutureWarning)],
+    [
+        ("sklearn.utils", UserWarning),
+        ("dpaudit.engine.audit", DeprecationWarning),
+        ("dpaudit.engine.audit", FutureWarning),
+    ],
 )
 def test_a_warning_of_another_package_fails_no_test(module: str, category: type[Warning]) -> None:
     """Deprecations are laid on the calling module, which may be ours."""

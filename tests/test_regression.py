@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from dpaudit.regression import ridge
+from dpaudit.numerics.logistic import ridge
 
 
 @pytest.mark.parametrize(("n", "columns", "shift"), [(10, 1, 1.0), (200, 5, 0.3), (3000, 3, 0.0), (50, 2, 100.0)])

@@ -18,7 +18,7 @@ from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched, replay
 from dpaudit.engine.replay import contradictions
-from dpaudit.inference.exact_binomial import p_value
+from dpaudit.inference.fixed.exact_binomial import p_value
 
 PAIR = Pair([0], [1], label="one record")
 

@@ -15,9 +15,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, batched, replay
-from dpaudit.cli import app
+from dpaudit.cli.app import app
 from dpaudit.engine.replay import CONFIRMED, Replay, contradictions, unchecked
-from dpaudit.inference.exact_binomial import p_value
+from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.testing.replaying import checked_test
 
 PAIR = Pair([0], [1])

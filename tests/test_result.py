@@ -11,7 +11,7 @@ import pytest
 
 import dpaudit
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, audit_one_run, batched, replay
-from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.catalogue import Gaussian
 
 PAIR = Pair([0], [1])
 

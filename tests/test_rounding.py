@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
-from dpaudit.console import result_table
-from dpaudit.inference.strategy import lower_bound
-from dpaudit.mechanisms.builtin import Gaussian
-from dpaudit.numbers import at_least, at_most, lower, percent_at_most, upper
+from dpaudit.catalogue import Gaussian
+from dpaudit.cli.console import result_table
+from dpaudit.inference.sequential.strategy import lower_bound
 from dpaudit.testing.failures import violation
+from dpaudit.text.rounding import at_least, at_most, lower, percent_at_most, upper
 
 BOUND = re.compile(r"\b(p_value|\w*_lower|\w*_upper|mu_lower|epsilon_lower)\b")
 WRITERS = {"lower", "upper", "at_least", "at_most"}
@@ -35,7 +35,7 @@ def files() -> list[Path]:
 
 
 def roundings_of_bounds(code: str) -> list[str]:
-    """Formats of bounds that do not pass through `dpaudit.numbers`."""
+    """Formats of bounds that do not pass through `dpaudit.text.rounding`."""
     found = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
@@ -53,7 +53,9 @@ def roundings_of_bounds(code: str) -> list[str]:
 
 def test_bounds_are_formatted_by_the_module_numbers_only() -> None:
     wrong = [f"{file}: {code}" for file in files() for code in roundings_of_bounds(file.read_text(encoding="utf-8"))]
-    assert not wrong, "\n".join(["write these with lower, upper, at_least or at_most of dpaudit.numbers:", *wrong])
+    assert not wrong, "\n".join(
+        ["write these with lower, upper, at_least or at_most of dpaudit.text.rounding:", *wrong]
+    )
 
 
 def test_the_search_for_formats_of_bounds_finds_them() -> None:

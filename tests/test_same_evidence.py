@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dpaudit import AuditResult, Pair, audit, batched
-from dpaudit.mechanisms.builtin import BUILTIN
-from dpaudit.registry import attack_classes
+from dpaudit.catalogue import BUILTIN
+from dpaudit.learning.attack import attack_classes
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 FEW = "one run/"  # kinds that take no time

@@ -8,9 +8,9 @@ import numpy as np
 
 from dpaudit import Pair, PureDP, audit
 from dpaudit.inference.grid import BINS
-from dpaudit.registry import resolve_attacks
-from dpaudit.scoring import FIRST_FIT, Learner, Rivals
-from dpaudit.scoring.standing import Standing
+from dpaudit.learning import FIRST_FIT, Learner, Rivals
+from dpaudit.learning.attack import resolve_attacks
+from dpaudit.learning.weights import Standing
 
 
 def trained(attacks: Any = "auto", seed: int = 0) -> Learner:

@@ -19,19 +19,19 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, Verdict, audit
+from dpaudit.catalogue import Gaussian
+from dpaudit.cli.run_configs import How, _loaded
 from dpaudit.config import PlannedAudit
 from dpaudit.config.models import AuditConfig
-from dpaudit.engine import Progress
+from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
-from dpaudit.mechanisms.builtin import Gaussian
 from dpaudit.mechanisms.fingerprint import fingerprint
-from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.modules import is_library
-from dpaudit.running import How, _loaded
-from dpaudit.trials.digest import OutputsDigest
-from dpaudit.trials.identity import identity
-from dpaudit.trials.runs import Terms
-from dpaudit.trials.store import Store, StoreError
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.sampling.output_digest import OutputsDigest
+from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.store import Store, StoreError
+from dpaudit.sampling.store_identity import identity
 from dpaudit_reports.sections.provenance import provenance
 
 from .unseeded import audit_unseeded

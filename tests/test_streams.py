@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpaudit.trials.streams import stream, trial_streams
+from dpaudit.sampling.streams import stream, trial_streams
 
 
 def test_each_trial_has_the_generator_that_it_would_have_alone() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dpaudit
-from dpaudit import provenance
+from dpaudit.engine import provenance
 
 ROOT = Path(__file__).parent.parent
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
@@ -28,9 +28,9 @@ def _asked(*roots: Path, code: str = ASK) -> list[str]:
 
 
 def _copy(to: Path) -> Path:
-    (to / "dpaudit").mkdir(parents=True)
-    for name in ("__init__.py", "_version.py"):
-        shutil.copy(Path(str(dpaudit.__file__)).parent / name, to / "dpaudit")
+    (to / "dpaudit" / "text").mkdir(parents=True)
+    for name in ("__init__.py", "text/__init__.py", "text/version.py"):
+        shutil.copy(Path(str(dpaudit.__file__)).parent / name, to / "dpaudit" / name)
     return to
 
 
@@ -56,7 +56,7 @@ def test_a_checkout_that_is_not_installed_knows_its_version(tmp_path: Path) -> N
     "project", [None, "[project]\nname = 'other'\nversion = '9'", "[project]\nname = 'dpaudit'", "project = 3", "]"]
 )
 def test_an_installed_package_takes_its_version_from_its_metadata(tmp_path: Path, project: str | None) -> None:
-    """Whatever project file happens to lie two folders up."""
+    """Whatever project file happens to lie above."""
     source = _copy(tmp_path / "lib")
     if project is not None:
         (tmp_path / "pyproject.toml").write_text(project)

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import norm
 
 from dpaudit import GaussianDP, Pair, PureDP, audit, batched
-from dpaudit.inference.exact_binomial import p_value
+from dpaudit.engine.witness import _cut, _interval, make_witness
+from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.grid import BINS, EDGES
-from dpaudit.registry import resolve_attacks
-from dpaudit.scoring import Learner
-from dpaudit.witness import _cut, _interval, make_witness
+from dpaudit.learning import Learner
+from dpaudit.learning.attack import resolve_attacks
 
 
 def test_of_thresholds_that_part_the_outputs_alike_the_middle_one_is_shown() -> None:
@@ -107,7 +107,7 @@ def test_no_output_that_is_counted_decides_the_region() -> None:
 def test_counts_are_the_same_where_outputs_are_forgotten_in_between(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = _learner(0.0).hindsight()
     monkeypatch.setattr(Learner, "_most_rows", most)
-    monkeypatch.setattr("dpaudit.scoring.learner._MOST_BYTES", 8 * most)
+    monkeypatch.setattr("dpaudit.learning.learner._MOST_BYTES", 8 * most)
     some = _learner(0.0)
     assert (len(some.outputs()[0]) < 150) == (most == 40)
     for moment in some.hindsight():
@@ -127,7 +127,7 @@ def test_intervals_of_a_sequential_witness_hold_its_true_rates() -> None:
     caught: list[Any] = []
     missed = np.zeros(2, dtype=int)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpaudit.witness.describe_region", lambda *given: caught.append(given) or "")
+        patch.setattr("dpaudit.engine.witness.describe_region", lambda *given: caught.append(given) or "")
         for seed in range(30):
             witness = audit(noisy, GaussianDP(0.5), PAIR, trials=3000, seed=seed, attacks="logistic").witness
             assert witness is not None

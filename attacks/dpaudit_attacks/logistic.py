@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.logistic import ridge
 from dpaudit.outputs import Scale
-from dpaudit.regression import ridge
 
 # Bets on rare outputs rest on the slope: where it is 6 % off, they need twice the trials.
 _LEAST_ROWS = 50_000

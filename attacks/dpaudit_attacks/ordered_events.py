@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.regression import ridge
+from dpaudit.numerics.logistic import ridge
 from dpaudit_attacks.ratios import Labels
 
 _COLUMNS = 32

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.regression import ridge
+from dpaudit.numerics.logistic import ridge
 
 Labels = npt.NDArray[np.intp]
 

@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.regression import ridge
+from dpaudit.numerics.logistic import ridge
 from dpaudit_attacks.forms import varied_forms
 
 _OFTEN, _RARE = 0.01, 0.001  # of the rows, that a leaf holds at the least

@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit._version import __version__
     from dpaudit.claims import (
         ApproxDP,
         GaussianDP,
@@ -23,53 +22,54 @@ if TYPE_CHECKING:
         compose,
         parse_claim,
     )
-    from dpaudit.engine import Progress, Replay, Terms, audit
+    from dpaudit.engine.audit import Progress, Replay, Terms, audit
+    from dpaudit.engine.one_run import audit_one_run
+    from dpaudit.engine.plan import Plan, plan
     from dpaudit.engine.replay import replay
+    from dpaudit.learning.attack import Attack
     from dpaudit.mechanisms import CommandMechanism, Mechanism, MechanismError, batched
-    from dpaudit.neighbours import Pair
-    from dpaudit.one_run import audit_one_run
     from dpaudit.outputs import Raised, Timed, register_encoder
-    from dpaudit.planning import Plan, plan
-    from dpaudit.registry import Attack
-    from dpaudit.result import AuditResult, Verdict
-    from dpaudit.search import SearchPairs
+    from dpaudit.pairs.pair import Pair
+    from dpaudit.pairs.search import SearchPairs
+    from dpaudit.result.model import AuditResult, Verdict
     from dpaudit.testing import AuditInconclusive, PrivacyViolation
+    from dpaudit.text.version import __version__
 
 _HOMES = {
     "ApproxDP": "claims",
-    "Attack": "registry",
+    "Attack": "learning.attack",
     "AuditInconclusive": "testing",
     "CommandMechanism": "mechanisms",
-    "AuditResult": "result",
+    "AuditResult": "result.model",
     "GaussianDP": "claims",
     "LaplaceDP": "claims",
     "Mechanism": "mechanisms",
     "MechanismError": "mechanisms",
-    "Pair": "neighbours",
+    "Pair": "pairs.pair",
     "PrivacyLoss": "claims",
     "PrivacyViolation": "testing",
     "PureDP": "claims",
     "RenyiDP": "claims",
     "Raised": "outputs",
-    "Replay": "engine",
-    "SearchPairs": "search",
+    "Replay": "engine.replay",
+    "SearchPairs": "pairs.search",
     "TabulatedTradeoff": "claims",
     "Timed": "outputs",
     "TradeoffFunction": "claims",
-    "Verdict": "result",
+    "Verdict": "result.model",
     "ZeroConcentratedDP": "claims",
-    "__version__": "_version",
-    "Plan": "planning",
-    "Progress": "engine",
-    "Terms": "engine",
-    "audit": "engine",
-    "audit_one_run": "one_run",
+    "__version__": "text.version",
+    "Plan": "engine.plan",
+    "Progress": "engine.collector",
+    "Terms": "sampling.runs",
+    "audit": "engine.audit",
+    "audit_one_run": "engine.one_run",
     "batched": "mechanisms",
     "compose": "claims",
     "parse_claim": "claims",
-    "plan": "planning",
+    "plan": "engine.plan",
     "register_encoder": "outputs",
-    "replay": "engine",
+    "replay": "engine.replay",
 }
 
 __all__ = [

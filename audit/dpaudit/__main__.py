@@ -1,5 +1,5 @@
 """`python -m dpaudit` is the command `dpaudit`."""
 
-from dpaudit.cli import main
+from dpaudit.cli.app import main
 
 main()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import AuditResult, Pair, audit, batched
-from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.catalogue import Gaussian
 from false_alarm_cases import Case
 
 Rng = np.random.Generator

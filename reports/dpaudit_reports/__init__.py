@@ -12,14 +12,14 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dpaudit.writing import write_whole
+from dpaudit.result.atomic_write import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from dpaudit.claims import TradeoffFunction
-    from dpaudit.result import AuditResult
+    from dpaudit.result.model import AuditResult
     from dpaudit_reports.blocks import Document
     from dpaudit_reports.sections import Section
 

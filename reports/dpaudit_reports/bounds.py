@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics.arrays import Array
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 
 DELTAS = (0.0, 1e-9, 1e-6, 1e-3, 1e-2, 1e-1)
 

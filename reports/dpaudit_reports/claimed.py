@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, rounded
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Math, Span, Text
 from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number

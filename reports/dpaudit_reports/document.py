@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Document, Part
 from dpaudit_reports.foreign import foreign_blocks
 from dpaudit_reports.sections import SECTIONS, Section

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from xml.etree import ElementTree
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Figure, Heading, Panel, Paragraph
 from dpaudit_reports.html import blocks_html
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpaudit.result import Verdict
+from dpaudit.result.model import Verdict
 from dpaudit_reports.blocks import Tone
 
 

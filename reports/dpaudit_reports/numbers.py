@@ -1,5 +1,5 @@
-"""The name that sections use for `dpaudit.numbers`: terminal and documents print the same digits."""
+"""The name that sections use for `dpaudit.text.rounding`: terminal and documents print the same digits."""
 
-from dpaudit.numbers import NOT_KNOWN, at_least, at_most, count, number, percent, runs, seconds
+from dpaudit.text.rounding import NOT_KNOWN, at_least, at_most, count, number, percent, runs, seconds
 
 __all__ = ["NOT_KNOWN", "at_least", "at_most", "count", "number", "percent", "runs", "seconds"]

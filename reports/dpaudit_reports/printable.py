@@ -1,5 +1,5 @@
-"""The name that writers use for `dpaudit.printable`."""
+"""The name that writers use for `dpaudit.text.printable`."""
 
-from dpaudit.printable import printable
+from dpaudit.text.printable import printable
 
 __all__ = ["printable"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.result import AuditResult, Verdict
+from dpaudit.result.model import AuditResult, Verdict
 
 _DEPENDENT = "no guarantee holds"  # ends the warnings about dependent runs
 _TOO_FEW = "too few to see"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.learning.attack import Attack, attack_classes, resolve_attacks
 from dpaudit.outputs import Outputs, PlainEncoding, Timed
-from dpaudit.registry import Attack, attack_classes, resolve_attacks
 
 ATTACKS = attack_classes()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit import Pair, PureDP, audit
-from dpaudit.registry import resolve_attacks
+from dpaudit.learning.attack import resolve_attacks
 from dpaudit_attacks.reachable_floats import ReachableFloats
 
 Rng = np.random.Generator

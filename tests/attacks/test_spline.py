@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dpaudit.numerics.logistic import ridge
 from dpaudit.outputs import Scale
-from dpaudit.regression import ridge
 from dpaudit_attacks.spline import Spline
 
 

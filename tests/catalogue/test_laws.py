@@ -17,9 +17,9 @@ from scipy.integrate import quad
 from scipy.stats import chi2_contingency, chisquare, expon, kstest, laplace, norm
 from sklearn.utils import murmurhash3_32
 
+from dpaudit.catalogue import BUILTIN
+from dpaudit.catalogue.responses import bloom, murmur3
 from dpaudit.claims import TradeoffFunction
-from dpaudit.mechanisms.builtin import BUILTIN
-from dpaudit.mechanisms.builtin.responses import bloom, murmur3
 
 sys.path.insert(0, str(Path(__file__).parent))
 from plain import PLAIN

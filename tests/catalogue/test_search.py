@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpaudit import Pair, audit
-from dpaudit.mechanisms.builtin import BUILTIN
-from dpaudit.search import SearchPairs
+from dpaudit.catalogue import BUILTIN
+from dpaudit.pairs.search import SearchPairs
 
 
 def labels(search: SearchPairs) -> dict[str, Pair]:

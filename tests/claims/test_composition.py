@@ -24,8 +24,8 @@ from dpaudit.claims import (
     ZeroConcentratedDP,
     compose,
 )
-from dpaudit.claims.accounting import Part, composed
-from dpaudit.claims.lines import Lines
+from dpaudit.claims.envelope import Lines
+from dpaudit.claims.operations.accounting import Part, composed
 from dpaudit.numerics.arrays import Array
 
 ALPHA: Array = np.unique(

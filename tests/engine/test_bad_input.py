@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, MechanismError, Pair, PureDP, Verdict, audit, batched
-from dpaudit.engine import Progress
-from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.catalogue import Gaussian
+from dpaudit.engine.audit import Progress
 
 PAIR = Pair([0], [1], relation="replace_one")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, Pair, Verdict, audit
-from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.catalogue import Gaussian
 
 PAIR = Pair([0], [1], relation="replace_one")
 

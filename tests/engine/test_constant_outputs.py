@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, Verdict, audit, batched, replay
+from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import PureDP, parse_claim
-from dpaudit.engine.collecting import new_collector
-from dpaudit.engine.constant import MAX_PROCESSES, _runs_needed, judged
+from dpaudit.engine.collector import new_collector
+from dpaudit.engine.constant_outputs import MAX_PROCESSES, _runs_needed, judged
 from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.seen import FEWEST, Seen
-from dpaudit.inference import exact_binomial
+from dpaudit.inference.fixed import exact_binomial
 from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.builtin import BUILTIN
-from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.stateless import forgets, portable
-from dpaudit.search import SearchPairs
+from dpaudit.pairs.search import SearchPairs
+from dpaudit.sampling.runs import Terms
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
-from dpaudit.trials.runs import Terms
 
 from ..unseeded import unseeded_generator
 

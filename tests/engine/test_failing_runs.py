@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, PureDP, Verdict, audit, batched
-from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.python import PythonMechanism
 
 PAIR = Pair([0], [1], relation="replace_one")
 

@@ -15,10 +15,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
-from dpaudit.mechanisms.builtin import Gaussian
-from dpaudit.registry import resolve_attacks
-from dpaudit.scoring import Learner
-from dpaudit.scoring.asking import asked, in_pieces
+from dpaudit.catalogue import Gaussian
+from dpaudit.learning import Learner
+from dpaudit.learning.attack import resolve_attacks
+from dpaudit.learning.safe_scoring import asked, in_pieces
 from dpaudit_attacks.logistic import Logistic
 
 PAIR = Pair([0], [1])
@@ -101,7 +101,7 @@ def test_a_fault_in_one_piece_changes_no_other_piece(score: Any, monkeypatch: py
     """No randomness."""
     from dpaudit.outputs import Outputs
 
-    monkeypatch.setattr("dpaudit.scoring.asking._PIECE", 16)
+    monkeypatch.setattr("dpaudit.learning.safe_scoring._PIECE", 16)
     good = positive(50, 3)
     bad = good.copy()
     bad[20] = -1.0

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, Verdict, audit, batched
-from dpaudit.mechanisms.limits import limited
-from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.processes import Child
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.timeout import limited
 
 PAIR = Pair([0], [1])
 CLAIM = "gaussian(mu=1)"
@@ -261,7 +261,7 @@ def release(dataset, rng):
 def test_a_file_has_the_same_module_name_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(OWN_CLASS)
     code = (
-        "from pathlib import Path; from dpaudit.mechanisms.loading import PythonMechanism; "
+        "from pathlib import Path; from dpaudit.mechanisms.python import PythonMechanism; "
         f"print(PythonMechanism('mine.py:release', folder=Path({str(tmp_path)!r})).loaded.__module__)"
     )
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"

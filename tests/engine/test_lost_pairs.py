@@ -12,8 +12,8 @@ import pytest
 
 from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, Verdict, audit
 from dpaudit.engine.replay import contradictions
-from dpaudit.evidence import SequentialEvidence
-from dpaudit.trials.store import Store, StoreError
+from dpaudit.result.evidence import SequentialEvidence
+from dpaudit.sampling.store import Store, StoreError
 
 
 def test_a_pair_on_which_the_mechanism_fails_is_dropped_and_named() -> None:

@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import binom, chi2
 
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched
+from dpaudit.catalogue import Gaussian, Geometric, Laplace
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine import collecting
-from dpaudit.inference.exact_binomial import mu_lower, p_value
-from dpaudit.mechanisms.builtin import Gaussian, Geometric, Laplace
+from dpaudit.engine import collector as collecting
+from dpaudit.inference.fixed.exact_binomial import mu_lower, p_value
 
 PAIR = Pair([0], [1], relation="replace_one")
 

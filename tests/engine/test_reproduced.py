@@ -20,8 +20,8 @@ from dpaudit.engine import reproduced
 from dpaudit.engine.pools import pool_of
 from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.held import fractions, held_numbers
-from dpaudit.mechanisms.loading import PythonMechanism
-from dpaudit.trials import fresh
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.sampling import fresh_process as fresh
 
 PAIR = Pair([0], [1])
 ONCE = "noise may have been drawn once and used again"

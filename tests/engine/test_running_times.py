@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, Pair, PureDP, audit
-from dpaudit.evidence import SequentialEvidence
+from dpaudit.result.evidence import SequentialEvidence
 
 from ..unseeded import audit_unseeded
 

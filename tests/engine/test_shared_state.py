@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 
 from dpaudit import AuditResult, MechanismError, Pair, audit, batched
-from dpaudit.mechanisms.loading import PythonMechanism
-from dpaudit.trials.detached import detached, detached_batch
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.sampling.detached import detached, detached_batch
 
 CLAIM = "gaussian(mu=1)"
 PAIR = Pair([0.0], [1.0])

@@ -14,13 +14,14 @@ from scipy.stats import binom, chi2
 from sklearn.linear_model import LogisticRegression
 
 from dpaudit import AuditResult, Pair, PureDP, audit, batched, replay
-from dpaudit.engine import collecting, fixed
+from dpaudit.catalogue import Geometric, Laplace
+from dpaudit.engine import collector as collecting
+from dpaudit.engine import fixed
 from dpaudit.inference.grid import CENTRES
-from dpaudit.mechanisms.builtin import Geometric, Laplace
+from dpaudit.learning import Learner, Rivals
+from dpaudit.learning.attack import resolve_attacks
+from dpaudit.learning.stacking import settled
 from dpaudit.outputs import Outputs
-from dpaudit.registry import resolve_attacks
-from dpaudit.scoring import Learner, Rivals
-from dpaudit.scoring.settled import settled
 
 PAIR = Pair([0], [1])
 TRIALS, SEARCHED, STUDIED = 20_000, 500, 2_500

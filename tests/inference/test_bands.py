@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.claims import GaussianDP
-from dpaudit.inference.bands import anytime_band, upper_rate
 from dpaudit.inference.grid import bin_counts
+from dpaudit.inference.sequential.bands import anytime_band, upper_rate
 
 
 def plain_upper_rate(k: int, n: int, significance: float) -> float:

@@ -9,11 +9,11 @@ import pytest
 from scipy.optimize import minimize
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
-from dpaudit.inference.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
-from dpaudit.inference.betting import Bet, best_bet
 from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of, rows_of_bin_counts
-from dpaudit.inference.portfolio import log_optimal
-from dpaudit.inference.strategy import Strategy, lower_bound, strategy
+from dpaudit.inference.sequential.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
+from dpaudit.inference.sequential.betting import Bet, best_bet
+from dpaudit.inference.sequential.portfolio import log_optimal
+from dpaudit.inference.sequential.strategy import Strategy, lower_bound, strategy
 from dpaudit.numerics.arrays import Array
 
 CLAIMS: list[TradeoffFunction] = [

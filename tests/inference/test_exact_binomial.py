@@ -17,11 +17,11 @@ from scipy.stats import beta as beta_law
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
-from dpaudit.inference import outcomes
-from dpaudit.inference.arcs import Arc
-from dpaudit.inference.clopper_pearson import clopper_pearson, clopper_pearson_lower, clopper_pearson_upper
-from dpaudit.inference.exact_binomial import _SHARE, epsilon_lower, mu_lower, p_value, parameter_lower
-from dpaudit.inference.outcomes import Outcomes, _slack, largest_probability
+from dpaudit.inference.fixed import outcomes
+from dpaudit.inference.fixed.clopper_pearson import clopper_pearson, clopper_pearson_lower, clopper_pearson_upper
+from dpaudit.inference.fixed.evidence import Arc
+from dpaudit.inference.fixed.exact_binomial import _SHARE, epsilon_lower, mu_lower, p_value, parameter_lower
+from dpaudit.inference.fixed.outcomes import Outcomes, _slack, largest_probability
 from dpaudit.numerics.arrays import Array
 
 ASYMMETRIC = TabulatedTradeoff(alpha=[0.0, 0.1, 0.5, 1.0], beta=[0.9, 0.5, 0.1, 0.0])

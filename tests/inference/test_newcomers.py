@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.inference.newcomers import p_value
+from dpaudit.inference.fixed.newcomers import p_value
 
 
 @pytest.mark.parametrize("values", ["aabbccdde", "abcdefghi", "aaaaaaaab", "aabbbcccc"])

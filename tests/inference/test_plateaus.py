@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dpaudit import Pair, audit
+from dpaudit.catalogue import NoisyMax3
+from dpaudit.inference.fixed.saturation import merge_plateaus
 from dpaudit.inference.grid import BINS, CENTRES, bin_counts
-from dpaudit.inference.plateaus import merge_plateaus
-from dpaudit.mechanisms.builtin import NoisyMax3
 
 
 def plain(pilot, unseen):

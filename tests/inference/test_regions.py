@@ -10,12 +10,9 @@ import pytest
 from scipy.special import ndtr
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.evidence import FixedEvidence, read_back, written
-from dpaudit.inference.alternatives import Alternative, gaussian_noise, laplace_noise, scaled
-from dpaudit.inference.arcs import Arc
-from dpaudit.inference.exact_binomial import epsilon_lower, mu_lower
-from dpaudit.inference.grid import BINS, EDGES, bin_counts
-from dpaudit.inference.regions import (
+from dpaudit.inference.fixed.evidence import Arc
+from dpaudit.inference.fixed.exact_binomial import epsilon_lower, mu_lower
+from dpaudit.inference.fixed.regions import (
     best_threshold,
     delta_of,
     deviations,
@@ -23,7 +20,10 @@ from dpaudit.inference.regions import (
     threshold_for_epsilon,
     threshold_for_mu,
 )
+from dpaudit.inference.grid import BINS, EDGES, bin_counts
+from dpaudit.inference.sequential.alternatives import Alternative, gaussian_noise, laplace_noise, scaled
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.evidence import FixedEvidence, read_back, written
 
 
 def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:

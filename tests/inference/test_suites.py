@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpaudit.inference.suites import e_bh
+from dpaudit.inference.e_bh import e_bh
 
 
 def plain(e_values: list[float], rate: float) -> list[int]:

@@ -14,7 +14,7 @@ import pytest
 
 from dpaudit import MechanismError, Pair, PureDP, Verdict, audit
 from dpaudit.mechanisms import CommandMechanism
-from dpaudit.trials.sampling import Sampler
+from dpaudit.sampling.sampler import Sampler
 
 from .programs import script
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import beta, chi2_contingency
 from typer.testing import CliRunner
 
-from dpaudit.cli import app
+from dpaudit.cli.app import app
 from dpaudit.config import PlannedAudit, read_configs
 from dpaudit.mechanisms import IsolatedMechanism
 

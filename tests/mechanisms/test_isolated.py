@@ -22,7 +22,7 @@ from dpaudit import MechanismError, Pair
 from dpaudit.mechanisms import environments, worker
 from dpaudit.mechanisms.environments import environment, pinned_version, project_name
 from dpaudit.mechanisms.interpreters import check_version, find_interpreter
-from dpaudit.trials.sampling import Sampler
+from dpaudit.sampling.sampler import Sampler
 
 from .programs import isolated, wheel
 

@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit import batched
 from dpaudit.mechanisms.literals import drawn_perhaps
-from dpaudit.mechanisms.loading import PythonMechanism
+from dpaudit.mechanisms.python import PythonMechanism
 
 _SOURCE = """
 import math

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.learning import Learner
+from dpaudit.learning.attack import attack_classes, resolve_attacks
 from dpaudit.outputs.bits import bits
-from dpaudit.registry import attack_classes, resolve_attacks
-from dpaudit.scoring import Learner
 
 rng = np.random.default_rng(0)
 INTEGERS = [int(value) for value in rng.integers(-(2**20), 2**20, 400)]

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair, PureDP, audit
+from dpaudit.learning import Learner
+from dpaudit.learning.attack import resolve_attacks
 from dpaudit.outputs import (
     OutputError,
     Outputs,
@@ -25,8 +27,6 @@ from dpaudit.outputs import (
 from dpaudit.outputs.bits import bits
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import plain_array
-from dpaudit.registry import resolve_attacks
-from dpaudit.scoring import Learner
 
 sys.path.insert(0, str(Path(__file__).parent))
 from leaks import LEAKS, Leaking

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, Pair, audit, batched
+from dpaudit.learning import learner
 from dpaudit.outputs import Outputs, Recurring, Timed
-from dpaudit.scoring import learner
 
 
 def known(*arrays: Any) -> Recurring | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, Pair, PureDP, audit
-from dpaudit.mechanisms.builtin import Gaussian
+from dpaudit.catalogue import Gaussian
 from dpaudit_attacks.likelihood_ratio import LikelihoodRatio
 
 PAIR = Pair([0], [1])

@@ -7,11 +7,11 @@ import pytest
 
 from dpaudit import GaussianDP, LaplaceDP, PureDP, plan
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.alternatives import laplace_noise, scaled
-from dpaudit.inference.planning import power_margin
-from dpaudit.inference.strategy import log_threshold, strategy
-from dpaudit.planning import _HEAD_START, _SLOWEST, LEARNING, _stopping_times
-from dpaudit.scoring import FIRST_FIT
+from dpaudit.engine.plan import _HEAD_START, _SLOWEST, LEARNING, _stopping_times
+from dpaudit.inference.power import power_margin
+from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
+from dpaudit.inference.sequential.strategy import log_threshold, strategy
+from dpaudit.learning import FIRST_FIT
 from dpaudit.testing.effort import _runs, planned_runs, shows
 
 

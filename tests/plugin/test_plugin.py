@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 
 pytest_plugins = ["pytester"]
 Run = Callable[..., Any]

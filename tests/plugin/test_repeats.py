@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.sampling.beginning import Beginning
 from dpaudit.testing import baseline as baselines
 from dpaudit.testing.baseline import Baseline, BaselineError, Entry, read, write
 from dpaudit.testing.randomness import own_global_state
 from dpaudit.testing.summary import summary
 from dpaudit.testing.wealth import Chain
-from dpaudit.trials.beginning import Beginning
 
 pytest_plugins = ["pytester"]
 Run = Callable[..., Any]

@@ -9,20 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import GaussianDP
-from dpaudit.evidence import SequentialEvidence
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
-from dpaudit.inference.strategy import strategy
-from dpaudit.result import (
-    AttackRow,
-    AuditResult,
-    Counts,
-    Curve,
-    Detectable,
-    History,
-    PairRow,
-    Verdict,
-    Witness,
-)
+from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.result.evidence import SequentialEvidence
+from dpaudit.result.model import AttackRow, AuditResult, Counts, Curve, Detectable, History, PairRow, Verdict, Witness
 
 ENVIRONMENT: dict[str, Any] = {
     "dpaudit": "0.1.0",

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 import dpaudit_reports
 from dpaudit import ApproxDP, GaussianDP, Pair, audit
+from dpaudit.catalogue import Gaussian
 from dpaudit.claims import parse_claim
-from dpaudit.cli import app
-from dpaudit.inference.strategy import strategy
-from dpaudit.mechanisms.builtin import Gaussian
-from dpaudit.result import AuditResult
+from dpaudit.cli.app import app
+from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Figure, Table
 from dpaudit_reports.document import document
 from dpaudit_reports.terminal import terminal

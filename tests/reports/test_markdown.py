@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import dpaudit_reports
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Code, Column, Items, Paragraph, Strong, Table
 from dpaudit_reports.markdown import MOST_CHARACTERS, blocks_markdown
 

@@ -12,7 +12,7 @@ import pypdf
 import pytest
 
 import dpaudit_reports
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 
 from . import sample
 

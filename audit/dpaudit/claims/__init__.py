@@ -1,16 +1,20 @@
-"""Promises as curves.  One claim, one class with `beta` and `delta`; numpy and scipy only."""
+"""Claims as trade-off functions: one class a claim, with `beta` and `delta`.  `operations` make new claims of them.
+
+May import: `numerics`, `text`.
+Public names: those below.
+"""
 
 from dpaudit.claims.approximate import ApproxDP
 from dpaudit.claims.base import TradeoffFunction, rounded
-from dpaudit.claims.composition import compose
-from dpaudit.claims.concentrated import ZeroConcentratedDP
 from dpaudit.claims.gaussian import GaussianDP
 from dpaudit.claims.laplace import LaplaceDP
-from dpaudit.claims.losses import PrivacyLoss
-from dpaudit.claims.parse import CLAIMS, OPERATIONS, parse_claim
+from dpaudit.claims.operations.compose import compose
+from dpaudit.claims.profile import PrivacyLoss
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.renyi import RenyiDP
 from dpaudit.claims.tabulated import TabulatedTradeoff
+from dpaudit.claims.text import CLAIMS, OPERATIONS, parse_claim
+from dpaudit.claims.zcdp import ZeroConcentratedDP
 
 __all__ = [
     "CLAIMS",

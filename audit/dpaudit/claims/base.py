@@ -212,19 +212,19 @@ class TradeoffFunction(ABC):
 
     def repeated(self, n: int) -> TradeoffFunction:
         """The promise of n such mechanisms on the same data, each free to depend on earlier outputs."""
-        from dpaudit.claims.composition import repeated
+        from dpaudit.claims.operations.compose import repeated
 
         return repeated(self, n)
 
     def group(self, k: int) -> TradeoffFunction:
-        """The promise for datasets that are k neighbours apart.  See `claims.groups`."""
-        from dpaudit.claims.groups import group
+        """The promise for datasets that are k neighbours apart.  See `claims.operations.group`."""
+        from dpaudit.claims.operations.group import group
 
         return group(self, k)
 
     def subsampled(self, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
-        """The promise when the mechanism sees a random sample of the data.  See `claims.subsampling`."""
-        from dpaudit.claims.subsampling import subsampled
+        """The promise when the mechanism sees a random sample of the data.  See `claims.operations.subsample`."""
+        from dpaudit.claims.operations.subsample import subsampled
 
         return subsampled(self, rate, relation=relation)
 

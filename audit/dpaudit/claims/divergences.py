@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpaudit.claims.lines import Half, Lines
+from dpaudit.claims.envelope import Half, Lines
 from dpaudit.numerics.arrays import Array
 
 _ROUNDING = 1e-15  # of one logarithm, relative to its size or to 1; several times what it is

@@ -1,4 +1,4 @@
-"""What many small promises become.  For display and for understanding; verdicts rest on `claims.composition`."""
+"""What many small promises become.  For display and for understanding; verdicts rest on `claims.operations.compose`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims.base import TradeoffFunction
+from dpaudit.claims.envelope import Lines
 from dpaudit.claims.gaussian import GaussianDP
 from dpaudit.claims.laplace import LaplaceDP
-from dpaudit.claims.lines import Lines
 from dpaudit.claims.ranges import count, nonnegative
 from dpaudit.numerics.arrays import Array
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.lines import Lines
+from dpaudit.claims.envelope import Lines
 from dpaudit.numerics.arrays import Array
 
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from functools import cached_property
 
 from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.lines import Lines
+from dpaudit.claims.envelope import Lines
 from dpaudit.numerics.arrays import Array
 
 

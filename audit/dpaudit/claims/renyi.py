@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.divergences import fixed_orders
-from dpaudit.claims.lines import Lines
+from dpaudit.claims.envelope import Lines
 from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.claims.ranges import nonnegative
 

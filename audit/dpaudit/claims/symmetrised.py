@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.lines import Half, Lines
+from dpaudit.claims.envelope import Half, Lines
 from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 

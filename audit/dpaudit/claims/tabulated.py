@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpaudit.claims.lines import Half, Lines
+from dpaudit.claims.envelope import Half, Lines
 from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 

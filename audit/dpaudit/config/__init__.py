@@ -1,4 +1,8 @@
-"""Audits described in YAML files, checked completely before any trial runs."""
+"""Audits described in YAML files, which are checked completely before any trial runs.
+
+May import: `catalogue`, `claims`, `learning`, `mechanisms`, `pairs`, `text`.
+Public names: those below.
+"""
 
 from dpaudit.config.files import read_configs, read_text
 from dpaudit.config.models import FROM_MECHANISM, MOST_NAME_BYTES, AuditConfig, schema

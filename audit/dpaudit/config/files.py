@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from dpaudit.config.models import AuditConfig, MechanismConfig, PairConfig, SearchConfig
 from dpaudit.config.numbers import Loader
 from dpaudit.config.planned import ConfigError, PlannedAudit
-from dpaudit.spelling import hint
+from dpaudit.text.spelling import hint
 
 _MOST_BYTES = 2**20  # of a config file
 _MOST_NODES = 100_000  # keys and entries in it

@@ -8,18 +8,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import parse_claim
-from dpaudit.mechanisms.builtin import BUILTIN
+from dpaudit.learning.attack import resolve_attacks
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.environments import project_name
 from dpaudit.mechanisms.interpreters import check_version
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.processes import TIMEOUT
-from dpaudit.neighbours import Pair, Relation
-from dpaudit.registry import resolve_attacks
-from dpaudit.search import Moves, SearchPairs
-from dpaudit.spelling import hint
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.pairs.pair import Pair, Relation
+from dpaudit.pairs.search import Moves, SearchPairs
+from dpaudit.text.spelling import hint
 
 MOST_NAME_BYTES = 200
 """Of an audit's name: file systems allow 255 bytes, of which NAME.trials and its companions need some."""

@@ -16,9 +16,9 @@ from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import MechanismError, in_words
-from dpaudit.neighbours import Pair
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.pairs.pair import Pair
 
 
 class ConfigError(Exception):

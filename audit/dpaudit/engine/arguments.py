@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import Batched, MechanismError
+from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.worker import misfit
-from dpaudit.neighbours import Pair
-from dpaudit.trials.runs import resolved
+from dpaudit.pairs.pair import Pair
+from dpaudit.sampling.runs import resolved
 
 
 def claim_of(name: str, given: Any) -> TradeoffFunction:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collecting import Collector, Progress, Report
+from dpaudit.engine.collector import Collector, Progress, Report
 from dpaudit.engine.sequential import SequentialAudit
-from dpaudit.evidence import Counts, FixedEvidence
+from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim
+from dpaudit.inference.fixed.saturation import merge_plateaus
 from dpaudit.inference.grid import BINS, bin_counts
-from dpaudit.inference.plateaus import merge_plateaus
-from dpaudit.inference.regions import delta_of, threshold_for_claim
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.evidence import Counts, FixedEvidence
 
 STUDIED = "trials of the study"  # what a result calls them
 PILOT = 0.1  # of the trials

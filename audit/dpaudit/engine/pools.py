@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.diagnostics import key
 from dpaudit.engine.seen import not_whole, shown
+from dpaudit.inference.independence import key
 from dpaudit.outputs import Timed
 
 _FEWEST = 3  # repeated values; two always lie on a grid

@@ -2,8 +2,8 @@
 
 Attacks learn again, from as many fresh runs of the witness's pair as they learned from in the audit, and in the same
 way.  Then they are frozen with the witness's threshold on the likelihood ratio, and further runs are counted.  The
-region was settled before these, so the p-value is exact: `inference.exact_binomial`.  A sequential audit stopped by its
-counts, which makes them look better than fresh ones on the average.
+region was settled before these, so the p-value is exact: `inference.fixed.exact_binomial`.  A sequential audit stopped
+by its counts, which makes them look better than fresh ones on the average.
 
 **When a violation is confirmed.**  A replay confirms at p <= 0.001, or at the audit's own significance if that is
 smaller.  An audit at 95 % calls one true claim in twenty violated, and whoever replays such an alarm at the same level
@@ -27,23 +27,23 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collecting import Collector, Progress, Report, new_collector
-from dpaudit.engine.consistency import beyond, contradictions, dense, nearest_bin, pair_counts, row, unchecked
-from dpaudit.engine.constant import judged
+from dpaudit.engine.collector import Collector, Progress, Report, new_collector
+from dpaudit.engine.constant_outputs import judged
 from dpaudit.engine.fixed import STUDIED
-from dpaudit.evidence import FixedEvidence, SequentialEvidence
-from dpaudit.inference import exact_binomial
-from dpaudit.inference.confirming import runs_to_confirm
+from dpaudit.engine.provenance import changed_since
+from dpaudit.inference.fixed import exact_binomial
+from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.inference.grid import BINS, bin_counts
-from dpaudit.neighbours import Pair
-from dpaudit.numbers import lower, percent, percent_at_most, upper
-from dpaudit.printable import one_line
-from dpaudit.provenance import changed_since
-from dpaudit.registry import Attack
-from dpaudit.result import AuditResult, Counts, Witness
-from dpaudit.scoring import Learner
-from dpaudit.trials.runs import Terms
-from dpaudit.trials.streams import fresh_seed
+from dpaudit.learning import Learner
+from dpaudit.learning.attack import Attack
+from dpaudit.pairs.pair import Pair
+from dpaudit.result.consistency import beyond, contradictions, dense, nearest_bin, pair_counts, row, unchecked
+from dpaudit.result.evidence import FixedEvidence, SequentialEvidence
+from dpaudit.result.model import AuditResult, Counts, Witness
+from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.streams import fresh_seed
+from dpaudit.text.printable import one_line
+from dpaudit.text.rounding import lower, percent, percent_at_most, upper
 
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 

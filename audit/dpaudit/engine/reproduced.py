@@ -4,9 +4,9 @@ A mechanism that draws its noise once and uses it again, from a pool of a few va
 like one with many independent runs.  They are independent given what was kept, and the audit refutes that law.  The
 claim is about another one, in which everything is drawn.
 
-**When this is asked.**  A violation is about to be reported, its outputs vary (`engine.constant` judges those that do
-not), and the code may keep something (`mechanisms.stateless.forgets`).  Of a program or an isolated mechanism, whose
-state cannot be looked at, it is asked only if numbers that are not whole came again (`engine.pools`).
+**When this is asked.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs` judges those
+that do not), and the code may keep something (`mechanisms.stateless.forgets`).  Of a program or an isolated mechanism,
+whose state cannot be looked at, it is asked only if numbers that are not whole came again (`engine.pools`).
 
 **How it is answered**, by the first that decides:
 
@@ -17,9 +17,9 @@ state cannot be looked at, it is asked only if numbers that are not whole came a
    process for itself: it stands.  The mechanism then has a source of randomness of its own.  The same if the numbers
    that differ are whole, and the outputs are not.
 3. Values.  If most outputs came again: 12 new processes give one output of each dataset.  It stands unless values that
-   were never seen here come too often, at level 1e-6 (`inference.newcomers`).
+   were never seen here come too often, at level 1e-6 (`inference.fixed.newcomers`).
 4. The claim.  A score and a region are frozen, and a number k of processes is fixed.  2k new processes give one output
-   each, and it stands if their counts refute the claim at the audit's significance (`inference.exact_binomial`).
+   each, and it stands if their counts refute the claim at the audit's significance (`inference.fixed.exact_binomial`).
 
 Otherwise the audit is inconclusive.
 
@@ -28,7 +28,7 @@ Theorem:
     violation stand with probability at most s, the significance of the audit, whatever happens within a process.
 Proof:
     Score, region and k are fixed before the processes start, and each gives one output.  So the counts are independent
-    and binomial, and Theorem 1 of `inference.exact_binomial` applies, given everything before.
+    and binomial, and Theorem 1 of `inference.fixed.exact_binomial` applies, given everything before.
 
 Theorem:
     Let outputs have a law without atoms over processes, given the randomness of the run.  Then 1 lets a violation that
@@ -57,30 +57,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.diagnostics import key
 from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.pools import Pool, pool_of
 from dpaudit.engine.seen import shown
-from dpaudit.inference import exact_binomial, newcomers
+from dpaudit.inference.fixed import exact_binomial, newcomers
+from dpaudit.inference.fixed.regions import threshold_for_claim
 from dpaudit.inference.grid import bin_counts
-from dpaudit.inference.regions import threshold_for_claim
+from dpaudit.inference.independence import key
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.held import fractions, held_numbers
-from dpaudit.numbers import upper
 from dpaudit.outputs import OutputError
-from dpaudit.trials.detached import Dataset
-from dpaudit.trials.fresh import (
+from dpaudit.sampling.detached import Dataset
+from dpaudit.sampling.fresh_process import (
     NotPossible,
     sent,
     told_apart,
     twin_in_a_fresh_process,
     values_in_a_fresh_process,
 )
-from dpaudit.trials.runs import Outcome, Runs, made
-from dpaudit.trials.streams import stream
+from dpaudit.sampling.runs import Outcome, Runs, made
+from dpaudit.sampling.streams import stream
+from dpaudit.text.rounding import upper
 
 if TYPE_CHECKING:
-    from dpaudit.engine.collecting import Collector
+    from dpaudit.engine.collector import Collector
 
 MAX_SECONDS = 60.0  # for all processes of an audit together
 TWINS = 2  # processes that repeat runs of this one

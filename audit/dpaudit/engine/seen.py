@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.neighbours import brief
 from dpaudit.outputs import Timed
-from dpaudit.trials.fresh import Place, part_of, parts_of, told_apart
+from dpaudit.pairs.pair import brief
+from dpaudit.sampling.fresh_process import Place, part_of, parts_of, told_apart
 
 FEWEST = 10  # outputs of a dataset below which nothing is said of them
 

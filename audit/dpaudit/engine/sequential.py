@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.diagnostics import ENOUGH
-from dpaudit.engine.collecting import Collector, Progress, Report
-from dpaudit.evidence import Counts, SequentialEvidence
+from dpaudit.engine.collector import Collector, Progress, Report
 from dpaudit.inference.grid import BINS, bin_counts
-from dpaudit.inference.strategy import Strategy, log_threshold, strategy
+from dpaudit.inference.independence import ENOUGH
+from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
+from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
-from dpaudit.scoring import FIRST_FIT
-from dpaudit.trials.streams import stream
+from dpaudit.result.evidence import Counts, SequentialEvidence
+from dpaudit.sampling.streams import stream
 
 _NEAR = 1.0  # nats from the end: what evidence often moves within a large block
 _LEAST_SHARE = 0.25  # of its even share of the trials that every pair gets

@@ -1,1 +1,7 @@
-"""Numbers in, numbers out, one theorem a module.  Knows claims only as objects with `beta` and `delta`."""
+"""Statistical theorems: numbers in, numbers out, one theorem a module.
+
+`sequential` bets and may stop at any time; `fixed` counts a number of trials that was planned.
+
+May import: `claims`, `numerics`.
+Public names: the modules.
+"""

@@ -1,4 +1,8 @@
-"""What is audited: the protocol, mechanisms from files, from other environments and programs, and builtin ones."""
+"""Runs anybody's code: functions, files, private environments and programs.  Also finds out what code that is.
+
+May import: nothing of ours.
+Public names: those below.
+"""
 
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism

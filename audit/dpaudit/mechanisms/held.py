@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.mechanisms.fingerprint import global_names
-from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.protocol import Batched
+from dpaudit.mechanisms.python import PythonMechanism
 
 _MOST_OBJECTS, _MOST_ITEMS = 20_000, 2_000  # that are looked at, in all and of one container
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)

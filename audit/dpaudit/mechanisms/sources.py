@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.modules import file_fingerprint, imported_files, is_library, module_file, user_folders
 from dpaudit.mechanisms.protocol import Batched
+from dpaudit.mechanisms.python import PythonMechanism
 
 _LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # reported elsewhere
 

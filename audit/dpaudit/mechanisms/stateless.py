@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.mechanisms.fingerprint import global_names
-from dpaudit.mechanisms.loading import PythonMechanism
 from dpaudit.mechanisms.protocol import Batched
+from dpaudit.mechanisms.python import PythonMechanism
 
 _KEEP_NOTHING = frozenset(
     ("numpy", "scipy", "math", "cmath", "random", "secrets", "statistics", "itertools", "operator", "fractions",
@@ -130,7 +130,7 @@ class _Check:
             mechanism = mechanism.function
         if isinstance(mechanism, types.FunctionType):
             return self._function(mechanism)
-        if type(mechanism).__module__.startswith("dpaudit.mechanisms.builtin."):
+        if type(mechanism).__module__.startswith("dpaudit.catalogue."):
             return True
         return self._frozen(mechanism)
 

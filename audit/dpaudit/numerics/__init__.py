@@ -1,4 +1,5 @@
-"""Numerical tools that know nothing of privacy.
+"""Numerical tools that know nothing of privacy: array types and a fast logistic regression.
 
-May import: numpy and scipy only.  Public name: `arrays.Array`.
+May import: nothing of ours.
+Public names: `arrays.Array`, `logistic.ridge`.
 """

@@ -1,6 +1,9 @@
-"""Outputs of any mechanism, and what attacks see of them.
+"""Outputs of any mechanism, and the features that attacks see of them.
 
 `Outputs` holds a block of outputs as they came; an encoding, learned from the past, turns them into a feature matrix.
+
+May import: `numerics`.
+Public names: those below.
 """
 
 from dpaudit.outputs.block import VIEWS, Outputs

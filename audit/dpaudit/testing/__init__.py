@@ -1,6 +1,9 @@
-"""Audits as assertions, for test suites: with the pytest plugin or without pytest.
+"""Audits as assertions in test suites, with the pytest plugin or without pytest.
 
 Names are loaded when they are used: the plugin must cost nothing where nobody audits.
+
+May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `pairs`, `result`, `text`.
+Public names: those below.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.engine import audit, fresh_seed
+from dpaudit.engine.audit import audit, fresh_seed
+from dpaudit.learning.attack import Attack
 from dpaudit.mechanisms import MechanismError
-from dpaudit.neighbours import Pair
-from dpaudit.registry import Attack
-from dpaudit.result import AuditResult, Verdict
+from dpaudit.pairs.pair import Pair
+from dpaudit.result.model import AuditResult, Verdict
 from dpaudit.testing import session
 from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows
 from dpaudit.testing.failures import Kept, keep, known_violation, no_answer, violation

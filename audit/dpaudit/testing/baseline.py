@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpaudit.result.atomic_write import write_whole
 from dpaudit.testing.session import Record
 from dpaudit.testing.wealth import Chain
-from dpaudit.writing import write_whole
 
 FORMAT = "dpaudit-baseline/2"
 _MOST_FINGERPRINTS = 1000  # kept of one test; of a test that repeats itself there is only one

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.inference.alternatives import laplace_noise, scaled
-from dpaudit.inference.planning import Law, growths
-from dpaudit.inference.strategy import strategy
-from dpaudit.planning import LEARNING
-from dpaudit.scoring import FIRST_FIT
+from dpaudit.engine.plan import LEARNING
+from dpaudit.inference.power import Law, growths
+from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
+from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.learning import FIRST_FIT
 
 DETECT = 1.2  # times less private than claimed
 POWER = 0.999  # with which the planned runs show what is looked for

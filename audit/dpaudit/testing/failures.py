@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.numbers import lower, upper
-from dpaudit.printable import one_line
-from dpaudit.result import AuditResult, certified_words
+from dpaudit.result.model import AuditResult, certified_words
 from dpaudit.testing.wealth import Chain
+from dpaudit.text.printable import one_line
+from dpaudit.text.rounding import lower, upper
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaudit.result.atomic_write import write_whole
 from dpaudit.testing import baseline as baselines
 from dpaudit.testing.baseline import Baseline, BaselineError
 from dpaudit.testing.session import Record
-from dpaudit.writing import write_whole
 
 FORMAT = "dpaudit-journal/1"
 _SUFFIX = ".journal"

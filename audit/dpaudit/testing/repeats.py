@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 
 _GLOBAL_STATE = "global random state"  # in the warning about a mechanism that draws from it
 

@@ -7,11 +7,11 @@ import io
 from pathlib import Path
 from typing import Any
 
-from dpaudit.engine import Replay
+from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay
-from dpaudit.printable import one_line, printable
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit.testing import session
+from dpaudit.text.printable import one_line, printable
 
 
 class Replayed(BaseException):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpaudit.numbers import lower, upper
 from dpaudit.testing.session import Record, one_in
+from dpaudit.text.rounding import lower, upper
 
 _SLOWEST = 3
 _SLOW = 1.0  # seconds

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from matplotlib.axes import Axes
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, ticks
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS
 from dpaudit_reports.reasons import why_void

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from matplotlib.axes import Axes
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.bounds import certified_profile, profile_points
 from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN

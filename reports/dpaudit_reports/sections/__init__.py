@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block
 from dpaudit_reports.sections.attacks import attacks
 from dpaudit_reports.sections.blind import blind

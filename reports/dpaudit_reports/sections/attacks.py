@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dpaudit.result import AttackRow, AuditResult
+from dpaudit.result.model import AttackRow, AuditResult
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Table
 from dpaudit_reports.numbers import number, percent
 

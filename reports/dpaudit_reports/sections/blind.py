@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Code, Heading, Items, Math, Paragraph, Text
 from dpaudit_reports.claimed import enlarged
 from dpaudit_reports.numbers import at_most, number

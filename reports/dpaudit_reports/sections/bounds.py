@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
 from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.claimed import Bound, headline

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from dpaudit.result import AuditResult
-from dpaudit.suite import promised_together
+from dpaudit.result.model import AuditResult
+from dpaudit.result.suite import promised_together
 from dpaudit_reports.blocks import (
     Block,
     Code,

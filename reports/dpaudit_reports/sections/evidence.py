@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from dpaudit.result import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Paragraph, Text
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.numbers import at_most, count, number, percent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Heading, Items, Math, Paragraph, Text
 
 _REFERENCES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.result import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit_reports.blocks import Block, Heading, KeyValues, Paragraph, Text
 from dpaudit_reports.numbers import at_most, count, number
 

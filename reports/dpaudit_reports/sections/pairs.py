@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Code, Column, Heading, Paragraph, Table
 from dpaudit_reports.numbers import count, number
 from dpaudit_reports.reasons import why_void

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
 from dpaudit_reports.bounds import certified_profile
 from dpaudit_reports.claimed import label

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from dpaudit.result import AuditResult
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Code, Heading, Listing, Paragraph, Text
 from dpaudit_reports.rates import Standing, standing
 

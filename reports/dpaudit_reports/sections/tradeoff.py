@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from dpaudit.result import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.claimed import label

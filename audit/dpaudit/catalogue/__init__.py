@@ -1,0 +1,89 @@
+"""Mechanisms that come with the framework, right and wrong, for tests, examples and calibration.
+
+Each class says what it computes, where it is from and how private it truly is, and states `claim`, the promise it is
+usually audited against; `private`, whether it keeps that; and `inputs`, its neighbours, as arguments of `SearchPairs`.
+"x" is the dataset as a vector.  "One" or "all" of its values may move by at most 1 between neighbours where it holds
+answers to counting queries.
+
+May import: `claims`, `numerics`.
+Public names: `BUILTIN`, and those below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpaudit.catalogue.floats import GaussianBoxMuller, GeometricByTrials, LaplaceInverseCdf
+from dpaudit.catalogue.histograms import MissingCells, NoisyHistogram1, NoisyHistogram2, PrefixSum, ThresholdRelease
+from dpaudit.catalogue.mistakes import (
+    BoundsFromData,
+    FixedSeed,
+    MeanOfTrueCount,
+    NanSurvives,
+    NoisySum,
+    ReusedNoise,
+    SensitivityOff,
+    VarianceForDeviation,
+)
+from dpaudit.catalogue.noise import (
+    DiscreteGaussian,
+    Gaussian,
+    Geometric,
+    Laplace,
+    LaplaceParallel,
+    Snapping,
+    TruncatedGeometric,
+)
+from dpaudit.catalogue.responses import KaryResponse, OneTimeRappor, Rappor, Spinner, SpinnerAndCoin
+from dpaudit.catalogue.selection import Exponential, NoisyMax1, NoisyMax2, NoisyMax3, NoisyMax4
+from dpaudit.catalogue.sparse_vector import NumericalSvt, Svt1, Svt2, Svt3, Svt4, Svt5, Svt6, Svt34Parallel
+from dpaudit.catalogue.subsampling import SubsampledGaussian, SubsampledWrongly
+
+__all__ = ["BUILTIN", "Gaussian", "Geometric", "Laplace"]
+
+BUILTIN: Mapping[str, Callable[..., Any]] = {
+    "gaussian": Gaussian,
+    "laplace": Laplace,
+    "geometric": Geometric,
+    "discrete_gaussian": DiscreteGaussian,
+    "snapping": Snapping,
+    "truncated_geometric": TruncatedGeometric,
+    "laplace_parallel": LaplaceParallel,
+    "spinner": Spinner,
+    "spinner_and_coin": SpinnerAndCoin,
+    "kary_response": KaryResponse,
+    "rappor": Rappor,
+    "one_time_rappor": OneTimeRappor,
+    "exponential": Exponential,
+    "noisy_max_1": NoisyMax1,
+    "noisy_max_2": NoisyMax2,
+    "noisy_max_3": NoisyMax3,
+    "noisy_max_4": NoisyMax4,
+    "svt_1": Svt1,
+    "svt_2": Svt2,
+    "svt_3": Svt3,
+    "svt_4": Svt4,
+    "svt_5": Svt5,
+    "svt_6": Svt6,
+    "svt_34_parallel": Svt34Parallel,
+    "numerical_svt": NumericalSvt,
+    "noisy_histogram_1": NoisyHistogram1,
+    "noisy_histogram_2": NoisyHistogram2,
+    "prefix_sum": PrefixSum,
+    "missing_cells": MissingCells,
+    "threshold_release": ThresholdRelease,
+    "noisy_sum": NoisySum,
+    "subsampled_gaussian": SubsampledGaussian,
+    "subsampled_wrongly": SubsampledWrongly,
+    "variance_for_deviation": VarianceForDeviation,
+    "sensitivity_off": SensitivityOff,
+    "bounds_from_data": BoundsFromData,
+    "fixed_seed": FixedSeed,
+    "reused_noise": ReusedNoise,
+    "mean_of_true_count": MeanOfTrueCount,
+    "nan_survives": NanSurvives,
+    "laplace_inverse_cdf": LaplaceInverseCdf,
+    "gaussian_box_muller": GaussianBoxMuller,
+    "geometric_by_trials": GeometricByTrials,
+}

@@ -1,0 +1,91 @@
+"""Right in real arithmetic, wrong on a computer: what floats and clocks give away.
+
+Mironov 2012, "On significance of the least significant bits for differential privacy".  The attack `float_bits`, which
+"auto" keeps for finished programs, sees the first two; the third needs `observe_time`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit.catalogue.promises import Inputs, Pure, check_positive
+from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.numerics.arrays import Array
+
+_ANSWER: Inputs = {"relation": "one_value", "size": 1}
+
+
+@dataclass(frozen=True)
+class LaplaceInverseCdf(Pure):
+    """Wrong in floats: x + sign(u) b log(1 - 2 |u|), u uniform in [-1/2, 1/2), b = 1 / epsilon: no finite epsilon.
+
+    Mironov 2012, section 3: the noise reaches few floats, and x plus it others for each x.
+    """
+
+    epsilon: float = 1.0
+
+    inputs: ClassVar[Inputs] = _ANSWER
+    private: ClassVar[bool] = False
+    leak: ClassVar[str] = "float_bits"
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        u = rng.random(n) - 0.5
+        with np.errstate(divide="ignore"):
+            noise: Array = np.sign(u) * np.log(1 - 2 * np.abs(u)) / self.epsilon
+        return float(np.ravel(dataset)[0]) + noise
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianBoxMuller:
+    """Wrong in floats: x + sigma sqrt(-2 log u) cos(2 pi v): no finite mu, where 1 / sigma is claimed.
+
+    Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we there yet?  Timing and floating-point attacks on differential
+    privacy systems", section IV.
+    """
+
+    sigma: float = 1.0
+
+    inputs: ClassVar[Inputs] = _ANSWER
+    private: ClassVar[bool] = False
+    leak: ClassVar[str] = "float_bits"
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        return GaussianDP(1 / self.sigma)
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        radius = np.sqrt(-2 * np.log(1 - rng.random(n)))
+        noise: Array = self.sigma * radius * np.cos(2 * math.pi * rng.random(n))
+        return float(np.ravel(dataset)[0]) + noise
+
+
+@dataclass(frozen=True)
+class GeometricByTrials(Pure):
+    """Wrong where it is timed: a whole number plus geometric noise, drawn by tossing a coin until it falls.
+
+    In 0..most, with noise of scale most / epsilon.  The time tells the size of the noise, and the output then the
+    number.  Jin et al. 2022, section V.  One run a call, since runs that share a call cannot be timed.
+    """
+
+    epsilon: float = 1.0
+    most: int = 500
+
+    inputs: ClassVar[Inputs] = {**_ANSWER, "bounds": (0, 500), "whole": True, "strays": False}
+    private: ClassVar[bool] = False
+    leak: ClassVar[str] = "time"
+
+    def __call__(self, dataset: Any, rng: np.random.Generator) -> int:
+        go_on = math.exp(-self.epsilon / self.most)
+        while True:
+            size, sign = 0, 1 if rng.random() < 0.5 else -1
+            while rng.random() < go_on:
+                size += 1
+            if size or sign > 0:  # zero would otherwise be drawn twice as often as it should
+                return int(np.ravel(dataset)[0]) + sign * size

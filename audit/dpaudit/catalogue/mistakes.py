@@ -1,0 +1,157 @@
+"""Mistakes that were made in released software, one in each mechanism, and one without any."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit.catalogue.promises import Inputs, Pure, check_positive
+from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.numerics.arrays import Array
+
+_RECORDS: Inputs = {"relation": "add_remove", "size": 10, "bounds": (0.0, 1.0)}
+
+
+def _column(dataset: Any) -> Array:
+    return np.asarray(dataset, dtype=np.float64).reshape(-1)
+
+
+@dataclass(frozen=True)
+class NoisySum(Pure):
+    """Sum of records clamped to [0, 1], NaN as 0, plus Lap(1 / epsilon): epsilon-DP, for any records whatever.
+
+    What the others here should have been.  Dwork, McSherry, Nissim & Smith 2006.
+    """
+
+    epsilon: float = 1.0
+
+    inputs: ClassVar[Inputs] = _RECORDS
+    private: ClassVar[bool] = True
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        clamped = np.clip(np.nan_to_num(_column(dataset)), 0.0, 1.0)
+        return float(clamped.sum()) + rng.laplace(0.0, 1 / self.epsilon, n)
+
+
+@dataclass(frozen=True)
+class NanSurvives(Pure):
+    """Wrong: as `NoisySum`, but numpy's clip lets NaN pass, and then so does the sum: no finite epsilon."""
+
+    epsilon: float = 1.0
+
+    inputs: ClassVar[Inputs] = _RECORDS
+    private: ClassVar[bool] = False
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        return float(np.clip(_column(dataset), 0.0, 1.0).sum()) + rng.laplace(0.0, 1 / self.epsilon, n)
+
+
+@dataclass(frozen=True)
+class SensitivityOff(Pure):
+    """Wrong: sum of values in [-1, 1] plus Lap(1 / epsilon), but replacing a record moves it by 2: 2 epsilon.
+
+    The sensitivity for adding or removing one, taken for replacing one: Kifer & Machanavajjhala 2011.
+    """
+
+    epsilon: float = 1.0
+
+    inputs: ClassVar[Inputs] = {"relation": "replace_one", "size": 10, "bounds": (-1.0, 1.0)}
+    private: ClassVar[bool] = False
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        clamped = np.clip(np.nan_to_num(_column(dataset)), -1.0, 1.0)
+        return float(clamped.sum()) + rng.laplace(0.0, 1 / self.epsilon, n)
+
+
+@dataclass(frozen=True)
+class BoundsFromData(Pure):
+    """Wrong: the sum is clamped to the least and largest record, which also set the noise: no finite epsilon.
+
+    As where bounds are left out and taken from the data: diffprivlib warns of it (PrivacyLeakWarning).
+    """
+
+    epsilon: float = 1.0
+
+    inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10}
+    private: ClassVar[bool] = False
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        x = _column(dataset)
+        largest = float(np.abs(x).max()) if len(x) else 0.0
+        return float(x.sum()) + largest / self.epsilon * rng.laplace(0.0, 1.0, n)
+
+
+@dataclass(frozen=True)
+class FixedSeed(Pure):
+    """Wrong: the generator is made anew, with the same seed, in each run: the noise is known, no finite epsilon."""
+
+    epsilon: float = 1.0
+    seed: int = 42
+
+    inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10}
+    private: ClassVar[bool] = False
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        noise = np.random.default_rng(self.seed).laplace(0.0, 1 / self.epsilon)
+        return np.full(n, float(_column(dataset).sum()) + noise)
+
+
+@dataclass(frozen=True)
+class ReusedNoise(Pure):
+    """Wrong: a sum and a count, of epsilon / 2 each, with the same noise: no finite epsilon.
+
+    Witness: their difference, without any noise.
+    """
+
+    epsilon: float = 1.0
+
+    inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10}
+    private: ClassVar[bool] = False
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        x = _column(dataset)
+        noise = rng.laplace(0.0, 2 / self.epsilon, n)
+        return np.column_stack([float(x.sum()) + noise, len(x) + noise])
+
+
+@dataclass(frozen=True)
+class MeanOfTrueCount(Pure):
+    """Wrong: mean of values in [0, 1] with noise of 1 / (epsilon times the true count), which the noise gives away.
+
+    Adding one record to m scales the noise by m / (m + 1), and the first record brings noise where there was none: no
+    finite epsilon.
+    """
+
+    epsilon: float = 1.0
+
+    inputs: ClassVar[Inputs] = _RECORDS
+    private: ClassVar[bool] = False
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        clamped = np.clip(np.nan_to_num(_column(dataset)), 0.0, 1.0)
+        if not len(clamped):
+            return np.zeros(n)
+        return float(clamped.mean()) + rng.laplace(0.0, 1 / (self.epsilon * len(clamped)), n)
+
+
+@dataclass(frozen=True, slots=True)
+class VarianceForDeviation:
+    """Wrong: sum plus N(0, sigma), sigma taken for the variance: mu = 1 / sqrt(sigma), claimed 1 / sigma, sigma > 1."""
+
+    sigma: float = 2.0
+
+    inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10}
+    private: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        return GaussianDP(1 / self.sigma)
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        return float(_column(dataset).sum()) + rng.normal(0.0, math.sqrt(self.sigma), n)

@@ -1,0 +1,192 @@
+"""Answers that may be lies: each person's own value, hidden before it is collected."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.catalogue.promises import Inputs, check_positive
+from dpaudit.claims import PureDP, TradeoffFunction
+from dpaudit.numerics.arrays import Array
+
+_BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "strays": False}
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
+
+
+def _value(dataset: Any) -> int:
+    return int(np.ravel(dataset)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Spinner:
+    """A bit, true with probability `truth`, else its opposite: |log(truth / (1 - truth))|-DP.  Warner 1965."""
+
+    truth: float = 0.75
+
+    inputs: ClassVar[Inputs] = _BIT
+    private: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_share("truth", self.truth)
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        return PureDP(abs(math.log(self.truth / (1 - self.truth))))
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        lies = rng.random(n) >= self.truth
+        return np.where(lies, 1.0 - _value(dataset), float(_value(dataset)))
+
+
+@dataclass(frozen=True, slots=True)
+class SpinnerAndCoin:
+    """A bit with probability `truth`, else a fair coin: log((1 + truth) / (1 - truth))-DP.  Greenberg et al. 1969.
+
+    log 3 for truth = 1/2, the two coins of Dwork & Roth 2014, section 3.2.
+    """
+
+    truth: float = 0.5
+
+    inputs: ClassVar[Inputs] = _BIT
+    private: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_share("truth", self.truth)
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        return PureDP(math.log1p(self.truth) - math.log1p(-self.truth))
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        return np.where(rng.random(n) < self.truth, _value(dataset), rng.integers(0, 2, n)).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class KaryResponse:
+    """One of `k` values, true with e^epsilon times the probability of each other one: epsilon-DP.
+
+    Kairouz, Oh & Viswanath 2016, "Extremal mechanisms for local differential privacy", section 4.
+    """
+
+    epsilon: float = 1.0
+    k: int = 4
+
+    inputs: ClassVar[Inputs] = {**_BIT, "bounds": (0, 3)}
+    private: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+        if not self.k >= 2:
+            raise ValueError(f"k must be at least 2, got {self.k}")
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        return PureDP(self.epsilon)
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        lies = rng.random(n) >= 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
+        return ((_value(dataset) + lies * rng.integers(1, self.k, n)) % self.k).astype(np.float64)
+
+
+def murmur3(text: str, seed: int) -> int:
+    """MurmurHash3, 32 bits, as a signed number.  Appleby 2011, public domain."""
+    mask = 0xFFFFFFFF
+
+    def turned(value: int, by: int) -> int:
+        return (value << by | value >> (32 - by)) & mask
+
+    def mixed(word: int) -> int:
+        return turned(word * 0xCC9E2D51 & mask, 15) * 0x1B873593 & mask
+
+    data, state = text.encode(), seed & mask
+    cut = len(data) - len(data) % 4
+    for start in range(0, cut, 4):
+        state = (turned(state ^ mixed(int.from_bytes(data[start : start + 4], "little")), 13) * 5 + 0xE6546B64) & mask
+    state ^= mixed(int.from_bytes(data[cut:], "little")) ^ len(data)
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        state = (state ^ state >> shift) * factor & mask
+    state ^= state >> 16
+    return state - 2**32 if state >= 2**31 else state
+
+
+def bloom(value: int, bits: int, hashes: int) -> npt.NDArray[np.bool_]:
+    """The bits that a value sets, (bits,)."""
+    filled = np.zeros(bits, dtype=np.bool_)
+    filled[[murmur3(str(value), seed) % bits for seed in range(hashes)]] = True
+    return filled
+
+
+_WORDS: Inputs = {"relation": "one_value", "size": 1, "bounds": (-10, 10), "whole": True, "strays": False}
+
+
+@dataclass(frozen=True, slots=True)
+class OneTimeRappor:
+    """A Bloom filter, each bit kept with probability 1 - f, else a fair coin: 2 hashes log((2 - f) / f)-DP.
+
+    Erlingsson, Pihur & Korolova 2014, "RAPPOR", section 3.1.  .801 for f = .95 and 4 hashes, of values that set
+    no bit in common; .601 for 0 against 1.
+    """
+
+    f: float = 0.95
+    bits: int = 20
+    hashes: int = 4
+
+    inputs: ClassVar[Inputs] = _WORDS
+    private: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_share("f", self.f)
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        return PureDP(2 * self.hashes * math.log((2 - self.f) / self.f))
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        chances = np.where(bloom(_value(dataset), self.bits, self.hashes), 1 - self.f / 2, self.f / 2)
+        return (rng.random((n, self.bits)) < chances).astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Rappor:
+    """As `OneTimeRappor`; then each bit is reported as 1 with probability q if it is set and p if not.
+
+    Erlingsson et al. 2014, section 3.2: .400 for f = .75, p = .45, q = .55, 4 hashes, of values that set no bit
+    in common; .300 for 0 against 1.
+    """
+
+    f: float = 0.75
+    p: float = 0.45
+    q: float = 0.55
+    bits: int = 20
+    hashes: int = 4
+
+    inputs: ClassVar[Inputs] = _WORDS
+    private: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in ("f", "p", "q"):
+            _check_share(name, getattr(self, name))
+
+    @property
+    def chances(self) -> tuple[float, float]:
+        """That a bit is reported as 1: if the value does not set it, and if it does."""
+        low, high = self.f / 2, 1 - self.f / 2
+        return self.p + low * (self.q - self.p), self.p + high * (self.q - self.p)
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        low, high = self.chances
+        return PureDP(self.hashes * abs(math.log(high * (1 - low) / (low * (1 - high)))))
+
+    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+        low, high = self.chances
+        chances = np.where(bloom(_value(dataset), self.bits, self.hashes), high, low)
+        return (rng.random((n, self.bits)) < chances).astype(np.float64)

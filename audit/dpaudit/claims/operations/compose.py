@@ -1,0 +1,185 @@
+"""Several mechanisms on the same data: f (x) g = T(P x P', Q x Q')."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims.approximate import ApproxDP
+from dpaudit.claims.base import TradeoffFunction
+from dpaudit.claims.envelope import Half, Lines
+from dpaudit.claims.operations.accounting import Part, composed
+from dpaudit.claims.operations.responses import MOST, outcomes, responses
+from dpaudit.claims.operations.subsample import Subsampled
+from dpaudit.claims.pure import PureDP
+from dpaudit.claims.ranges import count
+from dpaudit.numerics.arrays import Array
+
+
+def compose(*claims: TradeoffFunction) -> TradeoffFunction:
+    """What mechanisms with these promises promise together, each free to depend on earlier outputs.
+
+    T(P x P', Q x Q') for the pairs behind the curves; Dong, Roth & Su 2022, Def. 5 and Thm 4.  In closed form for
+    Gaussian, zCDP and Renyi claims among themselves, exact for pure and approximate ones, else by privacy-loss
+    distributions (see `claims.operations.accounting`).  ValueError for what cannot be composed.
+    """
+    for claim in claims:
+        if not isinstance(claim, TradeoffFunction):
+            raise ValueError(f"compose takes claims such as GaussianDP(1), got {claim!r}")
+    if not claims:
+        raise ValueError("compose takes one claim or more, got none")
+    return _simplified((claim, 1) for claim in claims)
+
+
+def repeated(claim: TradeoffFunction, n: int) -> TradeoffFunction:
+    """What n mechanisms, each with this promise, promise together.  ValueError unless n is a whole number >= 1."""
+    return _simplified([(claim, count("n", n))])
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Composition(TradeoffFunction):
+    """Claims and how often, brought into a standard order, so that equal compositions are equal objects."""
+
+    name: ClassVar[str] = "compose"
+    _parts: tuple[tuple[TradeoffFunction, int], ...]
+    _mass: float  # probability that everything is revealed: f_{0, mass} is one of the mechanisms
+
+    def __init__(self, parts: tuple[tuple[TradeoffFunction, int], ...], mass: float) -> None:
+        object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_mass", mass)
+
+    @property
+    def symmetric(self) -> bool:
+        return self._ordered or all(claim.symmetric for claim, _ in self._parts)
+
+    def inverse(self) -> TradeoffFunction:
+        """T(Q x Q', P x P'): the inverses, composed."""
+        if self.symmetric:
+            return self
+        return _simplified([*((claim.inverse(), n) for claim, n in self._parts), (_revealing(self._mass), 1)])
+
+    @property
+    def _ordered(self) -> bool:
+        """Whether the two orders of a pair have to be kept apart."""
+        return any(isinstance(claim, Subsampled) and claim._relation == "add_remove" for claim, _ in self._parts)
+
+    @cached_property
+    def _core(self) -> TradeoffFunction | Lines:
+        """Everything but the mass."""
+        claims = [claim for claim, _ in self._parts]
+        counts = [n for _, n in self._parts]
+        if counts == [1]:
+            return claims[0]
+        if all(isinstance(claim, PureDP) for claim in claims) and outcomes(counts) <= MOST:
+            return responses([claim._largest_loss() for claim in claims], counts)
+        if self._ordered:
+            claims = [claim.symmetrized() for claim in claims]
+        parts = [Part(*c._orders(), n) for c, n in zip(claims, counts, strict=True)]
+        forward = composed(parts)
+        if not self._ordered and self.symmetric:
+            return Lines(forward, forward)
+        backward = composed([part.reversed() for part in parts])
+        if not self._ordered:
+            return Lines(forward, backward)
+        # Which of d0 and d1 has the record is not said: the promise for both orders is the lower hull of the two
+        # curves, and its profile the larger of the two.
+        slope = np.union1d(forward.slope, backward.slope)
+        both = Half.hull(slope, np.maximum(_extended(forward, slope), _extended(backward, slope)))
+        return Lines(both, both)
+
+    def _curve(self, alpha: Array) -> Array:
+        scaled = np.minimum(alpha / (1 - self._mass), 1.0)
+        return (1 - self._mass) * self._core.beta(scaled)
+
+    def _profile(self, epsilon: Array) -> Array:
+        return self._mass + (1 - self._mass) * self._core.delta(epsilon)
+
+    def mu(self) -> float:
+        """At most the root of the sum of squares, since G_mu (x) G_mu' = G_{sqrt(mu^2 + mu'^2)}."""
+        if self._mass > 0:
+            return math.inf
+        bound = math.sqrt(sum(n * claim.mu() ** 2 for claim, n in self._parts))
+        # vertices show the tail of unbounded losses only as far as doubles reach
+        return min(self._core.mu(), bound) if self._largest_loss() < math.inf else bound
+
+    def _largest_loss(self) -> float:
+        return math.fsum(n * claim._largest_loss() for claim, n in self._parts)
+
+    def _slopes(self) -> Array:
+        return self._core._slopes() if isinstance(self._core, TradeoffFunction) else self._core.steep.slope
+
+    def _split(self) -> tuple[TradeoffFunction, float]:
+        return (Composition(self._parts, 0.0), self._mass) if self._mass else (self, 0.0)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _text(self, *, brief: bool) -> str:
+        texts = [
+            f"repeated({claim._text(brief=brief)}, n={n})" if n > 1 else claim._text(brief=brief)
+            for claim, n in self._parts
+        ]
+        if self._mass:
+            texts.append(_revealing(self._mass)._text(brief=brief))
+        return texts[0] if len(texts) == 1 else f"compose({', '.join(texts)})"
+
+
+def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunction:
+    """One claim for all, in closed form as far as there is one."""
+    counts: dict[TradeoffFunction, int] = {}
+    masses: list[tuple[float, int]] = []  # probabilities that everything is revealed, and how often
+    for claim, times in counted:
+        core, mass = claim._split()
+        if mass:
+            masses.append((mass, times))
+        for part, n in core._parts if isinstance(core, Composition) else [(core, 1)]:
+            if float(part.delta(0.0)) > 0 or part.mu() > 0:  # else it says nothing about the data
+                counts[part] = counts.get(part, 0) + n * times
+    _check_relations(counts)
+    singles = [((closed, 1) if n > 1 and (closed := c._repeated(n)) else (c, n)) for c, n in counts.items()]
+    parts: list[tuple[TradeoffFunction, int]] = []
+    for claim, n in sorted(singles, key=lambda part: str(part[0])):
+        for i, (other, m) in enumerate(parts):
+            if n == m == 1 and (both := other._composed_with(claim)):
+                parts[i] = both, 1
+                break
+        else:
+            parts.append((claim, n))
+    mass = _revealed(masses)
+    if not parts:
+        return ApproxDP(epsilon=0.0, delta=mass) if mass else PureDP(0.0)
+    claim, n = parts[0]
+    if len(parts) == 1 and n == 1:
+        if not mass:
+            return claim
+        if isinstance(claim, PureDP):
+            return ApproxDP(epsilon=claim._largest_loss(), delta=mass)
+    return Composition(tuple(parts), mass)
+
+
+def _revealed(masses: list[tuple[float, int]]) -> float:
+    """1 - prod (1 - mass)^times; a single mass as it is, so that what a claim prints is read back as the same claim."""
+    if len(masses) == 1 and masses[0][1] == 1:
+        return masses[0][0]
+    log_hidden = math.fsum(times * math.log1p(-mass) for mass, times in masses)
+    return min(-math.expm1(log_hidden), math.nextafter(1.0, 0.0))
+
+
+def _check_relations(claims: Iterable[TradeoffFunction]) -> None:
+    relations = {claim._relation for claim in claims if isinstance(claim, Subsampled)} - {"unspecified"}
+    if len(relations) > 1:
+        raise ValueError(f"claims about different relations cannot be composed, got {' and '.join(sorted(relations))}")
+
+
+def _revealing(mass: float) -> ApproxDP:
+    return ApproxDP(epsilon=0.0, delta=mass)
+
+
+def _extended(half: Half, slope: Array) -> Array:
+    """The half's profile at any slope >= 0; below its first slope, what that one implies."""
+    return np.where(slope >= half.slope[0], half.delta(slope), 1.0)

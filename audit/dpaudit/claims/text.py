@@ -1,0 +1,277 @@
+"""Claims from text: `parse_claim("gaussian(mu=1)")`.  `str(claim)` gives that form back.
+
+Operations nest: `repeated(subsampled(gaussian(mu=1), rate=0.01), n=1000)`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+from dpaudit.claims.approximate import ApproxDP
+from dpaudit.claims.base import TradeoffFunction
+from dpaudit.claims.gaussian import GaussianDP
+from dpaudit.claims.laplace import LaplaceDP
+from dpaudit.claims.operations.compose import compose, repeated
+from dpaudit.claims.operations.group import group
+from dpaudit.claims.operations.subsample import RELATIONS, subsampled
+from dpaudit.claims.profile import PrivacyLoss
+from dpaudit.claims.pure import PureDP
+from dpaudit.claims.renyi import RenyiDP
+from dpaudit.claims.tabulated import TabulatedTradeoff
+from dpaudit.claims.zcdp import ZeroConcentratedDP
+from dpaudit.text.spelling import nearest
+
+CLAIMS: dict[str, type[TradeoffFunction]] = {
+    kind.name: kind
+    for kind in (
+        PureDP,
+        ApproxDP,
+        GaussianDP,
+        LaplaceDP,
+        ZeroConcentratedDP,
+        RenyiDP,
+        TabulatedTradeoff,
+        PrivacyLoss,
+    )
+}
+
+
+def symmetrized(claim: TradeoffFunction) -> TradeoffFunction:
+    """max(f, f inverse): the promise for both orders of a pair, in one curve."""
+    return claim.symmetrized()
+
+
+def inverse(claim: TradeoffFunction) -> TradeoffFunction:
+    """f inverse: the promise with d0 and d1 exchanged."""
+    return claim.inverse()
+
+
+OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {
+    operation.__name__: operation for operation in (compose, repeated, group, subsampled, symmetrized, inverse)
+}
+
+
+MAX_LETTERS = 4_000_000
+"""Length of a claim's text: tables of trade-off points are long."""
+
+MAX_DEPTH = 40
+"""Brackets and signs that may be nested in a claim's text."""
+
+MAX_CALLS = 500
+"""Claims and operations in one text: composing more would take minutes."""
+
+_SHOWN = 80  # letters of a text that a message repeats
+_OTHER_NAMES = {
+    "rdp": "renyi",
+    "dp": "pure",
+    "puredp": "pure",
+    "adp": "approximate",
+    "approx": "approximate",
+    "approxdp": "approximate",
+    "eps_delta": "approximate",
+    "gdp": "gaussian",
+    "normal": "gaussian",
+    "cdp": "zcdp",
+    "rhozcdp": "zcdp",
+    "subsample": "subsampled",
+    "repeat": "repeated",
+    "compose_n": "repeated",
+    "composed": "compose",
+    "composition": "compose",
+}
+_OTHER_PARAMETERS = {"eps": "epsilon", "e": "epsilon", "d": "delta", "alpha": "order", "p": "rate"}
+
+
+def parse_claim(text: str) -> TradeoffFunction:
+    """Read a claim such as "pure(epsilon=1)".
+
+    Args:
+        text: A claim, or operations on claims, as `str(claim)` writes them.
+
+    Returns:
+        The claim.
+
+    Raises:
+        ValueError: If the text states no claim.  The message says what is wrong, and what was perhaps meant.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f'a claim must be text such as "pure(epsilon=1)", got {_brief(repr(text))}')
+    _check_size(text)
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        raise _not_a_claim(text) from None
+    try:
+        if sum(isinstance(inner, ast.Call) for inner in ast.walk(node)) > MAX_CALLS:
+            raise ValueError(f"the claim {_brief(text)} names more than {MAX_CALLS} claims and operations")
+        return _claim(node)
+    except OverflowError as error:
+        raise ValueError(f"the claim {_brief(text)} has a number that is too large: {error}") from None
+    except (RecursionError, MemoryError):
+        raise ValueError(f"the claim {_brief(text)} is nested too deeply or too large") from None
+
+
+def _check_size(text: str) -> None:
+    if len(text) > MAX_LETTERS:
+        raise ValueError(f"the claim has {len(text):,} letters; at most {MAX_LETTERS:,} are read")
+    depth = deepest = 0
+    signs = longest = 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        deepest = max(deepest, depth)
+        signs = signs + 1 if letter in "+-~" else signs if letter == " " else 0
+        longest = max(longest, signs)
+    operators = text.count("+") + text.count("*") + text.count("/") + text.count(".")
+    if max(deepest, longest) > MAX_DEPTH or (operators > 1000 and "," not in text):
+        raise ValueError(f"the claim {_brief(text)} is nested too deeply: at most {MAX_DEPTH} brackets or signs")
+
+
+def _claim(node: ast.expr) -> TradeoffFunction:
+    text = ast.unparse(node)
+    known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known):
+        raise _not_a_claim(text, node)
+    name = node.func.id
+    form = _form(name, known[name])
+    _check_parameters(node, name, known[name])
+    read = _value if name in CLAIMS else _argument
+    try:
+        positional = [read(a) for a in node.args]
+        named = {k.arg: read(k.value) for k in node.keywords if k.arg is not None}
+        bound = inspect.signature(known[name]).bind(*positional, **named)
+        if not isinstance(bound.arguments.get("claim", PureDP(0.0)), TradeoffFunction):
+            raise TypeError(f"{bound.arguments['claim']} is not a claim")
+    except TypeError as error:
+        raise ValueError(f"claim must read {form}, got {_brief(text)} ({error})") from None
+    return known[name](*bound.args, **bound.kwargs)
+
+
+def _check_parameters(node: ast.Call, name: str, kind: Callable[..., TradeoffFunction]) -> None:
+    allowed = [p.name for p in inspect.signature(kind).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+    for given in [keyword.arg for keyword in node.keywords if keyword.arg is not None]:
+        if given in allowed:
+            continue
+        other = _OTHER_PARAMETERS.get(given)
+        meant = other if other in allowed else nearest(given, allowed)
+        hint = f"did you mean {meant}?" if meant else f"it has {', '.join(allowed) or 'none'}"
+        if given in ("sigma", "std", "scale"):
+            hint = "a claim is about what is promised, not about the noise; of Gaussian noise mu = sensitivity / sigma"
+        raise ValueError(f"{name} has no parameter {given}; {hint}  (it reads {_form(name, kind)})")
+
+
+def _argument(node: ast.expr) -> Any:
+    """A claim, a number, or the name of a relation."""
+    if isinstance(node, ast.Call):
+        return _claim(node)
+    if isinstance(node, ast.Name) and node.id in RELATIONS:
+        return node.id
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return _value(node)
+
+
+def _value(node: ast.expr) -> Any:
+    """A number or a list of numbers."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return [_number(element) for element in node.elts]
+    return _number(node)
+
+
+def _number(node: ast.expr) -> float:
+    try:
+        value: Any = ast.literal_eval(node)
+    except ValueError:
+        value = None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{_brief(ast.unparse(node))} is not a number{_computed(node)}")
+    return float(value)
+
+
+def _computed(node: ast.expr) -> str:
+    """The value of log(3), 2 * log(2), 1 / 3 and the like, which have to be written as numbers."""
+    value = _arithmetic(node)
+    return "" if value is None else f"; write its value, {value!r}"
+
+
+def _arithmetic(node: ast.expr) -> float | None:
+    """The value of an expression of numbers, + - * / and log, exp, sqrt; None if it is no such expression."""
+    two = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
+    functions = {"log": math.log, "ln": math.log, "exp": math.exp, "sqrt": math.sqrt}
+    try:
+        match node:
+            case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+                return float(value)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                inner = _arithmetic(operand)
+                return None if inner is None else -inner
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in two:
+                one, other = _arithmetic(left), _arithmetic(right)
+                return None if one is None or other is None else float(two[type(op)](one, other))
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[argument]) if name in functions:
+                inner = _arithmetic(argument)
+                return None if inner is None else functions[name](inner)
+    except (ValueError, ArithmeticError):
+        return None
+    return None
+
+
+def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
+    """What is wrong with a text that is no claim, and what was perhaps meant."""
+    shown = _brief(text)
+    missing = text.count("(") - text.count(")")
+    if node is None and missing:
+        return ValueError(f"claim {shown} has a {'missing' if missing > 0 else 'superfluous'} )")
+    if meant := _meant(text.strip(), node):
+        return ValueError(f"{shown} is not a claim; did you mean {meant}?")
+    known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
+    name = re.match(r"\s*([A-Za-z_]\w*)", text)
+    if name and name[1] not in known:
+        near = _OTHER_NAMES.get(name[1].lower()) or nearest(name[1], known)
+        if near:
+            form = _form(near, known[near])
+            return ValueError(f"unknown claim {_brief(name[1])}; did you mean {near}?  It reads {form}")
+    if name and name[1] in known and "(" not in text:
+        return ValueError(f"{shown} lacks its parameters; it reads {_form(name[1], known[name[1]])}")
+    return ValueError(
+        f"claim must be one of {', '.join(known)}, e.g. pure(epsilon=1); got {shown}.  "
+        "`dpaudit list claims` explains them"
+    )
+
+
+def _meant(text: str, node: ast.expr | None) -> str:
+    """The claim that people mean by 1, (1, 1e-5), epsilon=1 or eps=1, delta=1e-5; "" for other texts."""
+    number = r"[0-9.]+(?:[eE][-+]?[0-9]+)?"
+    if pair := re.fullmatch(rf"\(?\s*({number})\s*,\s*({number})\s*\)?", text):
+        return f"approximate(epsilon={pair[1]}, delta={pair[2]})"
+    if one := re.fullmatch(rf"\(?\s*({number})\s*\)?", text):
+        return f"pure(epsilon={one[1]})"
+    both = rf"(?:eps|epsilon)\s*[=:]\s*({number})\s*,?\s*delta\s*[=:]\s*({number})"
+    if pair := re.fullmatch(rf"\(?\s*{both}\s*\)?", text):
+        return f"approximate(epsilon={pair[1]}, delta={pair[2]})"
+    homes = {"eps": "pure(epsilon=", "epsilon": "pure(epsilon=", "mu": "gaussian(mu=", "rho": "zcdp(rho="}
+    if (one := re.fullmatch(rf"\(?\s*(\w+)\s*[=:]\s*({number})\s*\)?", text)) and one[1] in homes:
+        return f"{homes[one[1]]}{one[2]})"
+    return ""
+
+
+def _brief(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def _form(name: str, kind: Callable[..., TradeoffFunction]) -> str:
+    """How the claim or operation is written."""
+    shown = []
+    for parameter in inspect.signature(kind).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            shown.append("CLAIM, CLAIM, ...")
+        elif parameter.name == "claim":
+            shown.append("CLAIM")
+        elif parameter.default is inspect.Parameter.empty:
+            shown.append(f"{parameter.name}=...")
+    return f"{name}({', '.join(shown)})"

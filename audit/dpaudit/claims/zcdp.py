@@ -1,0 +1,44 @@
+"""Zero-concentrated differential privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpaudit.claims.base import TradeoffFunction
+from dpaudit.claims.divergences import all_orders
+from dpaudit.claims.envelope import Lines
+from dpaudit.claims.polygonal import PolygonalClaim
+from dpaudit.claims.ranges import nonnegative
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ZeroConcentratedDP(PolygonalClaim):
+    """rho-zCDP: the Renyi divergence of every order a > 1 is at most rho a.  Bun & Steinke 2016, Def. 1.1.
+
+    Curve: least beta with D_a(Ber(1 - beta) || Ber(alpha)) <= rho a and the reverse, for every a > 1; see
+    `claims.divergences`.  mu-GDP implies (mu^2 / 2)-zCDP; the converse costs something.
+    """
+
+    name: ClassVar[str] = "zcdp"
+    _rho: float  # nats, >= 0
+
+    def __init__(self, rho: float) -> None:
+        object.__setattr__(self, "_rho", nonnegative("rho", rho))
+
+    symmetric = True
+
+    def _make_lines(self) -> Lines:
+        return all_orders(self._rho)
+
+    def _repeated(self, n: int) -> TradeoffFunction:
+        """Bun & Steinke 2016, Lemma 1.7."""
+        return ZeroConcentratedDP(self._rho * n)
+
+    def _composed_with(self, other: TradeoffFunction) -> TradeoffFunction | None:
+        """Bun & Steinke 2016, Lemma 1.7."""
+        return ZeroConcentratedDP(self._rho + other._rho) if isinstance(other, ZeroConcentratedDP) else None
+
+    def _grouped(self, k: int) -> TradeoffFunction:
+        """Bun & Steinke 2016, Prop. 1.9."""
+        return ZeroConcentratedDP(self._rho * k**2)

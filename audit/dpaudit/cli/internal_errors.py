@@ -1,0 +1,94 @@
+"""Errors of dpaudit itself: one line for the user, and a file to attach to a report."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import shlex
+import sys
+import tempfile
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dpaudit.cli.terminal import say
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
+
+
+def command_line() -> str:
+    """The command as it can be typed again."""
+    return shlex.join(["dpaudit", *sys.argv[1:]])
+
+
+def report_internal_error(error: BaseException, folder: Path | None = None, *, debug: bool = False) -> str:
+    """Write what is needed to mend an error of dpaudit, and say where it is.
+
+    Args:
+        error: What was raised.
+        folder: Where the file goes if it can be written there; else a temporary folder.
+        debug: Also show the traceback.
+
+    Returns:
+        A line for the user.  Nothing is raised, whatever the disk is like.
+    """
+    told = _traceback(error)
+    if debug:
+        say(told.rstrip())
+    file = _written(_about(told), folder)
+    return f"internal error, please report{f', and attach {file}' if file else ''}: {_brief(error)}"
+
+
+def _about(told: str) -> str:
+    from dpaudit.text.version import __version__
+
+    lines = [
+        f"dpaudit ended with an internal error on {datetime.now(UTC):%Y-%m-%d at %H:%M:%S} UTC.",
+        "This file holds the command line, the versions and the traceback.  Look through it before you publish it.",
+        "",
+        f"command: {command_line()}",
+        f"Python {platform.python_version()}, {platform.platform()}",
+        f"dpaudit {__version__}",
+        *(f"{name} {version}" for name in _PACKAGES if (version := _version(name))),
+        "",
+        told,
+    ]
+    return "\n".join(lines)
+
+
+def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _traceback(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:  # a message that raises, or a traceback that is too deep
+        return "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
+
+
+def _brief(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())[:200]
+    except Exception:
+        text = ""
+    return f"{type(error).__name__}{': ' if text else ''}{text}"
+
+
+def _written(text: str, folder: Path | None) -> Path | None:
+    data = text.encode("utf-8", "backslashreplace")
+    for place in (folder, None):
+        if place is not None and not place.is_dir():
+            continue
+        with contextlib.suppress(OSError, RuntimeError):
+            with tempfile.NamedTemporaryFile(
+                prefix=f"dpaudit-error-{datetime.now(UTC):%Y%m%d-%H%M%S}-", suffix=".txt", dir=place, delete=False
+            ) as stream:
+                stream.write(data)
+            return Path(stream.name)
+    return None

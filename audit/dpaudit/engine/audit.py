@@ -1,0 +1,154 @@
+"""The audit: which runs are made, what is learned from them, and when there is enough evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.arguments import check_mechanism, check_numbers, claim_of, pairs_of
+from dpaudit.engine.build_result import fixed_result, sequential_result
+from dpaudit.engine.collector import Progress, Report, new_collector
+from dpaudit.engine.fixed import FixedAudit
+from dpaudit.engine.provenance import environment
+from dpaudit.engine.replay import Replay, replay
+from dpaudit.engine.sequential import SequentialAudit
+from dpaudit.learning.attack import Attack
+from dpaudit.mechanisms.fingerprint import Unknowable, same_content
+from dpaudit.mechanisms.sources import source_of
+from dpaudit.pairs.pair import Pair, doubts
+from dpaudit.result.model import AuditResult
+from dpaudit.sampling.runs import Failures, Terms
+from dpaudit.sampling.store import Store, StoreError, seed_of
+from dpaudit.sampling.store_identity import identity
+from dpaudit.sampling.streams import fresh_seed
+
+__all__ = ["METHODS", "Progress", "Replay", "Terms", "audit", "fresh_seed", "replay"]
+
+EQUAL = "d0 and d1 are equal, so no mechanism could be refuted; give two datasets that differ"
+METHODS = ("sequential", "fixed")
+
+
+def audit(
+    mechanism: Any,
+    claim: TradeoffFunction | str,
+    pairs: Pair | Iterable[Pair],
+    *,
+    attacks: str | Attack | Sequence[str | Attack] = "auto",
+    trials: int = 100_000,
+    confidence: float = 0.99,
+    method: str = "sequential",
+    seed: int | None = None,
+    jobs: int = 1,
+    store: str | Path | None = None,
+    detect: TradeoffFunction | str | None = None,
+    observe_time: bool = False,
+    failures: Failures = "stop",
+    timeout: float | None = None,
+    progress: Report | None = None,
+    name: str = "",
+) -> AuditResult:
+    """Try to refute `claim` about `mechanism`, and say how small a violation would have been found.
+
+    `mechanism`: a callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
+    outputs.  Runs must be independent of each other; the guarantee rests on that alone.  Every call gets a copy of the
+    dataset, and outputs are copied as they are returned.  `claim`: a claim, or text for `parse_claim`.  It is about
+    both orders of each pair.  `pairs`: neighbouring datasets, or a `SearchPairs`; with several, the claim is refuted if
+    it fails on any of them, and trials go where evidence grows.  `attacks`: "auto", a name, an Attack, or several.
+    `trials`: the most runs on each dataset, all pairs together.  `confidence`: a true claim is called violated with
+    probability at most 1 - confidence, whenever the audit stops.  The default is 0.99 and not 0.95: an accusation needs
+    better odds than one in twenty, and evidence grows exponentially, so that the stricter test takes about 1.5 times
+    the runs.  `method`: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`, a tenth of
+    them (of more than three million, 15 %) to choose a pair and a rejection region, and tests that region exactly; its
+    bounds are tighter at a given number of trials.  `seed`: of all randomness but the mechanism's own; a mechanism that
+    draws only from its rng is repeated exactly.  None draws a fresh seed, which the result records (that of the store,
+    if `store` holds one).  An attack, pair or claim that was chosen after looking at an audit's outputs needs another
+    seed: on the same one it would be judged by the outputs it was made from, and the guarantee would not hold.  `jobs`:
+    processes the mechanism runs in (-1: all cores); changes no result.  `store`: a file in which every block of outputs
+    is kept as soon as it is made.  If it is there already, and of the same mechanism, datasets, seed and versions, the
+    audit goes on where it stood, and ends with the result of one that was never interrupted.  Content is compared, code
+    included: see `sampling.store_identity`.  A store of anything else is refused.  `sampling.store` describes the
+    format.  `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends
+    INCONCLUSIVE.  `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once
+    for each run, and method "sequential".  Runs are then made here, one by one, in random order, and one of the two of
+    each trial counts.  `failures`: "stop" ends the audit INCONCLUSIVE when a run raises.  "outcome" says that the
+    analyst sees the exception: it counts as the run's output, a `Raised`; for mechanisms that are called once for each
+    run.  An exception may be any but KeyboardInterrupt, SystemExit included.  "retry" makes a run that fails again,
+    with other randomness, ten times at most: then the claim is taken to be about runs that succeed, how often they fail
+    may be a leak that is not seen, and `warnings` say how many failed where.  `timeout`: seconds; a run, or one call of
+    a batched mechanism, that takes longer has failed.  Whether it does depends on the load of the machine, so a timeout
+    is an outcome, or is retried, under `observe_time` only; otherwise it ends the audit as with "stop".
+    `mechanisms.timeout` says what cannot be ended that way; mechanisms in processes of their own have limits of their
+    own.  `progress`: called after each block of trials.  `name`: for the report.
+
+    Raises ValueError for impossible arguments (also for a dataset that cannot be copied), TypeError for those of a
+    wrong type, MechanismError if the mechanism fails before anything was measured; a failure later ends the audit
+    INCONCLUSIVE, with what was measured until then.
+    """
+    claim, detect = claim_of("claim", claim), None if detect is None else claim_of("detect", detect)
+    pair_list = pairs_of(pairs)
+    equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
+    check_mechanism(mechanism)
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function that is called after each block, such as print, got {progress!r}")
+    trials = check_numbers(trials, confidence)
+    if method not in METHODS:
+        raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
+    if observe_time and method != "sequential":
+        raise ValueError(
+            f"observe_time needs method sequential, got {method}: times are not independent from run to run"
+        )
+    if failures not in get_args(Failures):
+        raise ValueError(f"failures must be {', '.join(get_args(Failures))}, got {failures!r}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be above 0 seconds, got {timeout}")
+    if seed is None:
+        seed = seed_of(store)
+    terms = Terms(observe_time=observe_time, failures=failures, timeout=timeout)
+    given = len(pair_list)
+    if len(equal) < given:
+        pair_list = [pair for pair in pair_list if all(pair is not one for one in equal)]
+    collector = new_collector(mechanism, pair_list, attacks, trials, seed, jobs, terms, claim.symmetrized())
+    collector.notes += [f"{EQUAL}; the pair was left out (pair {pair})" for pair in equal if len(equal) < given]
+    if len(equal) == given:
+        collector.failure = f"{EQUAL} (pair {equal[0]})"
+    elif store is not None:
+        try:
+            collector.sampler.store = Store(store, identity(mechanism, pair_list, seed, terms), seed=seed)
+        except (StoreError, Unknowable) as error:
+            raise ValueError(f"store: {error}") from None
+    began = time.perf_counter()
+    sequential = SequentialAudit(collector, claim.symmetrized(), confidence)
+    shared: dict[str, Any] = {
+        "claim": claim,
+        "detect": detect,
+        "name": name or _name(mechanism),
+        "environment": environment(
+            seed=seed,
+            mechanism=_name(mechanism),
+            source=source_of(mechanism),
+        ),
+    }
+    if method == "sequential":
+        sequential.go(progress)
+        return _doubted(sequential_result(sequential, elapsed_s=time.perf_counter() - began, **shared), pair_list)
+    fixed = FixedAudit(collector, claim.symmetrized(), sequential)
+    fixed.go(progress)
+    return _doubted(fixed_result(fixed, elapsed_s=time.perf_counter() - began, **shared), pair_list)
+
+
+def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
+    """The result, with a warning for each pair whose stated relation is perhaps not its own.
+
+    It comes before the others: the reason of an inconclusive audit is the last one.
+    """
+    found = [f"{words} (pair {pair})" for pair in pairs if (words := doubts(pair))]
+    return dataclasses.replace(result, warnings=(*found, *result.warnings)) if found else result
+
+
+def _name(mechanism: Any) -> str:
+    address = getattr(mechanism, "address", None) or getattr(mechanism, "__qualname__", None)
+    return str(address or type(mechanism).__qualname__)

@@ -1,0 +1,273 @@
+"""Outputs that never vary: no noise, a fixed seed, or a cache, which only fresh processes can tell apart.
+
+A mechanism that keeps its first output of each dataset makes one independent run of each, however often it is called.
+If its law is continuous, these two outputs differ, and an audit that takes the runs for independent refutes any claim.
+A mechanism without noise, or with a fixed seed, looks the same in one process, and does break its claim.
+
+**When this is asked.**  A violation is about to be reported, and all outputs of one dataset are equal.  There is a
+suspicion if those of the other dataset are all equal too, or if the constant holds a number that is not whole.  An
+event that one dataset never shows, such as an answer that is always 0, raises none: the other dataset varies, so the
+mechanism draws anew in each run.  The same is asked of each part of an output (of a list, dict or array): one number
+may be kept while others are drawn anew.
+
+**How it is answered.**  If the code can keep nothing (`mechanisms.stateless.forgets`), the runs share no memory, and
+the violation stands.  Otherwise the mechanism is run in 2k new processes, once in each, k times on each dataset, with
+other randomness.  The violation stands only if every output is the constant of its dataset (where there is one).
+
+Theorem:
+    Let the processes be independent of each other, and the claim true.  Then a violation is reported with probability
+    at most s, the significance of the audit, whatever happens within a process.
+
+Proof:
+    Let c be the constant of one dataset, or its constant parts, seen before the new processes start.  In each of these
+    the event {output = c} has a fixed probability on d0 and another on d1, and the claim relates the two.  The
+    violation stands only if the event occurs in all k processes of c's dataset and in none of the other's.  Let p be
+    the exact p-value of these counts, `inference.fixed.exact_binomial` (Theorem 1 there), with the claim for both
+    orders.  k is the least number with p <= s, by the claim alone.  So the violation stands with probability at most s,
+    given everything before.  If the runs in this process are independent, the audit's own test has level s, and asking
+    more lowers it.
+
+The same processes serve all suspicious pairs, and every pair must pass: the probability of that is not larger.
+Nothing is gained from an output with many digits: an unbiased randomised response has two such outputs, and a cache
+of it would agree with itself in most processes.
+
+Where outputs vary, noise may have been kept all the same: `engine.reproduced` judges such violations.
+
+What is kept outside of the process, on disk or in a server, would look like a fixed seed.  So new processes of Python
+code say nothing if a run in them reads a file or calls on something else (`sampling.fresh_process`).  Programs and
+isolated mechanisms are not watched, nor files that a compiled library opens: a cache there does look like a fixed seed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.judgement import Judgement
+from dpaudit.engine.reproduced import reproduced
+from dpaudit.engine.seen import FEWEST, Seen, not_whole, same, shown
+from dpaudit.inference.fixed import exact_binomial
+from dpaudit.inference.independence import key
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
+from dpaudit.mechanisms.stateless import forgets
+from dpaudit.outputs import Timed
+from dpaudit.sampling.detached import Dataset
+from dpaudit.sampling.fresh_process import (
+    Missing,
+    NotPossible,
+    Place,
+    outputs_in_a_fresh_process,
+    part_of,
+    sent,
+    told_apart,
+)
+from dpaudit.sampling.runs import Runs
+from dpaudit.sampling.streams import stream
+
+if TYPE_CHECKING:
+    from dpaudit.engine.collector import Collector
+
+MAX_WORKERS = 256  # different outputs that may be those of workers with a cache
+PROBED = 20  # runs in one process, which vary if nothing is kept; more where one value is frequent
+MAX_PROBED = 1_000
+MAX_PROCESSES = 200  # for each dataset
+MAX_SECONDS = 60.0  # for all processes together; a process of ours needs about half a second to start
+
+
+def nothing_varied(collector: Collector) -> list[str]:
+    """Why an audit that refuted nothing has seen nothing: outputs that never varied on any pair."""
+    seen = [sides for sides in collector.seen if sides[0].runs]
+    if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < FEWEST:
+        return []
+    equal = [sides for sides in seen if same(sides[0].value, sides[1].value)]
+    if len(equal) < len(seen):
+        sides = next(sides for sides in seen if not same(sides[0].value, sides[1].value))
+        return [f"{_constants(sides)}: no noise at all, a fixed seed, or a cache, so that one run of each was seen"]
+    runs = 2 * sum(sides[0].runs for sides in seen)
+    what = {shown(sides[0].value): None for sides in seen}
+    if len(what) == 1:
+        return [f"every one of the {runs:,} outputs was {next(iter(what))}, so nothing could have been seen"]
+    return [f"the {runs:,} outputs never varied on any pair, so nothing could have been seen"]
+
+
+def judged(
+    collector: Collector,
+    evidence: Mapping[int, float],
+    tested: TradeoffFunction,
+    significance: float,
+    *,
+    accused: bool = True,
+) -> Judgement:
+    """What constants mean for a violation that is about to be reported, and whether one without constants reproduces.
+
+    Args:
+        collector: with all its trials.
+        evidence: of each pair that speaks against the claim, by its number.
+        tested: the claim for both orders.
+        significance: of the audit.
+        accused: whether the claim is refuted; else only constants are judged.
+    """
+    sampler = collector.sampler
+    telling = [pair for pair, log_e in evidence.items() if log_e > 0]
+    if sampler.jobs != 1:
+        for pair in telling:
+            if words := _kept_by_workers(collector, pair):
+                return Judgement(doubts=[words])
+    suspects = {pair: found for pair in telling if any(found := _suspects(collector.seen[pair]))}
+    if not suspects:
+        return _reproduced(collector, telling, evidence, tested, significance) if accused else Judgement()
+    strongest = max(suspects, key=lambda pair: evidence[pair])
+    words = _constants(collector.seen[strongest], suspects[strongest])
+    datasets = [dataset for pair in suspects for dataset in (sampler.pairs[pair].d0, sampler.pairs[pair].d1)]
+    try:
+        if not _forgets(sampler.mechanism, datasets):
+            _confirm(collector, suspects, tested, significance)
+    except NotPossible as error:
+        return Judgement(
+            doubts=[
+                f"{words}: no noise at all, a fixed seed, or a cache.  With a cache there was only one independent "
+                f"run of each dataset.  Fresh processes did not rule out a cache: {error}"
+            ]
+        )
+    return Judgement(hints=[f"{words}: no noise at all, or a fixed seed"])
+
+
+def _reproduced(
+    collector: Collector,
+    telling: Sequence[int],
+    evidence: Mapping[int, float],
+    tested: TradeoffFunction,
+    significance: float,
+) -> Judgement:
+    """Where outputs vary: see `engine.reproduced`."""
+    if not telling:
+        return Judgement()
+    pair = max(telling, key=lambda one: evidence[one])
+    sides = collector.sampler.pairs[pair]
+    if _forgets(collector.sampler.mechanism, (sides.d0, sides.d1)):
+        return Judgement()
+    return reproduced(collector, pair, tested, significance)
+
+
+def _kept_by_workers(collector: Collector, pair: int) -> str:
+    """Whether each worker process keeps its outputs, in words; "" if not.
+
+    Then there are as many different outputs as workers, and none varies in one process.  So if there are few, of
+    numbers that are not whole, the mechanism is run again in this process: where outputs vary, nothing is kept.
+    """
+    sampler = collector.sampler
+    datasets = (sampler.pairs[pair].d0, sampler.pairs[pair].d1)
+    for side, dataset in enumerate(datasets):
+        first = [output.output if isinstance(output, Timed) else output for output in collector.first(pair, side)]
+        values = Counter(key(output) for output in first)
+        if not (1 < len(values) <= min(MAX_WORKERS, len(first) - 1) and not_whole(first)):
+            continue
+        if _forgets(sampler.mechanism, datasets):
+            return ""
+        share = max(values.values()) / len(first)
+        runs = min(MAX_PROBED, max(PROBED, math.ceil(math.log(1e-3) / math.log(share))))
+        probe = Runs(sampler.mechanism, Dataset(dataset), sampler.seed, pair, side, 0, runs, sampler.terms)()
+        seen = Seen()
+        seen.add(probe.outputs)
+        if seen.constant and not probe.failure:
+            return (
+                f"the {len(first):,} first outputs of d{side} have {len(values)} values only, and {runs} runs in one "
+                "process gave one: each worker process may cache its outputs, so that the runs are not "
+                "independent.  Switch the cache off"
+            )
+    return ""
+
+
+def _forgets(mechanism: Any, datasets: Sequence[Any]) -> bool:
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+        return False
+    return forgets(mechanism, *datasets)
+
+
+def _suspects(sides: tuple[Seen, Seen]) -> tuple[dict[Place, Any], dict[Place, Any]]:
+    """What of the outputs of each dataset never varied and may be kept, by its path."""
+    constants = sides[0].constants, sides[1].constants
+    if () in constants[0] and () in constants[1]:
+        return ({}, {}) if same(sides[0].value, sides[1].value) else constants
+    found: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})
+    for side, own in enumerate(constants):
+        for path, value in own.items():
+            whole = () in constants[1 - side]
+            other = part_of(sides[1 - side].value, path) if whole else constants[1 - side].get(path, Missing)
+            if not same(value, other) if other is not Missing else not_whole(value):
+                found[side][path] = value
+    return found
+
+
+def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: TradeoffFunction, significance: float) -> None:
+    """Run the mechanism in new processes.  NotPossible if that does not show that it keeps nothing."""
+    sampler = collector.sampler
+    mechanism = sent(sampler.mechanism)
+    runs = _runs_needed(tested, significance)
+    if not runs:
+        raise NotPossible(f"under this claim more than {MAX_PROCESSES} processes would be needed for each dataset")
+    ends = time.monotonic() + MAX_SECONDS
+    paths = [[list(side) for side in sides] for sides in suspects.values()]
+    expected = [[[told_apart(value) for value in side.values()] for side in sides] for sides in suspects.values()]
+
+    def disagreement(task: tuple[int, int]) -> str:
+        run, side = task
+        datasets = [(sampler.pairs[pair].d0, sampler.pairs[pair].d1)[side] for pair in suspects]
+        rng = stream(sampler.seed, "fresh", run, side)
+        seeds = [int(seed) for seed in rng.integers(2**53, size=len(datasets))]
+        if (left := ends - time.monotonic()) <= 0:
+            raise NotPossible(f"{2 * runs} processes would take longer than {MAX_SECONDS:.0f} s")
+        found = outputs_in_a_fresh_process(mechanism, datasets, seeds, sampler.terms, timeout=left, paths=paths)
+        for output, constants in zip(found, expected, strict=True):
+            own, other = constants[side], constants[1 - side]
+            if output[side] != own or (other and output[1 - side] == other):
+                return f"d{side} had another output there, so the mechanism caches its outputs, or draws its noise once"
+        return ""
+
+    tasks = [(run, side) for run in range(runs) for side in (0, 1)]
+    single = isinstance(mechanism, CommandMechanism | IsolatedMechanism)  # one program at a time runs under its name
+    most = 1 if single else min(4, os.cpu_count() or 1)
+    for at in range(0, len(tasks), most):
+        with ThreadPoolExecutor(most) as pool:
+            for words in pool.map(disagreement, tasks[at : at + most]):
+                if words:
+                    raise NotPossible(words)
+
+
+def _runs_needed(tested: TradeoffFunction, significance: float) -> int:
+    """The least k for which k hits of k on one dataset and none of k on the other refute the claim; 0 if too many."""
+
+    def enough(k: int) -> bool:
+        return exact_binomial.p_value(tested, 0, k, k, k) <= significance
+
+    if not enough(MAX_PROCESSES):
+        return 0
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, min(2 * high, MAX_PROCESSES)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})) -> str:
+    found = [
+        f"all {side.runs:,} outputs of d{number} were {shown(side.value)}"
+        for number, side in enumerate(sides)
+        if side.constant
+    ]
+    for number, side in enumerate(sides):
+        parts = [(path, value) for path, value in suspects[number].items() if path]
+        if parts:
+            path, value = parts[0]
+            name = "output" + "".join(f"[{part!r}]" for part in path)
+            more = f" (and {len(parts) - 1} more parts never varied)" if len(parts) > 1 else ""
+            found.append(f"{name} was {shown(value)} in all {side.runs:,} runs on d{number}{more}")
+    return " and ".join(found)

@@ -1,0 +1,153 @@
+"""An audit of a single run with many canaries, such as one training run of a model."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom
+
+from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
+from dpaudit.engine.provenance import environment
+from dpaudit.inference.one_run import guess, refutes, right_guesses
+from dpaudit.inference.power import least_parameter
+from dpaudit.numerics.arrays import Array
+from dpaudit.result.evidence import OneRunEvidence
+from dpaudit.result.model import AttackRow, AuditResult, Counts, Curve, Detectable, History, Verdict, Witness
+
+POWER = 0.9
+
+
+def audit_one_run(
+    scores: npt.ArrayLike,
+    included: npt.ArrayLike,
+    claim: TradeoffFunction | str,
+    *,
+    confidence: float = 0.99,
+    guesses: int | None = None,
+    name: str = "one run",
+) -> AuditResult:
+    """Try to refute `claim` from one output of a mechanism whose data held each of m canaries by a coin of its own.
+
+    `scores`: (m,), how much the output looks as if the canary had been in the data; higher = more so, +-inf allowed.
+    `included`: (m,), booleans, the coins; independent and fair, and the scores must not depend on them but through
+    the output.  `claim`: about adding or removing one canary; see `inference.one_run` for the theorems.
+    `guesses`: for how many canaries, those with the most extreme scores, it is guessed whether they were in; it must be
+    chosen before the output is seen.  By default 1.5 m^(3/4).
+
+    If the claim is true it is called violated with probability at most 1 - confidence.
+    ValueError for scores that are NaN, arrays of different lengths, or an impossible number of guesses.
+    """
+    began = time.perf_counter()
+    claim = parse_claim(claim) if isinstance(claim, str) else claim
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
+    answers = guess(values, guesses)
+    r, v = right_guesses(answers, truth)
+    if len(values) == 0:
+        raise ValueError("scores must be of one canary at least, got none")
+    evidence = OneRunEvidence(canaries=len(values), guesses=r, right=v)
+    p_value = evidence.p_value(claim)
+    detectable = _detectable(claim, len(values), r, 1 - confidence)
+    violated = p_value <= 1 - confidence
+    verdict = Verdict.VIOLATION if violated else Verdict.NO_VIOLATION if detectable.claim else Verdict.INCONCLUSIVE
+    few = () if verdict is not Verdict.INCONCLUSIVE else (f"{r} guesses are too few to see any violation",)
+    alpha, beta = _curve(values, truth.astype(bool))
+    return AuditResult(
+        name=name,
+        verdict=verdict,
+        claim=claim,
+        confidence=confidence,
+        method="one_run",
+        p_value=p_value,
+        e_value=0.5 / math.sqrt(p_value) if p_value > 0 else math.inf,  # p to e, as for the fixed test
+        trials_used=1,
+        trials_allowed=1,
+        stopped_by="trials",
+        mu_lower=evidence.mu_lower(confidence=confidence),
+        curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),  # one run bounds no curve: T <= 1 - alpha always
+        witness=_witness(claim, answers, truth.astype(bool), r, v, 1 - confidence),
+        detectable=detectable,
+        history=History(trials=np.zeros(0, dtype=np.int64), log_e=np.zeros(0)),
+        evidence=evidence,
+        pairs=(),
+        attacks=(AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user"),),
+        warnings=few,
+        environment=environment(seed=0, mechanism=name),
+        elapsed_s=time.perf_counter() - began,
+    )
+
+
+def _witness(
+    claim: TradeoffFunction,
+    answers: npt.NDArray[np.int8],
+    included: npt.NDArray[np.bool_],
+    r: int,
+    v: int,
+    significance: float,
+) -> Witness | None:
+    """Right guesses, and how many would refute the claim.
+
+    The canaries that are guessed about are those with the most extreme scores.  The trade-off curve bounds error rates
+    of all canaries, so the rates of the chosen ones cannot be compared with it: they are not stated.
+    """
+    out, into = (answers != 0) & ~included, (answers != 0) & included
+    if not out.any() or not into.any():
+        return None
+    return Witness(
+        pair=f"each of {len(answers)} canaries in or out",
+        attack="scores",
+        region=f"{v} of {r} guesses right",
+        alpha=math.nan,
+        beta=math.nan,
+        claimed_beta=math.nan,
+        counts=Counts(
+            false_positives=int((answers[out] == 1).sum()),
+            n0=int(out.sum()),
+            false_negatives=int((answers[into] == -1).sum()),
+            n1=int(into.sum()),
+        ),
+        counted="guesses",
+        guesses=r,
+        right=v,
+        needed=_needed(claim, len(answers), r, significance),
+    )
+
+
+def _needed(claim: TradeoffFunction, m: int, r: int, significance: float) -> int:
+    """The fewest right guesses of r that refute the claim; r + 1 if not even r do."""
+    low, high = -1, r + 1  # never enough, always enough
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if refutes(claim, m, r, middle, significance=significance) else (middle, high)
+    return high
+
+
+def _curve(scores: Array, included: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Errors of "in if the score is above t" over all canaries, from alpha = 1 to alpha = 0; an observation."""
+    cuts = np.unique(scores)
+    out, into = np.sort(scores[~included]), np.sort(scores[included])
+    alpha = 1 - np.searchsorted(out, cuts, side="right") / max(len(out), 1)
+    beta = np.searchsorted(into, cuts, side="right") / max(len(into), 1)
+    alpha, beta = np.append(1.0, alpha), np.append(0.0, beta)
+    alpha[-1], beta[-1] = 0.0, 1.0
+    return alpha, beta
+
+
+def _detectable(claim: TradeoffFunction, m: int, r: int, significance: float) -> Detectable:
+    """The least epsilon such that guesses which are right with odds e^epsilon would have refuted the claim."""
+
+    def seen(epsilon: float) -> bool:
+        v = int(binom.ppf(1 - POWER, r, 1 / (1 + math.exp(-epsilon))))
+        return refutes(claim, m, r, v, significance=significance)
+
+    least = least_parameter(seen) if r else None
+    return Detectable(
+        claim="" if least is None else str(PureDP(least)),
+        assumption="if every guess is right with odds e^epsilon",
+        smallest_rate=1 - 0.05 ** (1 / m),
+        largest_epsilon=OneRunEvidence(canaries=m, guesses=r, right=r).epsilon_lower(0.0, confidence=1 - significance),
+    )

@@ -1,0 +1,205 @@
+"""How many trials a violation needs: with this test, with one threshold, with any test at all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.inference.fixed.regions import deviations
+from dpaudit.inference.grid import BINS
+from dpaudit.inference.power import Law, growths
+from dpaudit.inference.sequential.alternatives import Alternative, scaled
+from dpaudit.inference.sequential.betting import best_bet
+from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
+from dpaudit.learning import FIRST_FIT
+from dpaudit.numerics.arrays import Array
+
+LEARNING = 1.2
+"""On average, learned scores need so many times the trials of known ones: 1.05 to 1.37 where this was measured."""
+
+# Learning spreads the trials that audits need, and costs most where they are few.  So what is enough for an audit is
+# taken from these two, which are enough for every shape in `benchmarks/stated_probabilities.py` at 99 %: Gaussian noise
+# (on one number and on four), Laplace noise, randomised response with and without delta; 60 to 10,000 trials.
+_SLOWEST = 1.4  # times the trials with known scores
+_HEAD_START = 15.0  # trials
+FEW_NUMBERS = 4  # in an output: attacks need more to learn from longer ones, which no plan can know
+
+_RUNS = 300  # simulated audits: a standard error of 3 % for the mean
+_ENOUGH = 5  # simulated audits beyond a quantile, to read it off them
+_HOPELESS = 1e12  # trials beyond which no number is given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Trials per dataset after which `claim` is refuted if the mechanism is only as private as `truth`.
+
+    All are estimates, and inf where the truth keeps the claim.  No valid test beats `limit_mean`; `limit_trials` and
+    `threshold_trials` are normal approximations, near the truth where many trials are needed.
+    """
+
+    claim: TradeoffFunction
+    truth: TradeoffFunction
+    power: float
+    confidence: float
+    mean_trials: float  # of `audit`, which stops by itself, scores learned on the way
+    trials: float  # that let `audit` refute the claim with at least probability `power`
+    threshold_trials: float  # of the best single threshold, known in advance, fixed trials, with probability `power`
+    limit_trials: float  # of any test with a fixed number of trials, with probability `power`
+    limit_mean: float  # of any test that stops by itself
+
+    @property
+    def ratio(self) -> float:
+        """Mean trials of `audit` over the least mean of any test."""
+        return self.mean_trials / self.limit_mean if math.isfinite(self.limit_mean) else math.nan
+
+    def __str__(self) -> str:
+        if math.isinf(self.limit_mean):
+            return f"{self.truth.label} keeps {self.claim.label}: there is nothing to find"
+        head = f"{self.claim.label} claimed, {self.truth.label} true, confidence {self.confidence:.7g}"
+        rows = [
+            ("dpaudit, mean", self.mean_trials),
+            (f"dpaudit, with probability {self.power:g} or more", self.trials),
+            (f"best single threshold, about, with probability {self.power:g}", self.threshold_trials),
+            (f"any test of fixed size, about, with probability {self.power:g}", self.limit_trials),
+            ("any test that stops by itself, mean", self.limit_mean),
+        ]
+        width = max(len(name) for name, _ in rows)
+        lines = [f"  {name:<{width}}  {_number(value):>13}" for name, value in rows]
+        limit = f"Estimates for outputs of at most {FEW_NUMBERS} numbers; longer ones need more runs to learn from."
+        return "\n".join([head, "runs per dataset until refuted:", *lines, limit])
+
+
+def plan(
+    claim: TradeoffFunction | str,
+    truth: TradeoffFunction | str,
+    *,
+    power: float = 0.9,
+    confidence: float = 0.99,
+    seed: int = 0,
+) -> Plan:
+    """What it takes to refute `claim` if the mechanism is exactly as private as `truth`.
+
+    *What any test needs.*  KL* is the least Kullback-Leibler divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1)
+    to a pair that keeps the claim.  A sequential test with significance s stops after ln(1/s)/KL* trials in the mean at
+    the earliest (Wald 1945; for the nearest pair the log-likelihood ratio is optimal), and with fixed trials power w
+    needs about (z_{1-s} + z_w)^2 / (2 KL*) of them, for violations near the claim.  KL* is the growth of the best bet,
+    see `inference.sequential.betting`; outputs are told apart as finely as the audit's bins do.
+
+    *What this test needs* is simulated: its bets, with the true likelihood ratio as the score and a look after every
+    thirty-second more.  What learning the score costs is added as it was measured, see
+    `benchmarks/stated_probabilities.py`: to the mean what it costs on average, to `trials` the most it cost anywhere.
+
+    ValueError for a power or confidence outside (0, 1), and for a power below the significance.
+    """
+    claim, truth = (parse_claim(c) if isinstance(c, str) else c for c in (claim, truth))
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    if not 1 - confidence < power < 1:
+        raise ValueError(f"power must lie between 1 - confidence = {1 - confidence:.7g} and 1, got {power}")
+    tested, law = claim.symmetrized(), scaled(truth.symmetrized(), 1.0)
+    growth = _least_divergence(tested, law)
+    if growth <= 0:
+        nothing = dict.fromkeys(("mean_trials", "trials", "threshold_trials", "limit_trials", "limit_mean"), math.inf)
+        return Plan(claim=claim, truth=truth, power=power, confidence=confidence, **nothing)
+    needed = float(ndtri(confidence) + ndtri(power))
+    limit = log_threshold(confidence) / growth
+    bets = strategy(tested)
+    stops = _stopping_times(bets, tested, law, log_threshold(confidence), seed, first=int(limit / 20))
+    known = _quantile(stops, power)
+    if len(stops) * (1 - power) < _ENOUGH:
+        known = max(known, _by_then(bets, tested, law, log_threshold(confidence), power))
+    return Plan(
+        claim=claim,
+        truth=truth,
+        power=power,
+        confidence=confidence,
+        mean_trials=FIRST_FIT + LEARNING * float(np.mean(stops)),
+        trials=FIRST_FIT + _HEAD_START + _SLOWEST * known,
+        threshold_trials=_threshold_trials(tested, law, needed),
+        limit_trials=needed**2 / (2 * growth),
+        limit_mean=limit,
+    )
+
+
+_LEAST_GROWTH = 3e-11  # nats a trial; less than that is rounding
+
+
+def _least_divergence(claim: TradeoffFunction, law: Law) -> float:
+    alternative = Alternative(p=law[0], q=law[1], weight=1.0)
+    bet = Strategy.of([best_bet(alternative, claim, thresholds=BINS)], np.ones(1))
+    growth = float(growths(bet, claim, law)[0][0])
+    return growth if growth > _LEAST_GROWTH else 0.0
+
+
+def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float:
+    """The least n at which the best threshold's evidence is `needed` standard deviations."""
+
+    def reached(n: float) -> float:
+        return float(np.max(deviations(claim, n * law[0], math.ceil(n), n * law[1], math.ceil(n))))
+
+    low, high = 1.0, 2.0
+    while reached(high) < needed:
+        low, high = high, 2 * high
+        if high > _HOPELESS:
+            return math.inf
+    while high / low > 1.001:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if reached(middle) >= needed else (middle, high)
+    return math.ceil(high)
+
+
+def _stopping_times(
+    bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, seed: int, *, first: int = 2
+) -> Array:
+    """Trials until the wealth reaches the threshold, in simulated audits with a known score; inf if hopeless.
+
+    `first`: trials of the first block; none of the audits is thought to stop within it.
+    """
+    rng = np.random.default_rng(seed)
+    prices = bets.log_prices(claim)
+    sides = [
+        (np.flatnonzero(side > 0), payoffs)
+        for side, payoffs in zip(law, (bets.log_payoffs0, bets.log_payoffs1), strict=True)
+    ]
+    drawn_from = [
+        (side[bins] / side.sum(), payoffs[:, bins].T) for side, (bins, payoffs) in zip(law, sides, strict=True)
+    ]
+    gains = np.zeros((_RUNS, len(prices)))
+    stops = np.full(_RUNS, math.inf)
+    trials = 0
+    while np.any(running := np.isinf(stops)) and trials < _HOPELESS:
+        block = max(2, trials // 32) if trials else max(2, first)
+        trials += block
+        won = sum(rng.multinomial(block, masses, size=int(running.sum())) @ pays for masses, pays in drawn_from)
+        gains[running] += won - block * prices
+        wealth = np.logaddexp.reduce(bets.log_weights + gains, axis=1)
+        stops[running & (wealth >= threshold)] = trials
+    return stops
+
+
+def _quantile(stops: Array, power: float) -> float:
+    """Trials within which an audit stops with probability `power`, at the upper end of what so many audits can tell."""
+    error = math.sqrt(power * (1 - power) / len(stops))
+    return float(np.quantile(stops, min(1.0, power + error)))
+
+
+def _by_then(bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float) -> float:
+    """The same by a normal law of what the best bet wins: for powers that simulations are too few for."""
+    growth, variance = growths(bets, claim, law)
+    grows = growth > _LEAST_GROWTH
+    if not np.any(grows):
+        return math.inf
+    g, v, needed = growth[grows], variance[grows], threshold - bets.log_weights[grows]
+    z = float(ndtri(power))
+    return float(np.min((z * np.sqrt(v) + np.sqrt(z**2 * v + 4 * g * needed)) / (2 * g))) ** 2
+
+
+def _number(trials: float) -> str:
+    if math.isinf(trials):
+        return f"over {_HOPELESS:.0g}"
+    digits = max(0, math.ceil(math.log10(trials)) - 3)
+    return f"{round(trials, -digits):,.0f}"

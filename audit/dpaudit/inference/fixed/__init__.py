@@ -1,0 +1,1 @@
+"""Tests of counts whose number was fixed beforehand: exact binomial theory."""

@@ -1,0 +1,195 @@
+"""How probable a claim makes outcomes of the fixed test that speak against it; see `exact_binomial`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.inference.fixed.binomial import (
+    LEAST,
+    Counts,
+    at_most,
+    boundary,
+    divergence_of_rates,
+    log_choose,
+    log_likelihood,
+    rounding,
+)
+from dpaudit.inference.fixed.evidence import Arc, smoothed_rate, square_sine
+from dpaudit.numerics.arrays import Array
+
+_TAIL = 18.0  # nats by which outcomes that are not looked at are rarer than those that count
+_LONG = 3_000  # outcomes of d1; to sum over more takes longer than the incomplete beta function
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The outcomes {z <= limit(x)} with at least a certain evidence, for alpha in a certain interval."""
+
+    n0: int
+    n1: int
+    first: int  # the first x that is looked at
+    limits: Counts  # limit(first), limit(first + 1), ...: nonincreasing, >= 0; beyond the last one no z is inside
+    budget: float  # nats; tails rarer than e^-budget are not looked at, but counted as if they were in the region
+
+    @classmethod
+    def of(cls, claim: TradeoffFunction, level: float, n0: int, n1: int, low: float, high: float) -> Outcomes:
+        """{evidence >= level}, for alpha in [low, high].
+
+        Which x are rare is Chernoff's bound: P[x/n0 <= p] <= exp(-n0 kl(p, alpha)) for p <= alpha, and likewise above.
+        """
+        budget = min(level, -math.log(LEAST)) + _TAIL
+        first = math.floor(n0 * boundary(lambda p: n0 * divergence_of_rates(p, low) <= budget, low, 0.0))
+        last = math.ceil(n0 * boundary(lambda p: n0 * divergence_of_rates(p, high) <= budget, high, 1.0))
+        # Points of the curve beyond `reach` are further than the level from all these x.
+        least, most = float(smoothed_rate(first, n0)), float(smoothed_rate(last, n0))
+        reach = boundary(lambda a: (n0 + 1) * divergence_of_rates(most, a) <= level + 1, most, 1.0)
+        arcs = Arc.pair(claim, n0, n1, least, reach)
+        enough = level - rounding(n0 + n1) * (1 + level)  # in doubt inside, which is the safe side
+
+        def limit(x: Counts, known: Counts, highest: Counts) -> Counts:
+            """Largest z from `known`, which is inside or -1, to `highest` such that (x, z) is inside."""
+            while np.any(known < highest):
+                middle = (known + highest + 1) // 2
+                trial = np.maximum(middle, 0)  # -1 where the search is over
+                inside = np.minimum(*(arc.evidence(x, n0, trial, n1) for arc in arcs)) >= enough
+                known, highest = np.where(inside, middle, known), np.where(inside, highest, middle - 1)
+            return known
+
+        x = np.arange(first, last + 1)
+        some = np.unique(np.append(x[::32], last))  # limits do not rise: these leave little to search in between
+        found = limit(some, np.full(len(some), -1), np.full(len(some), n1))
+        after, before = np.searchsorted(some, x, side="left"), np.searchsorted(some, x, side="right") - 1
+        limits = limit(x, found[after], found[before])
+        return cls(n0, n1, first, limits[limits >= 0], budget)
+
+    @cached_property
+    def _rows(self) -> tuple[Array, Array]:
+        """x, and the logarithm of n0 over x."""
+        x = np.arange(self.first, self.first + len(self.limits), dtype=np.float64)
+        return x, log_choose(self.n0, x)
+
+    @property
+    def _lowest(self) -> int:
+        return max(int(self.limits[-1]) - _LONG, 0)
+
+    @cached_property
+    def _columns(self) -> tuple[Array, Array]:
+        """z from `_lowest` to the largest limit, and the logarithm of n1 over z."""
+        z = np.arange(self._lowest, self.limits[0] + 1, dtype=np.float64)
+        return z, log_choose(self.n1, z)
+
+    def probability(self, alpha: Array, beta: Array) -> Array:
+        """Upper bound of F(alpha, beta), elementwise; too large by 3 e^-budget and rounding only."""
+        result = np.empty_like(alpha)
+        if len(self.limits) > 0:
+            order = np.argsort(alpha)  # neighbours need nearly the same rows
+            for some in np.array_split(order, math.ceil(len(order) / 16)):
+                result[some] = self._near(alpha[some], beta[some])
+        else:
+            result[:] = 0.0
+        return np.minimum(result * (1 + rounding(self.n0 + self.n1)) + 3 * math.exp(-self.budget), 1.0)
+
+    def _near(self, alpha: Array, beta: Array) -> Array:
+        """F without those x that are rare for all these alpha, and those small z that are rare for all these beta.
+
+        The x by Chernoff's bound as in `of`; the z by its simpler form P[Bin(n, b) <= n b - t] <= exp(-t^2/(2 n b)).
+        """
+        x, log_choose0 = self._rows
+        low, high = alpha.min(keepdims=True), alpha.max(keepdims=True)
+        own = log_likelihood(x, self.n0, x / self.n0)
+        rare_low = (x < self.n0 * low) & (own - log_likelihood(x, self.n0, low) > self.budget)
+        rare_high = (x > self.n0 * high) & (own - log_likelihood(x, self.n0, high) > self.budget)
+        kept = slice(int(rare_low.sum()), len(x) - int(rare_high.sum()))
+        x, log_choose0, limits = x[kept], log_choose0[kept], self.limits[kept]
+        if len(x) == 0:
+            return np.zeros_like(alpha)
+        alpha, beta = alpha[:, None], beta[:, None]
+        weights = np.exp(log_choose0 + log_likelihood(x, self.n0, alpha))
+        least, most = int(limits[-1]), int(limits[0])
+        if most - least > 8 * len(x):  # a few x far apart: no sum over z
+            below = at_most(limits, self.n1, beta)
+        else:
+            mean = self.n1 * float(beta.min())
+            rare = min(max(math.ceil(mean - math.sqrt(2 * mean * self.budget)) - 1, -1), least)
+            start = np.zeros_like(beta)
+            if least - rare > _LONG:
+                rare, start = least, at_most(np.array([least]), self.n1, beta)
+            z, log_choose1 = (column[rare + 1 - self._lowest : most + 1 - self._lowest] for column in self._columns)
+            masses = np.exp(log_choose1 + log_likelihood(z, self.n1, beta))
+            below = np.cumsum(np.hstack([start, masses]), axis=1)[:, limits - rare]
+        return np.asarray((weights * below).sum(axis=1))
+
+
+def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, high: float) -> float:
+    """Upper bound of the largest h(a) = F(a, f(a)) for a in [low, high], larger by at most `_slack`.
+
+    **Lemma 2.**  On a cell [a1, a2] let b1 = f(a1), b2 = f(a2), U = F(a1, b2) and s = sqrt(U (1 - U)), or 1/2 if
+    U > 1/2; let v be the smaller of a1 (1 - a1) and a2 (1 - a2), w that of b1 (1 - b1) and b2 (1 - b2); let
+    A = (a2 - a1) sqrt(n0/v) and B = (b1 - b2) sqrt(n1/w); and let f lie below its chord by at most e.  Then h <= U on
+    the cell, and also  h <= max(h(a1), h(a2)) + s (e sqrt(n1/w) + sqrt(2)/8 (A^2 + B^2)).
+
+    *Proof.*  F falls with alpha and with beta, so U bounds it on the rectangle of the cell.  A derivative of F is the
+    covariance of the region's indicator, of standard deviation at most s, and the same derivative of the likelihood
+    divided by the likelihood.  For the first one in beta that has variance n1/(beta (1 - beta)): h differs from F on
+    the chord by at most s e sqrt(n1/w).  For the second one along the chord it is a sum of three orthogonal
+    polynomials, of variance at most 2 A^4 + 4 A^2 B^2 + 2 B^4 for the whole cell, and a function exceeds its linear
+    interpolation by at most an eighth of the largest second derivative.
+    """
+    ends = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
+    cells = min(max(math.ceil(2 * math.sqrt(region.n0) * (ends[1] - ends[0]) / 0.25), 8), 400)
+    angle = np.linspace(*ends, cells + 1)
+    beta = claim.beta(square_sine(angle))
+    at, corner = np.empty(cells + 1), np.empty(cells)  # h at the nodes, U of the cells
+    new_node, new_cell = np.ones(cells + 1, dtype=np.bool_), np.ones(cells, dtype=np.bool_)
+    while True:
+        alpha = square_sine(angle)
+        fresh = region.probability(
+            np.concatenate([alpha[new_node], alpha[:-1][new_cell]]),
+            np.concatenate([beta[new_node], beta[1:][new_cell]]),
+        )
+        at[new_node], corner[new_cell] = np.split(fresh, [int(new_node.sum())])
+        best, base = float(at.max()), np.maximum(at[:-1], at[1:])
+        bound = np.minimum(corner, base + _bulge(region, alpha, beta, corner))
+        settled = best + _slack(best)
+        coarse = bound > settled
+        if not np.any(coarse) or len(angle) > 20_000:
+            return max(best, float(bound.max()))
+        # What is added to the base falls with the square of the width: so many parts are needed.
+        with np.errstate(over="ignore"):
+            parts = np.clip(np.ceil(np.sqrt(np.maximum(bound - base, 0.0) / (settled - base))), 2, 8)
+        parts = np.where(coarse, parts, 1).astype(np.intp)
+        cell = np.repeat(np.arange(len(parts)), parts)
+        part = np.arange(len(cell)) - (np.cumsum(parts) - parts)[cell]
+        angle = np.append(angle[cell] + np.diff(angle)[cell] * part / parts[cell], angle[-1])
+        new_node, new_cell = np.append(part > 0, False), coarse[cell]
+        at, corner, beta = np.append(at[cell], at[-1]), corner[cell], np.append(beta[cell], beta[-1])
+        beta[new_node] = claim.beta(square_sine(angle[new_node]))
+
+
+def _bulge(region: Outcomes, alpha: Array, beta: Array, corner: Array) -> Array:
+    """What Lemma 2 adds to the values at the ends of each cell; inf where it says nothing."""
+    width, drop = np.diff(alpha), np.maximum(-np.diff(beta), 0.0)
+    spread = np.where(corner < 0.5, np.sqrt(corner * (1 - corner)), 0.5)
+    v, w = alpha * (1 - alpha), beta * (1 - beta)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # f is convex, so in a cell it lies above the chords of both neighbours, continued
+        slope = drop / width
+        before = np.maximum(np.concatenate([[np.inf], slope[:-1]]) - slope, 0.0)
+        after = np.maximum(slope - np.concatenate([slope[1:], [0.0]]), 0.0)
+        sag = width * np.where(np.isinf(before), after, before * after / (before + after))
+        sag = np.minimum(np.nan_to_num(sag, nan=0.0), drop)
+        of_alpha = width**2 * region.n0 / np.minimum(v[:-1], v[1:])
+        of_beta = region.n1 / np.minimum(w[:-1], w[1:])
+        bulge = spread * (sag * np.sqrt(of_beta) + math.sqrt(2) / 8 * (of_alpha + drop**2 * of_beta))
+        flat = spread * math.sqrt(2) / 8 * of_alpha
+    return np.nan_to_num(np.where(drop > 0, bulge, flat), nan=np.inf)
+
+
+def _slack(p: float) -> float:
+    """By how much a maximum may be overstated: less than the rounding of the counts costs."""
+    return 0.005 * p if p >= 0.01 else p * (max(p, LEAST) ** -0.01 - 1) + LEAST

@@ -1,0 +1,248 @@
+"""Which rejection region {score > t} a fixed test freezes after its pilot.
+
+Nothing here touches validity: `exact_binomial` is exact for any region that was chosen without the outputs it counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, ndtri
+
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.inference.fixed.evidence import Arc
+from dpaudit.inference.grid import CENTRES
+from dpaudit.inference.sequential.alternatives import UNLIKELY, alternatives
+from dpaudit.numerics.arrays import Array
+
+Counts = npt.NDArray[np.int64]
+
+_LEAST = 1e-100  # smaller numbers are not told apart
+_CLEARLY = 1.1  # times what the usual region promises: less may be what a score that is not quite to scale makes of it
+_AMPLE = 3.0  # standard deviations beyond the test's cutoff: more would not make a refutation likelier
+_NOTABLE = 1.0  # standard deviations of expected evidence below which the claim may well be true
+# Standard errors of an event's frequency that are taken off before regions are compared.  With 1 and 2, pilots of 300
+# and 1,000 outputs freeze a region without evidence in at most 2 of 100 cases; without, in a quarter.
+_DOUBT_OF_EVIDENCE, _DOUBT_OF_BOUNDS = 1.0, 2.0
+_TYPICAL = 5.0  # standard deviations of evidence that the best threshold for typical violations is given in advance
+
+
+def threshold_for_claim(
+    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
+) -> int:
+    """The k for which {bin > k} is the region on which to test `claim`.
+
+    Args:
+        counts0: bin counts of a pilot on d0, (BINS,); whatever is returned, tests are valid on other outputs.
+        counts1: the same of d1.
+        claim: what is tested.
+        trials: outputs of each dataset that will be tested.
+        significance: of the test.
+    """
+    match claim:
+        case GaussianDP():
+            found = threshold_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=-1)
+        case PureDP() | ApproxDP():
+            found = _threshold_against(counts0, counts1, claim, trials=trials, significance=significance)
+        case _:
+            found = -1
+    return found if found >= 0 else best_threshold(counts0, counts1, claim)
+
+
+def delta_of(claim: TradeoffFunction) -> float:
+    """The delta of an (epsilon, delta) claim; NaN for claims of other families."""
+    match claim:
+        case PureDP() | ApproxDP():
+            return float(claim.parameters.get("delta", 0.0))
+    return math.nan
+
+
+def _threshold_against(
+    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
+) -> int:
+    """The region for an (epsilon, delta) claim, which is also that of the bound of epsilon at this delta.
+
+    A region is sure of its evidence if it expects `_AMPLE` standard deviations more than the test needs.  Of the sure
+    regions the one with the largest expected bound is taken; if none is sure, the one with the most evidence.  A pilot
+    that expects hardly any evidence leaves the choice to the bound: the claim is then most likely true.  -1 if no
+    threshold parts the pilot's outputs.
+    """
+    delta = delta_of(claim)
+    promised = _promised_epsilon(counts0, counts1, delta, trials, significance)
+    if not (np.any(promised > -np.inf) and counts0.any() and counts1.any()):
+        return -1
+    where = np.flatnonzero(promised > -np.inf)
+    expected = _expected_deviations(counts0, counts1, claim, trials, where)
+    most = float(expected.max())
+    if most >= _NOTABLE:
+        where = where[expected >= min(most, -float(ndtri(significance)) + _AMPLE)]
+    return int(where[np.argmax(promised[where])])
+
+
+def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
+    """The k for which {bin > k} is the region to freeze, from the bin counts of a pilot, (BINS,) each.
+
+    Whatever it returns, the tests of `exact_binomial` are valid on outputs that are not in the pilot.
+
+    A pilot's most extreme threshold is rarely the best one: among hundreds of noisy numbers it is the luckiest.  So
+    each threshold's evidence in the pilot, in standard deviations, is added to what it would be worth against typical
+    violations (`alternatives`), relative to the best threshold for each.  That is most near the claim's fixed point
+    f(a) = a and little for rare events: a weak pilot leads there, a strong one goes where its evidence is.  Events that
+    the pilot never showed under d1, or always under d0, are worth nothing, since the scores may not be to scale.
+    """
+    n0, n1 = int(counts0.sum()), int(counts1.sum())
+    if n0 == 0 or n1 == 0:
+        return int(np.argmax(_worth(claim)))
+    happens, fails = np.cumsum(counts1[::-1])[::-1][1:] > 0, np.cumsum(counts0)[:-1] > 0
+    worth = np.where(happens & fails, _TYPICAL * _worth(claim), 0.0)
+    return int(np.argmax(worth + deviations(claim, counts0.astype(np.float64), n0, counts1.astype(np.float64), n1)))
+
+
+def threshold_for_epsilon(
+    counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
+) -> int:
+    """The k for which {bin > k} is likely to give the largest `epsilon_lower` at `delta` from so many trials.
+
+    `otherwise`: the k if no threshold parts the pilot's outputs.  From the bin counts of a pilot, (BINS,) each, of the
+    score that is frozen.  Whatever it returns, the bound is valid on outputs that are not in the pilot.
+    """
+
+    promised = _promised_epsilon(counts0, counts1, delta, trials, significance)
+    return int(np.argmax(promised)) if np.any(promised > -np.inf) else otherwise
+
+
+def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: int, significance: float) -> Array:
+    """About the bound of epsilon at `delta` that each {bin > k} will give, (BINS - 1,); -inf where it says nothing.
+
+    A mass that barely exceeds delta would promise the most where it is rare, by the luck of the pilot.  So both rates
+    of an event are taken to be smaller, by `_DOUBT_OF_BOUNDS` standard errors of how frequent it is.  At delta = 0 this
+    changes nothing.
+    """
+    pilot = int(counts0.sum() + counts1.sum()) / 2
+
+    def one(alpha: Array, beta: Array) -> Array:
+        """Of the event with upper bounds `alpha` of its rate under d0 and `beta` of its failure under d1."""
+        less = _lessened(1 - beta, pilot, _DOUBT_OF_BOUNDS)
+        excess = (1 - beta) * less - delta
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(excess > _LEAST, np.log(excess) - np.log(np.maximum(alpha * less, _LEAST)), -np.inf)
+
+    def best(alpha: Array, beta: Array) -> Array:
+        return np.maximum(one(alpha, beta), one(beta, alpha))
+
+    return _promised(best, counts0, counts1, trials, significance)
+
+
+def _expected_deviations(
+    counts0: Counts, counts1: Counts, claim: TradeoffFunction, trials: int, where: npt.NDArray[np.intp]
+) -> Array:
+    """Evidence that {bin > k} is expected to give against `claim`, as many standard deviations, for each k in `where`.
+
+    At the less favourable of two guesses: the event is rarer than the pilot says, or its complement is, by
+    `_DOUBT_OF_EVIDENCE` standard errors.
+    """
+    alpha, beta = (np.clip(rate[where], 0.0, 1.0) for rate in _rates(counts0, counts1))
+    pilot = int(counts0.sum() + counts1.sum()) / 2
+    rarer, other = (_lessened(1 - rate, pilot, _DOUBT_OF_EVIDENCE) for rate in (beta, alpha))
+    guesses = (rarer * alpha, 1 - rarer * (1 - beta)), (1 - other * (1 - alpha), other * beta)
+    found = [evidence_against(claim, trials * a, trials, trials * b, trials) for a, b in guesses]
+    return np.asarray(np.sqrt(2 * np.minimum(*found)))
+
+
+def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
+    """1 minus so many relative standard errors of a mass that was seen in `pilot` outputs, at least 0."""
+    with np.errstate(divide="ignore"):
+        return np.maximum(1 - doubt * np.sqrt(np.maximum(1 - mass, 0.0) / (np.maximum(mass, _LEAST) * pilot)), 0.0)
+
+
+def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
+    """The same for the largest `mu_lower`.
+
+    That is the region on which to test a Gaussian claim about as strong as the truth (`best_threshold`), unless another
+    one promises clearly more.  How strong the truth is, is read off where the pilot's two errors are equal.
+    """
+
+    def bound(alpha: Array, beta: Array) -> Array:
+        found: Array = -ndtri(np.maximum(alpha, _LEAST)) - ndtri(np.maximum(beta, _LEAST))
+        return found
+
+    promised = _promised(bound, counts0, counts1, trials, significance)
+    if not (np.any(promised > -np.inf) and counts0.any() and counts1.any()):
+        return otherwise
+    alpha = np.cumsum(counts0[::-1])[::-1][1:] / counts0.sum()
+    beta = np.cumsum(counts1)[:-1] / counts1.sum()
+    error = float(np.min(np.maximum(alpha, beta)))
+    strength = -2 * float(ndtri(min(max(error, 1e-4), 0.49)))
+    usual, other = best_threshold(counts0, counts1, GaussianDP(float(f"{strength:.1g}"))), int(np.argmax(promised))
+    return other if promised[other] > _CLEARLY * promised[usual] else usual
+
+
+def _promised(
+    bound: Callable[[Array, Array], Array], counts0: Counts, counts1: Counts, trials: int, significance: float
+) -> Array:
+    """`bound` at about the upper bounds that alpha and beta of each {bin > k} will have, (BINS - 1,).
+
+    -inf where the event does not part the pilot's outputs.
+    """
+    both = (counts0 + counts1).astype(np.float64)
+    inside = np.cumsum(both[::-1])[::-1][1:]
+    parting = (inside > 0) & (inside < both.sum())
+    if not parting.any() or trials == 0:
+        return np.full(len(parting), -np.inf)
+    alpha, beta = _rates(counts0, counts1)
+    z = -ndtri(significance / 2)
+
+    def upper(rate: Array) -> Array:
+        """Roughly what the upper bound of a rate will be: Wilson 1927."""
+        rate = np.clip(rate, 0.0, 1.0)
+        spread = z * np.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2)
+        return np.minimum((rate + z**2 / (2 * trials) + spread) / (1 + z**2 / trials), 1.0)
+
+    return np.where(parting, bound(upper(alpha), upper(beta)), -np.inf)
+
+
+def _rates(counts0: Counts, counts1: Counts) -> tuple[Array, Array]:
+    """alpha and beta of each {bin > k}, if the score is the log-likelihood ratio l; (BINS - 1,) each.
+
+    Large losses are in the tails, where a pilot has few outputs.  But all outputs together tell how frequent an event
+    is on each side: under d1 each counts 2/(1 + e^-l) times, under d0 2/(1 + e^l) times.
+    """
+    both = (counts0 + counts1).astype(np.float64)
+    p, q = both * expit(-CENTRES), both * expit(CENTRES)
+    p, q = p / p.sum(), q / q.sum()
+    return np.cumsum(p[::-1])[::-1][1:], np.cumsum(q)[:-1]
+
+
+@lru_cache(maxsize=64)
+def _worth(claim: TradeoffFunction) -> Array:
+    """Evidence expected of each threshold against typical violations, relative to the best one, (BINS - 1,).
+
+    A wealth can be spread over many alternatives at little cost, a region is one: none is spent on slight violations.
+    """
+    trials = 10_000  # of no consequence: so many that what half an output adds does not matter
+    total = np.zeros(1)
+    for alternative in alternatives(claim, slight=UNLIKELY):
+        found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
+        total = total + alternative.weight * found / max(float(found.max()), _LEAST)
+    return total
+
+
+def deviations(claim: TradeoffFunction, counts0: Array, n0: int, counts1: Array, n1: int) -> Array:
+    """Signed-root evidence of every event {bin > k}, as many standard deviations; (BINS - 1,)."""
+    x, z = np.cumsum(counts0[::-1])[::-1][1:], np.cumsum(counts1)[:-1]
+    return np.asarray(np.sqrt(2 * evidence_against(claim, x, n0, z, n1)))
+
+
+def evidence_against(claim: TradeoffFunction, x: npt.ArrayLike, n0: int, z: npt.ArrayLike, n1: int) -> Array:
+    """Evidence of outcomes with x false positives and z false negatives, nats; elementwise."""
+    arcs = _arcs(claim.symmetrized(), n0, n1)
+    return np.asarray(np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs)))
+
+
+@lru_cache(maxsize=8)  # the least detectable violation is looked for with one claim and many truths
+def _arcs(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Arc, Arc]:
+    return Arc.pair(claim, n0, n1, 0.0, 1.0)

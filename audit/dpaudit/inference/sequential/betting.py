@@ -1,0 +1,156 @@
+"""A bet against a claim, on its whole privacy profile.
+
+A bet pays A(x) on an output x of d0 and B(y) on an output y of d1.  It is built from thresholds t_k of
+a score v, slopes s_k and stakes >= 0:
+
+    A = safe0 + sum_k stake_k e^{s_k} 1[v <= t_k]        B = safe1 + sum_k stake_k 1[v > t_k]
+    budget(f) = safe0 + safe1 + sum_k stake_k (e^{s_k} + delta_f(s_k))
+
+**Theorem.**  Under the claim f, E A(X) + E B(Y) <= budget(f), so  e(x, y) = A(x) B(y) / (budget/2)^2  has
+expectation at most 1, and the product of e over trials is a nonnegative supermartingale whatever past
+trials the scores were learned from.
+
+*Proof.*  With S_k = {v > t_k}: E A + E B = safe0 + safe1 + sum_k stake_k (e^{s_k} - e^{s_k} P(S_k) + Q(S_k)), and
+the claim says Q(S_k) - e^{s_k} P(S_k) <= delta_f(s_k).  X and Y are independent, so E e = E A E B / (budget/2)^2 <= 1
+by the inequality of the means.
+
+Where the runs of a trial may depend on each other (times on one machine do), only one of them is counted: a fair coin
+chooses which, and e is A(x) / (budget/2) or B(y) / (budget/2).  Given the past and the state the machine is in, the
+expectation of e is (E A + E B) / budget <= 1 again.
+
+By Ville's inequality a true claim sees a product of 1/significance, ever, with probability at most significance.
+
+**Which bets.**  For an alternative (p, q) the stakes maximise E log A + E log B.  That is the reverse information
+projection of (p, q) on the claim, {(P, Q): T(P, Q) >= f}: its growth is min KL(p||P) + KL(q||Q), which no test can
+beat (Gruenwald, de Heide & Koolen 2024, JRSS-B 86(5), Thm 1).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.inference.sequential.alternatives import Alternative
+from dpaudit.inference.sequential.portfolio import log_optimal
+from dpaudit.numerics.arrays import Array
+
+THRESHOLDS = 32
+_STRONGEST = 10  # further thresholds where the alternative breaks the claim, however rare the event
+_SLOPES = np.concatenate([-np.geomspace(1e-3, 30, 120)[::-1], [0.0], np.geomspace(1e-3, 30, 120)])
+_SIXTEENTHS = np.linspace(0.0, 1.0, 17)
+_NO_MORE = 1e-10  # of an event's excess; where the claim has a kink, the search goes on far longer than elsewhere
+_RUIN = 1e-300  # what a payoff of 0 is replaced by: still 0 against any budget, and its logarithm is finite
+
+
+@dataclass(frozen=True, slots=True)
+class Bet:
+    """Stakes on threshold events; see the module's theorem.  Everything validity rests on is checked here."""
+
+    safe0: float  # >= 0
+    safe1: float  # >= 0
+    thresholds: npt.NDArray[np.intp]  # (k,), the event S_k is "bin > thresholds[k]"
+    slopes: Array  # (k,), nats
+    stakes: Array  # (k,), >= 0
+
+    def __post_init__(self) -> None:
+        if not (self.safe0 >= 0 and self.safe1 >= 0 and np.all(self.stakes >= 0)):
+            raise AssertionError("a negative stake would make the test invalid")
+
+    def log_payoffs(self) -> tuple[Array, Array]:
+        """log A and log B of every bin, each (BINS,)."""
+        below = np.arange(BINS)[None, :] <= self.thresholds[:, None]
+        return (
+            np.log(self.safe0 + (self.stakes * np.exp(self.slopes)) @ below + _RUIN),
+            np.log(self.safe1 + self.stakes @ ~below + _RUIN),
+        )
+
+
+_CASH = Bet(1.0, 1.0, np.zeros(0, np.intp), np.zeros(0), np.zeros(0))  # keeps the wealth as it is
+
+
+def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: int = THRESHOLDS) -> Bet:
+    """The bet that grows fastest if `alternative` is true and `claim` is what is tested.
+
+    Column generation: with slopes fixed the stakes are a log-optimal portfolio; its payoffs name the
+    closest true claim (P*, Q*) = (p/A, q/B); each event's slope then moves to where that pair breaks f most.
+    `thresholds`: how finely the alternative is cut; what is lost by not using all bins is below one part in a thousand.
+    """
+    edges = _informative_edges(alternative, claim, thresholds)
+    if len(edges) == 0:
+        return _CASH
+    group = np.searchsorted(edges, np.arange(BINS))  # bins that no chosen threshold separates count as one
+    p = np.bincount(group, alternative.p, minlength=len(edges) + 1)
+    q = np.bincount(group, alternative.q, minlength=len(edges) + 1)
+    below = np.arange(len(edges) + 1)[None, :] <= np.arange(len(edges))[:, None]
+    slopes = np.clip(EDGES[edges], _SLOPES[0], _SLOPES[-1])
+    weights = np.concatenate([p, q])
+    best, best_growth = _CASH, 0.0
+    for _ in range(6):
+        price = np.exp(slopes) + claim.delta(slopes)
+        pays0 = np.vstack([np.ones(len(p)), np.zeros(len(p)), below * (np.exp(slopes) / price)[:, None]])
+        pays1 = np.vstack([np.zeros(len(p)), np.ones(len(p)), ~below * (1 / price)[:, None]])
+        share = log_optimal(np.hstack([pays0, pays1]), weights)
+        growth = float(weights @ np.log(2 * share @ np.hstack([pays0, pays1])))
+        if growth > best_growth:
+            best_growth = growth
+            best = Bet(2 * share[0], 2 * share[1], edges, slopes, 2 * share[2:] / price)
+        nearest0, nearest1 = p / (2 * share @ pays0), q / (2 * share @ pays1)
+        above0, above1 = (np.cumsum(near[::-1])[::-1][1:] for near in (nearest0, nearest1))
+        slopes, excess = _steepest(claim, above0, above1)
+        if excess.max() < max(1e-7, 1e-3 * growth):
+            break
+    return best
+
+
+def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: int = 6) -> tuple[Array, Array]:
+    """For each event the slope s at which Q - e^s P - delta(s) is largest, and that value; (k,) each.
+
+    The function is concave in e^s.  Claims may have kinks, and bets at a kink pay best exactly there, so the maximum is
+    bracketed on a grid and the bracket cut into 16, again and again: 6 rounds narrow it by 250,000.
+    """
+    slopes = np.broadcast_to(_SLOPES, (len(above0), len(_SLOPES)))
+    rows = np.arange(len(above0))
+
+    def excess_at(slopes: Array) -> Array:
+        return np.asarray(above1[:, None] - np.exp(slopes) * above0[:, None] - claim.delta(slopes))
+
+    excess = above1[:, None] - np.exp(_SLOPES) * above0[:, None] - claim.delta(_SLOPES)
+    best = np.argmax(excess, axis=1)
+    for _ in range(rounds):
+        low = slopes[rows, np.maximum(best - 1, 0)]
+        high = slopes[rows, np.minimum(best + 1, slopes.shape[1] - 1)]
+        slopes = low[:, None] + (high - low)[:, None] * _SIXTEENTHS
+        before = excess[rows, best]
+        excess = excess_at(slopes)
+        best = np.argmax(excess, axis=1)
+        if np.max(excess[rows, best] - before) < _NO_MORE:
+            break
+    return slopes[rows, best], excess[rows, best]
+
+
+def _informative_edges(alternative: Alternative, claim: TradeoffFunction, most: int) -> npt.NDArray[np.intp]:
+    """Edges that cut the alternative into pieces of about equal mass, and those where it breaks the claim most.
+
+    Where the alternative has a gap, the edge in the middle of the gap stands for all in it: an estimated
+    ratio then falls on the right side although it is a little off.
+    """
+    mass = (alternative.p + alternative.q) / 2
+    occupied = np.flatnonzero(mass > 1e-12)
+    gaps = np.array([(int(a) + int(b - 1)) // 2 for a, b in itertools.pairwise(occupied)], dtype=np.intp)
+    if len(gaps) <= most:
+        return gaps
+    cumulative = np.cumsum(mass)[gaps]
+    even = np.searchsorted(cumulative, np.linspace(0, 1, most + 2)[1:-1]).clip(0, len(gaps) - 1)
+    above0, above1 = (np.cumsum(law[::-1])[::-1][1:][gaps] for law in (alternative.p, alternative.q))
+    slopes, excess = _steepest(claim, above0, above1, rounds=0)
+    noise = np.exp(2 * slopes) * above0 * (1 - above0) + above1 * (1 - above1)
+    strength = np.maximum(excess, 0.0) / np.sqrt(noise + 1e-12)
+    strong = np.flatnonzero(strength > strength.max() / 2) if strength.max() > 0 else np.zeros(0, dtype=np.intp)
+    places = np.linspace(0, len(strong) - 1, min(_STRONGEST, len(strong))).astype(np.intp)
+    chosen: npt.NDArray[np.intp] = gaps[np.unique(np.concatenate([even, strong[places]]))]
+    return chosen

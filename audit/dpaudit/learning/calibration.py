@@ -1,0 +1,68 @@
+"""Any ranking as an estimate of the log-likelihood ratio."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.learning.attack import Attack, Scorer
+from dpaudit.learning.foreign import fit
+from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.logistic import ridge
+
+_FOLDS = 3
+
+
+def rows_of(view: Any, chosen: npt.NDArray[np.bool_]) -> Any:
+    """Those of n outputs, an array or a list, that a mask (n,) names."""
+    return view[chosen] if isinstance(view, np.ndarray) else [view[i] for i in np.flatnonzero(chosen)]
+
+
+def calibrated(attack: Attack, scorer: Scorer, seen0: Any, seen1: Any, rng: np.random.Generator) -> Scorer:
+    """The scorer followed by a logistic curve, Platt 1999, fitted to scores of outputs left out in three folds.
+
+    Each output is calibrated by itself: a score that is NaN stays NaN, and changes no other one.
+
+    Raises:
+        ValueError: if the attack's scores of outputs that were left out are no numbers, or not one for each.
+    """
+    held0, held1 = np.empty(len(seen0)), np.empty(len(seen1))
+    for fold in range(_FOLDS):
+        out0, out1 = (np.arange(len(seen)) % _FOLDS == fold for seen in (seen0, seen1))
+        part = fit(attack, rows_of(seen0, ~out0), rows_of(seen1, ~out1), rng)
+        held0[out0], held1[out1] = (_numbers(part, rows_of(s, out)) for s, out in ((seen0, out0), (seen1, out1)))
+    held = np.concatenate([held0, held1])
+    finite = held[np.isfinite(held)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
+    centre, spread = (float(np.median(finite)), float(np.std(finite)) or 1.0) if len(finite) else (0.0, 1.0)
+
+    def design(scores: Array) -> Array:
+        """The score on a common scale, and whether it was beyond all that was ever finite."""
+        inside = (np.clip(scores, low, high) - centre) / spread
+        return np.column_stack([inside, scores == np.inf, scores == -np.inf])
+
+    slopes, intercept = ridge(design(held), len(held0))
+
+    def scores(outputs: Any) -> Array:
+        found = np.array(scorer(outputs), dtype=np.float64)
+        if found.shape != (len(outputs),):
+            return found  # reported by the caller
+        known = ~np.isnan(found)
+        found[known] = design(found[known]) @ slopes + intercept
+        return found
+
+    return scores
+
+
+def _numbers(scorer: Scorer, view: Any) -> Array:
+    """Scores (n,) of outputs that were left out."""
+    if not len(view):
+        return np.zeros(0)
+    found = np.asarray(scorer(view), dtype=np.float64)
+    if found.shape != (len(view),):
+        raise ValueError(f"the scores have the shape {found.shape} instead of ({len(view)},)")
+    if np.isnan(found).any():
+        raise ValueError("a score is NaN")
+    return found

@@ -1,0 +1,135 @@
+"""Mechanisms named in a config: `package.module:object` or `path/to/file.py:object`."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dpaudit.mechanisms.places import place
+from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
+from dpaudit.mechanisms.timeout import RunTimeout, limited
+from dpaudit.mechanisms.worker import misfit
+
+
+@dataclass(frozen=True)
+class PythonMechanism:
+    """A mechanism by address: loaded when used, and anew in every worker, so that it need not be picklable."""
+
+    address: str  # module:object or file.py:object
+    params: Mapping[str, Any] | None = None  # if given, the object is a factory called once with them
+    batched: bool = False
+    folder: Path = field(default_factory=Path)  # what a relative file path is relative to
+    timeout: float | None = None  # seconds that loading it may take; None: no limit
+
+    @cached_property
+    def loaded(self) -> Any:
+        """The mechanism object.
+
+        Code that it runs may do anything: whatever it raises is a MechanismError, `SystemExit` included, and the
+        working directory is changed back afterwards.
+
+        Raises:
+            MechanismError: if it cannot be had; names the address and the reason.
+        """
+        before = _folder()
+        try:
+            with limited(self.timeout) as limit:
+                return limit(self._load)
+        except (MechanismError, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise MechanismError(f"loading {self.address} {_did(error)}") from error
+        finally:
+            if (moved := _folder()) != before:
+                self.__dict__["_moved_to"] = moved
+                with suppress(OSError):
+                    os.chdir(before)
+
+    @property
+    def moved_to(self) -> str:
+        """The working directory to which loading it changed, before it was changed back; "" if it did not."""
+        return str(self.__dict__.get("_moved_to", ""))
+
+    def _load(self) -> Any:
+        module_name, _, object_name = self.address.rpartition(":")
+        if not module_name or not object_name:
+            raise MechanismError(f"must read package.module:object or file.py:object, got {self.address!r}")
+        found: Any = _module(module_name, self.folder)
+        for part in object_name.split("."):
+            try:
+                found = getattr(found, part)
+            except AttributeError:
+                raise MechanismError(f"{module_name} has no object {object_name!r}") from None
+        if self.params is not None:
+            try:
+                found = found(**self.params)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # SystemExit too
+                raise MechanismError(f"calling {self.address} with params {dict(self.params)} {_did(error)}") from error
+        if problem := misfit(found, self.batched):
+            raise MechanismError(f"{self.address} {problem}")
+        return Batched(found) if self.batched and not hasattr(found, "sample") else found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "loaded"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "a folder that is gone"
+
+
+def _module(name: str, folder: Path) -> ModuleType:
+    try:
+        if not name.endswith(".py"):
+            return importlib.import_module(name)
+        path = (folder / name).resolve()
+        if not path.is_file():
+            raise MechanismError(f"there is no file {name} in {folder.resolve()}")
+        key = module_key(path)
+        if key not in sys.modules:
+            spec = importlib.util.spec_from_file_location(key, path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[key] = module
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                del sys.modules[key]
+                raise
+        return sys.modules[key]
+    except (MechanismError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # SystemExit too: a script without a guard for `__main__` may end in sys.exit()
+        raise MechanismError(f"importing {name} {_did(error)}") from error
+
+
+def _did(error: BaseException) -> str:
+    return f"{error}" if isinstance(error, RunTimeout) else f"raised {in_words(error)}{place(error)}"
+
+
+def module_key(path: Path) -> str:
+    """The name under which the module of a file is known.
+
+    It is the same in every process, so that outputs of the file's own classes can be sent from one to the other. It
+    changes with the content, so that a file that was edited is loaded again.
+    """
+    digest = hashlib.sha256(os.fsencode(path) + b"\0" + path.read_bytes())
+    return f"_dpaudit_mechanism_{path.stem}_{digest.hexdigest()[:16]}"

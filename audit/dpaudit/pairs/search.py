@@ -1,0 +1,324 @@
+"""Pairs of neighbours on which mechanisms have been seen to leak, the most telling ones first.
+
+The engine moves trials to the pairs where evidence grows, and all pairs share one wealth: K of them cost at most
+log(2 K) nats of evidence (docs/statistics.md), and some trials each.  So there are few.
+
+The patterns for answers to queries are those of Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of
+differential privacy", Table 1: one above, one below, one above and the rest below, and its opposite, half and half,
+all above, all below, and extremes.  Those for records come from bugs: values at and beyond the bounds, NaN, the first
+record of all, equal records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from dpaudit.pairs.pair import Pair
+
+Moves = Literal["add_remove", "replace_one", "one_value", "all_values"]
+MOVES: tuple[str, ...] = get_args(Moves)
+
+Schema = Mapping[str, Sequence[Any]]
+"""Column -> (low, high), or a list of categories."""
+
+_FAR = 1000.0  # widths beyond the bounds, where what is clamped by mistake shows
+_MOST_DRAWS = 100  # datasets that a generator may draw for each pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPairs:
+    """Candidate pairs, to be given as `pairs` of an audit: `audit(mechanism, claim, SearchPairs(...))`.
+
+    `relation`: how neighbours differ.  "add_remove": one record more.  "replace_one": one record is another one.
+    "one_value": one value of a vector moves; "all_values": all of them may, as the answers to d queries do when one
+    person comes or goes.
+    `size`: records of the larger dataset, or values of the vector.
+    `bounds`: least and largest value.  Left out, records are in [0, 1], and vectors lie around 1 and move by 1.
+    `step`: how far a value of a vector may move; left out, anywhere in `bounds`.
+    `whole`: only whole numbers.
+    `schema`: records are dicts; of each column (low, high) or the categories.
+    `strays`: also records that a mechanism has to clamp, drop or count as something: beyond the bounds, NaN, None.
+    Left out, as soon as bounds or a schema are given, since then the mechanism is said to know them.
+    `generator`: instead of patterns, a function of a numpy Generator that draws a dataset, a sequence of records, of
+    which neighbours are then made; or a whole Pair.
+    `build`: applied to each dataset, e.g. `numpy.array` or `pandas.DataFrame`.
+    `most`: pairs at the most; left out, 4 of vectors all of whose values move, in which every other pattern has its
+    like, and otherwise 12.  `seed`: of what is drawn.
+
+    Iterating gives the pairs, the same ones each time.
+    """
+
+    relation: Moves
+    size: int = 10
+    bounds: tuple[float, float] | None = None
+    step: float | None = None
+    whole: bool = False
+    schema: Schema | None = None
+    strays: bool | None = None
+    generator: Callable[[np.random.Generator], Any] | None = None
+    build: Callable[[Any], Any] | None = None
+    most: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.relation not in MOVES:
+            raise ValueError(f"relation must be one of {', '.join(MOVES)}, got {self.relation!r}")
+        if not self.size >= 1:
+            raise ValueError(f"size must be at least 1, got {self.size}")
+        if self.most is not None and not self.most >= 1:
+            raise ValueError(f"most must be at least 1, got {self.most}")
+        if self.step is not None and not 0 < self.step < math.inf:
+            raise ValueError(f"step must be > 0 and finite, got {self.step}")
+        if self.bounds is not None:
+            _check_bounds("bounds", self.bounds)
+        if self.schema is not None:
+            self._check_schema(self.schema)
+
+    def _check_schema(self, schema: Schema) -> None:
+        if self._moves_values or self.bounds is not None:
+            raise ValueError('a schema goes without bounds, and with relation "add_remove" or "replace_one"')
+        if not schema:
+            raise ValueError("schema must have at least one column")
+        for column, values in schema.items():
+            if isinstance(values, str) or len(values) == 0:
+                raise ValueError(f"schema: {column} must be (low, high) or a list of categories, got {values!r}")
+            if _numeric(values):
+                _check_bounds(f"schema: {column}", values)
+
+    @property
+    def _moves_values(self) -> bool:
+        return self.relation in ("one_value", "all_values")
+
+    @property
+    def _limit(self) -> int:
+        if self.most is not None:
+            return self.most
+        return 4 if self.relation == "all_values" else 12  # a pair without a leak takes its share of the trials
+
+    def __iter__(self) -> Iterator[Pair]:
+        seen: set[str] = set()
+        for pair in self._candidates():
+            key = repr((pair.d0, pair.d1))
+            if key in seen or (repr(pair.d0) == repr(pair.d1)):
+                continue  # patterns of small vectors and coarse values coincide
+            seen.add(key)
+            build = self.build or (lambda dataset: dataset)
+            yield Pair(build(pair.d0), build(pair.d1), pair.relation, pair.label)
+            if len(seen) == self._limit:
+                return
+        if not seen:
+            raise ValueError(f"generator drew no two different neighbours in {self._limit * _MOST_DRAWS} draws")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __str__(self) -> str:
+        return f"search: {self.relation}, size {self.size}, {len(self)} pairs"
+
+    def _candidates(self) -> Iterator[Pair]:
+        if self.generator is not None:
+            return self._drawn(self.generator)
+        if self._moves_values:
+            return self._vectors()
+        kinds = _of_numbers(self.bounds, self.whole) if self.schema is None else _of_table(self.schema)
+        return self._records(kinds)
+
+    def _records(self, kinds: _Records) -> Iterator[Pair]:
+        """d0 of `rest` and d1 of these and one more; or, where one is replaced, with that one instead of another."""
+        low, high, middle = kinds.low, kinds.high, kinds.middle
+        many = self.size - 1
+        spread = [kinds.at(share) for share in np.linspace(0, 1, many)]
+        half = [low] * (many - many // 2) + [high] * (many // 2)
+        strays = kinds.unusual if (kinds.bounded if self.strays is None else self.strays) else []
+        if self.relation == "add_remove":
+            plans = [
+                ([low] * many, high, "one above"),
+                ([high] * many, low, "one below"),
+                ([], high, "empty, and one high"),
+                ([high] * many, high, "all equal, high"),
+                *([(half, stray, label) for label, stray in strays]),
+                (half, high, "half-half"),
+                ([], low, "empty, and one low"),
+                (spread, high, "spread, and a duplicate"),
+                (spread, middle, "spread, and one in the middle"),
+                ([low] * many, low, "all equal, low"),
+            ]
+            for rest, one, label in plans:
+                yield Pair(list(rest), [*rest, one], "add_remove", label)
+            return
+        replaced = [
+            ([low] * many, low, high, "one above"),
+            ([high] * many, high, low, "one below"),
+            (half, low, high, "half-half"),
+            ([middle] * many, low, high, "extremes"),
+            *([(half, low, stray, label) for label, stray in strays]),
+            (spread, low, high, "spread, a duplicate moved"),
+            ([middle] * many, middle, high, "all equal, one above"),
+            ([middle] * many, middle, low, "all equal, one below"),
+        ]
+        for rest, old, new, label in replaced:
+            yield Pair([*rest, old], [*rest, new], "replace_one", label)
+
+    def _vectors(self) -> Iterator[Pair]:
+        """Vectors of `size` values that move by `step`, or anywhere in the bounds."""
+        low, high = self.bounds or (0.0, 2.0)
+        step = self.step if self.step is not None else (1.0 if self.bounds is None else None)
+        shares = (0.5,) if self.bounds is None else (0.5, 0.0, 1.0, 0.25, 0.75)
+        bases = [_rounded(low + share * (high - low), self.whole) for share in shares]
+        move = (high - low) if step is None else step
+
+        def up(value: float) -> float:
+            return min(value + move, high)
+
+        def down(value: float) -> float:
+            return max(value - move, low)
+
+        patterns = self._one_moves if self.relation == "one_value" else self._all_move
+        for base in bases:
+            for d0, d1, label in patterns(base, up, down):
+                yield Pair(d0, d1, "unspecified", label if base == bases[0] else f"{label}, around {base:g}")
+        if self.relation == "one_value" and step is None:
+            yield from self._neighbouring(bases)
+
+    def _one_moves(
+        self, base: float, up: Callable[[float], float], down: Callable[[float], float]
+    ) -> Iterator[tuple[list[float], list[float], str]]:
+        rest = [base] * (self.size - 1)
+        yield [base, *rest], [up(base), *rest], "one above"
+        yield [base, *rest], [down(base), *rest], "one below"
+        if self.size > 1:
+            yield [*rest, base], [*rest, up(base)], "last one above"
+            slope = [_rounded(base + (up(base) - base) * i / (self.size - 1), self.whole) for i in range(self.size)]
+            yield slope, [up(slope[0]), *slope[1:]], "slope, first above"
+
+    def _all_move(
+        self, base: float, up: Callable[[float], float], down: Callable[[float], float]
+    ) -> Iterator[tuple[list[float], list[float], str]]:
+        d, half = self.size, self.size - self.size // 2
+        more, less = up(base), down(base)
+        flat = [base] * d
+        yield flat, [more] * half + [less] * (d - half), "half-half"
+        yield flat, [more] * d, "all above"
+        yield flat, [less, *[more] * (d - 1)], "one below, rest above"
+        yield flat, [more, *[base] * (d - 1)], "one above"
+        yield flat, [less] * d, "all below"
+        yield flat, [more, *[less] * (d - 1)], "one above, rest below"
+        yield flat, [less, *[base] * (d - 1)], "one below"
+        yield [base] * half + [less] * (d - half), [less] * half + [base] * (d - half), "extremes"
+
+    def _neighbouring(self, bases: Sequence[float]) -> Iterator[Pair]:
+        """Values that may move anywhere need not be more alike because they are near: hashes, categories."""
+        low, high = self.bounds or (0.0, 2.0)
+        for base in bases:
+            near = base + (1 if self.whole else (high - low) / 100)
+            if near <= high:
+                rest = [base] * (self.size - 1)
+                yield Pair([base, *rest], [near, *rest], "unspecified", f"the next value, around {base:g}")
+
+    def _drawn(self, generator: Callable[[np.random.Generator], Any]) -> Iterator[Pair]:
+        rng = np.random.default_rng(self.seed)
+        for _ in range(self._limit * _MOST_DRAWS):
+            drawn = generator(rng)
+            if isinstance(drawn, Pair):
+                yield drawn
+                continue
+            if self._moves_values:
+                raise ValueError(f'for relation "{self.relation}" a generator must draw a Pair')
+            records = list(drawn)
+            if not records:
+                continue
+            place = int(rng.integers(len(records)))
+            before, one, after = records[:place], records[place], records[place + 1 :]
+            if self.relation == "add_remove":
+                yield Pair([*before, *after], records, "add_remove", f"without and with record {place}")
+                continue
+            other = list(generator(rng))
+            if other:
+                new = other[int(rng.integers(len(other)))]
+                yield Pair([*before, one, *after], [*before, new, *after], "replace_one", f"record {place} replaced")
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What records there are."""
+
+    at: Callable[[float], Any]  # share of the way from the least to the largest -> record
+    unusual: Sequence[tuple[str, Any]]
+    bounded: bool  # whether a mechanism is said to know what is unusual
+
+    @property
+    def low(self) -> Any:
+        return self.at(0.0)
+
+    @property
+    def high(self) -> Any:
+        return self.at(1.0)
+
+    @property
+    def middle(self) -> Any:
+        return self.at(0.5)
+
+
+def _of_numbers(bounds: tuple[float, float] | None, whole: bool) -> _Records:
+    low, high = bounds or (0.0, 1.0)
+    far = _FAR * (high - low)
+    return _Records(
+        lambda share: _rounded(low + share * (high - low), whole),
+        [
+            ("one NaN", math.nan),
+            ("one above the bounds", _rounded(high + far, whole)),
+            ("one below the bounds", _rounded(low - far, whole)),
+        ],
+        bounds is not None,
+    )
+
+
+def _of_table(schema: Schema) -> _Records:
+    def at(share: float) -> dict[str, Any]:
+        row = {}
+        for column, values in schema.items():
+            if _numeric(values):
+                row[column] = _rounded(values[0] + share * (values[1] - values[0]), _whole(values))
+            else:
+                row[column] = values[round(share * (len(values) - 1))]
+        return row
+
+    unusual: list[tuple[str, Any]] = []
+    numbers = [column for column, values in schema.items() if _numeric(values)]
+    if numbers:
+        beyond = {column: schema[column][1] + _FAR * (schema[column][1] - schema[column][0]) for column in numbers}
+        unusual += [
+            ("one NaN", {**at(0.0), **dict.fromkeys(numbers, math.nan)}),
+            ("one above the bounds", {**at(0.0), **beyond}),
+        ]
+    labels = [column for column in schema if column not in numbers]
+    if labels:
+        unusual += [("one without a category", {**at(1.0), **dict.fromkeys(labels)})]
+    return _Records(at, unusual, True)
+
+
+def _check_bounds(name: str, bounds: Sequence[Any]) -> None:
+    if not (len(bounds) == 2 and -math.inf < bounds[0] < bounds[1] < math.inf):
+        raise ValueError(f"{name} must be (low, high), finite, low < high, got {bounds!r}")
+
+
+def _numeric(values: Sequence[Any]) -> bool:
+    """Whether a column has bounds, not categories: a tuple of two numbers."""
+    return (
+        isinstance(values, tuple)
+        and len(values) == 2
+        and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    )
+
+
+def _whole(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int) for value in values)
+
+
+def _rounded(value: float, whole: bool) -> float:
+    return math.floor(value) if whole else float(value)

@@ -1,0 +1,181 @@
+"""Whether a result agrees with its own counts.  Anybody may have written or edited a result file."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.result.evidence import FixedEvidence, OneRunEvidence, SequentialEvidence
+from dpaudit.result.model import AuditResult, Counts, Verdict, Witness
+from dpaudit.text.rounding import count, lower, percent, upper
+from dpaudit.text.version import __version__
+
+_NEARLY = 1e-6  # relative; what a file says of its own counts is computed again with other roundings at the most
+
+
+def contradictions(result: AuditResult) -> list[str]:
+    """What a result says that its own counts do not give, in words; empty if it agrees with itself.
+
+    What a result says of itself is compared whatever version wrote it.  P-value and bounds are computed again from the
+    counts; a difference is a contradiction only if this version wrote the result, else see `unchecked`.
+    """
+    found = [*_of_verdict(result), *_of_witness(result)]
+    return found if _version(result) != __version__ else [*found, *_differences(result)]
+
+
+def unchecked(result: AuditResult) -> str:
+    """What could not be checked, in words, since another version wrote the result; "" if all of it was."""
+    version = _version(result)
+    if version == __version__ or not _differences(result):
+        return ""
+    made_by = f"made by version {version[:40]} of dpaudit" if version else "the result names no version of dpaudit"
+    return f"{made_by}: its p-value and bounds are not those this version computes from its counts; not checked"
+
+
+def _version(result: AuditResult) -> str:
+    packages = result.environment.get("packages")
+    return str(packages.get("dpaudit", "")) if isinstance(packages, dict) else ""
+
+
+def _of_verdict(result: AuditResult) -> list[str]:
+    """The verdict against the p-value that is stated, and what an audit that certifies nothing may state."""
+    found = []
+    significance = 1 - result.confidence
+    if result.violated and result.p_value > significance * (1 + _NEARLY):
+        found.append(
+            f"a violation is reported, at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence:g}"
+        )
+    if result.verdict is Verdict.NO_VIOLATION and result.p_value <= significance * (1 - _NEARLY):
+        found.append(
+            f"no violation is reported, at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence:g}"
+        )
+    if not result.certified and (result.violated or result.mu_lower > 0):
+        found.append("nothing is certified, yet a violation or a bound is reported")
+    if result.evidence.trials > result.trials_used:
+        counted, used = count(result.evidence.trials), count(result.trials_used)
+        found.append(f"{counted} runs per dataset are counted, of {used} that were made")
+    return found
+
+
+def _differences(result: AuditResult) -> list[str]:
+    """What this version computes from the counts that is not what the result states."""
+    found = []
+    p_value = _p_value(result)
+    if not math.isclose(p_value, result.p_value, rel_tol=_NEARLY, abs_tol=1e-300):
+        found.append(f"the p-value is {upper(result.p_value, 6)}, its counts give {upper(p_value, 6)}")
+    if result.violated and p_value > 1 - result.confidence:
+        found.append(f"a violation is reported, its counts give a p-value of {upper(p_value, 6)}")
+    if result.verdict is Verdict.NO_VIOLATION and p_value <= 1 - result.confidence:
+        found.append(f"no violation is reported, its counts give a p-value of {upper(p_value, 6)}")
+    if result.certified:
+        mu = result.evidence.mu_lower(confidence=result.confidence)
+        if not math.isclose(mu, result.mu_lower, rel_tol=_NEARLY, abs_tol=_NEARLY):
+            found.append(f"mu is certified above {lower(result.mu_lower, 6)}, its counts give {lower(mu, 6)}")
+    return [*found, *_of_path(result)]
+
+
+def _of_path(result: AuditResult) -> list[str]:
+    """The path of the evidence cannot be computed again, but an audit ends where it first reaches its threshold."""
+    path = result.history.log_e
+    if not isinstance(result.evidence, SequentialEvidence) or not result.violated or not len(path):
+        return []
+    end = path[-2:] if result.evidence.lost else path[-1:]  # what a pair has won is lost after the look, if it fails
+    if result.stopped_by == "evidence" and float(path.max()) <= float(end.max()) + _NEARLY:
+        return []
+    return ["the audit did not end where its evidence was largest, as one that refutes a claim does"]
+
+
+def _of_witness(result: AuditResult) -> list[str]:
+    witness = result.witness
+    if witness is None:
+        return []
+    if isinstance(result.evidence, OneRunEvidence):
+        guessed, counted = (witness.right, witness.guesses), (result.evidence.right, result.evidence.guesses)
+        wrong = witness.guesses > 0 and guessed != counted
+        words = "the witness has {} of {} guesses right, the evidence {} of {}"
+        return [words.format(*guessed, *counted)] if wrong else []
+    counts = pair_counts(result)
+    if counts is None:
+        return []
+    found = []
+    told = witness.counts
+    if witness.counted in ("later", "named"):
+        given, most = dense(witness), int(counts.sum(axis=1).max())
+        if max(told.n0, told.n1) > max(most, _runs_of_pair(result, witness)):
+            found.append(f"the witness counts {count(told.n0)} outputs, of {count(most)} that the evidence counts")
+        counts = given
+    if not math.isnan(witness.threshold) and (given_counts := beyond(counts, nearest_bin(witness))) != told:
+        found.append(f"the witness counts {row(told)}, the evidence {row(given_counts)}")
+    rates = (told.false_positives / max(1, told.n0), told.false_negatives / max(1, told.n1))
+    for name, rate, said in zip(("alpha", "beta"), rates, (witness.alpha, witness.beta), strict=True):
+        if not math.isclose(rate, said, rel_tol=_NEARLY, abs_tol=1e-12):
+            found.append(f"the witness's {name} is {said:.6g}, its counts give {rate:.6g}")
+    claimed = float(result.claim.symmetrized().beta(witness.alpha))
+    if not math.isclose(claimed, witness.claimed_beta, rel_tol=1e-4, abs_tol=1e-9):
+        found.append(f"the claim allows a beta of {claimed:.6g} there, not {witness.claimed_beta:.6g}")
+    return found
+
+
+def _runs_of_pair(result: AuditResult, witness: Witness) -> int:
+    return max((pair.trials for pair in result.pairs if pair.label == witness.pair), default=0)
+
+
+def dense(witness: Witness) -> np.ndarray[Any, Any]:
+    """The scores that the witness itself keeps, (2, BINS)."""
+    counts = np.zeros((2, BINS), dtype=np.int64)
+    for side, entries in zip(counts, witness.scores, strict=False):
+        for place, n in entries:
+            side[place] = n
+    return counts
+
+
+def _p_value(result: AuditResult) -> float:
+    """The p-value again, from the counts; for a sequential audit also from the path that its evidence took."""
+    if not result.certified:
+        return 1.0
+    if isinstance(result.evidence, SequentialEvidence):
+        at_the_end = result.evidence.log_e(result.claim.symmetrized())
+        path = result.history.log_e
+        if len(path) and not math.isclose(float(path[-1]), at_the_end, rel_tol=_NEARLY, abs_tol=_NEARLY):
+            return min(1.0, math.exp(-max(0.0, at_the_end)))
+        return min(1.0, math.exp(-max(0.0, at_the_end, float(path.max(initial=0.0)))))
+    if isinstance(result.evidence, FixedEvidence):
+        return result.evidence.p_value(result.claim.symmetrized())
+    if isinstance(result.evidence, OneRunEvidence):
+        return result.evidence.p_value(result.claim)
+    return result.p_value
+
+
+def pair_counts(result: AuditResult) -> np.ndarray[Any, Any] | None:
+    """The evidence on the witness's pair, (2, BINS); None if there is none."""
+    evidence = result.evidence
+    if isinstance(evidence, FixedEvidence):
+        return evidence.counts
+    if not isinstance(evidence, SequentialEvidence) or result.witness is None:
+        return None
+    at = [i for i, pair in enumerate(result.pairs) if pair.label == result.witness.pair]
+    return evidence.counts[at[0]] if at and at[0] < len(evidence.counts) else None
+
+
+def nearest_bin(witness: Witness) -> int:
+    """The last bin outside the region."""
+    return int(np.argmin(np.abs(EDGES - witness.threshold)))
+
+
+def beyond(counts: np.ndarray[Any, Any], threshold: int) -> Counts:
+    """Counts of the region {bin > threshold}, from those of the bins, (2, BINS)."""
+    (n0, n1), (x, y) = counts.sum(axis=1), counts[:, threshold + 1 :].sum(axis=1)
+    return Counts(false_positives=int(x), n0=int(n0), false_negatives=int(n1 - y), n1=int(n1))
+
+
+def row(counts: Counts) -> str:
+    """Counts of a region in words."""
+    x, y = counts.false_positives, counts.n1 - counts.false_negatives
+    words = (
+        f"d0 {x:,} of {counts.n0:,} ({percent(x / max(1, counts.n0))}), "
+        f"d1 {y:,} of {counts.n1:,} ({percent(y / max(1, counts.n1))})"
+    )
+    return words.replace("\u00a0", " ")

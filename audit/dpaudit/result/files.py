@@ -1,0 +1,132 @@
+"""Result files as they are read: everything is checked, since anybody may have written them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from dpaudit.claims import parse_claim
+from dpaudit.result.evidence import BINS, overstated, read_back
+from dpaudit.result.model import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+
+_Whole = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class _Lists(BaseModel):
+    """Columns of one length."""
+
+    @model_validator(mode="after")
+    def _even(self) -> _Lists:
+        if len({len(column) for _, column in self}) > 1:
+            raise ValueError("its lists must have one length")
+        return self
+
+
+class _Curve(_Lists):
+    alpha: list[float]
+    beta: list[float]
+    beta_upper: list[float]
+
+
+class _History(_Lists):
+    trials: list[_Whole]
+    log_e: list[float]
+
+
+class _ResultFile(BaseModel):
+    model_config = ConfigDict(extra="ignore")  # a later version may say more
+
+    name: str
+    verdict: Verdict
+    claim: str
+    confidence: float = Field(gt=0, lt=1)
+    method: Literal["sequential", "fixed", "one_run"]
+    p_value: float = Field(ge=0, le=1)
+    e_value: float = Field(ge=0)
+    trials_used: _Whole
+    trials_allowed: _Whole
+    stopped_by: StoppedBy = "trials"
+    mu_lower: float = Field(ge=0)
+    curve: _Curve
+    witness: Witness | None
+    detectable: Detectable
+    history: _History
+    evidence: dict[str, Any]
+    pairs: tuple[PairRow, ...]
+    attacks: tuple[AttackRow, ...]
+    warnings: tuple[str, ...]
+    environment: dict[str, Any]
+    elapsed_s: float
+    certified: bool = True
+
+    @model_validator(mode="after")
+    def _sound(self) -> _ResultFile:
+        if self.evidence.get("method") != self.method:
+            raise ValueError(f"method is {self.method}, but its evidence is of {self.evidence.get('method')!r}")
+        if self.witness is not None:
+            counts = self.witness.counts
+            if not (0 <= counts.false_positives <= counts.n0 and 0 <= counts.false_negatives <= counts.n1):
+                raise ValueError(f"the witness counts more than there was: {counts}")
+            rates = (self.witness.alpha, self.witness.beta, self.witness.claimed_beta)
+            if not (all(0 <= rate <= 1 for rate in rates) or (self.witness.guesses and all(map(math.isnan, rates)))):
+                raise ValueError("the witness's alpha and beta must lie between 0 and 1")
+            _check_intervals(self.witness)
+            if not 0 <= self.witness.right <= self.witness.guesses:
+                raise ValueError("the witness must have right <= guesses")
+            _check_scores(self.witness)
+        return self
+
+
+def _check_intervals(witness: Witness) -> None:
+    """ValueError unless the intervals of a witness hold its rates, as far as it has intervals."""
+    for rate, low, high in (
+        (witness.alpha, witness.alpha_lower, witness.alpha_upper),
+        (witness.beta, witness.beta_lower, witness.beta_upper),
+    ):
+        if low > rate or high < rate or low < 0 or high > 1:
+            raise ValueError(f"the witness's interval {low} to {high} must lie between 0 and 1, and hold {rate}")
+
+
+def _check_scores(witness: Witness) -> None:
+    """ValueError unless the scores that a witness was counted on could be counts of two sides."""
+    entries = [entry for side in witness.scores for entry in side]
+    sound = all(0 <= place < BINS and 0 <= count <= 2**53 for place, count in entries)
+    if not sound or len(witness.scores) not in (0, 2):
+        raise ValueError(f"the witness's scores must be [bin, count] of two datasets, with bins 0 to {BINS - 1}")
+
+
+def read(values: Any) -> dict[str, Any]:
+    """The fields of the `AuditResult` that was written as these plain values.  ValueError says what is wrong."""
+    if not isinstance(values, Mapping):
+        raise ValueError(f"it must be an object, got {type(values).__name__}")
+    if values.get("format") != FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {str(values.get('format'))[:100]!r}")
+    try:
+        file = _ResultFile.model_validate(values)
+    except ValidationError as error:
+        raise ValueError("; ".join(_problem(dict(one)) for one in error.errors()[:5])) from None
+    claim = parse_claim(file.claim)
+    found = {name: getattr(file, name) for name in _ResultFile.model_fields}
+    try:
+        evidence = read_back(file.evidence, claim.symmetrized())
+    except (KeyError, TypeError, IndexError, OverflowError) as error:
+        raise ValueError(f"evidence: {type(error).__name__}: {error}") from None
+    curve = {name: np.array(column, dtype=np.float64) for name, column in file.curve}
+    history = History(
+        trials=np.array(file.history.trials, dtype=np.int64), log_e=np.array(file.history.log_e, dtype=np.float64)
+    )
+    if any(math.isnan(x) for x in (file.p_value, file.mu_lower)):
+        raise ValueError("p_value and mu_lower must be numbers, got nan")
+    if file.certified and (words := overstated(evidence, file.detectable.largest_epsilon, confidence=file.confidence)):
+        raise ValueError(f"it contradicts itself: {words}")
+    return found | {"claim": claim, "evidence": evidence, "curve": Curve(**curve), "history": history}
+
+
+def _problem(error: dict[str, Any]) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    what = str(error["msg"]).removeprefix("Value error, ")
+    return f"{place}: {what}" if place else what

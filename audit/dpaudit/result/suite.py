@@ -1,0 +1,159 @@
+"""What holds of several audits together."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dpaudit.inference.e_bh import e_bh, shared_confidences, significance
+from dpaudit.result.model import AuditResult, Verdict
+
+COMMAND = "number of the command"
+AUDITS = "audits of the command"
+CONFIDENCE = "confidence of the command"
+"""Keys of a result's environment: which command it is of, how many audits it had, and what it promised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What one command promises of all its audits.
+
+    If all claims are true, some audit says "violation" with probability at most `false_alarm`.
+    """
+
+    confidences: tuple[float, ...]  # at which each audit is made
+    false_alarm: Fraction  # of the whole command
+    shared: bool  # False: each audit keeps its own confidence
+    number: str  # drawn for each command, so that its results can be told from others
+
+    @classmethod
+    def of(cls, confidences: Sequence[float], *, each: bool = False) -> Promise:
+        """Split the promise over audits with these confidences; `each` leaves each its own.
+
+        Raises:
+            ValueError: If a confidence is impossible, or too close to 1 to be split.
+        """
+        total = sum((significance(confidence) for confidence in confidences), Fraction(0))
+        shares = shared_confidences(confidences)
+        if each:
+            return cls(
+                confidences=tuple(confidences), false_alarm=min(total, Fraction(1)), shared=False, number=_drawn()
+            )
+        together = total / len(confidences) if confidences else Fraction(0)
+        return cls(confidences=tuple(shares), false_alarm=together, shared=True, number=_drawn())
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """What each result records; nothing of an audit that is alone."""
+        if len(self.confidences) < 2 or not self.shared:
+            return {}
+        return {
+            COMMAND: self.number,
+            AUDITS: len(self.confidences),
+            CONFIDENCE: _rounded_down(1 - self.false_alarm),
+        }
+
+    def words(self, results: Sequence[AuditResult]) -> str:
+        """Say what the verdicts of these results are worth together; "" of a command with one audit."""
+        audits = len(self.confidences)
+        if audits < 2:
+            return ""
+        own = "" if self.shared else ", each at its own confidence"
+        return _sentence(sum(result.violated for result in results), audits, own, self.false_alarm)
+
+
+def named_together(results: Sequence[AuditResult]) -> str:
+    """Say which of many claims are false, in words; "" if there is one result or nothing was refuted.
+
+    "" also if all results are of one command, whose promise is about all of them.  Otherwise each verdict holds alone:
+    of twenty true claims one is refuted on the average at 95 %.  e-BH bounds the share of true claims among those
+    named, see `inference.e_bh`.
+    """
+    refuted = [result for result in results if result.violated]
+    if len(results) < 2 or not refuted or promised_together(results):
+        return ""
+    rate = max(1 - result.confidence for result in results)
+    chosen = e_bh([_e_value(result) for result in results], false_discovery_rate=rate)
+    named = [results[i].name for i in chosen if results[i].violated]
+    confidences = {result.confidence for result in results}
+    each = f", each at {_percent(1 - significance(min(confidences)), up=False)}" if len(confidences) == 1 else ""
+    words = (
+        f"{len(refuted)} of {len(results)} refuted{each}.  {len(results)} audits make a false alarm likelier than one; "
+    )
+    if len(named) == len(refuted):
+        return words + "corrected for that (e-BH), all of them stand."
+    stands = f"only {', '.join(named)} stand{'s' if len(named) == 1 else ''}" if named else "none of them stands yet"
+    confidence = shared_confidences([1 - rate] * len(results))[0]
+    return words + (
+        f"corrected for that (e-BH), {stands}.  To settle it, run them in one command, or each with "
+        f"--confidence {_digits(confidence)}."
+    )
+
+
+def _e_value(result: AuditResult) -> float:
+    """An e-value that is valid however the audit ended.
+
+    After a failure the wealth is that before the failing run, which no stopping rule could have chosen.  The least of
+    this and 1 is no more than the wealth at a stopping time, or 1.
+    """
+    return min(result.e_value, 1.0) if result.verdict is Verdict.INCONCLUSIVE else result.e_value
+
+
+def promised_together(results: Sequence[AuditResult]) -> str:
+    """Say what the one command promised that all results are of.
+
+    "" if there is one result, if they are not of one command, or if their confidences do not add up to its promise.
+    """
+    if len(results) < 2:
+        return ""
+    recorded = {tuple(str(result.environment.get(key)) for key in (COMMAND, AUDITS, CONFIDENCE)) for result in results}
+    about = results[0].environment
+    audits, confidence = about.get(AUDITS), about.get(CONFIDENCE)
+    if len(recorded) > 1 or not isinstance(audits, int) or not isinstance(confidence, float):
+        return ""
+    if not 0 < confidence < 1 or len(results) > audits or len({result.name for result in results}) < len(results):
+        return ""
+    spent = sum((1 - Fraction(result.confidence) for result in results), Fraction(0))
+    if spent > significance(confidence):
+        return ""
+    return _sentence(sum(result.violated for result in results), audits, "", significance(confidence))
+
+
+def _sentence(refuted: int, audits: int, own: str, false_alarm: Fraction) -> str:
+    return (
+        f"{refuted} of {audits} claims refuted{own}.  If all {audits} claims were true, this command would refute any "
+        f"of them with probability at most {_percent(false_alarm)}."
+    )
+
+
+def _percent(share: Fraction, *, up: bool = True) -> str:
+    """A probability in percent, four digits, never rounded downwards (or upwards)."""
+    percent = 100 * share
+    if percent <= 0:
+        return "0 %"
+    scale = Fraction(10) ** (3 - math.floor(math.log10(percent)))
+    digits = math.ceil(percent * scale) if up else math.floor(percent * scale)
+    return f"{float(Fraction(digits) / scale):.10g} %"
+
+
+def _rounded_down(exact: Fraction) -> float:
+    value = float(exact)
+    return value if Fraction(repr(value)) <= exact else math.nextafter(value, 0.0)
+
+
+def _digits(confidence: float) -> str:
+    """A confidence with as few digits as keep its distance from 1, rounded upwards."""
+    for digits in range(2, 17):
+        scale = 10**digits
+        rounded = math.ceil(Fraction(confidence) * scale)
+        if rounded < scale and Fraction(rounded, scale) - Fraction(confidence) <= (1 - Fraction(confidence)) / 10:
+            return f"{rounded / scale:.{digits}f}".rstrip("0")
+    return repr(confidence)
+
+
+def _drawn() -> str:
+    return secrets.token_hex(4)

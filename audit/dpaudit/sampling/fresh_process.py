@@ -1,0 +1,343 @@
+"""Runs of a mechanism in processes of their own: nothing that an earlier run has kept in memory is there.
+
+A process is started for the runs that it is given, a single one of each dataset or a few, and ends.  It is not a fork
+and no worker that has run the mechanism before.  Run as a program, this module is that process: it reads a pickled task
+on stdin and answers on stdout.
+
+What is kept outside of the process is there all the same.  So a run of Python code in this process that reads a file
+or calls on a server or another program says nothing: it may have read what earlier runs have left (`sampling.outside`).
+Libraries in other languages that open files by themselves are not noticed, and programs are not watched.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
+from dpaudit.mechanisms.held import held_numbers
+from dpaudit.mechanisms.literals import drawn_perhaps
+from dpaudit.mechanisms.modules import module_file
+from dpaudit.mechanisms.protocol import in_words
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.stateless import portable
+from dpaudit.outputs import Timed
+from dpaudit.sampling.detached import Dataset
+from dpaudit.sampling.outside import outside
+from dpaudit.sampling.runs import Runs, Terms, resolved
+
+Place = tuple[str | int, ...]
+"""Keys and places that lead to a part of an output; () is the whole one."""
+
+_MOST_NUMBERS, _MOST_PARTS, _DEEPEST = 1_000, 100, 4
+
+
+class NotPossible(Exception):
+    """The mechanism cannot be run in a process of its own; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByName:
+    """A function or object of a module, loaded anew."""
+
+    module: str
+    name: str
+    file: str  # of the module
+
+    @property
+    def loaded(self) -> Any:
+        """The object.  By its file, if the module cannot be imported by its name."""
+        try:
+            found: Any = importlib.import_module(self.module)
+        except ImportError:
+            return PythonMechanism(f"{self.file}:{self.name}", folder=Path("/")).loaded
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        return found
+
+
+def sent(mechanism: Any) -> Any:
+    """What a new process makes the mechanism of, without anything that it has kept here.
+
+    Raises:
+        NotPossible: its state cannot be told from what it has kept.
+    """
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+        return mechanism
+    if isinstance(mechanism, PythonMechanism):
+        return replace(mechanism, folder=mechanism.folder.resolve())
+    if (named := _by_name(mechanism)) is not None:
+        return named
+    if portable(mechanism):
+        if names := drawn_perhaps(mechanism):
+            raise NotPossible(
+                f"they would take along {', '.join(names)}, which is not whole, and no literal in the source: a "
+                "parameter, or noise that was drawn once.  Write a parameter as a literal, or put the mechanism into a "
+                "file and name it in a config as FILE.py:OBJECT"
+            )
+        return mechanism
+    raise NotPossible(
+        "the mechanism could not be run there, since it may hold what earlier runs have left.  Put it into a file and "
+        "name it in a config as FILE.py:OBJECT, or switch its cache off"
+    )
+
+
+def _by_name(mechanism: Any) -> ByName | None:
+    function = mechanism.function if isinstance(mechanism, Batched) else mechanism
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    file = module_file(module)
+    if file is None or (found is not mechanism and found is not function):
+        return None
+    if isinstance(mechanism, Batched) and found is not mechanism:
+        return None  # a function of the module, made batched elsewhere
+    return ByName(module, name, str(file))
+
+
+def outputs_in_a_fresh_process(
+    mechanism: Any,
+    datasets: Sequence[Any],
+    seeds: Sequence[int],
+    terms: Terms,
+    *,
+    timeout: float,
+    paths: Sequence[Sequence[Sequence[Place]]],
+) -> list[list[list[str]]]:
+    """Fingerprints of one output on each dataset, all in one new process.
+
+    Args:
+        mechanism: what `sent` gave.
+        datasets: on which it runs once, in this order.
+        seeds: of the runs, one each.
+        terms: of the audit.
+        timeout: seconds after which the process is ended.
+        paths: of the parts that are asked for, in lists, several for each dataset; () is the whole output.
+
+    Raises:
+        NotPossible: the process could not make the runs; says why.
+    """
+    runs = [
+        Runs(mechanism, Dataset(dataset), seed, 0, 0, 0, 1, terms)
+        for dataset, seed in zip(datasets, seeds, strict=True)
+    ]
+    found: list[list[list[str]]] = _in_a_fresh_process(_made, runs, paths, timeout=timeout)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """What runs made in a new process."""
+
+    outputs: list[list[str]]  # fingerprints, of each of the runs
+    kept: Counter[float]  # numbers that it held after these runs and still after as many more; none of a program
+    # Where each run adds a number, as a history does, those that it held before the first one.
+
+
+def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
+    """Make the same runs in a new process.  NotPossible if that cannot be done; says why.
+
+    Args:
+        runs: of what `sent` gave.
+        timeout: seconds after which the process is ended.
+    """
+    found: Twin = _in_a_fresh_process(_twin, runs, timeout=timeout)
+    return found
+
+
+def values_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> list[Any]:
+    """The outputs themselves, the first one of each of the runs.  Otherwise as `twin_in_a_fresh_process`."""
+    found: list[Any] = _in_a_fresh_process(_values, runs, timeout=timeout)
+    return found
+
+
+def _in_a_fresh_process(ask: Callable[..., Any], runs: Sequence[Runs], *more: Any, timeout: float) -> Any:
+    mechanism = runs[0].mechanism
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+        mechanism.close()
+        try:
+            return ask(runs, *more)
+        finally:
+            mechanism.close()
+    try:
+        task: bytes = _cloudpickle().dumps((ask, runs, more))
+    except Exception as error:
+        raise NotPossible(
+            f"the mechanism or a dataset cannot be sent there ({type(error).__name__}: {error})"
+        ) from None
+    return _answer(task, timeout)
+
+
+def _cloudpickle() -> Any:
+    """It comes with joblib: as a package that joblib requires, or inside it before version 1.6."""
+    try:
+        return importlib.import_module("cloudpickle")
+    except ImportError:
+        return importlib.import_module("joblib.externals.cloudpickle")
+
+
+def _answer(task: bytes, timeout: float) -> Any:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dpaudit.sampling.fresh_process"],
+            input=task,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+    except subprocess.TimeoutExpired:
+        raise NotPossible(f"a run there took longer than {timeout:.0f} s") from None
+    try:
+        found = pickle.loads(done.stdout)  # written by this module
+    except Exception:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise NotPossible(f"the process failed: {' '.join(last) or done.returncode}") from None
+    if isinstance(found, str):
+        raise NotPossible(found)
+    return found
+
+
+def _made(runs: Sequence[Runs], parts: Sequence[Sequence[Sequence[Place]]]) -> list[list[list[str]]]:
+    outputs = _values(runs)
+    return [
+        [[told_apart(part_of(output, path)) for path in some] for some in asked]
+        for output, asked in zip(outputs, parts, strict=True)
+    ]
+
+
+def _values(runs: Sequence[Runs]) -> list[Any]:
+    return [_outputs(one)[0] for one in runs]
+
+
+def _twin(runs: Sequence[Runs]) -> Twin:
+    program = isinstance(runs[0].mechanism, CommandMechanism | IsolatedMechanism)
+    mechanism = _here(runs[0].mechanism)
+    loaded = Counter[float]() if program else held_numbers(mechanism)
+    outputs = [[told_apart(output) for output in _outputs(one)] for one in runs]
+    if program:
+        return Twin(outputs, Counter())
+    held = held_numbers(mechanism)
+    for one in runs:
+        _outputs(replace(one, seed=one.seed + 1))
+    later = held_numbers(mechanism)
+    a_history = (later - held).total() >= sum(one.stop - one.start for one in runs)  # each run adds a number
+    return Twin(outputs, (loaded if a_history else held) & later)
+
+
+def _here(mechanism: Any) -> Any:
+    return mechanism.loaded if isinstance(mechanism, ByName) else mechanism
+
+
+def _outputs(runs: Runs) -> list[Any]:
+    """What the runs give, in this process.  NotPossible if they fail, or read what earlier runs may have left."""
+    mechanism = _here(runs.mechanism)
+    resolved(mechanism)
+    outside.running = True
+    outcome = replace(runs, mechanism=mechanism)()
+    outside.running = False
+    if outside.found:
+        raise NotPossible(
+            f"a run there {outside.found}, which may hold what earlier runs have left.  Switch such a cache off; "
+            "read data when the mechanism is loaded"
+        )
+    if outcome.failure:
+        raise NotPossible(f"the mechanism {outcome.failure} there")
+    return [output.output if isinstance(output, Timed) else output for output in outcome.outputs]
+
+
+def parts_of(output: Any) -> dict[Place, Any]:
+    """The parts of a list, tuple, dict or array that hold no further ones, at most 100, by their paths.
+
+    Of an output that is one list of numbers, an array of one axis, at most 1,000.
+    """
+    if isinstance(output, np.ndarray) and output.ndim == 1 and not output.dtype.hasobject:
+        return {(i,): number for i, number in enumerate(output[:_MOST_NUMBERS])}
+    found: dict[Place, Any] = {}
+
+    def look(value: Any, path: Place) -> None:
+        if len(found) >= _MOST_PARTS:
+            return
+        if isinstance(value, np.ndarray) and value.ndim == 1 and not value.dtype.hasobject:
+            found.update({(*path, i): item for i, item in enumerate(value[: _MOST_PARTS - len(found)])})
+        elif len(path) < _DEEPEST and type(value) is dict:
+            for key, item in value.items():
+                if type(key) in (str, int):
+                    look(item, (*path, key))
+        elif len(path) < _DEEPEST and isinstance(value, list | tuple):
+            for i, item in enumerate(value):
+                look(item, (*path, i))
+        elif path and (value is None or isinstance(value, bool | int | float | str | bytes | np.generic)):
+            found[path] = value
+
+    look(output, ())
+    return found
+
+
+def part_of(output: Any, path: Place) -> Any:
+    """The part with this path; `Missing` if there is none."""
+    for step in path:
+        try:
+            output = output[step]
+        except Exception:  # of an output's own code
+            return Missing
+    return output
+
+
+class Missing:
+    """What an output has where it has no such part."""
+
+
+def told_apart(output: Any) -> str:
+    """A text that is equal for equal outputs, in any process."""
+    if isinstance(output, Timed):
+        output = output.output
+    try:
+        return fingerprint(output)
+    except Unknowable:
+        return repr(output)
+
+
+def _packed(answer: Any) -> bytes:
+    try:
+        return pickle.dumps(answer)
+    except Exception as error:  # of a type of output
+        return pickle.dumps(f"an output cannot be sent back ({type(error).__name__}: {error})")
+
+
+def _main() -> None:
+    own_out = os.dup(1)
+    os.dup2(2, 1)  # what the mechanism prints must not mix with the answer
+    answer: Any
+    sys.addaudithook(outside)
+    try:
+        ask, runs, more = pickle.loads(sys.stdin.buffer.read())  # a task of our parent
+        answer = ask(runs, *more)
+    except (NotPossible, MechanismError) as error:
+        answer = str(error)
+    except BaseException as error:
+        answer = f"the mechanism raised {in_words(error)}"
+    with os.fdopen(own_out, "wb") as stream:
+        stream.write(_packed(answer))
+
+
+if __name__ == "__main__":
+    from dpaudit.sampling import (
+        fresh_process as fresh,  # under its own name, so that what was pickled is of the same classes
+    )
+
+    fresh._main()

@@ -1,0 +1,203 @@
+"""Runs of a mechanism on one dataset, in whichever process they are made, and what comes of one that goes wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dpaudit.mechanisms.places import place
+from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.timeout import Limit, RunTimeout, limited
+from dpaudit.outputs import Raised, Timed
+from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, SharedOutputs, detached, detached_batch
+from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
+from dpaudit.sampling.side_effects import Conduct, watched
+from dpaudit.sampling.streams import stream, trial_streams
+
+Failures = Literal["stop", "outcome", "retry"]
+
+ATTEMPTS = 10  # at a run that fails, with "retry"
+_FIRST_RUNS = 8  # after which the dataset is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Outputs of one side of a block; if the mechanism failed, those before the failure."""
+
+    outputs: Sequence[Any] | np.ndarray[Any, Any]
+    failure: str = ""  # what happened, on which trial; "" if nothing
+    conduct: Conduct = field(default_factory=Conduct)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What is seen of a run besides its output, and what becomes of one that goes wrong."""
+
+    observe_time: bool = False  # outputs are `Timed`
+    failures: Failures = "stop"  # "outcome": the analyst sees them, as `Raised`; "retry": the run is retried
+    timeout: float | None = None  # seconds after which a run, or a call of a batched mechanism, has gone wrong
+
+    @property
+    def run_by_run(self) -> bool:
+        """Whether a call must make one run."""
+        return self.observe_time or self.failures == "outcome"
+
+    @property
+    def attempts(self) -> int:
+        """How often a run that fails is made."""
+        return ATTEMPTS if self.failures == "retry" else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs [start, stop) of one side of a pair: a task for any process.
+
+    Each run is given a dataset of its own, and its output is copied as it is returned: whatever the mechanism keeps and
+    changes later is its own affair.
+    """
+
+    mechanism: Any
+    dataset: Dataset
+    seed: int
+    pair: int
+    side: int
+    start: int
+    stop: int
+    terms: Terms = field(default_factory=Terms)
+
+    def __call__(self) -> Outcome:
+        """Make them, inside of `kept_global_randomness`.  Never raises for what the mechanism does."""
+        mechanism = resolved(self.mechanism)
+        seed_global_randomness(self.seed, self.pair, self.side, self.start)
+        with watched(randomness=self.start == 0) as conduct, limited(self.terms.timeout) as limit:
+            if hasattr(mechanism, "sample"):
+                outcome = self._together(mechanism, limit, conduct)
+            else:
+                outcome = self._one_by_one(mechanism, limit, conduct)
+        conduct.moved_to = conduct.moved_to or getattr(self.mechanism, "moved_to", "")
+        return replace(outcome, conduct=conduct)
+
+    def _one_by_one(self, mechanism: Any, limit: Limit, conduct: Conduct) -> Outcome:
+        outputs: list[Any] = []
+        streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
+        timed, fresh_dataset = self.terms.observe_time, self.dataset.copy
+        called = mechanism if self.terms.timeout is None else limit.around(mechanism)
+        clock = time.perf_counter
+        began = seconds = 0.0
+        for run, first in enumerate(streams, self.start):
+            for rng in self._attempts(first, run) if self.terms.attempts > 1 else (first,):
+                dataset, error = fresh_dataset(), None
+                if timed:
+                    began = clock()
+                try:
+                    output = called(dataset, rng)
+                    if timed:
+                        seconds = clock() - began
+                    if type(output) not in IMMUTABLE:
+                        output = detached(output)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as raised:
+                    seconds, error = clock() - began, raised
+                if (run < _FIRST_RUNS or not run & (run - 1)) and self.dataset.changed(dataset):
+                    conduct.changed = f"d{self.side}"
+                if error is None:
+                    break
+                conduct.failed += 1
+                if not self._goes_on(error):
+                    break
+            if error is not None:
+                goes_on = self._goes_on(error)
+                if self.terms.failures != "outcome" or not goes_on:
+                    again = self._again if goes_on else self._why(error)
+                    return Outcome(outputs, f"{_failure(error)} on run {run} of d{self.side}{again}{place(error)}")
+                output = Raised(type(error).__name__, message_of(error))
+            outputs.append(Timed(output, seconds) if timed else output)
+        return Outcome(outputs)
+
+    def _together(self, mechanism: Any, limit: Limit, conduct: Conduct) -> Outcome:
+        if self.terms.run_by_run:
+            what = "the time of a run" if self.terms.observe_time else "which run raised"
+            return Outcome([], f"makes many runs in one call, so that {what} cannot be observed")
+        n, detail, again = self.stop - self.start, "", self._again
+        for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
+            dataset = self.dataset.copy()
+            conduct.failed += 1  # unless it returns
+            try:
+                outputs = limit(mechanism.sample, dataset, n, rng)
+                if getattr(mechanism, "changed_dataset", False) or self.dataset.changed(dataset):  # elsewhere, or here
+                    conduct.changed = f"d{self.side}"
+                if len(outputs) == n:
+                    outcome = Outcome(detached_batch(outputs))
+                    conduct.failed -= 1
+                    return outcome
+                failure, detail = f"returned {len(outputs)} outputs instead of {n}", ""
+            except MechanismError as error:  # of a program: it may end in many lines of stderr
+                failure, detail = "failed", f": {message_of(error)}"
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                failure, detail = _failure(error), place(error)
+                if not self._goes_on(error):
+                    again = self._why(error)
+                    break
+        return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{again}{detail}")
+
+    def _goes_on(self, error: BaseException | None) -> bool:
+        """Whether a run that ended so may be retried, or be an outcome.
+
+        A timeout is a bit of the clock, which drifts with the load of the machine: where it decides what is counted,
+        the two runs of a trial are not comparable, unless a coin chooses one of them, as it does if times are observed.
+        An exception that is neither Python's own nor derived from Exception is of whoever runs us, a test runner say.
+        """
+        if isinstance(error, RunTimeout):
+            return self.terms.observe_time
+        if isinstance(error, (NotCopyable, SharedOutputs)):
+            return False
+        cancelled = type(error).__name__ == "CancelledError"  # of asyncio, which need not be imported
+        return error is None or isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
+
+    def _why(self, error: BaseException | None) -> str:
+        """Why a timeout ends the audit although failures do not."""
+        if not isinstance(error, RunTimeout) or self.terms.failures == "stop" or self._goes_on(error):
+            return ""
+        what = "an outcome" if self.terms.failures == "outcome" else "retried"
+        return (
+            f"; a run that takes too long is not {what} unless observe_time is set, since the load of the machine "
+            "decides it as well: raise the timeout, or set observe_time"
+        )
+
+    def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
+        """The randomness of a run, and then of each retry."""
+        yield first
+        for attempt in range(1, self.terms.attempts):
+            yield stream(self.seed, "again", self.pair, self.side, run, attempt)
+
+    @property
+    def _again(self) -> str:
+        return f", {self.terms.attempts} times" if self.terms.attempts > 1 else ""
+
+
+def made(runs: Runs) -> Outcome:
+    """The outcome of runs; schedulers want a function with a name."""
+    with kept_global_randomness():
+        return runs()
+
+
+def resolved(mechanism: Any) -> Any:
+    """The object to call."""
+    return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
+
+
+def _failure(error: BaseException) -> str:
+    """What the mechanism did, in words."""
+    if isinstance(error, (RunTimeout, SharedOutputs)):
+        return message_of(error)
+    if isinstance(error, NotCopyable):
+        return f"returned an output that cannot be kept: {message_of(error)}; return data, or a copy of it,"
+    return f"raised {in_words(error)}"

@@ -1,0 +1,175 @@
+"""Runs a mechanism on both datasets of a pair, here or in other processes, with the same outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpaudit.mechanisms.protocol import in_words
+from dpaudit.pairs.pair import Pair
+from dpaudit.sampling.backends import called_elsewhere, dask_workers
+from dpaudit.sampling.detached import Dataset, NotCopyable, generator_in
+from dpaudit.sampling.global_randomness import kept_global_randomness
+from dpaudit.sampling.runs import Outcome, Runs, Terms, made, resolved
+from dpaudit.sampling.side_effects import Conduct
+from dpaudit.sampling.store import Store
+from dpaudit.sampling.streams import stream
+
+CHUNK = 16_384  # runs in one call of a batched mechanism; part of the address of its randomness
+_WORTH_SENDING = 0.02  # seconds of work below which other processes cost more than they save
+
+
+@dataclass
+class Sampler:
+    """Trials of one mechanism.  The randomness of trial t of a side is at (seed, pair, side, t), whoever runs it.
+
+    A batched mechanism draws all runs of a call from one stream, so for it the calls are part of the address: they
+    start where the caller's blocks start and are CHUNK long at most.
+
+    The datasets are copied at once. Nobody who changes the originals changes the audit, and no run changes another's.
+    ValueError for a dataset of which there is no copy.
+    """
+
+    mechanism: Any
+    pairs: Sequence[Pair]
+    seed: int
+    jobs: int = 1
+    terms: Terms = field(default_factory=Terms)
+    store: Store | None = None  # where blocks are kept, and looked for first
+    conduct: list[Conduct] = field(default_factory=lambda: [Conduct(), Conduct()], init=False)  # with d0, with d1
+    _seconds_per_run: float = field(default=0.0, init=False)
+    _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # of each pair
+
+    def __post_init__(self) -> None:
+        self._datasets = [(_dataset(pair, 0, pair.d0), _dataset(pair, 1, pair.d1)) for pair in self.pairs]
+        self.pairs = [
+            replace(pair, d0=d0.value, d1=d1.value, label=str(pair))  # the text of a copy may differ
+            for pair, (d0, d1) in zip(self.pairs, self._datasets, strict=True)
+        ]
+
+    @cached_property
+    def _workers(self) -> int:
+        if self.jobs == 1:
+            return 1
+        from joblib import effective_n_jobs
+
+        return max(1, int(effective_n_jobs(self.jobs)))
+
+    def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
+        """Trials [start, stop) of a pair, or the first ones of them: outputs of d0 and of d1."""
+        kept = self.store.get(pair, start, stop) if self.store is not None else None
+        if kept is not None and self.store is not None:
+            told = self.store.conduct(pair, start)
+            self.conduct = [so_far + one for so_far, one in zip(self.conduct, told, strict=True)]
+            return Outcome(kept[0]), Outcome(kept[1])
+        outcomes = self._sampled(pair, start, stop)
+        for outcome in outcomes:
+            if outcome.conduct.changed:
+                outcome.conduct.changed += f" of pair {self.pairs[pair]}"
+        self.conduct = [so_far + outcome.conduct for so_far, outcome in zip(self.conduct, outcomes, strict=True)]
+        if self.store is not None:
+            complete = min(len(outcome.outputs) for outcome in outcomes)
+            outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
+            self.store.put(pair, start, outputs0, outputs1, (outcomes[0].conduct, outcomes[1].conduct))
+            if (stored := self.store.get(pair, start, start + complete)) is not None:
+                # as they will be read when the audit goes on: types that Python makes of others come back as those
+                first, second = (replace(o, outputs=s) for o, s in zip(outcomes, stored, strict=True))
+                return first, second
+        return outcomes
+
+    def _sampled(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
+        if self.terms.observe_time:
+            return self._timed(pair, start, stop)
+        began = time.perf_counter()
+        cuts = self._cuts(start, stop)
+        tasks = [
+            Runs(self.mechanism, dataset, self.seed, pair, side, a, b, self.terms)
+            for side, dataset in enumerate(self._datasets[pair])
+            for a, b in cuts
+        ]
+        parallel = self.jobs != 1 and self._seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
+        parts = _elsewhere(tasks, self.jobs) if parallel else _here(tasks)
+        if not parallel:  # elsewhere the clock would also count the processes' start
+            self._seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
+        return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
+
+    def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
+        """Here, one trial after the other, its two runs in an order that a coin decides: clocks, caches and load drift,
+        and what they do to times must not depend on the dataset."""
+        parts: tuple[list[Outcome], list[Outcome]] = ([], [])
+        datasets = self._datasets[pair]
+        order = stream(self.seed, "order", pair, start).integers(2, size=stop - start)
+        with kept_global_randomness():
+            for t, first in enumerate(order, start):
+                for side in (int(first), 1 - int(first)):
+                    runs = Runs(self.mechanism, datasets[side], self.seed, pair, side, t, t + 1, self.terms)
+                    parts[side].append(runs())
+                if parts[0][-1].failure or parts[1][-1].failure:
+                    break
+        return _joined(parts[0]), _joined(parts[1])
+
+    def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
+        if hasattr(resolved(self.mechanism), "sample"):
+            size = CHUNK
+        else:  # runs have streams of their own, so the cuts are free
+            size = max(1, -(-(stop - start) // (2 * self._workers)))
+        return [(a, min(a + size, stop)) for a in range(start, stop, size)]
+
+
+def _dataset(pair: Pair, side: int, value: Any) -> Dataset:
+    if kind := generator_in(value):
+        raise ValueError(
+            f"d{side} of pair {pair} holds a generator of random numbers ({kind}): every run is given a copy of the "
+            "dataset, so all runs would make the same draws; let the mechanism draw from the rng that it is given"
+        )
+    try:
+        return Dataset(value)
+    except NotCopyable as error:
+        raise ValueError(
+            f"d{side} of pair {pair} cannot be copied: {error}; every run is given a copy of its own, so give data "
+            "(numbers, text, arrays, data frames, lists and dicts of them) or a class with __deepcopy__, and open "
+            "files and connections inside the mechanism"
+        ) from None
+
+
+def _here(tasks: list[Runs]) -> list[Outcome]:
+    with kept_global_randomness():
+        return [task() for task in tasks]
+
+
+def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
+    for failed in range(tasks[0].terms.attempts):
+        before = dask_workers()
+        try:
+            outcomes: list[Outcome] = called_elsewhere(made, tasks, jobs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a worker died, or the mechanism does not survive the way there
+            why = f"could not be run in other processes ({in_words(error)}); try jobs=1"
+        else:
+            if lost := failed + len(before - dask_workers()):
+                outcomes[0] = replace(outcomes[0], conduct=outcomes[0].conduct + Conduct(lost=lost))
+            return outcomes
+    return [Outcome([], why)] * len(tasks)
+
+
+def _joined(parts: list[Outcome]) -> Outcome:
+    """Parts in order, up to the first failure."""
+    whole: list[Sequence[Any] | np.ndarray[Any, Any]] = []
+    failure, conduct = "", Conduct()
+    for part in parts:
+        whole.append(part.outputs)
+        failure, conduct = part.failure, conduct + part.conduct
+        if failure:
+            break
+    if len(whole) == 1:
+        return Outcome(whole[0], failure, conduct)
+    arrays = [outputs for outputs in whole if isinstance(outputs, np.ndarray)]
+    if len(arrays) == len(whole):
+        return Outcome(np.concatenate(arrays), failure, conduct)
+    return Outcome([output for outputs in whole for output in outputs], failure, conduct)

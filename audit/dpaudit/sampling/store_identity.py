@@ -1,0 +1,164 @@
+"""What the outputs of an audit depend on, as one short text for each part, so that two audits can be compared.
+
+Nothing is compared by `repr`: each value is followed by the SHA-256 of its content.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
+from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
+from dpaudit.mechanisms.modules import file_fingerprint, imported_files, user_files
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.sources import source_of
+from dpaudit.pairs.pair import Pair, brief
+from dpaudit.sampling.runs import Terms
+from dpaudit.text.version import __version__
+
+_SHOWN = 40  # characters of a value that are shown before its fingerprint
+
+Identity = Mapping[str, str]
+"""Parts by name."""
+
+
+def identity(mechanism: Any, pairs: Sequence[Pair], seed: int, terms: Terms) -> dict[str, str]:
+    """The parts that decide the outputs: two audits with equal parts may share their outputs.
+
+    Args:
+        mechanism: as in `audit`.
+        pairs: all pairs, in order.
+        seed: of the audit.
+        terms: how runs are made.
+
+    Raises:
+        Unknowable: the content of the mechanism or of a dataset cannot be compared; says what to do.
+    """
+    return {
+        **_of_mechanism(mechanism),
+        **_of_pairs(pairs),
+        "seed": str(seed),
+        "observe_time": str(terms.observe_time),
+        "failures": str(terms.failures),
+        "timeout": str(terms.timeout),
+        "dpaudit": __version__,
+        "Python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+def _of_pairs(pairs: Sequence[Pair]) -> dict[str, str]:
+    found = {"number of pairs": str(len(pairs))}
+    for number, pair in enumerate(pairs, 1):
+        found[f"relation of pair {number}"] = pair.relation
+        for side, dataset in (("d0", pair.d0), ("d1", pair.d1)):
+            try:
+                found[f"{side} of pair {number}"] = _shown(dataset, f"{side} of pair {number}")
+            except Unknowable as error:
+                raise Unknowable(
+                    f"{error}.  Give the dataset as plain values, arrays or data frames, or audit without a store"
+                ) from None
+    return found
+
+
+def _of_mechanism(mechanism: Any) -> dict[str, str]:
+    match mechanism:
+        case CommandMechanism():
+            return _of_command(mechanism)
+        case IsolatedMechanism():
+            about = {
+                "requires": ", ".join(mechanism.requires),
+                "python_version": str(mechanism.python_version),
+                "packages": _shown(dict(source_of(mechanism).packages), "packages"),
+            }
+            return {"kind": "isolated", **_of_address(mechanism), **about, **_modules(mechanism)}
+        case PythonMechanism():
+            return {"kind": "python", **_of_address(mechanism), **_surroundings(mechanism)}
+    try:
+        code = fingerprint(mechanism, "the mechanism")
+    except Unknowable as error:
+        raise Unknowable(
+            f"{error}.  A store goes on only with what is certainly the same: put the mechanism into a file and name "
+            "it in a config as FILE.py:OBJECT, or audit without a store"
+        ) from None
+    name = getattr(mechanism, "__qualname__", None) or brief(mechanism, _SHOWN)
+    kind = "function" if hasattr(mechanism, "__qualname__") else type(mechanism).__qualname__
+    return {"kind": kind, "mechanism": _stable(name), "code": f"sha256 {code}", **_surroundings(mechanism)}
+
+
+def _of_address(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str]:
+    found = {"mechanism": mechanism.address, "batched": str(mechanism.batched)}
+    params = None if mechanism.params is None else dict(mechanism.params)
+    found["params"] = _shown(params, "params")
+    found["file of the mechanism"] = f"sha256 {source_of(mechanism).sha256 or 'unknown'}"
+    return found
+
+
+def _surroundings(mechanism: Any) -> dict[str, str]:
+    modules = _modules(mechanism) if isinstance(mechanism, PythonMechanism) else {}
+    return {"packages": _shown(dict(source_of(mechanism).packages), "packages"), **modules}
+
+
+def _modules(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str]:
+    """The user's modules that it imports, by their places beside its file: names alone may be there twice."""
+    source = source_of(mechanism)
+    folder = source.file.parent if source.file is not None else Path()
+    files = {os.path.relpath(name, folder): sha256 for name, sha256 in source.modules.items()}
+    return {f"module beside it, {name}": f"sha256 {sha256 or 'unknown'}" for name, sha256 in files.items()}
+
+
+def _of_command(mechanism: CommandMechanism) -> dict[str, str]:
+    folder = mechanism.cwd or Path()
+    program = mechanism.command[0]
+    found = folder / program if "/" in program else Path(shutil.which(program) or program)
+    named = [("program", found), *((word, folder / word) for word in mechanism.command[1:])]
+    files = {name: path for name, path in named if _is_file(path)}
+    known = {path.absolute() for path in files.values()}
+    scripts = [path.absolute() for path in files.values() if path.suffix == ".py" or _is_script(path)]
+    for word, name in pairwise(mechanism.command):
+        if word == "-m":
+            scripts += [*user_files(f"{name}.__main__", [folder.absolute()], loaded=False)]
+    for path in scripts:
+        beside = imported_files(path, [path.parent, folder.absolute()], loaded=False)[0]
+        files |= {os.path.relpath(other, folder): other for other in sorted(beside) if other not in known}
+    return {
+        "kind": "command",
+        "mechanism": mechanism.address,
+        "variables": _hidden(dict(mechanism.env)),
+        **{f"file {name}": f"sha256 {file_fingerprint(path)}" for name, path in files.items()},
+    }
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_script(path: Path) -> bool:
+    """Whether a file says in its first line that it is a Python program."""
+    with path.open("rb") as file:
+        first = file.readline(200)
+    return first.startswith(b"#!") and b"python" in first
+
+
+def _hidden(value: Any) -> str:
+    return f"sha256 {fingerprint(value)}"
+
+
+def _shown(value: Any, what: str) -> str:
+    return f"{_stable(brief(value, _SHOWN))} sha256 {fingerprint(value, what)}"
+
+
+def _stable(text: str) -> str:
+    """The text, unless it names a place in memory."""
+    return text if " at 0x" not in text else text.split(" at 0x")[0]

@@ -1,1 +1,0 @@
-"""Running the mechanism: addressed random streams, and blocks of trials in any worker."""
