@@ -5,7 +5,7 @@ Public names: those below.
 """
 
 from dpaudit.claims.approximate import ApproxDP
-from dpaudit.claims.base import TradeoffFunction, rounded
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.gaussian import GaussianDP
 from dpaudit.claims.laplace import LaplaceDP
 from dpaudit.claims.operations.compose import compose
@@ -13,7 +13,7 @@ from dpaudit.claims.profile import PrivacyLoss
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.renyi import RenyiDP
 from dpaudit.claims.tabulated import TabulatedTradeoff
-from dpaudit.claims.text import CLAIMS, OPERATIONS, parse_claim
+from dpaudit.claims.text import CLAIMS, OPERATIONS, parse_claim, rounded
 from dpaudit.claims.zcdp import ZeroConcentratedDP
 
 __all__ = [

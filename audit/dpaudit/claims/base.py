@@ -22,15 +22,19 @@ import dataclasses
 import functools
 import inspect
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, overload
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.claims.envelope import Half, Lines
 from dpaudit.numerics.arrays import Array
+
+Operation = TypeVar("Operation", bound="Callable[..., TradeoffFunction]")
 
 
 def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:
@@ -47,6 +51,19 @@ def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:
         init(self, *values, **named)
 
     return checked
+
+
+_OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {}
+
+
+def operation(function: Operation) -> Operation:
+    """Make a function of a claim the method of the same name.
+
+    Operations make new claims, so they know the classes of claims and not the other way round.
+    Importing `dpaudit.claims` loads all of them.
+    """
+    _OPERATIONS[function.__name__] = function
+    return function
 
 
 class OneOrder(NamedTuple):
@@ -206,27 +223,19 @@ class TradeoffFunction(ABC):
         """
         if self.symmetric:
             return self
-        from dpaudit.claims.symmetrised import Symmetrized  # operations know claims, so not at the top
-
         return Symmetrized(self)
 
     def repeated(self, n: int) -> TradeoffFunction:
         """The promise of n such mechanisms on the same data, each free to depend on earlier outputs."""
-        from dpaudit.claims.operations.compose import repeated
-
-        return repeated(self, n)
+        return _OPERATIONS["repeated"](self, n)
 
     def group(self, k: int) -> TradeoffFunction:
         """The promise for datasets that are k neighbours apart.  See `claims.operations.group`."""
-        from dpaudit.claims.operations.group import group
-
-        return group(self, k)
+        return _OPERATIONS["group"](self, k)
 
     def subsampled(self, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
         """The promise when the mechanism sees a random sample of the data.  See `claims.operations.subsample`."""
-        from dpaudit.claims.operations.subsample import subsampled
-
-        return subsampled(self, rate, relation=relation)
+        return _OPERATIONS["subsampled"](self, rate, relation=relation)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -247,6 +256,56 @@ class TradeoffFunction(ABC):
 
     def _text(self, *, brief: bool) -> str:
         return f"{self.name}({', '.join(_argument(k, v, brief=brief) for k, v in self.parameters.items())})"
+
+
+class PolygonalClaim(TradeoffFunction):
+    """A claim whose f is a polygon: `_make_lines` says which.  f and its profile are then exact duals."""
+
+    @abstractmethod
+    def _make_lines(self) -> Lines: ...
+
+    @cached_property
+    def _lines(self) -> Lines:
+        return self._make_lines()
+
+    def _curve(self, alpha: Array) -> Array:
+        return self._lines.beta(alpha)
+
+    def _profile(self, epsilon: Array) -> Array:
+        return self._lines.delta(epsilon)
+
+    def mu(self) -> float:
+        """Least mu with G_mu <= f, found at the corners of f; inf if f(0) < 1."""
+        return self._lines.mu()
+
+    def _largest_loss(self) -> float:
+        return float(self._lines.steep.slope[-1])
+
+    def _slopes(self) -> Array:
+        return self._lines.steep.slope
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Symmetrized(PolygonalClaim):
+    """max(f, f inverse); Dong, Roth & Su 2022, Prop. 2.  The lines of both are lines of the maximum."""
+
+    name: ClassVar[str] = "symmetrized"
+    _claim: TradeoffFunction
+
+    def __init__(self, claim: TradeoffFunction) -> None:
+        object.__setattr__(self, "_claim", claim)
+
+    symmetric = True
+
+    def _make_lines(self) -> Lines:
+        ours, theirs = Lines.of(self._claim), Lines.of(self._claim.inverse())
+        both = Half.hull(
+            np.concatenate([ours.steep.slope, theirs.steep.slope]), np.concatenate([ours.steep.gap, theirs.steep.gap])
+        )
+        return Lines(both, both)
+
+    def _curve(self, alpha: Array) -> Array:
+        return np.maximum(self._claim.beta(alpha), self._claim.inverse().beta(alpha))
 
 
 _TANGENTS = ((1e-4, 1201), (1e-13, 301), (1e-290, 201), (0.0, 2))
@@ -290,8 +349,3 @@ def _least(profile: Callable[[Array], Array], delta: Array) -> Array:
         enough = profile(middle) <= delta
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return np.where(high < 1e300, high, math.inf)
-
-
-def rounded(text: str) -> str:
-    """A claim's text with its numbers to four digits, to be read: a library's own accounting may give seventeen."""
-    return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", text)

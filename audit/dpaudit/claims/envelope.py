@@ -14,14 +14,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, overload
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtri, ndtri_exp
 
-from dpaudit.claims.base import TradeoffFunction
 from dpaudit.numerics.arrays import Array
 
 NEGLIGIBLE = 1e-280  # a gap that only exists since doubles end at 1e-308
+
+
+class Curve(Protocol):
+    """What the lines of a trade-off function are found from; `claims.base.TradeoffFunction` has it all."""
+
+    @property
+    def symmetric(self) -> bool: ...
+    def inverse(self) -> Curve: ...
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: npt.ArrayLike) -> Array: ...
+    def _slopes(self) -> Array: ...
+    def _largest_loss(self) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +139,7 @@ class Lines:
         self.flat = Half(flat.slope[j:], flat.gap[j:])
 
     @classmethod
-    def of(cls, claim: TradeoffFunction) -> Lines:
+    def of(cls, claim: Curve) -> Lines:
         """Tangents of any claim; exact for claims whose curves are polygons."""
         steep = _tangents(claim)
         return cls(steep, steep if claim.symmetric else _tangents(claim.inverse()))
@@ -204,7 +219,7 @@ class Lines:
         return min(max(alpha, 0.0), 1.0), min(max(beta, 0.0), 1.0)
 
 
-def _tangents(claim: TradeoffFunction) -> Half:
+def _tangents(claim: Curve) -> Half:
     slopes, largest = claim._slopes(), claim._largest_loss()
     gaps = claim.delta(slopes)
     if largest < math.inf:  # there delta(inf) is reached, whatever rounding makes of it

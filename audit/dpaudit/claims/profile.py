@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.claims.base import PolygonalClaim
 from dpaudit.claims.envelope import Half, Lines
-from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 
 

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import TradeoffFunction
+from dpaudit.claims.base import PolygonalClaim, TradeoffFunction
 from dpaudit.claims.divergences import fixed_orders
 from dpaudit.claims.envelope import Lines
-from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.claims.ranges import nonnegative
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from dpaudit.claims.base import PolygonalClaim
 from dpaudit.claims.envelope import Half, Lines
-from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 
 _ROUNDING = 1e-12  # how far a corner may lie above where it should, before that is called a mistake

@@ -275,3 +275,8 @@ def _form(name: str, kind: Callable[..., TradeoffFunction]) -> str:
         elif parameter.default is inspect.Parameter.empty:
             shown.append(f"{parameter.name}=...")
     return f"{name}({', '.join(shown)})"
+
+
+def rounded(text: str) -> str:
+    """A claim's text with its numbers to four digits, to be read: a library's own accounting may give seventeen."""
+    return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", text)

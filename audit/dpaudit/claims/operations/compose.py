@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.claims.approximate import ApproxDP
-from dpaudit.claims.base import TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction, operation
 from dpaudit.claims.envelope import Half, Lines
 from dpaudit.claims.operations.accounting import Part, composed
 from dpaudit.claims.operations.responses import MOST, outcomes, responses
@@ -36,6 +36,7 @@ def compose(*claims: TradeoffFunction) -> TradeoffFunction:
     return _simplified((claim, 1) for claim in claims)
 
 
+@operation
 def repeated(claim: TradeoffFunction, n: int) -> TradeoffFunction:
     """What n mechanisms, each with this promise, promise together.  ValueError unless n is a whole number >= 1."""
     return _simplified([(claim, count("n", n))])

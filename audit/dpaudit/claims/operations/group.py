@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpaudit.claims.base import TradeoffFunction
+from dpaudit.claims.base import PolygonalClaim, TradeoffFunction, operation
 from dpaudit.claims.envelope import Lines
-from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.claims.ranges import count
 
 
+@operation
 def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
     """What `claim` promises for datasets that are k neighbours apart: 1 - (1 - f)^{o k}.
 

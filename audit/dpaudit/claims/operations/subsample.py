@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import OneOrder, TradeoffFunction
+from dpaudit.claims.base import OneOrder, TradeoffFunction, operation
 from dpaudit.claims.envelope import Lines
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import probability
@@ -38,6 +38,7 @@ from dpaudit.numerics.arrays import Array
 RELATIONS = ("unspecified", "add_remove", "replace_one")
 
 
+@operation
 def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
     """The promise of a mechanism with promise `claim` that sees a random sample; see the module's text.
 
