@@ -135,7 +135,7 @@ def test_an_exit_code_of_1_that_no_command_chose_is_not_passed_on(monkeypatch: p
 
     monkeypatch.setattr(cli, "app", closed)
     monkeypatch.setattr(cli, "prepare", lambda: None)
-    cli._left[:] = []
+    cli.chosen_codes[:] = []
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == cli.INCONCLUSIVE
