@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpaudit.result.model import Verdict
+from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Tone
 
 

@@ -9,7 +9,8 @@ from functools import lru_cache
 from scipy.special import betaincinv
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.result.model import AuditResult, Witness
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Witness
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number, percent
 
 _NEAR = 0.2  # p-value of a region's counts up to which it came near a violation

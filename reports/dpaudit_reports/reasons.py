@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dpaudit.result.model import AuditResult, Verdict
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
 
 _DEPENDENT = "no guarantee holds"  # ends the warnings about dependent runs
 _TOO_FEW = "too few to see"

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.model import AuditResult, Witness
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Witness
 
 # Bin i of a result file holds EDGES[i - 1] < score <= EDGES[i], scores being log-likelihood ratios in nats: zero,
 # and steps of 8 % from 0.001 to 60 on both sides.

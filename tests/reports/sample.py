@@ -12,7 +12,8 @@ from dpaudit.claims import GaussianDP
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.evidence import SequentialEvidence
-from dpaudit.result.model import AttackRow, AuditResult, Counts, Curve, Detectable, History, PairRow, Verdict, Witness
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, PairRow, Verdict, Witness
 
 ENVIRONMENT: dict[str, Any] = {
     "dpaudit": "0.1.0",

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 
 import dpaudit_reports
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
-from dpaudit.result.model import AuditResult, Curve, History
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Curve, History
 from dpaudit_reports.figures.canvas import amounts, panel_svg
 from dpaudit_reports.figures.distributions import _draw as draw_distributions
 from dpaudit_reports.figures.distributions import distributions_svg

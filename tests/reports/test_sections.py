@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpaudit.inference import grid
-from dpaudit.result.model import Counts
+from dpaudit.result.values import Counts
 from dpaudit_reports.blocks import Callout, Column, Figure, Heading, KeyValues, Listing, Paragraph, Table
 from dpaudit_reports.bounds import certified_profile
 from dpaudit_reports.scores import EDGES, witness_scores

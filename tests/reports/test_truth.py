@@ -25,8 +25,9 @@ from rich.console import Console
 import dpaudit_reports
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP, audit, parse_claim
 from dpaudit.engine.one_run import audit_one_run
-from dpaudit.result.model import AuditResult, Counts, Verdict, Witness
+from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import promised_together
+from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit_reports import rates
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.claim_plots import draw_profiles

@@ -19,7 +19,8 @@ from rich.text import Text
 from dpaudit.claims import rounded
 from dpaudit.cli.terminal import drawn, say, show
 from dpaudit.engine.audit import Progress
-from dpaudit.result.model import AuditResult, Verdict, epsilon_words, mu_words, p_value_words
+from dpaudit.result.model import AuditResult, epsilon_words, mu_words, p_value_words
+from dpaudit.result.values import Verdict
 from dpaudit.text.rounding import at_least, at_most
 
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}

@@ -139,7 +139,7 @@ def run_and_judge(planned: list[PlannedAudit], how: How) -> tuple[list[AuditResu
 
 def _exit_code(outcome: Outcome) -> int:
     """The most serious of what happened: a violation, an internal error, no answer, no violation."""
-    from dpaudit.result.model import Verdict
+    from dpaudit.result.values import Verdict
 
     if any(result.violated for result in outcome.results):
         return VIOLATION

@@ -24,8 +24,9 @@ from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.places import raised
 from dpaudit.mechanisms.protocol import message_of
 from dpaudit.mechanisms.sources import source_of
-from dpaudit.result.model import AuditResult, Verdict
+from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
+from dpaudit.result.values import Verdict
 from dpaudit.sampling.backends import BackendError, backend
 
 

@@ -30,7 +30,8 @@ from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import Learner
 from dpaudit.pairs.pair import brief
 from dpaudit.result.evidence import Evidence, overstated
-from dpaudit.result.model import AttackRow, AuditResult, Curve, Detectable, History, PairRow, StoppedBy, Verdict
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict
 
 POWER = 0.9  # with which the smallest detectable violation would have been seen
 

@@ -21,7 +21,7 @@ from dpaudit.mechanisms.protocol import in_words
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.pairs.pair import Pair
-from dpaudit.result.model import StoppedBy
+from dpaudit.result.values import StoppedBy
 from dpaudit.sampling.beginning import Beginning
 from dpaudit.sampling.output_digest import OutputsDigest
 from dpaudit.sampling.runs import Terms

@@ -15,7 +15,8 @@ from dpaudit.inference.one_run import guess, refutes, right_guesses
 from dpaudit.inference.power import least_parameter
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import OneRunEvidence
-from dpaudit.result.model import AttackRow, AuditResult, Counts, Curve, Detectable, History, Verdict, Witness
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Verdict, Witness
 
 POWER = 0.9
 

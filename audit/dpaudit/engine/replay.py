@@ -39,7 +39,8 @@ from dpaudit.learning.attack import Attack
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.consistency import beyond, contradictions, dense, nearest_bin, pair_counts, row, unchecked
 from dpaudit.result.evidence import FixedEvidence, SequentialEvidence
-from dpaudit.result.model import AuditResult, Counts, Witness
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Counts, Witness
 from dpaudit.sampling.runs import Terms
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.text.printable import one_line

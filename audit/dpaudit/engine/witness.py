@@ -30,7 +30,7 @@ from dpaudit.inference.sequential.anytime_interval import anytime_interval
 from dpaudit.learning import Learner, Moment
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
-from dpaudit.result.model import Counted, Counts, Witness
+from dpaudit.result.values import Counted, Counts, Witness
 
 _FEW = 12  # distinct outputs that are listed one by one
 _PROBES = 4000

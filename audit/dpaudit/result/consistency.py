@@ -9,7 +9,8 @@ import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.result.evidence import FixedEvidence, OneRunEvidence, SequentialEvidence
-from dpaudit.result.model import AuditResult, Counts, Verdict, Witness
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
 from dpaudit.text.version import __version__
 

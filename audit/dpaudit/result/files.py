@@ -1,7 +1,12 @@
-"""Result files as they are read: everything is checked, since anybody may have written them."""
+"""Result files: how they are written, and how they are read.
+
+Everything that is read is checked, since anybody may have written it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -9,9 +14,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from dpaudit.claims import parse_claim
+from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.result.evidence import BINS, overstated, read_back
-from dpaudit.result.model import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -130,3 +135,25 @@ def _problem(error: dict[str, Any]) -> str:
     place = ".".join(str(part) for part in error["loc"])
     what = str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {what}" if place else what
+
+
+def plain(value: Any) -> Any:
+    """A value of a result as plain JSON values.  inf and nan become text."""
+    match value:
+        case np.ndarray():
+            return [plain(x) for x in value.tolist()]
+        case enum.Enum():
+            return value.value
+        case TradeoffFunction():
+            return str(value)
+        case bool() | int() | str() | None:
+            return value
+        case float():
+            return value if math.isfinite(value) else str(value)
+        case Mapping():
+            return {str(k): plain(v) for k, v in value.items()}
+        case tuple() | list():
+            return [plain(x) for x in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    raise TypeError(f"{type(value).__name__} has no place in a result file")

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from dpaudit.inference.e_bh import e_bh, shared_confidences, significance
-from dpaudit.result.model import AuditResult, Verdict
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
 
 COMMAND = "number of the command"
 AUDITS = "audits of the command"

@@ -16,7 +16,8 @@ from dpaudit.engine.audit import audit, fresh_seed
 from dpaudit.learning.attack import Attack
 from dpaudit.mechanisms import MechanismError
 from dpaudit.pairs.pair import Pair
-from dpaudit.result.model import AuditResult, Verdict
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
 from dpaudit.testing import session
 from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows
 from dpaudit.testing.failures import Kept, keep, known_violation, no_answer, violation

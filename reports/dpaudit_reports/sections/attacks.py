@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dpaudit.result.model import AttackRow, AuditResult
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import AttackRow
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Table
 from dpaudit_reports.numbers import number, percent
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpaudit.result.model import AuditResult, Verdict, p_value_words
+from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.suite import named_together, promised_together
+from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Reference, Strong, Table
 from dpaudit_reports.claimed import certified_of_claimed, label, tells
 from dpaudit_reports.marks import MARKS

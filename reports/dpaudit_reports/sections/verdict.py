@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from dpaudit.result.model import AuditResult, Verdict, p_value_words
+from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Block, Callout, Code, Facts, KeyValues, Text
 from dpaudit_reports.claimed import enlarged, headline, label, tells
 from dpaudit_reports.marks import MARKS

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from dpaudit.result.model import AuditResult, Witness, p_value_words
+from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.values import Witness
 from dpaudit_reports.blocks import Block, Column, Figure, Heading, Panel, Paragraph, Strong, Table, Text
 from dpaudit_reports.figures.distributions import distributions_svg
 from dpaudit_reports.numbers import at_most, count, number
