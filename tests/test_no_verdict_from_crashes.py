@@ -20,6 +20,7 @@ from dpaudit import AuditResult
 from dpaudit.cli import app as cli
 from dpaudit.cli import run_configs as running
 from dpaudit.cli import terminal
+from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR
 from dpaudit.cli.internal_errors import report_internal_error
 
 Command = Callable[..., Result]
@@ -138,11 +139,11 @@ def test_an_exit_code_of_1_that_no_command_chose_is_not_passed_on(monkeypatch: p
     cli.chosen_codes[:] = []
     with pytest.raises(SystemExit) as end:
         cli.main()
-    assert end.value.code == cli.INCONCLUSIVE
+    assert end.value.code == INCONCLUSIVE
     monkeypatch.setattr(cli, "app", broken)
     with pytest.raises(SystemExit) as end:
         cli.main()
-    assert end.value.code == cli.INTERNAL_ERROR
+    assert end.value.code == INTERNAL_ERROR
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from dpaudit.outputs import Raised, Timed, register_encoder
     from dpaudit.pairs.pair import Pair
     from dpaudit.pairs.search import SearchPairs
-    from dpaudit.result.model import AuditResult, Verdict
+    from dpaudit.result.model import AuditResult
+    from dpaudit.result.values import Verdict
     from dpaudit.testing import AuditInconclusive, PrivacyViolation
     from dpaudit.text.version import __version__
 
@@ -56,7 +57,7 @@ _HOMES = {
     "TabulatedTradeoff": "claims",
     "Timed": "outputs",
     "TradeoffFunction": "claims",
-    "Verdict": "result.model",
+    "Verdict": "result.values",
     "ZeroConcentratedDP": "claims",
     "__version__": "text.version",
     "Plan": "engine.plan",
