@@ -236,8 +236,10 @@ class _Gathering:
         records = [line["record"] for line in lines] + self._records
         if not records:
             return
-        from dpaudit.testing.baseline import BaselineError, write
+        from dpaudit.testing.baseline import BaselineError, first_audits, write
 
+        if lost := [record["node"] for record in first_audits(records) if record.get("begun")]:
+            self._notes.append(f"audits that did not end are counted as lost: {', '.join(dict.fromkeys(lost))}")
         try:
             tests = self._tests or lines[0]["tests"]
             after = self._config.stash[_BASELINE].after(records, founders=tests)

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpaudit.engine.collecting import new_collector
 
-from dpaudit import AuditResult, Pair, Verdict, audit, replay
-from dpaudit.engine import reproduced
+from dpaudit import AuditResult, Pair, PureDP, Verdict, audit, replay
+from dpaudit.engine import Terms, constant, reproduced
+from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.pools import pool_of
 from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.held import fractions, held_numbers
@@ -95,6 +97,18 @@ class History(Own):
         return self.all[-1]
 history = History()
 
+class Sometimes(Jitter):  # most runs reuse the noise, and others draw their own
+    def __call__(self, dataset, rng):
+        noisy = dataset[0] + float(rng.laplace())
+        return self.kept.setdefault(dataset[0], noisy) if rng.random() < 0.6 else noisy
+sometimes = Sometimes(0)
+
+class Whole(Jitter):  # whole noise, and jitter from so many numbers that few come again
+    def __call__(self, dataset, rng):
+        kept = self.kept.setdefault(dataset[0], dataset[0] + int(rng.integers(10**9)))
+        return kept + int(rng.integers(10**4))
+whole = Whole(0)
+
 @functools.lru_cache
 def exact(value):
     return value + 0.123456789
@@ -127,7 +141,15 @@ def test_kept_noise_does_not_refute_the_claim_in_new_processes(in_a_file: Any, n
     assert "which does not refute the claim" in " ".join(result.warnings)
 
 
-@pytest.mark.parametrize(("name", "words"), [("table", "10 values only"), ("cached_with_jitter", "numbers of its own")])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("table", "10 values only"),
+        ("cached_with_jitter", "numbers of its own"),
+        ("sometimes", "values only"),
+        ("whole", "numbers of its own"),
+    ],
+)
 def test_noise_that_each_process_draws_once_is_inconclusive(
     in_a_file: Any, name: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +178,7 @@ def test_a_violation_that_new_processes_confirm_stands(in_a_file: Any) -> None:
     result = audit(mechanism, "pure(epsilon=1)", Pair([0], [1000]), trials=300, seed=0, confidence=0.8)
     assert result.violated
     assert "new processes refute the claim as well" in " ".join(result.warnings)
+    assert "bounds are of the runs in this process, and hold only if these are independent" in " ".join(result.warnings)
 
 
 def test_a_replay_of_kept_noise_is_not_valid(in_a_file: Any) -> None:
@@ -312,3 +335,15 @@ def test_held_numbers_are_found_wherever_they_are_kept(in_a_file: Any) -> None:
 
     closure([0], rng)
     assert fractions(held_numbers(closure)) == {0.25, 0.75}
+
+
+def test_a_violation_that_no_pair_shows_alone_is_asked_about_on_the_strongest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the wealth adds up over pairs, so each pair's own may be below 1 where the claim is refuted."""
+    asked: list[int] = []
+    monkeypatch.setattr(constant, "reproduced", lambda collector, pair, *_: asked.append(pair) or Judgement())
+    claim = PureDP(1.0).symmetrized()
+    collector = new_collector(_Kept(1, 0.1), [PAIR, Pair([0], [2])], "logistic", 100, 0, 1, Terms(), claim)
+    constant.judged(collector, {0: -2.0, 1: -0.1}, claim, 0.01, accused=False)
+    assert asked == []
+    constant.judged(collector, {0: -2.0, 1: -0.1}, claim, 0.01)
+    assert asked == [1]

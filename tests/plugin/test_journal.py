@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dpaudit.testing import journal as journals_module
 from dpaudit.testing.baseline import Baseline, BaselineError, read
 from dpaudit.testing.journal import Journal, begin, take_up
 
@@ -220,3 +221,96 @@ def test_an_impossible_record_is_refused(tmp_path: Path, bad: dict[str, Any]) ->
     with pytest.raises(BaselineError, match="is damaged"):
         take_up(path, 1e-3)
     assert not path.exists()
+
+
+# --- audits that never ended
+
+
+def lost(node: str = "a::b", number: int = 1) -> dict[str, Any]:
+    found = record(node, number)
+    found["chain"] |= {"log_invested": -math.inf, "trials": 0, "mu_lower": 0.0}
+    return found | {"begun": True, "outputs": []}
+
+
+@pytest.mark.parametrize(
+    ("lines", "counted"),
+    [
+        ([lost()], -math.inf),
+        ([lost(), record()], -1.5),
+        ([lost(), record(), lost()], -1.5),  # repeated in the session: the first audit counts
+        ([lost(), lost(), record()], -math.inf),  # repeated until one came through
+        ([record(), lost()], -1.5),
+    ],
+)
+def test_an_audit_that_never_ended_counts_as_lost(tmp_path: Path, lines: list[Any], counted: float) -> None:
+    path = tmp_path / "b.json"
+    journal = started(path)
+    for line in lines:
+        journal.add(line, 1)
+    abandon(journal)
+    after, notes = take_up(path, 1e-3)
+    (chain,) = after.tests["a::b"].chains
+    assert (chain.runs, chain.log_invested) == (1, counted)
+    assert ("1 that it had begun is counted as lost" in notes[0]) == math.isinf(counted)
+    assert read(path, 1e-3) == after
+
+
+def test_an_audit_that_is_killed_has_no_second_chance_for_nothing(elsewhere: Run, tmp_path: Path) -> None:
+    """Killed within its second audit by the mechanism itself; the claim is true, and what was won is gone."""
+    code = """
+import os, pathlib, signal
+
+def test_it(dpaudit):
+    runs = []
+    def release(dataset, rng):
+        runs.append(1)
+        if len(runs) > 60 and pathlib.Path("kill").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return float(rng.normal(sum(dataset), 1.0))
+    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT)
+"""
+    assert elsewhere(code, *FILE).code == 0
+    before = chains(tmp_path)["test_it"]
+    assert before["runs"] == 1
+    (tmp_path / "kill").touch()
+    assert elsewhere(None, *FILE).code == -signal.SIGKILL
+    done = elsewhere(None, *FILE, "--collect-only")
+    assert "the 0 audits that it had finished are counted, and 1 that it had begun is counted as lost" in done.out
+    after = chains(tmp_path)["test_it"]
+    assert (after["runs"], after["log_invested"], after["trials"]) == (2, "-inf", before["trials"])
+
+
+def test_an_audit_that_is_interrupted_counts_as_lost_when_the_session_ends(elsewhere: Run, tmp_path: Path) -> None:
+    code = """
+def test_it(dpaudit):
+    runs = []
+    def release(dataset, rng):
+        runs.append(1)
+        if len(runs) > 60:
+            raise KeyboardInterrupt
+        return float(rng.normal(sum(dataset), 1.0))
+    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT)
+"""
+    done = elsewhere(code, *FILE)
+    assert "audits that did not end are counted as lost: test_project.py::test_it" in done.out
+    assert chains(tmp_path)["test_it"]["log_invested"] == "-inf"
+    assert not journals(tmp_path)
+
+
+def test_a_journal_that_was_removed_before_it_was_locked_is_begun_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another session may find it between the moments when it is opened and locked."""
+    path = tmp_path / "b.json"
+    journal, flock = started(path), journals_module.fcntl.flock
+    removed: list[bool] = []
+
+    def raced(file: int, how: int) -> None:
+        if not removed:
+            removed.append(True)
+            journal.path.unlink()
+        flock(file, how)
+
+    monkeypatch.setattr(journals_module.fcntl, "flock", raced)
+    journal.add(record(), 1)
+    assert [line["record"] for line in journal.lines()] == [record()]

@@ -120,7 +120,7 @@ def test_where_nothing_came_near_a_violation_the_report_says_so_and_shows_no_rat
     result = with_witness(sample.no_violation(), **FAR)
     assert standing(result) is Standing.FAR
     found = text_of(result)
-    assert "No region came near a violation." in found
+    assert "No region that was counted came near a violation." in found
     assert "allows at most" not in found
     assert "output above 0.52" not in found
     assert "dpaudit replay" not in found.replace("dpaudit.replay", "dpaudit replay")

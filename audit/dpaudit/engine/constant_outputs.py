@@ -115,6 +115,8 @@ def judged(
     """
     sampler = collector.sampler
     telling = [pair for pair, log_e in evidence.items() if log_e > 0]
+    if accused and evidence and not telling:  # several pairs refuted the claim together, none of them by itself
+        telling = [max(evidence, key=lambda pair: evidence[pair])]
     if sampler.jobs != 1:
         for pair in telling:
             if words := _kept_by_workers(collector, pair):

@@ -16,8 +16,9 @@ whose state cannot be looked at, it is asked only if numbers that are not whole 
    agree, and no number that is not whole came again in the outputs, nothing that could be noise was drawn by each
    process for itself: it stands.  The mechanism then has a source of randomness of its own.  The same if the numbers
    that differ are whole, and the outputs are not.
-3. Values.  If most outputs came again: 12 new processes give one output of each dataset.  It stands unless values that
-   were never seen here come too often, at level 1e-6 (`inference.fixed.newcomers`).
+3. Values.  If most outputs of both datasets came again: 12 new processes give one output of each dataset.  It stands
+   unless values that were never seen here come too often, at level 1e-6 for each dataset (`inference.fixed.newcomers`).
+   This is not asked if even twelve values never seen would not be too many.
 4. The claim.  A score and a region are frozen, and a number k of processes is fixed.  2k new processes give one output
    each, and it stands if their counts refute the claim at the audit's significance (`inference.fixed.exact_binomial`).
 
@@ -36,12 +37,18 @@ Theorem:
 Proof:
     The outputs here and there are independent, given that randomness, so they agree with probability 0.
 
-There is no level for 2, which sees Python objects only, nor for noise on a grid, which may agree by chance in 1.  There
-is none for 3 either: its level bounds how often an honest mechanism is doubted.  Twelve outputs with values of their
-own are doubted where most outputs here came again; a pool that is so large that few did is not asked about in 3.
+There is no level for 2, which sees numbers in Python objects only, nor for 1 where kept noise lies on a grid, so that
+it may agree by chance, or shows in few runs: 32 are repeated.  There is none for 3 either: its level bounds how often
+an honest mechanism is doubted.  If each process has values of its own, 3 doubts it, but values that few runs show may
+not be among twelve outputs.  A pool that is so large that few values came again is not asked about in 3.
+
+P-value and bounds of the audit are of the runs in this process, also if 4 lets the violation stand: a hint says so.
+Power is lost in 4.  It sees first runs only, at most 60 of each dataset, in a region that was learned here: slight
+violations, those of later runs, and those that the region does not show under other noise end inconclusive.
 
 Where no new process can be asked, only a strong suspicion makes the audit inconclusive: a pool on no grid, or numbers
-that the mechanism came to hold during the audit.  Otherwise a hint says what was taken for granted.
+that the mechanism came to hold during the audit.  Otherwise a hint says what was taken for granted, if outputs that are
+not whole came again or a number that is not whole is held.
 """
 
 from __future__ import annotations
@@ -59,7 +66,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.pools import Pool, pool_of
-from dpaudit.engine.seen import shown
+from dpaudit.engine.seen import not_whole, shown
 from dpaudit.inference.fixed import exact_binomial, newcomers
 from dpaudit.inference.fixed.regions import threshold_for_claim
 from dpaudit.inference.grid import bin_counts
@@ -93,6 +100,8 @@ _SECONDS = 1.0  # for the runs of one dataset before these
 
 WAY_OUT = "Draw all noise from the rng that is given, so that new processes can repeat a run; switch a cache off"
 
+ONLY_HERE = "The audit's p-value and bounds are of the runs in this process, and hold only if these are independent"
+
 
 def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, significance: float) -> Judgement:
     """Judge a violation by a mechanism that may keep something from run to run.
@@ -118,7 +127,7 @@ def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, signif
     except NotPossible as error:
         return _unasked(collector, asking, pool, str(error))
     recurring = asking.recurring
-    if drawn is None or not (pool is not None or fractions(drawn) or (drawn and recurring)):
+    if drawn is None or not (pool is not None or fractions(drawn) or (drawn and (recurring or asking.whole))):
         return Judgement()
     found = pool.words if pool is not None else _numbers(fractions(drawn) or drawn)
     try:
@@ -129,7 +138,8 @@ def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, signif
         words = f"New processes did not confirm the violation: {error}"
     else:
         if not words:
-            return Judgement(hints=[f"{found}; new processes refute the claim as well ({asking.confirmed})"])
+            words = f"{found}; new processes refute the claim as well ({asking.confirmed}).  {ONLY_HERE}"
+            return Judgement(hints=[words])
     return Judgement(doubts=[f"{found}: noise may have been drawn once and used again.  {words}.  {WAY_OUT}"])
 
 
@@ -144,11 +154,11 @@ def _unasked(collector: Collector, asking: _Asking, pool: Pool | None, why: str)
     elif new := asking.came_to_hold():
         found = f"the mechanism came to hold numbers during the audit, such as {shown(min(new, key=abs))}"
     elif isinstance(collector.sampler.mechanism, CommandMechanism | IsolatedMechanism):
-        return Judgement()
+        return Judgement(hints=[f"runs of the program were taken for independent; new ones could not test that: {why}"])
     else:
         held = fractions(held_numbers(collector.sampler.mechanism))
         words = f"runs in this process were taken for independent; new processes could not test that: {why}"
-        return Judgement(hints=[words] if held else [])
+        return Judgement(hints=[words] if held or pool is not None else [])
     return Judgement(
         doubts=[f"{found}: noise may have been drawn once and used again.  New processes could not tell: {why}"]
     )
@@ -184,15 +194,25 @@ class _Asking:
         """Whether most of the first outputs of a dataset came again."""
         return any(2 * len(set(map(key, self._first(side)))) <= len(self._first(side)) for side in (0, 1))
 
+    @property
+    def whole(self) -> bool:
+        """Whether no first output of a dataset holds a number that is not whole."""
+        return any(not any(map(not_whole, self._first(side))) for side in (0, 1))
+
     def values_recur(self) -> bool:
-        """Whether values in new processes are not too often ones that were never seen here."""
+        """Whether values in new processes are not too often ones that were never seen here.
+
+        False as well if twelve values never seen would not be too many on some dataset, so that nothing can be told.
+        """
+        known = [[key(o) for o in (*self._first(side), *self._more(side))] for side in (0, 1)]
+        strangers = [object() for _ in range(NEWCOMERS)]
+        if any(newcomers.p_value(side, strangers) > _SURELY for side in known):
+            return False
         tasks = [[self._runs(("value", i, side), side, 1) for side in (0, 1)] for i in range(NEWCOMERS)]
         found = self._each_in_a_process(values_in_a_fresh_process, self._there(tasks))
-        for side in (0, 1):
-            known = [key(o) for o in (*self._first(side), *self._more(side))]
-            if newcomers.p_value(known, [key(outputs[side]) for outputs in found]) <= _SURELY:
-                return False
-        return True
+        return all(
+            newcomers.p_value(known[side], [key(outputs[side]) for outputs in found]) > _SURELY for side in (0, 1)
+        )
 
     def refuted(self, tested: TradeoffFunction, significance: float) -> str:
         """Why one output each of new processes does not refute the claim; "" if it does."""

@@ -45,6 +45,7 @@ _MOST_BYTES = 2**28  # of large outputs of each dataset that are kept for attack
 _MOST_JUDGED = 4_096  # outputs of each dataset of a block from which an attack's standing is computed
 _VOCABULARY = 2_000  # outputs of each dataset that an encoding is learned from
 _FIRST_MOMENT = 20  # trials from which a score is frozen for the witness, and again each time that they doubled
+_PROBES = 32  # outputs of each dataset that show whether a frozen score is what it was
 _DIGITS = 9  # of a score; what is beyond may depend on an output's place in its block, and must not decide a bin
 
 Block = tuple[Outputs, Outputs]
@@ -63,6 +64,13 @@ class Moment:
     after: BinCounts  # (2, BINS), the frozen score's of the outputs that came later
     trials: int  # of the learner, up to which these are counted
     closed: bool = False  # outputs were forgotten before they were counted: those that come later are left out, too
+    probes: Block | None = None  # of a score by a foreign attack: outputs, and how it scored them when it was frozen
+    probed: tuple[Array, ...] = ()
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the score is what it was: a foreign attack may have changed its scorer when it was fitted again."""
+        return self.probes is None or all(map(same, self.learner.scores_now(self.probes), self.probed))
 
 
 @dataclass
@@ -320,6 +328,9 @@ class Learner:
         number = self._moments[-1].number + 1 if self._moments else 1
         none = np.zeros((2, BINS), dtype=np.int64)
         moment = Moment(learner=frozen, number=number, before=self._since, after=none, trials=self.trials)
+        if any(is_foreign(self.attacks[i]) for i in frozen._scorers):
+            moment.probes = self.latest(_PROBES)
+            moment.probed = frozen.scores_now(moment.probes)
         self._moments = [*self._moments[-1:], moment]
         self._since = none.copy()
 
@@ -328,10 +339,12 @@ class Learner:
 
         When a moment comes is decided by numbers of trials alone.  The older one has seen at most half of the outputs
         that the later one had, so there is always one with outputs enough.  If one attack is bet on alone, moments that
-        came before that are left out: their scores do not show what it shows.
+        came before that are left out: their scores do not show what it shows.  So are moments whose score did not stay
+        what it was, since an attack learned on in a scorer that it had returned.
         """
         self._catch_up()
         found = [moment for moment in self._moments if moment.learner.ready and moment.after.any(axis=1).all()]
+        found = [moment for moment in found if moment.frozen]
         alone = None if self.rivals is None else self.rivals.favourite
         if alone is None:
             return found
@@ -480,6 +493,11 @@ class Learner:
         assert self._settled is not None
         scores: Array = np.round(self._settled(columns), _DIGITS)
         return scores
+
+    def scores_now(self, sides: Block) -> tuple[Array, ...]:
+        """The mixture's scores of outputs of both datasets, none of them looked up."""
+        with self.guarded():
+            return tuple(self._mixture_now(side) for side in sides)
 
     def _mixture_now(self, outputs: Outputs) -> Array:
         """The mixture's scores, none of them looked up."""

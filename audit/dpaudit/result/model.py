@@ -161,7 +161,7 @@ class AuditResult:
         lines = [f"{self.name}: {found}", f"  {self._runs} in {self.elapsed_s:.1f} s; {certified_words(self)}"]
         if self.witness is not None:
             near = self.violated or self.witness.near
-            lines.append(f"  {self.witness.describe() if near else 'no region came near a violation'}")
+            lines.append(f"  {self.witness.describe() if near else 'no region that was counted came near a violation'}")
         if not self.violated and self.certified:
             lines.append(f"  {_seen(self.detectable)}")
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])

@@ -22,7 +22,7 @@ reached its threshold, but the audit found that it counts for nothing, so the ve
 Counted = Literal["", "moving", "named", "later", "frozen", "guesses"]
 
 NEAR = 0.2
-"""A region came near a violation if the exact p-value of its counts is at most this."""
+"""A region came near a violation if the p-value of its counts is at most this; see `Witness.p_value`."""
 
 
 class Verdict(enum.Enum):
@@ -86,7 +86,12 @@ class Witness:
     claimed_beta: float  # least type II error at this alpha under the claim; nan for guesses
     counts: Counts
     counted: Counted = ""
-    p_value: float = math.nan  # of the claim by these counts, exact if "frozen"; else not corrected for the stopping
+    p_value: float = math.nan
+    """Of the claim by these counts, as if region and number of outputs had been fixed before.
+
+    That is so if "frozen".  Else it ranks regions and is no p-value: it is corrected neither for the stopping nor for
+    the choice of the region and the pair.  The audit's own p-value is valid.
+    """
     alpha_lower: float = math.nan  # ends of the 95 % interval of alpha, each interval by itself; see `counted`
     alpha_upper: float = math.nan
     beta_lower: float = math.nan  # of beta
@@ -99,7 +104,7 @@ class Witness:
 
     @property
     def near(self) -> bool:
-        """Whether the region came near a violation: its exact p-value is at most 0.2, or is not known."""
+        """Whether the region came near a violation: its `p_value` is at most 0.2, or is not known."""
         return not self.p_value > NEAR
 
     def describe(self) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,7 @@ def carry_out(
                 jobs=jobs,
                 detect=sought if detect is not None and isinstance(sought, TradeoffFunction) else None,
                 name=name or _name(mechanism, allowance),
+                progress=_beginning(allowance, chain),
             )
     except MechanismError as error:
         raise AuditInconclusive(no_answer(claim, [str(error)], seed)) from None
@@ -253,6 +254,24 @@ def _reasons(result: AuditResult) -> list[str]:
         "(a cache, a generator that begins anew, a counter), or try another --dpaudit-seed"
     )
     return [*signs, advice, *(warning for warning in result.warnings if warning not in signs)]
+
+
+def _beginning(allowance: Allowance, chain: Chain) -> Callable[[Any], None]:
+    """What keeps, after an audit's first runs and before its first bet, that it began."""
+    record = {
+        "node": allowance.node,
+        "number": allowance.number,
+        "outputs": [],
+        "chain": dataclasses.asdict(chain.lost()),
+    }
+    kept: list[bool] = []
+
+    def told(_: Any) -> None:
+        if not kept:
+            kept.append(True)
+            allowance.begin(record)
+
+    return told
 
 
 def _record(

@@ -64,12 +64,8 @@ class Baseline:
     def after(self, records: Iterable[Record], founders: int) -> Baseline:
         """With one more session.  Of a test that was repeated in it, its first audits count."""
         tests = dict(self.tests)
-        seen: set[tuple[str, int]] = set()
-        for record in records:
+        for record in first_audits(records):
             node, chain = record["node"], Chain(**record["chain"])
-            if (node, chain.call) in seen:
-                continue
-            seen.add((node, chain.call))
             before = tests.get(node, Entry(number=record["number"], chains=()))
             others = [other for other in before.chains if other.number != chain.number]
             older = (output for output in before.outputs if output not in record["outputs"])
@@ -78,6 +74,22 @@ class Baseline:
         return Baseline(
             false_alarm=self.false_alarm, runs=self.runs + 1, founders=self.founders or founders, tests=tests
         )
+
+
+def first_audits(records: Iterable[Record]) -> list[Record]:
+    """Of each call of each test, what its first audit counts as: its end, or its beginning if it never ended.
+
+    An audit that begins again has not ended before, so that no test is repeated until an audit that wins comes through.
+    """
+    found: dict[tuple[str, int], Record] = {}
+    again: set[tuple[str, int]] = set()
+    for record in records:
+        call = record["node"], Chain(**record["chain"]).call
+        if call not in found or (found[call].get("begun") and not record.get("begun") and call not in again):
+            found[call] = record
+        elif record.get("begun"):
+            again.add(call)
+    return list(found.values())
 
 
 class BaselineError(Exception):

@@ -2,7 +2,9 @@
 
 A session writes its baseline at the end.  If it is killed before, what its audits lost would be forgotten and what
 others won would be kept: kills would select.  So each session has a journal beside the baseline, one line for each
-audit, which the next session takes up before anything runs.
+audit that ends, which the next session takes up before anything runs.  Another line says that an audit has begun, as
+soon as it has made its first runs: if it never ends, it is counted as lost (`wealth`).  Else a time limit, which kills
+those audits that go on because they do not win, would select as well.
 
 - A line has a checksum.  One that was torn is left out, and the others count.
 - A line names the baseline it goes on from by its checksum.  Once taken up, the baseline is another one, so that
@@ -10,8 +12,8 @@ audit, which the next session takes up before anything runs.
 - Whoever may still write to a journal holds a lock on it, which the system ends with the process.  A journal that is
   locked is of a session that goes on, and is left to it.
 
-Of two sessions that began with the same baseline one is recorded, as in `baseline.write`.  An audit that was killed
-before it ended is in no journal.
+Of two sessions that began with the same baseline one is recorded, as in `baseline.write`.  Which one ends first may
+depend on what they found, so nothing is promised of sessions that overlap.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Any
 
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.testing import baseline as baselines
-from dpaudit.testing.baseline import Baseline, BaselineError
+from dpaudit.testing.baseline import Baseline, BaselineError, first_audits
 from dpaudit.testing.session import Record
 
 FORMAT = "dpaudit-journal/1"
@@ -49,14 +51,18 @@ class Journal:
         """Open the file, and show that its session goes on."""
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-            fcntl.flock(file, fcntl.LOCK_SH)
+            while True:
+                file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+                fcntl.flock(file, fcntl.LOCK_SH)
+                if os.fstat(file).st_nlink:
+                    break
+                os.close(file)  # another session took it for one that was left behind, before it was locked
             _sync_folder(self.path.parent)
             self._file = file
         return self._file
 
     def add(self, record: Record, tests: int) -> None:
-        """Write one audit down; when this returns it is on disk.  A warning if it cannot be written.
+        """Write down that an audit ended, or began; then it is on disk.  A warning if it cannot be written.
 
         Args:
             record: Of the audit.
@@ -139,7 +145,12 @@ def _taken_up(path: Path, left: Path, found: Baseline, lines: Sequence[dict[str,
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BaselineError(f"{left} is damaged: {error}; delete it to go on without it") from None
         write_whole(path, baselines.text(after))
-        notes.append(f"an earlier session was killed; the {len(fitting)} audits that it had finished are counted")
+        counted = first_audits(line["record"] for line in fitting)
+        lost = sum(bool(record.get("begun")) for record in counted)
+        notes.append(
+            f"an earlier session was killed; the {len(counted) - lost} audits that it had finished are counted"
+            + (f", and {lost} that it had begun {'is' if lost == 1 else 'are'} counted as lost" if lost else "")
+        )
         found = after
     elif not all(_is_in(found, line["record"]) for line in lines):
         notes.append(

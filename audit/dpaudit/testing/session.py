@@ -50,6 +50,11 @@ class Allowance:
     calls: int = field(default=0, init=False)
     records: list[Record] = field(default_factory=list, init=False)
 
+    def begin(self, record: Record) -> None:
+        """An audit has made its first runs.  `record` is what it counts as if it never ends; see `journal`."""
+        if self.keep is not None:
+            self.keep(record | {"begun": True})
+
     def add(self, record: Record) -> None:
         """An audit has ended."""
         self.records.append(record)

@@ -26,6 +26,10 @@ fails.  Such a run is counted as E'_n = min(E_n, 1), and it refutes nothing.
 *Proof.*  E'_n <= E_n, so E[E'_n] <= 1 where the randomness was fresh; and E'_n <= 1 surely, whatever it was.
 Then M_n <= M_{n-1}, so such a run cannot be the first with M_n >= 1/significance.  (Leaving the run out, E'_n = 1, is
 no remedy: of fresh runs it would leave out losses, chosen by their outputs.)
+
+**Runs that never ended.**  A killed audit may have been killed because it took long, and it took long because it did
+not win.  So it is no run that was not made: it is counted as E'_n = 0, which is at most E_n, whatever E_n would have
+been.  What was invested is lost; the cash remains.
 """
 
 from __future__ import annotations
@@ -62,6 +66,10 @@ class Chain:
             mu_lower=max(self.mu_lower, mu_lower),
             trials=self.trials + trials,
         )
+
+    def lost(self) -> Chain:
+        """The chain with one more run, whose audit never ended."""
+        return self.after(log_e=-math.inf, refuted="", mu_lower=0.0, trials=0)
 
     @property
     def log_wealth(self) -> float:

@@ -22,7 +22,11 @@ def _replay(result: AuditResult) -> tuple[Block, ...]:
     if standing(result) is Standing.VOID:
         return (Paragraph("Nothing is certified, so no region is worth counting again."),)
     if standing(result) is Standing.FAR:
-        return (Paragraph("No region came near a violation, so there is none that is worth counting again."),)
+        return (
+            Paragraph(
+                "No region that was counted came near a violation, so there is none that is worth counting again."
+            ),
+        )
     region = "the witness's region" if result.violated else "the region above"
     words = f"Fresh outputs, counted in {region}, with an exact p-value of their own"
     if "audit" in result.environment:

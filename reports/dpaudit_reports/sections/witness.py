@@ -43,7 +43,7 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
         return heading, Paragraph("No rejection region was examined long enough to be named.", quiet=True)
     match kind:
         case Standing.FAR:
-            return heading, Paragraph("No region came near a violation.")
+            return heading, Paragraph("No region that was counted came near a violation.")
         case Standing.VOID:
             return (
                 heading,
