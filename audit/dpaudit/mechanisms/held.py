@@ -3,6 +3,9 @@
 The walk starts at the mechanism and follows closures, defaults, the globals that its code reads, attributes, items of
 containers and the entries of `functools.lru_cache`.  State of random generators is left out: it is no noise yet.  What
 compiled libraries hold, and globals of installed packages, are not seen.
+
+Looking runs no code of the mechanism's.  So methods that a class overrides, such as `__iter__`, `__getattr__` or
+`values`, are passed by: the storage of the base class is read.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import math
 import random
 import types
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -25,8 +28,13 @@ from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
 
-_MOST_OBJECTS, _MOST_ITEMS = 20_000, 2_000  # that are looked at, in all and of one container
+_MOST_OBJECTS, _MOST_NUMBERS = 20_000, 1_000_000  # that are looked at in all: a second or two
+_MOST_ITEMS = 2_000  # of one container
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
+_WRAPPERS = (
+    functools.partial, functools._lru_cache_wrapper, staticmethod, classmethod, property, types.MappingProxyType
+)  # fmt: skip
+_MRO, _NAMESPACE = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__  # past any metaclass
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 
 
@@ -39,20 +47,28 @@ def held_numbers(mechanism: Any) -> Counter[float]:
     found: Counter[float] = Counter()
     left: list[Any] = [mechanism]
     seen: dict[int, Any] = {}  # kept alive, so that no address is used twice
-    while left and len(seen) < _MOST_OBJECTS:
+    looked = 0
+    while left and len(seen) < _MOST_OBJECTS and looked < _MOST_NUMBERS:
         value = left.pop()
-        if isinstance(value, bool | str | bytes | complex) or value is None:
+        looked += 1
+        if value is None or _is(value, bool, str, bytes, complex, np.bool_):
             continue
-        if isinstance(value, int | float | np.integer | np.floating):
-            number = value.item() if isinstance(value, np.generic) else value
+        if _is(value, int, float, np.integer, np.floating):
+            number = _number(value)
             if isinstance(number, int) or math.isfinite(number):
                 found[number] += 1
-        elif isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
-            numbers = value.ravel()[:_MOST_ITEMS]
-            found.update(numbers[np.isfinite(numbers)].tolist())
         elif id(value) not in seen:
             seen[id(value)] = value
-            left.extend(_parts(value))
+            if _is(value, np.ndarray):
+                array = np.asarray(value)  # of no class of the user's
+                if array.dtype.kind in "iuf":
+                    numbers = array.flat[:_MOST_ITEMS]
+                    found.update(numbers[np.isfinite(numbers)].tolist())
+                    looked += numbers.size
+                elif array.dtype.hasobject and array.dtype.names is None:
+                    left += array.flat[:_MOST_ITEMS].tolist()
+            else:
+                left += _parts(value)[: max(0, _MOST_NUMBERS - len(left))]
     return found
 
 
@@ -63,43 +79,55 @@ def fractions(numbers: Iterable[float]) -> set[float]:
 
 def _parts(value: Any) -> list[Any]:
     """What a value is made of, or reads when it is called."""
-    if isinstance(value, _GENERATORS):
+    if _is(value, *_GENERATORS):
         return []
-    if isinstance(value, Batched):
+    if _is(value, Batched):
         return [value.function]
-    if isinstance(value, PythonMechanism):
+    if _is(value, PythonMechanism):
         return [value.loaded]
-    if isinstance(value, Mapping):
-        return list(islice(value.values(), _MOST_ITEMS)) + _attributes(value)
-    if isinstance(value, _CONTAINERS):
-        return list(islice(value, _MOST_ITEMS)) + _attributes(value)
-    if isinstance(value, np.ndarray):
-        return list(value.ravel()[:_MOST_ITEMS]) if value.dtype.hasobject else []
-    if isinstance(value, types.FunctionType):
+    if _is(value, dict):
+        return list(islice(dict.values(value), _MOST_ITEMS)) + _attributes(value)
+    for kind in _CONTAINERS:
+        if _is(value, kind):
+            return list(islice(kind.__iter__(value), _MOST_ITEMS)) + _attributes(value)
+    if _is(value, types.FunctionType):
         return _of_function(value)
-    if isinstance(value, types.MethodType):
+    if _is(value, types.MethodType):
         return [value.__func__, value.__self__]
-    if isinstance(value, functools.partial):
-        return [value.func, *value.args, *value.keywords.values()]
-    if isinstance(value, functools._lru_cache_wrapper):
+    if _is(value, *_WRAPPERS):
         return gc.get_referents(value)
-    if isinstance(value, staticmethod | classmethod):
-        return [value.__func__]
-    if isinstance(value, property):
-        return [value.fget]
-    if isinstance(value, type):
-        return [] if is_library(value.__module__) else list(vars(value).values())
-    if isinstance(value, types.ModuleType | types.BuiltinFunctionType):
+    if _is(value, type):
+        return [] if is_library(_module(value)) else list(_NAMESPACE(value).values())
+    if _is(value, types.ModuleType, types.BuiltinFunctionType):
         return []
     return [type(value), *_attributes(value)]
 
 
+def _is(value: Any, *kinds: type) -> bool:
+    """As `isinstance`, which would ask a property `__class__` of the user's."""
+    return issubclass(type(value), kinds)
+
+
+def _number(value: Any) -> int | float:
+    """The number without a class of the user's, which might compare or hash it otherwise."""
+    if _is(value, np.generic):
+        value = np.generic.item(value)
+    if _is(value, int):
+        return int.__int__(value)
+    return float.__float__(value) if _is(value, float) else float(value)
+
+
+def _module(cls: type) -> str:
+    name = type.__dict__["__module__"].__get__(cls)
+    return name if isinstance(name, str) else ""
+
+
 def _attributes(value: Any) -> list[Any]:
     """Attributes of an object, without calling any code of its own."""
-    held = list(getattr(value, "__dict__", {}).values())
-    for cls in type(value).__mro__:
-        slots = [member for member in vars(cls).values() if isinstance(member, types.MemberDescriptorType)]
-        for slot in [] if is_library(cls.__module__) else slots:
+    held: list[Any] = list(_dict(value).values())
+    for cls in _MRO(type(value)):
+        slots = [member for member in _NAMESPACE(cls).values() if type(member) is types.MemberDescriptorType]
+        for slot in [] if is_library(_module(cls)) else slots:
             try:
                 held.append(slot.__get__(value))
             except AttributeError:
@@ -107,9 +135,19 @@ def _attributes(value: Any) -> list[Any]:
     return held
 
 
+def _dict(value: Any) -> dict[str, Any]:
+    """An object's `__dict__`, also where its class has a property of that name; empty if there is none."""
+    for cls in _MRO(type(value)):
+        found = _NAMESPACE(cls).get("__dict__")
+        if type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType):
+            held = found.__get__(value)
+            return held if type(held) is dict else {}
+    return {}
+
+
 def _of_function(function: types.FunctionType) -> list[Any]:
     """What a function of the user's holds and reads; of modules that it reads, what it names."""
-    if is_library(function.__module__ or ""):
+    if is_library(str(function.__module__ or "")):
         return []
     held: list[Any] = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     held += vars(function).values()
@@ -120,10 +158,12 @@ def _of_function(function: types.FunctionType) -> list[Any]:
             continue
     wanted = _names(function.__code__)
     for name in global_names(function.__code__):
-        value = function.__globals__.get(name)
+        value = dict.get(function.__globals__, name)
         held.append(value)
-        if isinstance(value, types.ModuleType) and not is_library(value.__name__):
-            held += [vars(value)[part] for part in wanted & vars(value).keys()]
+        if _is(value, types.ModuleType):
+            content = _dict(value)
+            if not is_library(str(content.get("__name__"))):
+                held += [content[part] for part in wanted & content.keys()]
     return held
 
 
