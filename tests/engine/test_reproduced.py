@@ -6,6 +6,7 @@ in each process: two processes agree with probability 0.
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -347,3 +348,24 @@ def test_a_violation_that_no_pair_shows_alone_is_asked_about_on_the_strongest(mo
     assert asked == []
     constant.judged(collector, {0: -2.0, 1: -0.1}, claim, 0.01)
     assert asked == [1]
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_module_of_the_same_name_does_not_stand_for_the_audited_one(
+    first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New processes run the code that was audited: not a module in the working folder, nor one that is found first."""
+    pool = "return float(dataset[0] + POOL[rng.integers(3)] + 1e-6 * rng.normal())"
+    for folder, body in (("own", pool), ("other", "return float(dataset[0] + rng.normal())")):
+        (tmp_path / folder).mkdir()
+        text = f"import numpy as np\nPOOL = np.random.default_rng().laplace(size=3)\ndef release(dataset, rng): {body}"
+        (tmp_path / folder / "of_one_name.py").write_text(text)
+    monkeypatch.chdir(tmp_path / "other")
+    monkeypatch.syspath_prepend(tmp_path / "own")
+    mechanism = importlib.import_module("of_one_name").release
+    if first:
+        monkeypatch.syspath_prepend(tmp_path / "other")
+    try:
+        is_in_doubt(audited(mechanism))
+    finally:
+        del sys.modules["of_one_name"]

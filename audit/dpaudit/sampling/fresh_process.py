@@ -57,10 +57,12 @@ class ByName:
 
     @property
     def loaded(self) -> Any:
-        """The object.  By its file, if the module cannot be imported by its name."""
+        """The object.  By its file, if its module's name leads to no module here, or to another one."""
         try:
             found: Any = importlib.import_module(self.module)
         except ImportError:
+            found = None
+        if found is None or str(module_file(self.module)) != self.file:
             return PythonMechanism(f"{self.file}:{self.name}", folder=Path("/")).loaded
         for part in self.name.split("."):
             found = getattr(found, part)
@@ -191,14 +193,16 @@ def _cloudpickle() -> Any:
 
 
 def _answer(task: bytes, timeout: float) -> Any:
+    folders = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "dpaudit.sampling.fresh_process"],
+            # -P: without it the working folder comes first, and a module in it would stand for another one
+            [sys.executable, "-P", "-m", "dpaudit.sampling.fresh_process"],
             input=task,
             capture_output=True,
             timeout=timeout,
             check=False,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
         )
     except subprocess.TimeoutExpired:
         raise NotPossible(f"a run there took longer than {timeout:.0f} s") from None
