@@ -105,3 +105,67 @@ def test_the_cells_of_a_notebook_are_its_source() -> None:
     ]
     assert drawn_perhaps(_run(cells, In=cells, np=np)) == ["NOISE"]
     assert drawn_perhaps(_run(cells, np=np)) == ["NOISE", "SCALE"]  # without any source
+
+
+_DRAWN = "generator = np.random.default_rng(0)\n"
+_RELEASE = "def release(dataset, rng): return dataset[0] + KEPT[0]\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "KEPT = []\nKEPT.append(generator.normal())",
+        "KEPT = [0.5]\nKEPT[0] = generator.normal()",
+        "KEPT = [0.5]\nKEPT[0] += generator.normal()",
+        "KEPT = [0.1, 0.2, 0.3]\ngenerator.shuffle(KEPT)",
+        "KEPT = np.zeros(3)\nKEPT[:] = generator.normal(size=3)",
+        "KEPT = np.zeros(3)\ngenerator.standard_normal(out=KEPT)",
+        "KEPT = {}\ndef fill():\n    KEPT[0] = generator.normal()\nfill()",
+        "FIRST = []\nFIRST.append(generator.normal())\nKEPT = (FIRST,)[0]\nKEPT = FIRST",
+    ],
+)
+def test_what_is_changed_in_place_is_no_literal(change: str) -> None:
+    cells = [_DRAWN + change, _RELEASE]
+    assert drawn_perhaps(_run(cells, In=cells, np=np)) == ["KEPT"]
+
+
+def test_an_argument_that_is_changed_in_place_is_not_given() -> None:
+    cells = [
+        _DRAWN + "def make(kept):\n    kept[0] = generator.normal()\n"
+        "    def release(dataset, rng): return dataset[0] + kept[0]\n    return release\nrelease = make([0.5])"
+    ]
+    assert drawn_perhaps(_run(cells, In=cells, np=np)) == ["kept"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "def mean(numbers): return [sum(numbers) + generator.normal()]",
+        "mean = lambda numbers: [generator.normal()]",
+        "class mean:\n    def __new__(cls, numbers): return [generator.normal()]",
+        "from statistics import *",
+        "from statistics import fmean as mean",
+    ],
+)
+def test_a_function_of_the_user_s_may_draw_whatever_its_name(other: str) -> None:
+    cells = [f"{_DRAWN}{other}\nKEPT = [0.25]", "KEPT = mean([0.25, 0.5])", _RELEASE]
+    assert drawn_perhaps(_run(cells, In=cells, np=np)) == ["KEPT"]
+
+
+@pytest.mark.parametrize(
+    "imports", ["from numpy import mean", "from numpy import *", "import numpy.linalg, math\nfrom numpy import mean"]
+)
+def test_functions_of_numpy_draw_nothing(imports: str) -> None:
+    cells = [f"{imports}\nKEPT = [mean([0.25, 0.5])]", _RELEASE]
+    assert drawn_perhaps(_run(cells, In=cells, np=np)) == []
+
+
+def test_names_that_lead_to_many_names_are_looked_up_once() -> None:
+    """Without a memory these would be 30**8 look-ups."""
+    lines = ["KEPT0 = 0.5"]
+    lines += [f"KEPT{i} = [{', '.join([f'KEPT{i - 1}'] * 30)}]" for i in range(1, 9)]
+    cells = ["\n".join(lines), "KEPT = [KEPT8]", _RELEASE.replace("dataset[0] + ", "")]
+    module = types.ModuleType("__main__")
+    vars(module).update(In=cells, KEPT=[0.5])
+    exec(cells[2], vars(module))
+    assert drawn_perhaps(vars(module)["release"]) == []

@@ -5,12 +5,17 @@ notebook, and variables of an outer function.  Noise that was drawn once would b
 that is not whole is believed to be a parameter only if the source says so:
 
 - a global, or a variable of an outer function, is assigned nothing but constant expressions, such as `SCALE = 1 / 3`;
-- an argument of an outer function is given, not drawn.
+- an argument of an outer function is given, not drawn;
+- no statement of the source changes it in place, such as `NOISE.append(...)` or `TABLE[:] = ...`.
+
+A function counts as one of Python, `math` or `numpy` by its name, unless the source gives that name to another one.
+Changes by another name, or in a function that got a list as its argument, are not found.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import linecache
 import sys
@@ -21,7 +26,7 @@ from typing import Any
 from dpaudit.mechanisms.fingerprint import global_names
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.protocol import Batched
-from dpaudit.mechanisms.stateless import not_whole
+from dpaudit.mechanisms.stateless import CHANGES, not_whole
 
 _PURE = frozenset(
     ("abs", "arange", "array", "asarray", "ceil", "complex", "dict", "divide", "exp", "eye", "float", "floor", "full",
@@ -78,10 +83,16 @@ class _Source:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._trees: list[ast.Module] = []
+        self._literal: dict[tuple[str, int], bool] = {}  # by name and depth
         for text in texts:
             try:
                 self._trees.append(ast.parse(text))
-            except (SyntaxError, ValueError):  # a cell with a line for the notebook itself: its names are not literals
+            except (
+                SyntaxError,
+                ValueError,
+                RecursionError,
+                MemoryError,
+            ):  # a cell with a line for the notebook itself: its names are not literals
                 continue
 
     @classmethod
@@ -100,7 +111,12 @@ class _Source:
             return cls([])
 
     def is_literal(self, name: str, depth: int = _DEEPEST) -> bool:
-        """Whether a global is assigned constant expressions only."""
+        """Whether a global is assigned constant expressions only, and not changed in place."""
+        if (name, depth) not in self._literal:
+            self._literal[name, depth] = name not in self._changed and self._is_assigned_literals(name, depth)
+        return self._literal[name, depth]
+
+    def _is_assigned_literals(self, name: str, depth: int) -> bool:
         values: list[ast.expr | None] = []
         for tree in self._trees:
             values += _assigned(name, tree, outer=not _declares_global(name, tree))
@@ -114,6 +130,8 @@ class _Source:
 
     def is_given_outside(self, name: str, line: int) -> bool:
         """Whether a variable of the function around that line is an argument, or assigned constant expressions only."""
+        if name in self._changed:
+            return False
         around = [
             function for function in self._functions() if _first_line(function) < line <= (function.end_lineno or 0)
         ]
@@ -142,6 +160,14 @@ class _Source:
                 return self._constant(defaults[name], _DEEPEST)
         return False
 
+    @functools.cached_property
+    def _changed(self) -> set[str]:
+        return set().union(*map(_changed_in_place, self._trees))
+
+    @functools.cached_property
+    def _rebound(self) -> set[str]:
+        return set().union(*map(_bound_elsewhere, self._trees))
+
     def _functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         for tree in self._trees:
             for node in ast.walk(tree):
@@ -165,19 +191,61 @@ class _Source:
             case ast.Attribute(value=ast.Name(id=module), attr=name):
                 return module in _MODULES and name in _CONSTANTS
             case ast.Call(func=function, args=given, keywords=named):
-                return _is_pure(function) and all(
+                return self._is_pure(function) and all(
                     self._constant(one, depth) for one in (*given, *(n.value for n in named))
                 )
         return False
 
+    def _is_pure(self, function: ast.expr) -> bool:
+        match function:
+            case ast.Name(id=name):
+                return name in _PURE and name not in self._rebound
+            case ast.Attribute(value=ast.Name(id=module), attr=name):
+                return module in _MODULES and name in _PURE and module not in self._rebound
+        return False
 
-def _is_pure(function: ast.expr) -> bool:
-    match function:
-        case ast.Name(id=name):
-            return name in _PURE
-        case ast.Attribute(value=ast.Name(id=module), attr=name):
-            return module in _MODULES and name in _PURE
-    return False
+
+def _changed_in_place(tree: ast.Module) -> set[str]:
+    """Names of what a statement changes without an assignment to the name."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Attribute(ctx=ast.Store() | ast.Del()):
+                found.add(_base(node))
+            case ast.Call(func=function, args=given, keywords=named):
+                name = function.attr if isinstance(function, ast.Attribute) else _base(function)
+                if name in CHANGES:
+                    found.update(map(_base, [function, *given]))
+                found.update(_base(one.value) for one in named if one.arg in CHANGES)
+    return found
+
+
+def _base(node: ast.expr) -> str:
+    """The name that `NAME.a[0].b` begins with; "" of any other expression."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _bound_elsewhere(tree: ast.Module) -> set[str]:
+    """Names that mean something else than in Python, `math` or `numpy`."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.Import(names=names):
+                tops = [(one.asname or one.name.split(".")[0], one) for one in names]
+                found.update(name for name, one in tops if not _is_known(one.name if one.asname else name))
+            case ast.ImportFrom(module=module, names=names) if not _is_known(module or ""):
+                found.update(*(_PURE if one.name == "*" else [one.asname or one.name] for one in names))
+    return found
+
+
+def _is_known(module: str) -> bool:
+    return module in _MODULES or module == "builtins"
 
 
 def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

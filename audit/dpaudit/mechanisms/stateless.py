@@ -40,12 +40,13 @@ _POWERFUL = frozenset(
     ("globals", "locals", "vars", "setattr", "delattr", "getattr", "exec", "eval", "compile", "open", "__import__",
      "breakpoint", "input", "memoryview", "super")
 )  # fmt: skip
-_CHANGES = frozenset(
+CHANGES = frozenset(
     ("add", "append", "appendleft", "clear", "copyto", "difference_update", "discard", "extend", "extendleft", "fill",
      "fill_diagonal", "insert", "intersection_update", "itemset", "out", "partition", "place", "pop", "popitem",
      "popleft", "put", "put_along_axis", "putmask", "remove", "resize", "reverse", "rotate", "setdefault", "setfield",
      "setflags", "shuffle", "sort", "symmetric_difference_update", "update")
 )  # fmt: skip
+"""Methods, functions and arguments that change a list, dict, set or array in place."""
 _MADE_BY_DATACLASS = frozenset(
     ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__", "__lt__", "__le__", "__gt__", "__ge__",
      "__getstate__", "__setstate__", "__replace__")
@@ -187,7 +188,7 @@ class _Check:
         return [*found, *([object()] if absent else [])]
 
     def _code(self, code: types.CodeType, outer: set[str]) -> bool:
-        self._changes |= bool(_CHANGES & {*code.co_names, *_keywords(code)})
+        self._changes |= bool(CHANGES & {*code.co_names, *_keywords(code)})
         for step in dis.get_instructions(code):
             self._changes |= step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
             self._changes |= step.opname == "BINARY_OP" and step.argrepr.endswith("=")
