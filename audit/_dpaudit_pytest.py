@@ -259,13 +259,15 @@ class _Gathering:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not (self._records or self._notes or self._trouble):
             return
+        from dpaudit.printable import one_line
+
         from dpaudit.testing.summary import summary
 
         terminalreporter.section("dpaudit")
         for note in self._notes:
             terminalreporter.write_line(note)
         if self._trouble:
-            terminalreporter.write_line(f"the baseline was not written: {self._trouble}", red=True)
+            terminalreporter.write_line(f"the baseline was not written: {one_line(self._trouble)}", red=True)
         if not self._records:
             return
         budget = self._config.getoption("--dpaudit-false-alarm")
@@ -288,6 +290,8 @@ def _baseline_file(config: pytest.Config) -> Path | None:
 
 def _begin(config: pytest.Config) -> list[str]:
     """Read the baseline, with what killed sessions left; what became of them, in words."""
+    from dpaudit.printable import one_line
+
     from dpaudit.testing.baseline import BaselineError, read
     from dpaudit.testing.journal import begin, take_up
 
@@ -297,7 +301,7 @@ def _begin(config: pytest.Config) -> list[str]:
     try:
         baseline, notes = take_up(path, budget) if of_controller is None else (read(path, budget), [])
     except BaselineError as error:
-        raise pytest.UsageError(f"--dpaudit-baseline: {error}") from None
+        raise pytest.UsageError(f"--dpaudit-baseline: {one_line(str(error))}") from None
     config.stash[_SESSION] = of_controller or f"{os.getpid()}-{time.time_ns():x}"
     config.stash[_BASELINE] = baseline
     config.stash[_JOURNAL] = begin(path, baseline, config.stash[_SESSION])

@@ -79,7 +79,10 @@ def test_a_file_that_cannot_be_trusted_is_refused(run: Run, pytester: pytest.Pyt
         assert file.read_text() == bad
     file.write_text(good)
     done = run(None, *FILE, "--dpaudit-false-alarm", "0.01")
-    assert "was begun with --dpaudit-false-alarm 0.001, which is the budget of all its runs; got 0.01" in done.err
+    assert (
+        "was begun with --dpaudit-false-alarm 0.001, got 0.01; all runs of a baseline share one budget, so use 0.001"
+        in done.err
+    )
     assert run(None, *FILE, "--dpaudit-trials", "100").code == 0
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
+import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import pytest
 
 from dpaudit.testing import journal as journals_module
 from dpaudit.testing.baseline import Baseline, BaselineError, read
-from dpaudit.testing.journal import Journal, begin, take_up
+from dpaudit.testing.journal import FORMAT, Journal, _checksum, begin, take_up
 
 Run = Callable[..., Any]
 
@@ -90,7 +92,7 @@ def test_a_killed_session_counts_as_one_that_ended(elsewhere: Run, tmp_path: Pat
     (tmp_path / "kill").touch()
     assert elsewhere(None, *FILE, "-k", "first or second").code == -signal.SIGKILL
     done = elsewhere(None, *FILE, "--collect-only")
-    assert "an earlier session was killed; the 2 audits that it had finished are counted" in done.out
+    assert "an earlier session was killed: the baseline now counts the 2 audits that it had finished" in done.out
     assert (tmp_path / "b.json").read_text() == (ended / "b.json").read_text()
 
 
@@ -170,7 +172,7 @@ def test_of_two_killed_sessions_with_one_beginning_one_is_counted(tmp_path: Path
         abandon(journal)
     after, notes = take_up(path, 1e-3)
     assert list(after.tests) == ["test 1"]
-    assert "another one has been recorded since: what it had found is not counted" in notes[1]
+    assert "its audits are not counted, since another session was recorded after it had begun" in notes[1]
     assert not journals(tmp_path)
     assert take_up(path, 1e-3) == (after, [])
 
@@ -205,12 +207,22 @@ def test_a_journal_has_the_budget_of_its_session(tmp_path: Path) -> None:
     journal = started(path)
     journal.add(record(), 1)
     abandon(journal)
-    with pytest.raises(BaselineError, match=r"begun with --dpaudit-false-alarm 0\.001, .* got 0\.01"):
+    with pytest.raises(BaselineError, match=r"begun with --dpaudit-false-alarm 0\.001, got 0\.01; .* so use 0\.001"):
         take_up(path, 1e-2)
     assert journal.path.exists()
 
 
-@pytest.mark.parametrize("bad", [{"runs": 7}, {"log_invested": math.nan}, {"call": 0}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"runs": 7},
+        {"log_invested": math.nan},
+        {"call": 0},
+        {"number": 10**400},
+        {"mu_lower": 10**400},
+        {"refuted": "\x1b[2J"},
+    ],
+)
 def test_an_impossible_record_is_refused(tmp_path: Path, bad: dict[str, Any]) -> None:
     path = tmp_path / "b.json"
     journal = started(path)
@@ -314,3 +326,76 @@ def test_a_journal_that_was_removed_before_it_was_locked_is_begun_anew(
     monkeypatch.setattr(journals_module.fcntl, "flock", raced)
     journal.add(record(), 1)
     assert [line["record"] for line in journal.lines()] == [record()]
+
+
+# --- files that no session wrote
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_regular_file_is_left_alone(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """A pipe would be waited for, and a link may lead to a device that never ends."""
+    make(tmp_path / "b.json.1.journal")
+    assert take_up(tmp_path / "b.json", 1e-3) == (Baseline(false_alarm=1e-3, tests={}), [])
+    assert len(journals(tmp_path)) == 1
+
+
+def test_a_journal_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.testing.journal._MOST_BYTES", 10)
+    (tmp_path / "b.json.1.journal").write_text("1" * 11)
+    with pytest.raises(BaselineError, match=r"b\.json\.1\.journal has more than 10 bytes"):
+        take_up(tmp_path / "b.json", 1e-3)
+
+
+def test_a_journal_of_another_baseline_is_left_alone(tmp_path: Path) -> None:
+    """b.json.old and b.json may be baselines in one folder."""
+    other = started(tmp_path / "b.json.old")
+    other.add(record(), 1)
+    abandon(other)
+    assert take_up(tmp_path / "b.json", 1e-3) == (Baseline(false_alarm=1e-3, tests={}), [])
+    assert take_up(tmp_path / "b.json.old", 1e-3)[0].runs == 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"false_alarm": "0.001"}, {"false_alarm": 10**400}, {"start": None}, {"tests": "1"}, {"record": []}]
+)
+def test_a_line_with_values_of_another_kind_is_left_out(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    line = {"format": FORMAT, "start": "", "false_alarm": 1e-3, "tests": 1, "record": record()} | wrong
+    text = json.dumps(line | {"sha256": _checksum(line)})
+    (tmp_path / "b.json.1.journal").write_text(text)
+    assert take_up(tmp_path / "b.json", 1e-3)[0].runs == 0
+
+
+def test_a_file_name_that_is_no_utf8_may_be_in_a_baseline(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    for session in "12":
+        journal = started(path, session)
+        journal.add(record("test_\udcff.py::test"), 1)
+        abandon(journal)
+        take_up(path, 1e-3)
+    assert read(path, 1e-3).runs == 2
+
+
+def test_a_journal_that_was_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between opening and locking it looks like the journal of a killed session."""
+    going, lock, removed = started(tmp_path / "b.json"), fcntl.flock, []
+
+    def removing(file: int, how: int) -> None:
+        if not removed:
+            removed.append(going.path)
+            going.path.unlink()
+        lock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", removing)
+    going.add(record(), 1)
+    assert removed
+    assert len(going.lines()) == 1
+
+
+def test_text_of_a_damaged_baseline_reaches_the_terminal_escaped(elsewhere: Run, tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text(json.dumps({"format": "dpaudit-baseline/\x1b[2J"}))
+    done = elsewhere("", *FILE)
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert "\x1b[2J" not in done.out + done.err
+    assert "dpaudit-baseline/\\x1b[2J" in done.out + done.err

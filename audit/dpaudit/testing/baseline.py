@@ -18,6 +18,7 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from dpaudit.testing.session import Record
 from dpaudit.testing.wealth import Chain
 
 FORMAT = "dpaudit-baseline/2"
+_MOST = 2**53  # that a whole number in a file may be
 _MOST_FINGERPRINTS = 1000  # kept of one test; of a test that repeats itself there is only one
 
 
@@ -120,8 +122,8 @@ def read(path: Path, false_alarm: float) -> Baseline:
         raise BaselineError(f"{path} is damaged, or not a baseline of dpaudit: {said}; {_REMEDY}") from None
     if found.false_alarm != false_alarm:
         raise BaselineError(
-            f"{path} was begun with --dpaudit-false-alarm {found.false_alarm:g}, which is the budget of all its runs; "
-            f"got {false_alarm:g}"
+            f"{path} was begun with --dpaudit-false-alarm {found.false_alarm:g}, got {false_alarm:g}; all runs of a "
+            f"baseline share one budget, so use {found.false_alarm:g}"
         )
     return found
 
@@ -164,13 +166,16 @@ def _chain(chain: Any, place: str) -> Chain:
     mu_lower = _typed(chain["mu_lower"], float, f"{place}.mu_lower")
     if math.isnan(log_invested) or log_invested == math.inf or not 0 <= mu_lower < math.inf:
         raise ValueError(f"{place}: log_invested {log_invested} or mu_lower {mu_lower} is out of range")
+    refuted = _typed(chain["refuted"], str, f"{place}.refuted")
+    if refuted and not re.fullmatch(r"[0-9]{4}(-[0-9]{2}){2}", refuted):
+        raise ValueError(f"{place}.refuted should be a date or empty, got {refuted!r:.80}")
     return Chain(
         call=_whole(chain["call"], 1, f"{place}.call"),
         number=_whole(chain["number"], 1, f"{place}.number"),
         claim=_typed(chain["claim"], str, f"{place}.claim"),
         runs=_whole(chain["runs"], 1, f"{place}.runs"),
         log_invested=log_invested,
-        refuted=_typed(chain["refuted"], str, f"{place}.refuted"),
+        refuted=refuted,
         mu_lower=mu_lower,
         trials=_whole(chain["trials"], 0, f"{place}.trials"),
     )
@@ -183,7 +188,7 @@ def _keys(values: Mapping[str, Any], *expected: str, place: str) -> None:
 
 def _typed(value: Any, kind: type[Any], place: str) -> Any:
     """The value, if it is of this kind; whole numbers are floats, too."""
-    if kind is float and type(value) is int:
+    if kind is float and type(value) is int and abs(value) <= _MOST:
         return float(value)
     if type(value) is not kind:
         raise ValueError(f"{place} should be a {kind.__name__}, got {value!r:.80}")
@@ -191,8 +196,8 @@ def _typed(value: Any, kind: type[Any], place: str) -> Any:
 
 
 def _whole(value: Any, least: int, place: str) -> int:
-    if type(value) is not int or value < least:
-        raise ValueError(f"{place} should be a whole number of at least {least}, got {value!r:.80}")
+    if type(value) is not int or not least <= value <= _MOST:
+        raise ValueError(f"{place} should be a whole number from {least} to {_MOST}, got {value!r:.80}")
     return value
 
 

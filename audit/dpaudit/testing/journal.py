@@ -1,19 +1,18 @@
-"""What a session's audits found, on disk as soon as each of them ends.
+"""Journals: the audits of a session, on disk as soon as each of them ends.
 
-A session writes its baseline at the end.  If it is killed before, what its audits lost would be forgotten and what
-others won would be kept: kills would select.  So each session has a journal beside the baseline, one line for each
-audit that ends, which the next session takes up before anything runs.  Another line says that an audit has begun, as
-soon as it has made its first runs: if it never ends, it is counted as lost (`wealth`).  Else a time limit, which kills
-those audits that go on because they do not win, would select as well.
+A session writes its baseline when it ends.  Without a journal, killing a session would drop what its audits lost, while
+sessions that end keep what theirs won: kills would select.  So each session has a journal beside the baseline, with one
+line for each audit.  The next session counts the journals of killed sessions before it runs anything.
 
-- A line has a checksum.  One that was torn is left out, and the others count.
-- A line names the baseline it goes on from by its checksum.  Once taken up, the baseline is another one, so that
-  neither the journal nor a copy of it fits again: nothing is counted twice.
-- Whoever may still write to a journal holds a lock on it, which the system ends with the process.  A journal that is
-  locked is of a session that goes on, and is left to it.
+- Each line has a checksum.  A line that was torn is left out; the others count.
+- Each line has the fingerprint of the baseline that its session began with.  Counting a journal changes the baseline.
+  Then neither the journal nor a copy of it fits any longer, and nothing is counted twice.
+- Every process that may write to a journal holds a lock on it, which the system ends with the process.  A locked
+  journal belongs to a session that still runs, and is left alone.
+- Only regular files of at most 128 MiB are read.  Links and pipes of such a name are left alone.
 
-Of two sessions that began with the same baseline one is recorded, as in `baseline.write`.  Which one ends first may
-depend on what they found, so nothing is promised of sessions that overlap.
+If two sessions began with the same baseline, one of them is recorded, as in `baseline.write`.  An audit that was killed
+before it ended is in no journal.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,16 +31,19 @@ from typing import Any
 
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.testing import baseline as baselines
-from dpaudit.testing.baseline import Baseline, BaselineError, first_audits
+from dpaudit.testing.baseline import Baseline, BaselineError
 from dpaudit.testing.session import Record
 
 FORMAT = "dpaudit-journal/1"
 _SUFFIX = ".journal"
+_KINDS = {"start": str, "false_alarm": float, "tests": int, "record": dict}  # of a line's values
+_MOST_ATTEMPTS = 3  # to lock a file; some file systems count no links
+_MOST_BYTES = 2**27  # of a journal: tens of thousands of audits
 
 
 @dataclass(kw_only=True)
 class Journal:
-    """The journal of a session that goes on; several processes may have it open."""
+    """The journal of a session that still runs; several processes may have it open."""
 
     path: Path
     start: str  # fingerprint of the baseline that the session began with
@@ -48,25 +51,31 @@ class Journal:
     _file: int | None = field(default=None, init=False)  # held open, and locked, until the process ends
 
     def hold(self) -> int:
-        """Open the file, and show that its session goes on."""
-        if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            while True:
-                file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        """Open and lock the file, which shows that its session still runs."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        attempts = 0
+        while self._file is None:
+            attempts += 1
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
+            try:
                 fcntl.flock(file, fcntl.LOCK_SH)
-                if os.fstat(file).st_nlink:
-                    break
-                os.close(file)  # another session took it for one that was left behind, before it was locked
-            _sync_folder(self.path.parent)
-            self._file = file
+                _sync_folder(self.path.parent)
+                removed = os.fstat(file).st_nlink == 0  # by another session, before it was locked
+            except OSError:
+                os.close(file)
+                raise
+            if removed and attempts < _MOST_ATTEMPTS:
+                os.close(file)
+            else:
+                self._file = file
         return self._file
 
     def add(self, record: Record, tests: int) -> None:
-        """Write down that an audit ended, or began; then it is on disk.  A warning if it cannot be written.
+        """Write one audit to disk before returning; warn if that fails.
 
         Args:
-            record: Of the audit.
-            tests: Over which the session's budget is split.
+            record: What is kept of the audit.
+            tests: How many tests the session's budget is split over.
         """
         line = {
             "format": FORMAT,
@@ -78,20 +87,26 @@ class Journal:
         text = json.dumps(line | {"sha256": _checksum(line)}, sort_keys=True)
         try:
             file = self.hold()
-            os.write(file, f"\n{text}\n".encode())  # the line before may have been torn
+            left = f"\n{text}\n".encode()  # the line before may have been torn
+            while left:
+                left = left[os.write(file, left) :]
             os.fsync(file)
         except OSError as error:
-            warnings.warn(f"the journal of the baseline cannot be written: {error}", stacklevel=2)
+            warnings.warn(
+                f"the journal {self.path} cannot be written: {error}; if this session is killed, its audits are not "
+                "counted",
+                stacklevel=2,
+            )
 
     def lines(self) -> list[dict[str, Any]]:
-        """Those that are whole and of this session, in the order they were written."""
+        """The whole lines of this session, in the order in which they were written."""
         try:
             return [line for line in _lines(self.path.read_bytes()) if line["start"] == self.start]
         except OSError:
             return []
 
     def remove(self) -> None:
-        """What it says is in the baseline, or is not to be."""
+        """Delete the file: its audits are in the baseline, or must not get there."""
         self.path.unlink(missing_ok=True)
         if self._file is not None:
             os.close(self._file)
@@ -108,9 +123,10 @@ def begin(path: Path, baseline: Baseline, session: str) -> Journal:
 
 
 def take_up(path: Path, false_alarm: float) -> tuple[Baseline, list[str]]:
-    """The baseline in `path` with what sessions that were killed had found; what became of them, in words.
+    """The baseline in `path` with the audits of killed sessions, and notes for the user about each such session.
 
-    BaselineError as `baseline.read`.
+    Raises:
+        BaselineError: As `baseline.read`, or a journal cannot be read or is damaged.
     """
     found = baselines.read(path, false_alarm)
     if not _left_behind(path):
@@ -125,7 +141,10 @@ def take_up(path: Path, false_alarm: float) -> tuple[Baseline, list[str]]:
                         continue
                     found = _taken_up(path, left, found, lines, notes)
     except OSError as error:
-        raise BaselineError(f"what a killed session left beside {path} cannot be taken up: {error}") from None
+        raise BaselineError(
+            f"the journal of a killed session cannot be read or removed: {error}; change its permissions, or delete it "
+            "to go on without its audits"
+        ) from None
     return found, notes
 
 
@@ -136,32 +155,29 @@ def _taken_up(path: Path, left: Path, found: Baseline, lines: Sequence[dict[str,
         began_with = fitting[0]["false_alarm"]
         if began_with != found.false_alarm:
             raise BaselineError(
-                f"{left} was begun with --dpaudit-false-alarm {began_with:g}, which is the budget of all its runs; got "
-                f"{found.false_alarm:g}"
+                f"{left} was begun with --dpaudit-false-alarm {began_with:g}, got {found.false_alarm:g}; all runs of a "
+                f"baseline share one budget, so use {began_with:g}"
             )
         try:
             after = found.after([line["record"] for line in fitting], founders=fitting[0]["tests"])
             baselines.check(after)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BaselineError(f"{left} is damaged: {error}; delete it to go on without it") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise BaselineError(f"{left} is damaged: {error}; delete it to go on without its audits") from None
         write_whole(path, baselines.text(after))
-        counted = first_audits(line["record"] for line in fitting)
-        lost = sum(bool(record.get("begun")) for record in counted)
-        notes.append(
-            f"an earlier session was killed; the {len(counted) - lost} audits that it had finished are counted"
-            + (f", and {lost} that it had begun {'is' if lost == 1 else 'are'} counted as lost" if lost else "")
-        )
+        audits = "1 audit" if len(fitting) == 1 else f"{len(fitting):,} audits"
+        notes.append(f"an earlier session was killed: the baseline now counts the {audits} that it had finished")
         found = after
     elif not all(_is_in(found, line["record"]) for line in lines):
         notes.append(
-            "an earlier session was killed, and another one has been recorded since: what it had found is not counted"
+            "an earlier session was killed: its audits are not counted, since another session was recorded after it "
+            "had begun"
         )
     left.unlink()
     return found
 
 
 def _is_in(baseline: Baseline, record: Record) -> bool:
-    """Whether a session was recorded, and killed before it could remove its journal."""
+    """Whether the baseline has the audit: then its session was killed between recording it and removing its journal."""
     entry, chain = baseline.tests.get(str(record.get("node"))), record.get("chain")
     if entry is None or not isinstance(chain, dict):
         return False
@@ -172,27 +188,36 @@ def _is_in(baseline: Baseline, record: Record) -> bool:
 
 
 def fingerprint(baseline: Baseline) -> str:
-    """Of all that it holds; of one without runs "", whatever its budget."""
-    return hashlib.sha256(baselines.text(baseline).encode()).hexdigest() if baseline.runs else ""
+    """SHA-256 of all that a baseline holds; "" if it has no runs, whatever its budget."""
+    content = baselines.text(baseline).encode("utf-8", "backslashreplace")  # file names may hold lone surrogates
+    return hashlib.sha256(content).hexdigest() if baseline.runs else ""
 
 
 def _left_behind(path: Path) -> list[Path]:
     if not path.parent.is_dir():
         return []
-    names = (name for name in os.listdir(path.parent) if name.startswith(f"{path.name}.") and name.endswith(_SUFFIX))
-    return [path.parent / name for name in sorted(names)]
+    start, folder = f"{path.name}.", path.parent
+    names = [name for name in os.listdir(folder) if name.startswith(start) and name.endswith(_SUFFIX)]
+    own = [name for name in names if "." not in name[len(start) : -len(_SUFFIX)]]  # b.json.old has journals of its own
+    return [folder / name for name in sorted(own) if stat.S_ISREG((folder / name).lstat().st_mode)]
 
 
 @contextlib.contextmanager
 def _of_the_dead(path: Path) -> Iterator[list[dict[str, Any]] | None]:
-    """The lines of a journal whose session is over; None if the session goes on."""
-    file = os.open(path, os.O_RDONLY)
+    """The lines of a journal whose session is over; None if the session still runs."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe of this name must not be waited for
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         yield None
     else:
-        yield list(_lines(path.read_bytes()))
+        with open(file, "rb", closefd=False) as stream:
+            content = stream.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise BaselineError(
+                f"{path} has more than {_MOST_BYTES:,} bytes, so it is no journal of dpaudit; delete or rename it"
+            )
+        yield list(_lines(content))
     finally:
         os.close(file)
 
@@ -202,11 +227,10 @@ def _lines(content: bytes) -> Iterator[dict[str, Any]]:
     for text in content.split(b"\n"):
         try:
             line = json.loads(text)
+            whole = isinstance(line, dict) and line.pop("sha256", None) == _checksum(line)
         except (ValueError, RecursionError):
             continue
-        if not isinstance(line, dict) or line.get("format") != FORMAT:
-            continue
-        if line.pop("sha256", None) == _checksum(line) and isinstance(line.get("record"), dict):
+        if whole and line.get("format") == FORMAT and all(isinstance(line.get(k), t) for k, t in _KINDS.items()):
             yield line
 
 
