@@ -273,7 +273,7 @@ def test_asymmetric_claims_compose_in_both_orders() -> None:
 
 
 def test_without_dp_accounting_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
     claim = compose(GaussianDP(0.123), LaplaceDP(0.5))
     assert str(claim) == "compose(gaussian(mu=0.123), laplace(epsilon=0.5))"
     with pytest.raises(ImportError, match=r'pip install "dpaudit\[accounting\]"'):

@@ -64,6 +64,7 @@ def test_a_missing_attribute_names_version_and_remedy(name: str, monkeypatch: py
     ("name", "change"),
     [
         ("_probs", np.cumsum), ("_probs", np.log), ("_probs", lambda mass: mass[::-1] ** 2),
+        ("_probs", lambda mass: mass * np.nan),
         ("_lower_loss", lambda start: start + 1), ("_discretization", lambda step: 2 * step),
         ("_infinity_mass", lambda mass: 1 - mass), ("_pessimistic_estimate", lambda told: not told),
     ],
@@ -99,3 +100,23 @@ def test_a_dependency_that_is_missing_is_not_called_a_missing_dp_accounting(monk
     monkeypatch.setitem(sys.modules, "attr", None)
     with pytest.raises(ImportError, match=r"dp-accounting cannot be imported: .*attr"):
         pld_pmf()
+
+
+@pytest.mark.parametrize("gone", ["pld_pmf", "dp_accounting.pld"])
+def test_a_module_that_was_renamed_is_not_called_a_missing_dp_accounting(
+    gone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if gone == "pld_pmf":
+        monkeypatch.delattr("dp_accounting.pld.pld_pmf")
+    monkeypatch.setitem(sys.modules, "dp_accounting.pld.pld_pmf" if gone == "pld_pmf" else gone, None)
+    with pytest.raises(ImportError, match=REFUSED.format(gone)):
+        pld_pmf()
+
+
+def test_an_error_without_words_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*arguments: Any) -> Any:
+        raise AttributeError
+
+    monkeypatch.setattr(library, "DensePLDPmf", fails)
+    with pytest.raises(ImportError, match=REFUSED.format("AttributeError")):
+        _composed()

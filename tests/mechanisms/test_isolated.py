@@ -351,6 +351,7 @@ def test_a_requirement_names_its_project(requirement: str, project: str) -> None
     [
         "", "-r file", "--index-url=x", "./folder", "a b", "==1", "a\nb", "a\n", "a==1 --index-url=x", "a==1, b==2",
         "a==newest", "a[b==1", "a; b", "a @", "a==1 # why", "a~=1",
+        "a; " + "(" * 3000,
     ],
 )  # fmt: skip
 def test_what_is_not_a_requirement_is_refused(requirement: str) -> None:

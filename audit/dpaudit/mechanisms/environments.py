@@ -67,9 +67,9 @@ def _parsed(requirement: str) -> Requirement:
         if "\n" in requirement:
             raise InvalidRequirement("it has more than one line")
         return Requirement(requirement)
-    except InvalidRequirement as error:
+    except (InvalidRequirement, RecursionError) as error:
         reason = str(error).partition("\n")[0]
-        raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r}: {reason}') from None
+        raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r:.200}: {reason}') from None
 
 
 def cache_folder() -> Path:
