@@ -259,9 +259,8 @@ class _Gathering:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not (self._records or self._notes or self._trouble):
             return
-        from dpaudit.printable import one_line
-
         from dpaudit.testing.summary import summary
+        from dpaudit.text.printable import one_line
 
         terminalreporter.section("dpaudit")
         for note in self._notes:
@@ -290,10 +289,9 @@ def _baseline_file(config: pytest.Config) -> Path | None:
 
 def _begin(config: pytest.Config) -> list[str]:
     """Read the baseline, with what killed sessions left; what became of them, in words."""
-    from dpaudit.printable import one_line
-
     from dpaudit.testing.baseline import BaselineError, read
     from dpaudit.testing.journal import begin, take_up
+    from dpaudit.text.printable import one_line
 
     path, budget = _baseline_file(config), config.getoption("--dpaudit-false-alarm")
     assert path is not None

@@ -15,16 +15,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpaudit.engine.collecting import new_collector
 
 from dpaudit import AuditResult, Pair, PureDP, Verdict, audit, replay
-from dpaudit.engine import Terms, constant, reproduced
+from dpaudit.engine import constant_outputs as constant
+from dpaudit.engine import reproduced
+from dpaudit.engine.collector import new_collector
 from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.pools import pool_of
 from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.held import fractions, held_numbers
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling import fresh_process as fresh
+from dpaudit.sampling.runs import Terms
 
 PAIR = Pair([0], [1])
 ONCE = "noise may have been drawn once and used again"

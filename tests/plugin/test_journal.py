@@ -263,7 +263,7 @@ def test_an_audit_that_never_ended_counts_as_lost(tmp_path: Path, lines: list[An
     after, notes = take_up(path, 1e-3)
     (chain,) = after.tests["a::b"].chains
     assert (chain.runs, chain.log_invested) == (1, counted)
-    assert ("1 that it had begun is counted as lost" in notes[0]) == math.isinf(counted)
+    assert ("and as lost 1 that it had begun" in notes[0]) == math.isinf(counted)
     assert read(path, 1e-3) == after
 
 
@@ -287,7 +287,7 @@ def test_it(dpaudit):
     (tmp_path / "kill").touch()
     assert elsewhere(None, *FILE).code == -signal.SIGKILL
     done = elsewhere(None, *FILE, "--collect-only")
-    assert "the 0 audits that it had finished are counted, and 1 that it had begun is counted as lost" in done.out
+    assert "now counts the 0 audits that it had finished, and as lost 1 that it had begun" in done.out
     after = chains(tmp_path)["test_it"]
     assert (after["runs"], after["log_invested"], after["trials"]) == (2, "-inf", before["trials"])
 

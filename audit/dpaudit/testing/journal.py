@@ -2,7 +2,9 @@
 
 A session writes its baseline when it ends.  Without a journal, killing a session would drop what its audits lost, while
 sessions that end keep what theirs won: kills would select.  So each session has a journal beside the baseline, with one
-line for each audit.  The next session counts the journals of killed sessions before it runs anything.
+line for each audit that ends.  The next session counts the journals of killed sessions before it runs anything.
+Another line says that an audit has begun, as soon as it has made its first runs.  If it never ends, it is counted as
+lost (`wealth`).  Otherwise a time limit, which kills those audits that go on because they do not win, would select too.
 
 - Each line has a checksum.  A line that was torn is left out; the others count.
 - Each line has the fingerprint of the baseline that its session began with.  Counting a journal changes the baseline.
@@ -11,8 +13,8 @@ line for each audit.  The next session counts the journals of killed sessions be
   journal belongs to a session that still runs, and is left alone.
 - Only regular files of at most 128 MiB are read.  Links and pipes of such a name are left alone.
 
-If two sessions began with the same baseline, one of them is recorded, as in `baseline.write`.  An audit that was killed
-before it ended is in no journal.
+If two sessions began with the same baseline, one of them is recorded, as in `baseline.write`.  Which one ends first may
+depend on what they found, so nothing is promised of sessions that overlap.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from typing import Any
 
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.testing import baseline as baselines
-from dpaudit.testing.baseline import Baseline, BaselineError
+from dpaudit.testing.baseline import Baseline, BaselineError, first_audits
 from dpaudit.testing.session import Record
 
 FORMAT = "dpaudit-journal/1"
@@ -71,7 +73,7 @@ class Journal:
         return self._file
 
     def add(self, record: Record, tests: int) -> None:
-        """Write one audit to disk before returning; warn if that fails.
+        """Write to disk that an audit ended, or began, before returning; warn if that fails.
 
         Args:
             record: What is kept of the audit.
@@ -164,8 +166,12 @@ def _taken_up(path: Path, left: Path, found: Baseline, lines: Sequence[dict[str,
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise BaselineError(f"{left} is damaged: {error}; delete it to go on without its audits") from None
         write_whole(path, baselines.text(after))
-        audits = "1 audit" if len(fitting) == 1 else f"{len(fitting):,} audits"
-        notes.append(f"an earlier session was killed: the baseline now counts the {audits} that it had finished")
+        counted = first_audits(line["record"] for line in fitting)
+        lost = sum(bool(record.get("begun")) for record in counted)
+        ended = len(counted) - lost
+        audits = "1 audit" if ended == 1 else f"{ended:,} audits"
+        words = f"an earlier session was killed: the baseline now counts the {audits} that it had finished"
+        notes.append(words + (f", and as lost {lost} that it had begun" if lost else ""))
         found = after
     elif not all(_is_in(found, line["record"]) for line in lines):
         notes.append(
