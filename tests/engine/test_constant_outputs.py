@@ -33,7 +33,7 @@ from ..unseeded import unseeded_generator
 
 PAIR = Pair([0], [1])
 CLAIM = "pure(epsilon=1)"
-CACHE = "no noise at all, a fixed seed, or a cache"
+CACHE = "the mechanism has no noise, a fixed seed, or a cache"
 
 
 def audited(mechanism: Any, pairs: Any = PAIR, **settings: Any) -> AuditResult:
@@ -73,7 +73,7 @@ def cached_by_lru(dataset: list[int], rng: np.random.Generator) -> float:
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_a_cache_in_an_object_or_closure_is_inconclusive(method: str) -> None:
-    is_in_doubt(audited(Keeps(), method=method), "may hold what earlier runs have left")
+    is_in_doubt(audited(Keeps(), method=method), "may hold results of earlier runs")
     kept: dict[int, int] = {0: 0, 1: 1}  # as if randomised response had given the truth twice
 
     def release(dataset: list[int], rng: np.random.Generator) -> int:
@@ -143,7 +143,7 @@ def in_a_file(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("name", ["cached", "once"])
 def test_a_cache_in_a_file_is_found_out_in_fresh_processes(in_a_file: Any, name: str) -> None:
     """Also noise that is drawn once on import.  Never fails by chance: no two processes draw the same Laplace noise."""
-    is_in_doubt(audited(in_a_file(name)), "had another output there")
+    is_in_doubt(audited(in_a_file(name)), "gave another output")
 
 
 @pytest.mark.parametrize("name", ["cached", "once", "shifted", "seldom", "seeded"])
@@ -156,7 +156,7 @@ def test_a_cache_on_disk_is_inconclusive_since_fresh_processes_read_it_too(
     in_a_file: Any, name: str, words: str
 ) -> None:
     """Two independent runs, however many processes are asked.  Never fails by chance: the seed is fixed."""
-    is_in_doubt(audited(in_a_file(name)), f"a run there {words}")
+    is_in_doubt(audited(in_a_file(name)), f"a run in a new process {words}")
 
 
 def test_a_file_that_is_read_when_the_mechanism_is_loaded_is_no_cache(in_a_file: Any) -> None:
@@ -195,7 +195,7 @@ def test_a_fixed_seed_in_an_object_of_a_file_is_a_violation_after_fresh_processe
     result = audit(in_a_file("seeded"), "pure(epsilon=0.1)", PAIR, trials=100, seed=0, confidence=0.9)
     assert result.violated
     assert result.certified
-    assert "no noise at all, or a fixed seed" in " ".join(result.warnings)
+    assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
 
 
 def test_a_program_is_started_anew_to_tell_a_cache_from_a_fixed_seed(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_a_program_is_started_anew_to_tell_a_cache_from_a_fixed_seed(tmp_path: P
     for name, seed in (("once", ""), ("seeded", "3")):
         (tmp_path / f"{name}.py").write_text(program.replace("SEED", seed))
     with CommandMechanism([sys.executable, "once.py"], cwd=tmp_path) as mechanism:
-        is_in_doubt(audited(mechanism), "had another output there")
+        is_in_doubt(audited(mechanism), "gave another output")
     with CommandMechanism([sys.executable, "seeded.py"], cwd=tmp_path) as mechanism:
         assert audited(mechanism).violated
 
@@ -240,7 +240,7 @@ def test_no_noise_or_a_fixed_seed_is_a_violation_that_names_its_cause(mechanism:
     assert result.violated
     assert result.certified
     assert f"all {result.trials_used:,} outputs of d0 were" in " ".join(result.warnings)
-    assert "no noise at all, or a fixed seed" in " ".join(result.warnings)
+    assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
 
 
 def test_the_builtin_fixed_seed_is_a_violation_at_once() -> None:

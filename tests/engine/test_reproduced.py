@@ -136,12 +136,14 @@ def in_a_file(tmp_path: Path) -> Any:
     return lambda name: PythonMechanism(f"kept_or_drawn.py:{name}", folder=tmp_path)
 
 
-@pytest.mark.parametrize(("name", "words"), [("pool", "5 values only"), ("jitter", "comes to hold numbers of its own")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("pool", "only 5 different values"), ("jitter", "holds other numbers in each new process")]
+)
 def test_kept_noise_does_not_refute_the_claim_in_new_processes(in_a_file: Any, name: str, words: str) -> None:
     """The claim is true of the first run in a process.  The seed decides."""
     result = audited(in_a_file(name))
     is_in_doubt(result, words)
-    assert "which does not refute the claim" in " ".join(result.warnings)
+    assert "these counts do not refute the claim" in " ".join(result.warnings)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +154,8 @@ def test_kept_noise_does_not_refute_the_claim_in_new_processes(in_a_file: Any, n
         ("sometimes", "values only"),
         ("whole", "numbers of its own"),
     ],
+    ("name", "words"),
+    [("table", "only 10 different values"), ("cached_with_jitter", "holds other numbers")],
 )
 def test_noise_that_each_process_draws_once_is_inconclusive(
     in_a_file: Any, name: str, words: str, monkeypatch: pytest.MonkeyPatch
@@ -206,7 +210,12 @@ class _Kept:
 
 
 @pytest.mark.parametrize(
-    ("size", "jitter", "words"), [(3, 0.0, "on no grid"), (50, 0.0, "on no grid"), (1, 1e-6, "came to hold numbers")]
+    ("size", "jitter", "words"),
+    [
+        (3, 0.0, "they lie on no grid"),
+        (50, 0.0, "they lie on no grid"),
+        (1, 1e-6, "has kept numbers since the audit began"),
+    ],
 )
 def test_kept_noise_that_cannot_be_sent_is_inconclusive(size: int, jitter: float, words: str) -> None:
     """The seed decides."""
@@ -227,7 +236,7 @@ def test_an_object_with_a_counter_or_a_history_stays_a_violation() -> None:
 
     result = audited(Counts())
     assert result.violated
-    assert "runs in this process were taken for independent" in " ".join(result.warnings)
+    assert "runs in this process were assumed to be independent" in " ".join(result.warnings)
 
 
 def test_code_that_keeps_nothing_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,7 +260,7 @@ def test_a_program_with_a_pool_is_started_anew(monkeypatch: pytest.MonkeyPatch, 
         "    print(json.dumps({'outputs': out}), flush=True)\n"
     )
     with CommandMechanism([sys.executable, "pool.py"], cwd=tmp_path) as mechanism:
-        is_in_doubt(audited(mechanism), "5 values only")
+        is_in_doubt(audited(mechanism), "only 5 different values")
 
 
 _SCRIPT = """
@@ -284,13 +293,13 @@ def test_a_number_drawn_in_a_script_is_told_from_a_parameter(tmp_path: Path) -> 
     found = json.loads(done.stdout)
     verdict, words = found["drawn"]
     assert verdict == "INCONCLUSIVE"
-    assert "DRAWN, which is not whole, and no literal in the source" in words
+    assert "the source does not give DRAWN as a literal" in words
     verdict, words = found["shifted"]
     assert verdict == "VIOLATION"
-    assert "no noise at all, or a fixed seed" in words
+    assert "the mechanism has no noise or a fixed seed" in words
     verdict, words = found["noisy"]
     assert verdict == "VIOLATION"
-    assert "runs in this process were taken for independent" in words
+    assert "runs in this process were assumed to be independent" in words
     assert "DRAWN" in words
 
 

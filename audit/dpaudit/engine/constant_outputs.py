@@ -1,7 +1,7 @@
-"""Outputs that never vary: no noise, a fixed seed, or a cache, which only fresh processes can tell apart.
+"""Outputs that never vary: no noise, a fixed seed, or a cache, which only new processes can tell apart.
 
-A mechanism that keeps its first output of each dataset makes one independent run of each, however often it is called.
-If its law is continuous, these two outputs differ, and an audit that takes the runs for independent refutes any claim.
+A mechanism that caches its first output of each dataset makes one independent run of each, however often it is called.
+If its law is continuous, these two outputs differ, and an audit that assumes independent runs refutes any claim.
 A mechanism without noise, or with a fixed seed, looks the same in one process, and does break its claim.
 
 **When this is asked.**  A violation is about to be reported, and all outputs of one dataset are equal.  There is a
@@ -28,14 +28,14 @@ Proof:
     more lowers it.
 
 The same processes serve all suspicious pairs, and every pair must pass: the probability of that is not larger.
-Nothing is gained from an output with many digits: an unbiased randomised response has two such outputs, and a cache
-of it would agree with itself in most processes.
+Many digits of an output prove nothing: an unbiased randomised response has only two outputs, and most new processes
+would cache the more likely one.
 
 Where outputs vary, noise may have been kept all the same: `engine.reproduced` judges such violations.
 
-What is kept outside of the process, on disk or in a server, would look like a fixed seed.  So new processes of Python
-code say nothing if a run in them reads a file or calls on something else (`sampling.fresh_process`).  Programs and
-isolated mechanisms are not watched, nor files that a compiled library opens: a cache there does look like a fixed seed.
+A cache outside of the process, on disk or in a server, would look like a fixed seed.  So the audit is inconclusive if
+Python code reads a file, connects to a server or starts a program in a new process (`sampling.fresh_process`).  Programs,
+isolated mechanisms and files that a compiled library opens are not watched: a cache there looks like a fixed seed.
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ MAX_WORKERS = 256  # different outputs that may be those of workers with a cache
 PROBED = 20  # runs in one process, which vary if nothing is kept; more where one value is frequent
 MAX_PROBED = 1_000
 MAX_PROCESSES = 200  # for each dataset
+_THREE_CAUSES = "the mechanism has no noise, a fixed seed, or a cache"
 MAX_SECONDS = 60.0  # for all processes together; a process of ours needs about half a second to start
 
 
@@ -88,7 +89,7 @@ def nothing_varied(collector: Collector) -> list[str]:
     equal = [sides for sides in seen if same(sides[0].value, sides[1].value)]
     if len(equal) < len(seen):
         sides = next(sides for sides in seen if not same(sides[0].value, sides[1].value))
-        return [f"{_constants(sides)}: no noise at all, a fixed seed, or a cache, so that one run of each was seen"]
+        return [f"{_constants(sides)}: {_THREE_CAUSES}, so that one output of each was seen"]
     runs = 2 * sum(sides[0].runs for sides in seen)
     what = {shown(sides[0].value): None for sides in seen}
     if len(what) == 1:
@@ -133,11 +134,11 @@ def judged(
     except NotPossible as error:
         return Judgement(
             doubts=[
-                f"{words}: no noise at all, a fixed seed, or a cache.  With a cache there was only one independent "
-                f"run of each dataset.  Fresh processes did not rule out a cache: {error}"
+                f"{words}: {_THREE_CAUSES}.  With a cache there was only one independent run of each dataset.  "
+                f"New processes did not rule out a cache: {error}"
             ]
         )
-    return Judgement(hints=[f"{words}: no noise at all, or a fixed seed"])
+    return Judgement(hints=[f"{words}: the mechanism has no noise or a fixed seed"])
 
 
 def _reproduced(
@@ -179,9 +180,9 @@ def _kept_by_workers(collector: Collector, pair: int) -> str:
         seen.add(probe.outputs)
         if seen.constant and not probe.failure:
             return (
-                f"the {len(first):,} first outputs of d{side} have {len(values)} values only, and {runs} runs in one "
-                "process gave one: each worker process may cache its outputs, so that the runs are not "
-                "independent.  Switch the cache off"
+                f"the {len(first):,} first outputs of d{side} have only {len(values)} different values, and {runs} "
+                "runs in one process gave a single value.  Each worker process may cache its outputs, so that runs are "
+                "not independent: switch the cache off"
             )
     return ""
 
@@ -213,7 +214,7 @@ def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: Tradeoff
     mechanism = sent(sampler.mechanism)
     runs = _runs_needed(tested, significance)
     if not runs:
-        raise NotPossible(f"under this claim more than {MAX_PROCESSES} processes would be needed for each dataset")
+        raise NotPossible(f"under this claim more than {MAX_PROCESSES} new processes would be needed for each dataset")
     ends = time.monotonic() + MAX_SECONDS
     paths = [[list(side) for side in sides] for sides in suspects.values()]
     expected = [[[told_apart(value) for value in side.values()] for side in sides] for sides in suspects.values()]
@@ -224,12 +225,15 @@ def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: Tradeoff
         rng = stream(sampler.seed, "fresh", run, side)
         seeds = [int(seed) for seed in rng.integers(2**53, size=len(datasets))]
         if (left := ends - time.monotonic()) <= 0:
-            raise NotPossible(f"{2 * runs} processes would take longer than {MAX_SECONDS:.0f} s")
+            raise NotPossible(f"{2 * runs} new processes would take longer than {MAX_SECONDS:.0f} s")
         found = outputs_in_a_fresh_process(mechanism, datasets, seeds, sampler.terms, timeout=left, paths=paths)
         for output, constants in zip(found, expected, strict=True):
             own, other = constants[side], constants[1 - side]
             if output[side] != own or (other and output[1 - side] == other):
-                return f"d{side} had another output there, so the mechanism caches its outputs, or draws its noise once"
+                return (
+                    f"a new process gave another output of d{side}, so the mechanism caches its outputs, or draws its "
+                    "noise once"
+                )
         return ""
 
     tasks = [(run, side) for run in range(runs) for side in (0, 1)]

@@ -1,4 +1,4 @@
-"""What follows for a verdict from runs that may not be independent, in words."""
+"""What runs that may depend on each other mean for a verdict."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from dataclasses import dataclass, field
 class Judgement:
     """Doubts and hints about a violation that is about to be reported."""
 
-    doubts: list[str] = field(default_factory=list)  # why nothing follows from the audit; empty if something does
-    hints: list[str] = field(default_factory=list)  # what a violation may come from, and what was taken for granted
+    doubts: list[str] = field(default_factory=list)  # why the audit is inconclusive; empty if the violation stands
+    hints: list[str] = field(default_factory=list)  # warnings beside a violation: a likely cause, what was assumed

@@ -58,7 +58,7 @@ def pool_of(sides: Sequence[Sequence[Any]], datasets: Sequence[Any]) -> Pool | N
             and not _on_a_grid(numbers)
         )
         words = (
-            f"the {len(outputs):,} first outputs of d{side} have {len(examples):,} values only, "
+            f"the {len(outputs):,} first outputs of d{side} have only {len(examples):,} different values, "
             f"such as {shown(next(iter(repeated.values())))}"
         )
         found.append(Pool(words, strong))

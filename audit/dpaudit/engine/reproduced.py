@@ -1,26 +1,25 @@
-"""Whether a violation shows in new processes as well, or only in what this process has kept.
+"""Whether a violation shows in new processes as well, or only with the state that this process has kept.
 
-A mechanism that draws its noise once and uses it again, from a pool of a few values or with fresh jitter added, looks
-like one with many independent runs.  They are independent given what was kept, and the audit refutes that law.  The
-claim is about another one, in which everything is drawn.
+A mechanism may draw noise once and use it again: from a pool of a few values, or with fresh jitter added.  Its runs
+look independent.  They are independent given the kept noise, and the audit refutes the law of outputs given that noise.
+The claim is about another law, in which all noise is drawn anew.
 
-**When this is asked.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs` judges those
-that do not), and the code may keep something (`mechanisms.stateless.forgets`).  Of a program or an isolated mechanism,
-whose state cannot be looked at, it is asked only if numbers that are not whole came again (`engine.pools`).
+**When this is asked.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs` judges those that do
+not), and the code may keep something (`mechanisms.stateless.forgets`).  Of a program or an isolated mechanism, whose
+state cannot be looked at, it is asked only if outputs that are not whole were repeated (`engine.pools`).
 
 **How it is answered**, by the first that decides:
 
 1. Twins.  Some runs are made here, where much may be kept, and the same runs, with the same randomness, in two new
-   processes.  If all outputs agree, they are functions of the dataset and the given randomness alone: it stands.
+   processes.  If all outputs agree, they depend on the dataset and the given randomness alone: the violation stands.
 2. State.  The numbers that the mechanism holds in these two processes are compared (`mechanisms.held`).  If they
-   agree, and no number that is not whole came again in the outputs, nothing that could be noise was drawn by each
-   process for itself: it stands.  The mechanism then has a source of randomness of its own.  The same if the numbers
-   that differ are whole, and the outputs are not.
-3. Values.  If most outputs of both datasets came again: 12 new processes give one output of each dataset.  It stands
-   unless values that were never seen here come too often, at level 1e-6 for each dataset (`inference.fixed.newcomers`).
-   This is not asked if even twelve values never seen would not be too many.
-4. The claim.  A score and a region are frozen, and a number k of processes is fixed.  2k new processes give one output
-   each, and it stands if their counts refute the claim at the audit's significance (`inference.fixed.exact_binomial`).
+   agree, and no output that is not whole was repeated, neither process holds noise of its own: the violation stands.
+   The mechanism then has its own source of randomness.  The violation also stands if the numbers that differ are
+   whole, and the outputs are not.
+3. Values.  If most outputs were repeated, 12 new processes give one output of each dataset.  The violation stands
+   unless values that were never seen here come too often, at level 1e-6 (`inference.fixed.newcomers`).
+4. The claim.  A score and a region are frozen, and a number k is fixed.  2k new processes give one output each.  The
+   violation stands if their counts refute the claim at the audit's significance (`inference.fixed.exact_binomial`).
 
 Otherwise the audit is inconclusive.
 
@@ -37,18 +36,13 @@ Theorem:
 Proof:
     The outputs here and there are independent, given that randomness, so they agree with probability 0.
 
-There is no level for 2, which sees numbers in Python objects only, nor for 1 where kept noise lies on a grid, so that
-it may agree by chance, or shows in few runs: 32 are repeated.  There is none for 3 either: its level bounds how often
-an honest mechanism is doubted.  If each process has values of its own, 3 doubts it, but values that few runs show may
-not be among twelve outputs.  A pool that is so large that few values came again is not asked about in 3.
+Steps 1 to 3 bound no probability that a violation stands wrongly.  Noise on a grid may agree by chance in 1, and 2 sees
+Python objects only.  The level of 3 bounds how often an honest mechanism is doubted.  A pool so large that few outputs
+were repeated does not get to 3.
 
-P-value and bounds of the audit are of the runs in this process, also if 4 lets the violation stand: a hint says so.
-Power is lost in 4.  It sees first runs only, at most 60 of each dataset, in a region that was learned here: slight
-violations, those of later runs, and those that the region does not show under other noise end inconclusive.
-
-Where no new process can be asked, only a strong suspicion makes the audit inconclusive: a pool on no grid, or numbers
-that the mechanism came to hold during the audit.  Otherwise a hint says what was taken for granted, if outputs that are
-not whole came again or a number that is not whole is held.
+Where no new process can run the mechanism, only a strong suspicion makes the audit inconclusive: a pool on no grid, or
+numbers that the mechanism has kept since the audit began.  Otherwise the violation has a warning that says what was
+assumed.
 """
 
 from __future__ import annotations
@@ -98,7 +92,7 @@ _MOST_CONFIRMING = 60  # processes for each dataset
 _RUNS, _WARM_UP = 8, 100  # of each dataset that are repeated, and before these
 _SECONDS = 1.0  # for the runs of one dataset before these
 
-WAY_OUT = "Draw all noise from the rng that is given, so that new processes can repeat a run; switch a cache off"
+WAY_OUT = "Let the mechanism draw all noise from the rng that it is given, and switch caches off"
 
 ONLY_HERE = "The audit's p-value and bounds are of the runs in this process, and hold only if these are independent"
 
@@ -144,23 +138,23 @@ def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, signif
 
 
 def _numbers(drawn: set[float]) -> str:
-    return f"each process comes to hold numbers of its own, such as {shown(min(drawn, key=abs))}"
+    return f"the mechanism holds other numbers in each new process, such as {shown(min(drawn, key=abs))}"
 
 
 def _unasked(collector: Collector, asking: _Asking, pool: Pool | None, why: str) -> Judgement:
     """What holds where no new process could be asked."""
     if pool is not None and pool.strong:
-        found = f"{pool.words}, on no grid and never on the other dataset"
+        found = f"{pool.words}; they lie on no grid, and the other dataset never gives them"
     elif new := asking.came_to_hold():
-        found = f"the mechanism came to hold numbers during the audit, such as {shown(min(new, key=abs))}"
+        found = f"the mechanism has kept numbers since the audit began, such as {shown(min(new, key=abs))}"
     elif isinstance(collector.sampler.mechanism, CommandMechanism | IsolatedMechanism):
         return Judgement(hints=[f"runs of the program were taken for independent; new ones could not test that: {why}"])
     else:
         held = fractions(held_numbers(collector.sampler.mechanism))
-        words = f"runs in this process were taken for independent; new processes could not test that: {why}"
-        return Judgement(hints=[words] if held or pool is not None else [])
+        words = f"runs in this process were assumed to be independent; new processes could not test that: {why}"
+        return Judgement(hints=[words] if held else [])
     return Judgement(
-        doubts=[f"{found}: noise may have been drawn once and used again.  New processes could not tell: {why}"]
+        doubts=[f"{found}: noise may have been drawn once and used again.  New processes could not test that: {why}"]
     )
 
 
@@ -191,7 +185,7 @@ class _Asking:
 
     @property
     def recurring(self) -> bool:
-        """Whether most of the first outputs of a dataset came again."""
+        """Whether most of the first outputs of a dataset were repeated."""
         return any(2 * len(set(map(key, self._first(side)))) <= len(self._first(side)) for side in (0, 1))
 
     @property
@@ -223,6 +217,8 @@ class _Asking:
         rates = [_rate(seen0[region + 1 :], seen0), _rate(seen1[: region + 1], seen1)]
         k = _processes(tested, rates, significance, most)
         if not k:
+            if most < _MOST_CONFIRMING:
+                return f"There was time for {most} new processes for each dataset, too few to confirm the violation"
             return f"The violation is too small to be confirmed in {most} new processes for each dataset"
         tasks = [[self._runs(("claim", i, side), side, 1)] for i in range(k) for side in (0, 1)]
         found = [outputs[0] for outputs in self._each_in_a_process(values_in_a_fresh_process, self._there(tasks))]
@@ -231,8 +227,8 @@ class _Asking:
         p_value = exact_binomial.p_value(tested, x, k, y, k)
         if p_value > significance:
             return (
-                f"In {k} new processes for each dataset, {x} outputs of d0 and {y} of d1 fell into the region that was "
-                "found here, which does not refute the claim"
+                f"In {k} new processes for each dataset, {x} outputs of d0 and {y} of d1 fell into the region that the "
+                "audit had found; these counts do not refute the claim"
             )
         self.confirmed = f"{k} of each dataset, p <= {upper(p_value, under=significance)}"
         return ""
@@ -295,7 +291,7 @@ class _Asking:
     def _each_in_a_process(self, ask: Callable[..., Any], tasks: Sequence[Sequence[Runs]]) -> list[Any]:
         def answer(task: Sequence[Runs]) -> Any:
             if self._left <= 0:
-                raise NotPossible(f"{len(tasks)} processes would take longer than {MAX_SECONDS:.0f} s")
+                raise NotPossible(f"{len(tasks)} new processes would take longer than {MAX_SECONDS:.0f} s")
             return ask(task, timeout=self._left)
 
         with ThreadPoolExecutor(self._workers) as pool:

@@ -1,12 +1,12 @@
-"""Runs of a mechanism in processes of their own: nothing that an earlier run has kept in memory is there.
+"""Runs of a mechanism in new processes, which hold nothing that earlier runs have kept in memory.
 
-A process is started for the runs that it is given, a single one of each dataset or a few, and ends.  It is not a fork
-and no worker that has run the mechanism before.  Run as a program, this module is that process: it reads a pickled task
-on stdin and answers on stdout.
+Each process makes a few runs, often one of each dataset, and ends.  It is neither a fork nor a worker that has run the
+mechanism before.  Run as a program, this module is that process: it reads a pickled task on stdin and answers on
+stdout.
 
-What is kept outside of the process is there all the same.  So a run of Python code in this process that reads a file
-or calls on a server or another program says nothing: it may have read what earlier runs have left (`sampling.outside`).
-Libraries in other languages that open files by themselves are not noticed, and programs are not watched.
+Caches outside of the process, such as files, are still there.  So a run proves nothing if its Python code reads a file,
+connects to a server or starts a program: it may have read results of earlier runs (`sampling.outside`).  Files that
+compiled libraries open are not noticed, and programs are not watched.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class ByName:
 
 
 def sent(mechanism: Any) -> Any:
-    """What a new process makes the mechanism of, without anything that it has kept here.
+    """What a new process makes the mechanism from: the mechanism without the state that it has kept here.
 
     Raises:
-        NotPossible: its state cannot be told from what it has kept.
+        NotPossible: its parameters cannot be told from what it has kept.
     """
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return mechanism
@@ -84,14 +84,14 @@ def sent(mechanism: Any) -> Any:
     if portable(mechanism):
         if names := drawn_perhaps(mechanism):
             raise NotPossible(
-                f"they would take along {', '.join(names)}, which is not whole, and no literal in the source: a "
-                "parameter, or noise that was drawn once.  Write a parameter as a literal, or put the mechanism into a "
-                "file and name it in a config as FILE.py:OBJECT"
+                f"the source does not give {', '.join(names)} as a literal, so noise that was drawn once may be kept "
+                "there.  Write parameters as literals, such as SCALE = 0.5, or put the mechanism into a file and name "
+                "it in a config as FILE.py:OBJECT"
             )
         return mechanism
     raise NotPossible(
-        "the mechanism could not be run there, since it may hold what earlier runs have left.  Put it into a file and "
-        "name it in a config as FILE.py:OBJECT, or switch its cache off"
+        "a copy of the mechanism may hold results of earlier runs.  Put the mechanism into a file and name it in a "
+        "config as FILE.py:OBJECT, or switch its cache off"
     )
 
 
@@ -179,7 +179,7 @@ def _in_a_fresh_process(ask: Callable[..., Any], runs: Sequence[Runs], *more: An
         task: bytes = _cloudpickle().dumps((ask, runs, more))
     except Exception as error:
         raise NotPossible(
-            f"the mechanism or a dataset cannot be sent there ({type(error).__name__}: {error})"
+            f"the mechanism or a dataset cannot be sent to a new process ({type(error).__name__}: {error})"
         ) from None
     return _answer(task, timeout)
 
@@ -205,12 +205,12 @@ def _answer(task: bytes, timeout: float) -> Any:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
         )
     except subprocess.TimeoutExpired:
-        raise NotPossible(f"a run there took longer than {timeout:.0f} s") from None
+        raise NotPossible(f"a run in a new process took longer than {timeout:.0f} s") from None
     try:
         found = pickle.loads(done.stdout)  # written by this module
     except Exception:
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise NotPossible(f"the process failed: {' '.join(last) or done.returncode}") from None
+        raise NotPossible(f"a new process failed: {' '.join(last) or done.returncode}") from None
     if isinstance(found, str):
         raise NotPossible(found)
     return found
@@ -256,11 +256,11 @@ def _outputs(runs: Runs) -> list[Any]:
     outside.running = False
     if outside.found:
         raise NotPossible(
-            f"a run there {outside.found}, which may hold what earlier runs have left.  Switch such a cache off; "
-            "read data when the mechanism is loaded"
+            f"a run in a new process {outside.found}, which may hold results of earlier runs.  Switch such a "
+            "cache off; load data when the mechanism is loaded, not in a run"
         )
     if outcome.failure:
-        raise NotPossible(f"the mechanism {outcome.failure} there")
+        raise NotPossible(f"in a new process the mechanism {outcome.failure}")
     return [output.output if isinstance(output, Timed) else output for output in outcome.outputs]
 
 

@@ -29,7 +29,7 @@ class Outside:
         elif event == "sqlite3.connect":
             self.found = "opened a database"
         elif event == "socket.connect":
-            self.found = "called on a server"
+            self.found = "connected to a server"
         elif self.running and event in ("subprocess.Popen", "os.system", "os.posix_spawn"):
             self.found = "started a program"
 
