@@ -187,7 +187,7 @@ def test_few_values_of_workers_are_no_cache_if_they_vary_in_one_process() -> Non
     assert len(collector.block(0, 200)) == 1
     found = judged(collector, {0: 1.0}, PureDP(1.0), 0.05)
     assert not found.doubts
-    assert "runs in this process were taken for independent" in " ".join(found.hints)
+    assert "runs in this process were assumed to be independent" in " ".join(found.hints)
 
 
 def test_a_fixed_seed_in_an_object_of_a_file_is_a_violation_after_fresh_processes(in_a_file: Any) -> None:

@@ -149,13 +149,11 @@ def test_kept_noise_does_not_refute_the_claim_in_new_processes(in_a_file: Any, n
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("table", "10 values only"),
-        ("cached_with_jitter", "numbers of its own"),
-        ("sometimes", "values only"),
-        ("whole", "numbers of its own"),
+        ("table", "only 10 different values"),
+        ("cached_with_jitter", "holds other numbers"),
+        ("sometimes", "different values"),
+        ("whole", "holds other numbers"),
     ],
-    ("name", "words"),
-    [("table", "only 10 different values"), ("cached_with_jitter", "holds other numbers")],
 )
 def test_noise_that_each_process_draws_once_is_inconclusive(
     in_a_file: Any, name: str, words: str, monkeypatch: pytest.MonkeyPatch

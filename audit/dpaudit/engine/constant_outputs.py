@@ -34,8 +34,9 @@ would cache the more likely one.
 Where outputs vary, noise may have been kept all the same: `engine.reproduced` judges such violations.
 
 A cache outside of the process, on disk or in a server, would look like a fixed seed.  So the audit is inconclusive if
-Python code reads a file, connects to a server or starts a program in a new process (`sampling.fresh_process`).  Programs,
-isolated mechanisms and files that a compiled library opens are not watched: a cache there looks like a fixed seed.
+Python code reads a file, connects to a server or starts a program in a new process (`sampling.fresh_process`).
+Programs, isolated mechanisms and files that a compiled library opens are not watched: a cache there looks like a fixed
+seed.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ A mechanism may draw noise once and use it again: from a pool of a few values, o
 look independent.  They are independent given the kept noise, and the audit refutes the law of outputs given that noise.
 The claim is about another law, in which all noise is drawn anew.
 
-**When this is asked.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs` judges those that do
-not), and the code may keep something (`mechanisms.stateless.forgets`).  Of a program or an isolated mechanism, whose
-state cannot be looked at, it is asked only if outputs that are not whole were repeated (`engine.pools`).
+**When this is asked.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs` judges those
+that do not), and the code may keep something (`mechanisms.stateless.forgets`).  Of a program or an isolated mechanism,
+whose state cannot be looked at, it is asked only if outputs that are not whole were repeated (`engine.pools`).
 
 **How it is answered**, by the first that decides:
 
@@ -16,8 +16,9 @@ state cannot be looked at, it is asked only if outputs that are not whole were r
    agree, and no output that is not whole was repeated, neither process holds noise of its own: the violation stands.
    The mechanism then has its own source of randomness.  The violation also stands if the numbers that differ are
    whole, and the outputs are not.
-3. Values.  If most outputs were repeated, 12 new processes give one output of each dataset.  The violation stands
-   unless values that were never seen here come too often, at level 1e-6 (`inference.fixed.newcomers`).
+3. Values.  If most outputs of both datasets were repeated, 12 new processes give one output of each dataset.  The
+   violation stands unless values that were never seen here come too often, at level 1e-6 for each dataset
+   (`inference.fixed.newcomers`).  This is not asked if even twelve values never seen would not be too many.
 4. The claim.  A score and a region are frozen, and a number k is fixed.  2k new processes give one output each.  The
    violation stands if their counts refute the claim at the audit's significance (`inference.fixed.exact_binomial`).
 
@@ -36,13 +37,18 @@ Theorem:
 Proof:
     The outputs here and there are independent, given that randomness, so they agree with probability 0.
 
-Steps 1 to 3 bound no probability that a violation stands wrongly.  Noise on a grid may agree by chance in 1, and 2 sees
-Python objects only.  The level of 3 bounds how often an honest mechanism is doubted.  A pool so large that few outputs
-were repeated does not get to 3.
+Steps 1 to 3 bound no probability that a violation stands wrongly.  In 1, kept noise on a grid may agree by chance, or
+show in few runs: 32 are repeated.  Step 2 sees numbers in Python objects only.  The level of 3 bounds how often an
+honest mechanism is doubted; values that few runs show may not be among twelve outputs.  A pool so large that few
+outputs were repeated does not get to 3.
+
+The audit's p-value and bounds are of the runs in this process, also if 4 lets the violation stand: a hint says so.
+Step 4 loses power.  It sees only first runs, at most 60 of each dataset, in a region that was learned here.  Slight
+violations, those of later runs, and those that the region does not show under other noise end inconclusive.
 
 Where no new process can run the mechanism, only a strong suspicion makes the audit inconclusive: a pool on no grid, or
-numbers that the mechanism has kept since the audit began.  Otherwise the violation has a warning that says what was
-assumed.
+numbers that the mechanism has kept since the audit began.  Otherwise a hint says what was assumed, if outputs that are
+not whole were repeated or a number that is not whole is held.
 """
 
 from __future__ import annotations
@@ -148,11 +154,12 @@ def _unasked(collector: Collector, asking: _Asking, pool: Pool | None, why: str)
     elif new := asking.came_to_hold():
         found = f"the mechanism has kept numbers since the audit began, such as {shown(min(new, key=abs))}"
     elif isinstance(collector.sampler.mechanism, CommandMechanism | IsolatedMechanism):
-        return Judgement(hints=[f"runs of the program were taken for independent; new ones could not test that: {why}"])
+        words = f"runs of the program were assumed to be independent; new ones could not test that: {why}"
+        return Judgement(hints=[words])
     else:
         held = fractions(held_numbers(collector.sampler.mechanism))
         words = f"runs in this process were assumed to be independent; new processes could not test that: {why}"
-        return Judgement(hints=[words] if held else [])
+        return Judgement(hints=[words] if held or pool is not None else [])
     return Judgement(
         doubts=[f"{found}: noise may have been drawn once and used again.  New processes could not test that: {why}"]
     )
