@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+
+import dpaudit.testing
 
 from .unseeded import CONFIDENCE, CONFIDENCE_OPTION
 
@@ -110,3 +113,13 @@ def test_the_tutorials_plan_works_as_it_is_typed(command: Callable[..., Result])
     assert typed[:2] == ["dpaudit", "plan"]
     done = command(*typed[1:])
     assert done.exit_code == 0, done.output
+
+
+def test_the_reference_shows_names_that_exist_and_are_public() -> None:
+    names = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(names) >= 15
+    for name in names:
+        module, _, last = name.rpartition(".")
+        shown = getattr(importlib.import_module(module), last)
+        home = dpaudit.testing if last == "assert_private" else dpaudit
+        assert getattr(home, last) is shown, name
