@@ -14,22 +14,11 @@ from scipy.stats import binom, hypergeom
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit
 from dpaudit.catalogue import Gaussian
-from dpaudit.inference.independence import (
-    CHECKPOINTS,
-    ENOUGH,
-    FIRST_SHARE,
-    Memory,
-    _codes,
-    _log_equal,
-    _neighbours,
-    _sequences,
-    coupling,
-    dependence,
-    drift,
-    few_stretches,
-    key,
-    two_sided,
-)
+from dpaudit.inference.independence import ENOUGH, FIRST_SHARE, Memory, coupling, dependence, drift, key
+from dpaudit.inference.independence.correlation import few_stretches, neighbours
+from dpaudit.inference.independence.hypergeometric import two_sided
+from dpaudit.inference.independence.memory import CHECKPOINTS
+from dpaudit.inference.independence.recurrence import codes_of, log_equal, sequences
 from dpaudit.learning import Learner, symmetric_columns
 from dpaudit.learning.attack import resolve_attacks
 
@@ -61,7 +50,7 @@ def test_neighbouring_ones_at_any_lag_are_hypergeometric(n: int, ones: int, lag:
     for places in itertools.combinations(range(n), ones):
         bits = np.zeros((1, n), dtype=bool)
         bits[0, list(places)] = True
-        found[int(_neighbours(bits, lag)[0])] += 1
+        found[int(neighbours(bits, lag)[0])] += 1
     law = hypergeom(n, ones - 1, ones)
     for x in range(ones):
         assert found[x] / math.comb(n, ones) == pytest.approx(law.pmf(x), abs=1e-12)
@@ -75,7 +64,7 @@ def test_bounds_for_outputs_that_come_again_hold_for_every_arrangement(values: s
     often = Counter(sum(order[i] == order[j] for i, j in pairs) for order in orders)
     for k in range(4):
         share = sum(times for matches, times in often.items() if matches >= k) / len(orders)
-        assert share <= math.exp(_log_equal(k, len(pairs), equal, n)) + 1e-12
+        assert share <= math.exp(log_equal(k, len(pairs), equal, n)) + 1e-12
     again = sum(order[0] == order[2] and order[1] == order[3] for order in orders) / len(orders)
     assert again <= math.prod(equal / ((n - 2 * i) * (n - 2 * i - 1)) for i in range(2)) + 1e-12
 
@@ -96,7 +85,7 @@ def test_sequences_that_come_again_are_found_as_by_plain_search() -> None:
                 ),
                 default=0,
             )
-            words = _sequences(keys, math.inf)
+            words = sequences(keys, math.inf)
             assert words == ([f"a sequence of {longest} outputs was repeated"] if longest else [])
 
 
@@ -111,7 +100,7 @@ def test_the_bound_for_few_stretches_holds_for_every_arrangement_and_is_near(siz
 
 
 def test_codes_are_equal_if_keys_are() -> None:
-    assert _codes(["x", "y", "x", 3, 3.0, b""]).tolist() == [0, 1, 0, 2, 2, 3]
+    assert codes_of(["x", "y", "x", 3, 3.0, b""]).tolist() == [0, 1, 0, 2, 2, 3]
 
 
 def test_the_shares_of_the_level_add_up_to_one_at_most() -> None:
