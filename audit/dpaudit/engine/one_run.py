@@ -11,7 +11,8 @@ from scipy.stats import binom
 
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.engine.provenance import environment
-from dpaudit.inference.one_run import guess, refutes, right_guesses
+from dpaudit.inference.guesses import guess, right_guesses
+from dpaudit.inference.one_run import refutes
 from dpaudit.inference.power import least_parameter
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import OneRunEvidence

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -41,7 +41,7 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
     """A bound on the chance of v or more right guesses under a claim: the smaller one of two.
 
     1. The claim is (epsilon, delta(epsilon))-DP for every epsilon >= 0: the least `p_value_exact` over many epsilon.
-    2. The least significance at which `refutes_by_recursion`, by bisection to one part in 10**6.
+    2. The least significance at which `_Shape.refutes`, by bisection to one part in 10**6.
 
     Both bound the same probability, so that the smaller one needs no correction.  It is a p-value: if v* is the least v
     whose bound is at most s, the chance that the bound is at most s is that of v* or more right guesses, at most s.
@@ -49,7 +49,7 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
     For pure and approximate claims it is the largest chance itself.  For Gaussian ones the largest chance was up to a
     quarter smaller where a linear program could compute it (see the tests).
     """
-    _check(m, r, v)
+    check_counts(m, r, v)
     shape = _shape(claim.symmetrized())
     least = float(np.min(p_value_exact(shape.epsilon, shape.delta, m, r, v)))
     high = math.log(least)
@@ -70,7 +70,7 @@ def refutes(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: fl
 
     P[refutes(claim, m, r, V, ...)] <= significance if the claim is true.
     """
-    _check(m, r, v, significance)
+    check_counts(m, r, v, significance)
     shape = _shape(claim.symmetrized())
     if np.any(p_value_exact(shape.epsilon, shape.delta, m, r, v) <= significance):
         return True
@@ -83,7 +83,7 @@ def mu_lower_one_run(m: int, r: int, v: int, *, significance: float) -> float:
     P[mu_lower_one_run(m, r, V, ...) > mu] <= significance if the mechanism is mu-GDP.  It says nothing about the
     epsilon of a mechanism that is not Gaussian.
     """
-    _check(m, r, v, significance)
+    check_counts(m, r, v, significance)
     return _largest(lambda mu: refutes(GaussianDP(mu), m, r, v, significance=significance), precision=1e-4)
 
 
@@ -105,9 +105,9 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
     This has A_k = e^epsilon B_k for all k but v, and the excess delta, or less, for k = v.
 
     Being a maximum over mechanisms it rises with epsilon and with delta.  It is what is new here: the bound of Steinke,
-    Nasr & Jagielski 2023 (`p_value_approximate`) is up to 25 times larger.
+    Nasr & Jagielski 2023 is up to 25 times larger.
     """
-    _check(m, r, v)
+    check_counts(m, r, v)
     eps, gap = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), np.asarray(delta, dtype=np.float64))
     if not (np.all(eps >= 0) and np.all((gap >= 0) & (gap <= 1))):
         raise ValueError(f"epsilon must be >= 0 and delta in [0, 1], got {eps} and {gap}")
@@ -126,30 +126,6 @@ _FAINT = 1e-280  # a tail of W below this may have lost digits
 _UP = 1 + 1e-8  # more than the rounding of log-factorials of 10**7
 
 
-def p_value_approximate(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
-    """The published bound: min{1, P[W >= v] + 2 m delta max over 1 <= i <= v of P[v > W >= v - i] / i}.
-
-    Steinke, Nasr & Jagielski 2023, "Privacy auditing with one (1) training run", NeurIPS 36, Thm 5.2; W as in
-    `p_value_exact`, with which it agrees for delta = 0.  Here to compare with other tools.
-
-    As printed it fails where v right guesses are few: for epsilon = 0, m = r = 3, v = 1 it is 7/8 + 3 delta / 4, and
-    `p_value_exact` describes mechanisms that reach 7/8 + 7 delta / 8.  In two million random cases it was below the
-    true maximum only where it was above 0.87, where no claim is refuted.
-    """
-    _check(m, r, v)
-    if not (epsilon >= 0 and 0 <= delta <= 1):
-        raise ValueError(f"epsilon must be >= 0 and delta in [0, 1], got {epsilon} and {delta}")
-    if v == 0:
-        return 1.0
-    eps = np.float64(epsilon)
-    tail = float(_tail(r, v, eps))
-    if delta == 0:
-        return min(1.0, tail * (1 + 1e-12))
-    i = np.arange(1, v + 1)
-    between = np.append(_tail(r, v - i[:-1], eps) - tail, _missing(r, v, eps))  # P[v > W >= v - i]
-    return min(1.0, (tail + 2 * m * delta * float(np.max(between / i))) * (1 + 1e-12))
-
-
 def epsilon_lower_exact(m: int, r: int, v: int, *, delta: float, significance: float) -> float:
     """Epsilon up to which (epsilon, delta)-DP is refuted by `p_value_exact`, nats; 0 if nowhere, 64 at most.
 
@@ -157,109 +133,8 @@ def epsilon_lower_exact(m: int, r: int, v: int, *, delta: float, significance: f
     p-value rises with epsilon.  No valid bound that depends on v alone, and rises with it, is larger.  Rounded down to
     one part in 10**6.
     """
-    _check(m, r, v, significance)
+    check_counts(m, r, v, significance)
     return _largest(lambda epsilon: bool(p_value_exact(epsilon, delta, m, r, v) <= significance), precision=1e-6)
-
-
-def epsilon_lower_one_run(m: int, r: int, v: int, *, delta: float, significance: float) -> float:
-    """Epsilon up to which (epsilon, delta)-DP is refuted by `p_value_approximate`, nats; 0 if nowhere, 64 at most.
-
-    The bound of Steinke, Nasr & Jagielski 2023, appendix D, rounded down to one part in 10**6.  A significance above
-    1/2 counts as 1/2.
-
-    *The refuted epsilons are an interval from 0*, so bisection is right.  The p-value is the largest over i of
-    P[W >= v] + c P[v > W >= v - i] / i, c = 2 m delta.  If i >= c, this is (1 - c/i) P[W >= v] + (c/i) P[W >= v - i],
-    which rises with q.  If i < c, it is at least h = P[W >= v - i], which rises with q, and it falls only where
-    P[v > W >= v - i] does.  There Binomial(r - 1, q) has a larger mass at v - 1 than at v - i - 1, so its mode, the
-    integer part of r q, is at least v - i, so the median of W is, and h >= 1/2: above 1/2 it remains above 1/2.
-    """
-    _check(m, r, v, significance)
-    level = min(significance, 0.5)
-    return _largest(lambda epsilon: p_value_approximate(epsilon, delta, m, r, v) <= level, precision=1e-6)
-
-
-def refutes_by_recursion(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: float) -> bool:
-    """Whether v or more right guesses with probability `significance` are impossible under the claim.
-
-    Mahloujifar, Melis & Chaudhuri 2024, "Auditing f-differential privacy in one run", arXiv:2410.22235.  Let g be the
-    inverse of a -> 1 - f(a), f = claim.symmetrized(): g(x) = sup over real epsilon of (x - delta(epsilon)) e^-epsilon.
-    Start with t_v = S_v = significance, and for c = v, ..., 1
-
-        t_{c-1} = max{ t_c, (S_c + m g(((c - 1) t_c + S_c) / m)) / (r - c + 1) },    S_{c-1} = S_c + t_{c-1}.
-
-    **Theorem.**  If t_0 > 1, then P[v or more right] < significance under the claim.
-
-    *Proof.*  Let T_c = P[c or more right].  (1) for K = {c, c + 1, ...} and all epsilon says B(K) >= g(A(K)), which is
-    (r - c + 1) T_{c-1} >= sum_{j>=c} T_j + m g(((c - 1) T_c + sum_{j>=c} T_j) / m).  If T_v >= t_v, then T_c >= t_c for
-    all c <= v by induction, as g does not fall, and in particular t_0 <= T_0 = 1.
-
-    With R = ((c - 1) t_c + S_c) / m and H = ((r - c + 1) t_{c-1} - S_c) / m this is the recursion of the paper, and
-    t_0 > 1 is its R + H > r / m.  t_0 rises with `significance` and with g, by the same induction, so that p-values and
-    bounds along nested claims can be found by bisection.
-
-    **Direction of errors.**  g is replaced by the largest of finitely many of its supporting lines, and every rounding
-    lowers t: claims are spared, not refuted, by mistake.
-    """
-    _check(m, r, v, significance)
-    return _shape(claim.symmetrized()).refutes(m, r, v, significance)
-
-
-def default_guesses(m: int) -> int:
-    """A number of guesses that suits many mechanisms: 1.5 m^(3/4), at most m.
-
-    Few guesses resolve a loss that is large but rare, many a loss that is small but frequent.  On Gaussian and Laplace
-    noise (mu, epsilon in 0.5 ... 4; m in 100 ... 10,000) the bounds are on average 0.8 times those of the luckiest r.
-    """
-    return min(m, math.ceil(1.5 * math.pow(m, 0.75)))
-
-
-def guess(scores: npt.ArrayLike, guesses: int | None = None) -> npt.NDArray[np.int8]:
-    """Guesses for the canaries with the most extreme scores, (m,): 1 included, -1 left out, 0 abstains.
-
-    `scores`: (m,), higher means more like an included canary; +-inf is allowed, NaN is refused.  `guesses`: their
-    number r, chosen before anything was seen, by default `default_guesses(m)`.  The r // 2 canaries with the lowest
-    scores are guessed to be left out, the r - r // 2 with the highest ones to be included.
-
-    Equal scores are put in an order that is the same in every call, but not the order of the canaries: neither the
-    coins nor a list that happens to be sorted by them can have an influence.
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1:
-        raise ValueError(f"scores must be one number for each canary, got an array of shape {values.shape}")
-    if np.any(np.isnan(values)):
-        raise ValueError(f"scores must be numbers, got nan for canary {int(np.argmax(np.isnan(values)))}")
-    m = len(values)
-    r = default_guesses(m) if guesses is None else guesses
-    _check(m, r, 0)
-    shuffled = np.random.default_rng(_TIES).permutation(m)
-    order = shuffled[np.argsort(values[shuffled], kind="stable")]
-    answers = np.zeros(m, dtype=np.int8)
-    answers[order[: r // 2]] = -1
-    answers[order[m - (r - r // 2) :]] = 1
-    return answers
-
-
-_TIES = 2305_08846  # any number
-
-
-def right_guesses(answers: npt.NDArray[np.int8], included: npt.ArrayLike) -> tuple[int, int]:
-    """(r, v): how many canaries `guess` answered for, and how many rightly.  `included`: (m,), booleans."""
-    truth = np.asarray(included)
-    if truth.shape != answers.shape:
-        raise ValueError(f"included must be a boolean for each of {len(answers)} canaries, got shape {truth.shape}")
-    if not np.all((truth == 0) | (truth == 1)):
-        raise ValueError("included must consist of booleans (or 0 and 1)")
-    right = np.where(truth == 1, answers == 1, answers == -1)
-    return int(np.count_nonzero(answers)), int(np.count_nonzero(right))
-
-
-def bonferroni(p_values: Sequence[float]) -> float:
-    """The p-value of a claim that was tested with several numbers of guesses: min{1, n min p}.
-
-    The n numbers must be fixed beforehand.  Thresholds that were picked by looking at who was included, such as the
-    corners of the observed curve that jax-privacy corrects for, are not: how many they are depends on the coins.
-    """
-    return min([1.0, *(len(p_values) * p for p in p_values)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +164,27 @@ class _Shape:
         return max(0.0, self.slopes[line] * x - self.offsets[line])
 
     def refutes(self, m: int, r: int, v: int, significance: float) -> bool:
-        """`refutes_by_recursion`; see there."""
+        """Whether v or more right guesses with probability `significance` are impossible under the claim.
+
+        Mahloujifar, Melis & Chaudhuri 2024, "Auditing f-differential privacy in one run", arXiv:2410.22235.  Let g be
+        the inverse of a -> 1 - f(a), f = claim.symmetrized(): g(x) = sup over real epsilon of
+        (x - delta(epsilon)) e^-epsilon.  Start with t_v = S_v = significance, and for c = v, ..., 1
+
+            t_{c-1} = max{ t_c, (S_c + m g(((c - 1) t_c + S_c) / m)) / (r - c + 1) },    S_{c-1} = S_c + t_{c-1}.
+
+        **Theorem.**  If t_0 > 1, then P[v or more right] < significance under the claim.
+
+        *Proof.*  Let T_c = P[c or more right].  (1) for K = {c, c + 1, ...} and all epsilon says B(K) >= g(A(K)), which
+        is (r - c + 1) T_{c-1} >= sum_{j>=c} T_j + m g(((c - 1) T_c + sum_{j>=c} T_j) / m).  If T_v >= t_v, then
+        T_c >= t_c for all c <= v by induction, as g does not fall, and in particular t_0 <= T_0 = 1.
+
+        With R = ((c - 1) t_c + S_c) / m and H = ((r - c + 1) t_{c-1} - S_c) / m this is the recursion of the paper, and
+        t_0 > 1 is its R + H > r / m.  t_0 rises with `significance` and with g, by the same induction, so that p-values
+        and bounds along nested claims can be found by bisection.
+
+        **Direction of errors.**  g is replaced by the largest of finitely many of its supporting lines, and every
+        rounding lowers t: claims are spared, not refuted, by mistake.
+        """
         tail = total = significance
         for c in range(v, 0, -1):
             x = ((c - 1) * tail + total) * _DOWN / m
@@ -363,7 +258,7 @@ def _log_mass(r: int, v: int, epsilon: Array) -> Array:
     return np.asarray(ways + xlog1py(v, -wrong) + xlogy(r - v, wrong))
 
 
-def _check(m: int, r: int, v: int, significance: float = 0.05) -> None:
+def check_counts(m: int, r: int, v: int, significance: float = 0.05) -> None:
     if not 0 <= operator.index(v) <= operator.index(r) <= operator.index(m):
         raise ValueError(f"counts must be 0 <= right <= guesses <= canaries, got {v} right, {r} guesses, {m} canaries")
     if not 0 < significance < 1:
