@@ -10,14 +10,15 @@ import pytest
 from scipy.stats import norm
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff
-from dpaudit.claims import calibration as cal
-from dpaudit.claims.limits import central_limit, pure_group_limit
+
+from . import textbook
+from .limits import central_limit, pure_group_limit
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 8.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
 def test_the_exact_gaussian_calibration_is_just_enough(epsilon: float, delta: float) -> None:
-    sigma = cal.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=2.5)
+    sigma = textbook.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=2.5)
     assert GaussianDP(2.5 / sigma).delta(epsilon) <= delta
     assert GaussianDP(2.5 / (sigma * (1 - 1e-9))).delta(epsilon) > delta
 
@@ -25,84 +26,38 @@ def test_the_exact_gaussian_calibration_is_just_enough(epsilon: float, delta: fl
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 8.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1, 0.7])
 def test_the_classical_gaussian_calibration_is_more_than_enough(epsilon: float, delta: float) -> None:
-    sigma = cal.gaussian_sigma_classical(epsilon=epsilon, delta=delta, sensitivity=3.0)
+    sigma = textbook.gaussian_sigma_classical(epsilon=epsilon, delta=delta, sensitivity=3.0)
     mu = 3.0 / sigma
     assert norm.sf(epsilon, loc=mu * mu / 2, scale=mu) == pytest.approx(delta, rel=1e-9)
     assert GaussianDP(mu).delta(epsilon) < delta
-    assert sigma > cal.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=3.0)
+    assert sigma > textbook.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=3.0)
     if epsilon < 1 and delta < 0.1:
         assert sigma < 3.0 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
-def test_laplace_noise_of_the_scale_promises_epsilon_and_more() -> None:
-    scale = cal.laplace_scale(epsilon=0.5, sensitivity=2.0)
-    assert scale == 4.0
-    noise = LaplaceDP(2.0 / scale)
-    assert noise.epsilon(0.0) == 0.5
-    alpha = np.linspace(0, 1, 101)
-    assert np.all(noise.beta(alpha) >= PureDP(0.5).beta(alpha) - 1e-15)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 5.0])
-def test_spinner_and_coin_are_two_ways_to_one_response(epsilon: float) -> None:
-    spinner, coin = cal.spinner_truth(epsilon), cal.spinner_and_coin_truth(epsilon)
-    assert spinner == pytest.approx(coin + (1 - coin) / 2)
-    assert spinner / (1 - spinner) == pytest.approx(math.exp(epsilon))
-    assert cal.spinner_epsilon(spinner) == pytest.approx(epsilon, abs=1e-12)
-    assert cal.spinner_epsilon(1 - spinner) == pytest.approx(epsilon, abs=1e-12)
-    assert cal.spinner_and_coin_epsilon(coin) == pytest.approx(epsilon, abs=1e-12)
-    claim = PureDP(epsilon)
-    assert claim.beta(1 - spinner) == pytest.approx(1 - spinner)
-
-
-def test_certain_answers_promise_nothing() -> None:
-    assert cal.spinner_epsilon(1.0) == math.inf
-    assert cal.spinner_epsilon(0.0) == math.inf
-    assert cal.spinner_and_coin_epsilon(1.0) == math.inf
-
-
-def test_the_estimated_rate_is_unbiased() -> None:
-    truth, rate = 0.3, 0.42
-    noisy = truth * rate + (1 - truth) / 2
-    assert cal.true_rate(noisy, truth) == pytest.approx(rate)
-    assert cal.true_rate([noisy, 0.5], truth) == pytest.approx([rate, 0.5])
-    spinner = 0.8  # a plain spinner: rate * 0.8 + (1 - rate) * 0.2
-    assert cal.true_rate(rate * spinner + (1 - rate) * (1 - spinner), 2 * spinner - 1) == pytest.approx(rate)
-
-
 def test_k_ary_response_is_promised_more_than_its_epsilon() -> None:
-    assert cal.k_ary_response(epsilon=1.0, k=2).symmetric
+    assert textbook.k_ary_response(epsilon=1.0, k=2).symmetric
     alpha = np.linspace(0, 1, 201)
-    assert cal.k_ary_response(epsilon=1.0, k=2).beta(alpha) == pytest.approx(PureDP(1.0).beta(alpha), abs=1e-12)
+    assert textbook.k_ary_response(epsilon=1.0, k=2).beta(alpha) == pytest.approx(PureDP(1.0).beta(alpha), abs=1e-12)
     previous = PureDP(1.0).beta(alpha)
     for k in (3, 10, 1000):
-        now = cal.k_ary_response(epsilon=1.0, k=k)
+        now = textbook.k_ary_response(epsilon=1.0, k=k)
         assert isinstance(now, TabulatedTradeoff)
         assert now.epsilon(0.0) == pytest.approx(1.0)
         assert np.all(now.beta(alpha) >= previous - 1e-12)
         previous = now.beta(alpha)
-    assert cal.k_ary_response(epsilon=0.0, k=3).beta(0.3) == pytest.approx(0.7)
-    assert cal.k_ary_response(epsilon=800.0, k=3).beta(0.3) < 1e-300
+    assert textbook.k_ary_response(epsilon=0.0, k=3).beta(0.3) == pytest.approx(0.7)
+    assert textbook.k_ary_response(epsilon=800.0, k=3).beta(0.3) < 1e-300
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: cal.gaussian_sigma(epsilon=1.0, delta=0.0), r"delta must lie in \(0, 1\), got 0.0"),
-        (lambda: cal.gaussian_sigma(epsilon=1.0, delta=1.0), r"delta must lie in \(0, 1\), got 1.0"),
-        (lambda: cal.gaussian_sigma(epsilon=-1.0, delta=0.1), "epsilon must be finite and >= 0, got -1.0"),
-        (lambda: cal.gaussian_sigma(epsilon=1.0, delta=0.1, sensitivity=0.0), "sensitivity must be finite and > 0"),
-        (lambda: cal.gaussian_sigma_classical(epsilon=0.0, delta=0.1), "epsilon must be finite and > 0, got 0.0"),
-        (lambda: cal.laplace_scale(epsilon=0.0), "epsilon must be finite and > 0, got 0.0"),
-        (lambda: cal.true_rate(0.5, 0.0), r"truth must lie in \(0, 1\], got 0"),
-        (lambda: cal.true_rate(1.5, 0.5), r"noisy_rate must lie in \[0, 1\], got 1.5"),
-        (lambda: cal.spinner_epsilon(1.2), r"truth must lie in \[0, 1\], got 1.2"),
-        (lambda: cal.k_ary_response(epsilon=1.0, k=1), "k must be a whole number >= 2, got 1"),
         (lambda: central_limit(ApproxDP(epsilon=1, delta=0.1), 10), r"the limit needs f\(0\) = 1"),
         (lambda: central_limit(GaussianDP(1.0), 0), "n must be a whole number >= 1, got 0"),
     ],
 )
-def test_impossible_requests_name_value_and_range(call: object, message: str) -> None:
+def test_impossible_limits_name_value_and_range(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()  # type: ignore[operator]
 

@@ -12,7 +12,8 @@ import pytest
 from scipy.integrate import quad
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.claims.calibration import k_ary_response
+
+from .textbook import k_ary_response
 
 Density = Callable[[float], float]
 TOLERANCE = 1e-9

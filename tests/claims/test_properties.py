@@ -24,7 +24,6 @@ from dpaudit.claims import (
     compose,
     parse_claim,
 )
-from dpaudit.claims.points import curve_points, profile_points
 from dpaudit.numerics.arrays import Array
 
 ALPHA: Array = np.unique(np.concatenate([[0.0], np.geomspace(1e-9, 0.1, 40), np.linspace(0.1, 1.0, 181)]))
@@ -252,20 +251,6 @@ def test_text_is_read_back_and_copies_are_equal(claim: TradeoffFunction) -> None
     assert again.beta(0.3) == claim.beta(0.3)
     assert pickle.loads(pickle.dumps(claim)) == claim
     assert len(claim.label) <= max(len(str(claim)), 60)
-
-
-@quick
-@given(claims)
-def test_points_for_drawing_follow_the_curve(claim: TradeoffFunction) -> None:
-    alpha, beta = curve_points(claim)
-    assert alpha[0] == 0
-    assert alpha[-1] == 1
-    assert len(alpha) < 1000
-    assert np.max(np.abs(np.interp(ALPHA, alpha, beta) - claim.beta(ALPHA))) < 5e-4
-    epsilon, delta = profile_points(claim)
-    assert epsilon[0] == 0
-    inside = EPSILON[(EPSILON >= 0) & (epsilon[-1] >= EPSILON)]
-    assert np.max(np.abs(np.interp(inside, epsilon, delta) - claim.delta(inside)), initial=0) < 2e-3
 
 
 EXAMPLES = [

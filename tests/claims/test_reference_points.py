@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dpaudit.claims import GaussianDP, PrivacyLoss, parse_claim
-from dpaudit.claims.calibration import gaussian_sigma, k_ary_response
+
+from .textbook import gaussian_sigma, k_ary_response
 
 POINTS = json.loads((Path(__file__).parent / "reference_points.json").read_text())
 

@@ -31,6 +31,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
+from dpaudit.claims.bisection import least_below
 from dpaudit.claims.envelope import Half, Lines
 from dpaudit.numerics.arrays import Array
 
@@ -205,7 +206,7 @@ class TradeoffFunction(ABC):
         found[wanted >= float(self.delta(0.0))] = 0.0
         search = (wanted > least) & (found != 0.0)
         if np.any(search):
-            found[search] = np.minimum(_least(self.delta, wanted[search]), largest)
+            found[search] = np.minimum(least_below(self.delta, wanted[search]), largest)
         return _like(delta, found.reshape(values.shape))
 
     def inverse(self) -> TradeoffFunction:
@@ -334,18 +335,3 @@ def _argument(name: str, value: Any, *, brief: bool) -> str:
 def _show(value: Any) -> str:
     """A number as short as it can be written without changing it."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
-
-
-def _least(profile: Callable[[Array], Array], delta: Array) -> Array:
-    """Least x > 0 with profile(x) <= delta, elementwise, for a nonincreasing profile; from above, inf if none."""
-    high = np.ones_like(delta)
-    while np.any(short := (profile(high) > delta) & (high < 1e300)):
-        high[short] *= 2
-    low = np.zeros_like(delta)
-    for _ in range(1100):
-        middle = low + (high - low) / 2
-        if np.all((high - low <= 1e-14 * high) | (middle <= low) | (middle >= high)):
-            break
-        enough = profile(middle) <= delta
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return np.where(high < 1e300, high, math.inf)

@@ -110,10 +110,6 @@ class Half:
         keep = np.unique(np.searchsorted(place, np.arange(math.floor(place[-1]) + 1)))
         return Half.hull(self.slope[np.append(keep, -1)], self.gap[np.append(keep, -1)])
 
-    def shrunk(self, mass: float) -> Half:
-        """The same guarantees when everything is revealed with probability `mass`: gap -> mass + (1 - mass) gap."""
-        return Half(self.slope, mass + (1 - mass) * self.gap) if mass else self
-
 
 class Lines:
     """A trade-off function given by its steep lines and, mirrored, its flat ones."""
@@ -188,16 +184,6 @@ class Lines:
             known = half.log_power < -1e-12
             at.append(ndtri_exp(half.log_power[known]) - ndtri_exp(half.log_alpha[known]))
         return max(0.0, float(np.concatenate(at).max()))
-
-    def vertices(self) -> tuple[Array, Array]:
-        """(alpha, beta) of all corners, from alpha = 0 to alpha = 1."""
-        crossing, other = self.crossing()
-        reached = float(1 - self.flat.gap[-1])  # f is 0 from here on
-        end = [reached, 1.0] if reached < 1 else [1.0]
-        alpha = np.concatenate([[0.0], np.exp(self.steep.log_alpha[::-1]), [crossing], 1 - self.flat.power, end])
-        top = [1 - float(self.steep.gap[-1])]
-        beta = np.concatenate([top, 1 - self.steep.power[::-1], [other], np.exp(self.flat.log_alpha), [0.0] * len(end)])
-        return alpha, np.clip(beta, 0.0, 1.0)
 
     def iterated(self, k: int) -> Lines:
         """1 - (1 - f)^{o k}, where o is composition of functions."""

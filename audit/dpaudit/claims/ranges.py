@@ -14,14 +14,6 @@ def nonnegative(name: str, value: Any) -> float:
     return number
 
 
-def positive(name: str, value: Any) -> float:
-    """`value` as a finite float > 0, else ValueError."""
-    number = _number(value)
-    if not 0 < number < math.inf:
-        raise ValueError(f"{name} must be finite and > 0, got {value!r}")
-    return number
-
-
 def probability(name: str, value: Any) -> float:
     """`value` as a float in [0, 1], else ValueError."""
     number = _number(value)
