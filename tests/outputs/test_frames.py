@@ -9,7 +9,8 @@ import pandas
 import polars
 import pytest
 
-from dpaudit.outputs.parts import Parts, parts_of
+from dpaudit.outputs.named import Parts
+from dpaudit.outputs.parts import parts_of
 
 
 def same(first: Parts, second: Parts) -> bool:

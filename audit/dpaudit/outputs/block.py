@@ -12,8 +12,8 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.derived import derived
 from dpaudit.outputs.encoding import Encoding, PlainEncoding, kind_of, parts_of_all
+from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Timed
-from dpaudit.outputs.parts import Parts
 from dpaudit.outputs.plain import Plain, plain_array
 
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs.bits import PER_NUMBER, bits
-from dpaudit.outputs.parts import Parts, parts_of
+from dpaudit.outputs.named import Parts
+from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import Plain, plain_array
 
 _EXACT = 2**53  # integers up to this are floats

@@ -1,0 +1,74 @@
+"""Numbers in a fixed order, or in any: their entries, or the means of pieces, and what sums them up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dpaudit.outputs.named import Parts
+
+ENTRIES = 64  # entries of a sequence, and pieces of a long one, that are looked at one by one
+_HUGE = 1e300
+
+
+def vector(parts: Parts, name: str, entries: np.ndarray[Any, Any]) -> None:
+    """Numbers in a fixed order; `entries`: (length,)."""
+    if len(entries) <= ENTRIES:
+        for index, entry in enumerate(entries.tolist()):
+            parts.numbers[f"{name}[{index}]"] = entry
+    else:  # a leak in one of a million entries moves the mean of its piece
+        cuts = np.linspace(0, len(entries), ENTRIES + 1).astype(int)
+        with np.errstate(all="ignore"):
+            means = np.add.reduceat(entries.astype(np.float64), cuts[:-1]) / np.diff(cuts)
+        for index, mean in enumerate(means.tolist()):
+            parts.numbers[f"mean of {name}[{cuts[index]}:{cuts[index + 1]}]"] = mean
+    summary(parts, name, entries)
+
+
+def summary(parts: Parts, name: str, entries: np.ndarray[Any, Any] | list[float]) -> None:
+    """What does not depend on the order of numbers; `entries`: (length,)."""
+    if len(entries) <= ENTRIES:
+        _short_summary(parts, name, entries if isinstance(entries, list) else entries.tolist())
+        return
+    values = np.asarray(entries, dtype=np.float64)
+    finite = values[np.isfinite(values)]
+    parts.counts[f"number of entries of {name} that are not finite"] = len(values) - len(finite)
+    parts.counts[f"number of zeros in {name}"] = float(np.count_nonzero(values == 0))
+    if len(finite):
+        with np.errstate(over="ignore"):
+            parts.numbers[f"sum of {name}"] = float(finite.sum())
+            parts.numbers[f"norm of {name}"] = float(np.sqrt(finite @ finite))
+        parts.numbers[f"least of {name}"], parts.numbers[f"largest of {name}"] = (
+            float(finite.min()),
+            float(finite.max()),
+        )
+
+
+def _short_summary(parts: Parts, name: str, entries: list[float]) -> None:
+    """The same, without the cost of an array."""
+    finite = [float(entry) for entry in entries if math.isfinite(entry)]
+    parts.counts[f"number of entries of {name} that are not finite"] = len(entries) - len(finite)
+    parts.counts[f"number of zeros in {name}"] = finite.count(0.0)
+    if finite:
+        parts.numbers[f"sum of {name}"] = sum(finite)
+        parts.numbers[f"norm of {name}"] = math.hypot(*finite)
+        parts.numbers[f"least of {name}"], parts.numbers[f"largest of {name}"] = min(finite), max(finite)
+
+
+def floats(entries: Iterable[Any]) -> list[float]:
+    kinds = (int, float, np.integer, np.floating)
+    return [float(x) for x in entries if isinstance(x, kinds) and -_HUGE < x < _HUGE]
+
+
+def bag(parts: Parts, name: str, entries: np.ndarray[Any, Any]) -> None:
+    known = np.sort(entries[~np.isnan(entries)])
+    parts.counts[f"missing values of {name}"] = len(entries) - len(known)
+    summary(parts, name, known)
+    if len(known):
+        parts.numbers[f"mean of {name}"] = float(known.mean())
+        for quantile in (25, 50, 75):
+            parts.numbers[f"{quantile} % quantile of {name}"] = float(known[(len(known) - 1) * quantile // 100])
+        parts.counts[f"distinct values of {name}"] = float(1 + np.count_nonzero(np.diff(known)))
