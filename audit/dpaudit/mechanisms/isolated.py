@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.mechanisms import worker
+from dpaudit.mechanisms import wire, worker
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.processes import TIMEOUT, Child, close, running
 from dpaudit.mechanisms.protocol import MechanismError
@@ -86,7 +86,7 @@ class IsolatedMechanism:
 
     @property
     def _key(self) -> Hashable:
-        return (worker.frame(self._about), tuple(self.requires), self.python_version)
+        return (wire.frame(self._about), tuple(self.requires), self.python_version)
 
     def _child(self) -> Child:
         return running(self._key, self._started)
@@ -113,12 +113,12 @@ class IsolatedMechanism:
 
 def _answered(child: Child, request: dict[str, Any], timeout: float | None, awaited: str) -> dict[str, Any]:
     try:
-        frame = worker.frame(request)
-    except worker.Unsendable as error:
+        frame = wire.frame(request)
+    except wire.Unsendable as error:
         raise MechanismError(f"the dataset cannot be sent to {child.name}: {error}") from None
     answer = child.exchange(frame, _framed, timeout=timeout, awaited=awaited)
     try:
-        found = worker.unframe(answer[worker.HEADER.size :])
+        found = wire.unframe(answer[wire.HEADER.size :])
     except ValueError as error:
         raise child.failed(f"sent an answer that cannot be read: {error}") from None
     if not isinstance(found, dict):
@@ -129,9 +129,9 @@ def _answered(child: Child, request: dict[str, Any], timeout: float | None, awai
 
 
 def _framed(heard: bytearray) -> int:
-    if len(heard) < worker.HEADER.size:
+    if len(heard) < wire.HEADER.size:
         return 0
-    size = worker.HEADER.size + worker.HEADER.unpack_from(heard)[0]
+    size = wire.HEADER.size + wire.HEADER.unpack_from(heard)[0]
     return int(size) if len(heard) >= size else 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.mechanisms.worker import HEADER, frame
+from dpaudit.mechanisms.wire import HEADER, frame
 
 _BYTES = 32
 

@@ -4,7 +4,7 @@ A store is one file to which blocks of trials are appended.  After the line `dpa
 
     length of the body (8 bytes), pair, start, stop (8 bytes each, little-endian, signed), SHA-256 of the body, body
 
-The body is a value in the encoding of `dpaudit.mechanisms.worker`, the same as between processes.  Nothing in it can
+The body is a value in the encoding of `dpaudit.mechanisms.wire`, the same as between processes.  Nothing in it can
 be executed.  There are three kinds of records:
 
     pair -1        the first record: {"identity": what the outputs depend on, "seed": ..., "made": date}
@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpaudit.mechanisms.worker import HEADER, Unsendable, frame, unframe
+from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.sampling.side_effects import Conduct
 from dpaudit.sampling.store_identity import Identity
 from dpaudit.sampling.streams import fresh_seed

@@ -1,0 +1,208 @@
+"""Values as bytes: the encoding between processes, of the store, and under the fingerprint of all outputs.
+
+The program that runs in isolated environments loads this file by its path (see `worker`).  So it needs nothing but the
+standard library of Python 3.8 or later, and uses numpy if it is there.
+
+A frame is 8 bytes of length (little-endian) and one encoded value.  A value is a tag byte and its content; numbers are
+the machine's own bytes (IEEE 754 for floats), so that every bit arrives, also of subnormals, NaNs and -0.0:
+
+    N T F           None, True, False           s b   text (UTF-8), bytes; after their length
+    i I             int64; any other int        l t   list, tuple; after their number of items
+    d               float64                     m     dict: keys and values in turn
+    D Q             list of only float / int64  a     numpy array: dtype, shape, bytes
+    z               numpy scalar                Z     list of numpy scalars of one dtype, as an array
+"""
+
+from __future__ import annotations
+
+import array
+import struct
+
+try:
+    import numpy
+except ImportError:  # not every environment has it
+    numpy = None  # type: ignore[assignment]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+HEADER = struct.Struct("<q")
+_SIZE = struct.Struct("=q")
+_DOUBLE = struct.Struct("=d")
+_INT64 = range(-(2**63), 2**63)
+
+
+class Unsendable(Exception):
+    """A value that has no encoding; says which."""
+
+
+def frame(value: Any) -> bytes:
+    """`value` as it goes over the wire.  Unsendable if something in it has no encoding."""
+    out = bytearray(HEADER.size)
+    _encode(value, out)
+    HEADER.pack_into(out, 0, len(out) - HEADER.size)
+    return bytes(out)
+
+
+def unframe(body: bytes) -> Any:
+    """The value in the body of a frame.  ValueError if it is not one."""
+    try:
+        value, end = _decode(memoryview(body), 0)
+    except (struct.error, IndexError, TypeError, OverflowError) as error:
+        raise ValueError(f"not a value: {error}") from None
+    if end != len(body):
+        raise ValueError(f"{len(body) - end} bytes follow the value")
+    return value
+
+
+def _encode(value: Any, out: bytearray) -> None:
+    kind = type(value)
+    if value is None:
+        out += b"N"
+    elif kind is bool:
+        out += b"T" if value else b"F"
+    elif kind is float:
+        out += b"d" + _DOUBLE.pack(value)
+    elif kind is int:
+        _encode_int(value, out)
+    elif kind is list:
+        _encode_list(value, out)
+    elif numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        _encode_numpy(value, out)
+    elif isinstance(value, str):
+        _encode_sized(b"s", value.encode("utf-8", "surrogatepass"), out)
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        _encode_sized(b"b", bytes(value), out)
+    elif isinstance(value, (tuple, list)):
+        out += (b"t" if isinstance(value, tuple) else b"l") + _SIZE.pack(len(value))
+        for item in value:
+            _encode(item, out)
+    elif isinstance(value, dict):
+        out += b"m" + _SIZE.pack(len(value))
+        for key, item in value.items():
+            _encode(key, out)
+            _encode(item, out)
+    else:
+        _encode_foreign(value, out)
+
+
+def _encode_foreign(value: Any, out: bytearray) -> None:
+    """A value of a type that is neither Python's own nor numpy's."""
+    kind = type(value)
+    if isinstance(value, int):  # IntEnum and the like
+        _encode_int(int(value), out)
+    elif isinstance(value, float):
+        out += b"d" + _DOUBLE.pack(value)
+    elif hasattr(value, "columns") and hasattr(value, "to_dict"):  # data frames of pandas and polars
+        _encode({name: value[name].to_list() for name in value.columns}, out)
+    elif numpy is not None and hasattr(value, "__array__"):  # tensors, series
+        _encode_numpy(numpy.asarray(value.detach().cpu() if hasattr(value, "detach") else value), out)
+    else:
+        raise Unsendable(
+            f"a {kind.__module__}.{kind.__qualname__} cannot be sent between environments; return numbers, booleans, "
+            "text, bytes, None, numpy arrays, data frames, or lists, tuples and dicts of them"
+        )
+
+
+def _encode_sized(tag: bytes, content: bytes, out: bytearray) -> None:
+    out += tag + _SIZE.pack(len(content))
+    out += content
+
+
+def _encode_int(value: int, out: bytearray) -> None:
+    if value in _INT64:
+        out += b"i" + _SIZE.pack(value)
+    else:
+        _encode_sized(b"I", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True), out)
+
+
+def _encode_list(value: Any, out: bytearray) -> None:
+    """Lists of one kind of number go as one piece: this is what most mechanisms return, by the thousand."""
+    kinds = set(map(type, value))
+    if len(kinds) == 1:
+        (kind,) = kinds
+        if kind is float:
+            return _encode_sized(b"D", array.array("d", value).tobytes(), out)
+        if kind is int and min(value) in _INT64 and max(value) in _INT64:
+            return _encode_sized(b"Q", array.array("q", value).tobytes(), out)
+        if numpy is not None and issubclass(kind, numpy.generic):
+            together = numpy.array(value)
+            if together.dtype.kind in "biufc":
+                out += b"Z"
+                return _encode_numpy(together, out)
+    out += b"l" + _SIZE.pack(len(value))
+    for item in value:
+        _encode(item, out)
+    return None
+
+
+def _encode_numpy(value: Any, out: bytearray) -> None:
+    if value.dtype.kind not in "biufcSU":  # objects, dates, records: as Python sees them
+        return _encode(value.tolist(), out)
+    if isinstance(value, numpy.generic):
+        out += b"z"
+        value = numpy.asarray(value)
+    out += b"a"
+    _encode(value.dtype.str, out)
+    _encode(list(value.shape), out)
+    return _encode_sized(b"b", value.tobytes(), out)
+
+
+def _decode(data: memoryview, at: int) -> tuple[Any, int]:
+    tag, at = chr(data[at]), at + 1
+    if tag in "NTF":
+        return {"N": None, "T": True, "F": False}[tag], at
+    if tag == "d":
+        return _DOUBLE.unpack_from(data, at)[0], at + 8
+    if tag == "i":
+        return _SIZE.unpack_from(data, at)[0], at + 8
+    if tag in "sbIDQ":
+        (size,) = _SIZE.unpack_from(data, at)
+        content, end = data[at + 8 : at + 8 + size], at + 8 + size
+        if size < 0 or end > len(data):
+            raise ValueError("the value is cut off")
+        if tag == "s":
+            return str(content, "utf-8", "surrogatepass"), end
+        if tag == "b":
+            return bytes(content), end
+        if tag == "I":
+            return int.from_bytes(content, "little", signed=True), end
+        numbers = array.array("d" if tag == "D" else "q")
+        numbers.frombytes(content)
+        return numbers.tolist(), end
+    if tag in "ltm":
+        (size,) = _SIZE.unpack_from(data, at)
+        at += 8
+        items = []
+        for _ in range(2 * size if tag == "m" else size):
+            item, at = _decode(data, at)
+            items.append(item)
+        if tag == "m":
+            return dict(zip(items[::2], items[1::2])), at  # noqa: B905  (Python 3.8 knows no strict=)
+        return (tuple(items) if tag == "t" else items), at
+    if tag == "a":
+        return _decode_array(data, at)
+    if tag in "zZ":
+        value, at = _decode(data, at)
+        if numpy is None:
+            return value, at
+        return (value[()] if tag == "z" else list(value)), at
+    raise ValueError(f"unknown tag {tag!r}")
+
+
+def _decode_array(data: memoryview, at: int) -> tuple[Any, int]:
+    dtype, at = _decode(data, at)
+    shape, at = _decode(data, at)
+    content, at = _decode(data, at)
+    if numpy is not None:
+        return numpy.frombuffer(content, dtype=dtype).reshape(shape).copy(), at
+    codes = {"b1": "?", "i1": "b", "i2": "h", "i4": "i", "i8": "q", "u1": "B", "u2": "H", "u4": "I", "u8": "Q"}
+    code = dict(codes, f4="f", f8="d").get(dtype[1:])
+    if code is None:
+        raise ValueError(f"an array of dtype {dtype} needs numpy, which this environment does not have")
+    if not shape:
+        return memoryview(content).cast(code)[0], at
+    if 0 in shape:
+        return [], at
+    return memoryview(content).cast(code, shape).tolist(), at
