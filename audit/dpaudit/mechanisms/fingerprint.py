@@ -18,25 +18,22 @@ from __future__ import annotations
 import array
 import builtins
 import collections
-import dataclasses
-import datetime
-import decimal
-import dis
 import enum
-import fractions
 import functools
-import hashlib
 import logging
 import random
-import struct
 import sys
 import types
 from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpaudit.mechanisms.attributes import attributes
+from dpaudit.mechanisms.code_names import attribute_names, global_names, imported_names
+from dpaudit.mechanisms.digests import Unknowable, address_of, digest, simple_content
+from dpaudit.mechanisms.foreign_content import foreign_content
 from dpaudit.mechanisms.modules import (
     file_fingerprint,
     imported_files,
@@ -46,13 +43,7 @@ from dpaudit.mechanisms.modules import (
     user_folders,
 )
 
-_POINTER = struct.calcsize("P")
-_DOUBLE = struct.Struct("<d")
-_OBJECT_SIZE = object.__basicsize__
-
-
-class Unknowable(Exception):
-    """A value whose content cannot be compared; says which one."""
+__all__ = ["Unknowable", "fingerprint", "same_content"]
 
 
 def fingerprint(value: Any, what: str = "it") -> str:
@@ -79,52 +70,6 @@ def same_content(a: Any, b: Any) -> bool:
         return False
 
 
-def global_names(code: types.CodeType) -> set[str]:
-    """The global names that a function's code reads, also in functions inside it."""
-    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    return names.union(*(global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
-
-
-def _imported_names(code: types.CodeType) -> set[str]:
-    """The modules that a function's code imports when it runs, also in functions inside it."""
-    names = {str(step.argval) for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME" and step.argval}
-    return names.union(*(_imported_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
-
-
-def _attribute_names(code: types.CodeType) -> set[str]:
-    """All names in a function's code, of attributes too, and in functions inside it."""
-    return set(code.co_names).union(
-        *(_attribute_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
-    )
-
-
-def attributes(value: Any) -> dict[str, Any] | None:
-    """All attributes of an object of a plain Python class; None if it may hold more state than these."""
-    cls = type(value)
-    slots = [name for base in cls.__mro__ for name in _slots(base)]
-    size = _OBJECT_SIZE + _POINTER * (len(slots) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0))
-    if cls.__basicsize__ != size or cls.__itemsize__:
-        return None
-    found = dict(getattr(value, "__dict__", {}))
-    for name in slots:
-        try:
-            found[name] = getattr(value, name)
-        except AttributeError:
-            continue
-    return found
-
-
-def _slots(cls: type) -> list[str]:
-    given = vars(cls).get("__slots__", ())
-    names = [given] if isinstance(given, str) else list(given)
-    mangled = f"_{cls.__name__.lstrip('_')}"
-    return [
-        f"{mangled}{name}" if name.startswith("__") and not name.endswith("__") else name
-        for name in names
-        if name not in ("__dict__", "__weakref__")
-    ]
-
-
 @functools.cache
 def _file_token(path: Path, modified: int, size: int) -> str:
     return file_fingerprint(path)
@@ -143,13 +88,13 @@ class _Walk:
         if isinstance(value, np.ndarray | np.generic):
             return self._numpy(value, where)
         kind = type(value)
-        simple = _simple(value)
+        simple = simple_content(value)
         if simple is not None:
-            return _digest(kind.__name__, simple)
+            return digest(kind.__name__, simple)
         if (id(value), self._partly) in self._known:
             return self._known[id(value), self._partly][1]
         if id(value) in self._path:
-            return _digest("cycle", str(len(self._path) - self._path.index(id(value))).encode())
+            return digest("cycle", str(len(self._path) - self._path.index(id(value))).encode())
         self._path.append(id(value))
         try:
             found = self._compound(value, where)
@@ -167,7 +112,7 @@ class _Walk:
         """What can be compared of a value that cannot be as a whole: the attributes of an object of the user's."""
         held = {} if is_library(type(value).__module__) else getattr(value, "__dict__", {})
         parts = [part for name in sorted(held) for part in (name.encode(), self.token(held[name], where))]
-        return _digest("partly", _named(type(value)).encode(), *parts)
+        return digest("partly", address_of(type(value)).encode(), *parts)
 
     def _compound(self, value: Any, where: str) -> bytes:
         match value:
@@ -185,18 +130,24 @@ class _Walk:
                 return self._many("bound", [value.__self__, value.__name__], where)
             case types.BuiltinFunctionType() | types.MethodDescriptorType() | types.WrapperDescriptorType():
                 module = str(getattr(value, "__module__", ""))
-                return _digest("builtin", module.encode(), value.__qualname__.encode())
+                return digest("builtin", module.encode(), value.__qualname__.encode())
             case np.ufunc() if _is_of_numpy(value):
-                return _digest("ufunc", str(value.__name__).encode())
+                return digest("ufunc", str(value.__name__).encode())
             case type():
                 return self._class(value, where)
+        found = self._plain(value, where)
+        return found if found is not None else self._container(value, where)
+
+    def _plain(self, value: Any, where: str) -> bytes | None:
+        """The digest of a value that stands for itself or wraps another one; None if it is a container or an object."""
+        match value:
             case np.random.Generator() | np.random.RandomState():
                 bits = getattr(value, "bit_generator", None)
-                return _digest("generator", type(value).__name__.encode(), type(bits).__name__.encode())
+                return digest("generator", type(value).__name__.encode(), type(bits).__name__.encode())
             case random.Random() if type(value) in (random.Random, random.SystemRandom):
-                return _digest("generator", type(value).__name__.encode())
+                return digest("generator", type(value).__name__.encode())
             case logging.Logger():
-                return _digest("logger", value.name.encode())
+                return digest("logger", value.name.encode())
             case staticmethod() | classmethod():
                 return self._many(type(value).__name__, [value.__func__], where)
             case property():
@@ -205,14 +156,14 @@ class _Walk:
                 return self._many("mappingproxy", [dict(value)], where)
             case functools.cached_property():
                 return self._many("cached_property", [value.func], where)
-        return self._container(value, where)
+        return None
 
     def _container(self, value: Any, where: str) -> bytes:
         kind = type(value)
         if isinstance(value, list | tuple) and kind in (list, tuple):
-            return _digest(kind.__name__, *self._items(value, where))
+            return digest(kind.__name__, *self._items(value, where))
         if kind is dict:
-            return _digest("dict", *(self.token(part, where) for item in value.items() for part in item))
+            return digest("dict", *(self.token(part, where) for item in value.items() for part in item))
         if kind in (collections.OrderedDict, collections.Counter):
             return self._many(kind.__name__, [dict(value)], where)
         if kind is collections.defaultdict:
@@ -220,22 +171,20 @@ class _Walk:
         if kind is collections.deque:
             return self._many("deque", [value.maxlen, list(value)], where)
         if kind in (set, frozenset):
-            return _digest(kind.__name__, *sorted(self.token(item, where) for item in value))
+            return digest(kind.__name__, *sorted(self.token(item, where) for item in value))
         if isinstance(value, enum.Enum):
-            return _digest("enum", self.token(kind, where), value.name.encode())
+            return digest("enum", self.token(kind, where), value.name.encode())
         if isinstance(value, tuple) and hasattr(kind, "_fields") and kind.__basicsize__ == tuple.__basicsize__:
-            return _digest("namedtuple", self.token(kind, where), *self._items(value, where))
-        top = kind.__module__.split(".")[0]
-        foreign = getattr(self, f"_of_{top}", None) if top in ("pandas", "polars", "torch", "scipy") else None
-        found: bytes | None = foreign(value, where) if foreign is not None else None
+            return digest("namedtuple", self.token(kind, where), *self._items(value, where))
+        found = foreign_content(value, where, self._many)
         return found if found is not None else self._instance(value, where)
 
     def _items(self, value: list[Any] | tuple[Any, ...], where: str) -> Iterator[bytes]:
         kinds = set(map(type, value))
         if kinds == {float}:
-            yield _digest("floats", array.array("d", value).tobytes())
+            yield digest("floats", array.array("d", value).tobytes())
         elif kinds == {int} and min(value) >= -(2**63) and max(value) < 2**63:
-            yield _digest("ints", array.array("q", value).tobytes())
+            yield digest("ints", array.array("q", value).tobytes())
         else:
             yield from (self.token(item, where) for item in value)
 
@@ -243,63 +192,22 @@ class _Walk:
         if isinstance(value, np.ma.MaskedArray):
             return self._many("masked", [value.data, np.ma.getmaskarray(value), value.fill_value], where)
         if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.matrix, np.recarray, np.memmap):
-            raise Unknowable(f"{where} holds a {_named(type(value))}, whose content cannot be compared")
+            raise Unknowable(f"{where} holds a {address_of(type(value))}, whose content cannot be compared")
         if value.dtype.hasobject:
             if value.dtype.names:
                 raise Unknowable(f"{where} holds a numpy array of records with Python objects")
-            return _digest("array of objects", str(value.shape).encode(), *self._items(value.ravel().tolist(), where))
+            return digest("array of objects", str(value.shape).encode(), *self._items(value.ravel().tolist(), where))
         about = (type(value).__name__, repr(value.dtype), value.dtype.str, str(value.shape))
-        return _digest("numpy", *(part.encode() for part in about), np.ascontiguousarray(value).tobytes())
-
-    def _of_pandas(self, value: Any, where: str) -> bytes | None:
-        kind = type(value).__name__
-        if kind in ("NAType", "NaTType"):
-            return _digest(kind)
-        if kind == "DataFrame":
-            columns = [value.iloc[:, place] for place in range(value.shape[1])]
-            return self._many("DataFrame", [value.columns, value.index, value.attrs, columns], where)
-        if kind not in ("Series", "MultiIndex") and not kind.endswith("Index"):
-            return None
-        parts: list[Any] = [str(value.dtype), value.to_numpy()]
-        if kind == "Series":
-            parts += [value.name, value.index, value.attrs]
-        else:
-            parts += [list(value.names)]
-        if hasattr(value.dtype, "categories"):
-            parts += [value.dtype.categories, value.dtype.ordered]
-        return self._many(kind, parts, where)
-
-    def _of_polars(self, value: Any, where: str) -> bytes | None:
-        match type(value).__name__:
-            case "DataFrame":
-                return self._many("polars", [value.get_column(name) for name in value.columns], where)
-            case "Series":
-                return self._many("polars series", [value.name, str(value.dtype), value.to_list()], where)
-        return None
-
-    def _of_torch(self, value: Any, where: str) -> bytes | None:
-        if not hasattr(value, "detach"):
-            return _digest("torch", str(value).encode()) if type(value).__name__ in ("dtype", "device") else None
-        try:
-            content = value.detach().cpu().numpy()
-        except (TypeError, RuntimeError) as error:
-            raise Unknowable(f"{where} holds a tensor whose content cannot be compared: {error}") from None
-        return self._many("tensor", [str(value.dtype), str(value.device), content], where)
-
-    def _of_scipy(self, value: Any, where: str) -> bytes | None:
-        if not hasattr(value, "tocoo"):
-            return None
-        found = value.tocoo()
-        return self._many("sparse", [type(value).__name__, value.shape, found.coords, found.data], where)
+        return digest("numpy", *(part.encode() for part in about), np.ascontiguousarray(value).tobytes())
 
     def _instance(self, value: Any, where: str) -> bytes:
         held = attributes(value)
         if held is None:
-            raise Unknowable(f"{where} holds a {_named(type(value))}, whose content cannot be compared")
+            raise Unknowable(f"{where} holds a {address_of(type(value))}, whose content cannot be compared")
         parts = [self.token(type(value), where)]
         for name in sorted(held):
             parts += [name.encode(), self.token(held[name], f"the attribute {name} of {where}")]
-        return _digest("object", *parts)
+        return digest("object", *parts)
 
     def _function(self, function: types.FunctionType) -> bytes:
         where = f"the function {function.__qualname__}"
@@ -312,24 +220,24 @@ class _Walk:
             try:
                 content = cell.cell_contents
             except ValueError:
-                parts.append(_digest("empty"))
+                parts.append(digest("empty"))
             else:
                 parts.append(self.token(content, f"the variable {name} of {where}"))
-                parts += self._taken(content, _attribute_names(function.__code__))
+                parts += self._taken(content, attribute_names(function.__code__))
         extra = {name: held for name, held in vars(function).items() if name != "__wrapped__"}
         parts.append(self.token(extra, f"an attribute of {where}"))
         parts += self._globals(function.__code__, function.__globals__, where)
-        return _digest("function", *parts)
+        return digest("function", *parts)
 
     def _globals(self, code: types.CodeType, names: dict[str, Any], where: str) -> Iterator[bytes]:
-        wanted = _attribute_names(code)
+        wanted = attribute_names(code)
         for name in sorted(global_names(code) & names.keys()):
-            yield _digest(name, self._read(names[name], names, f"the global {name} of {where}"))
+            yield digest(name, self._read(names[name], names, f"the global {name} of {where}"))
             yield from self._taken(names[name], wanted)
-        for name in sorted(_imported_names(code)):
+        for name in sorted(imported_names(code)):
             for file in user_files(name, user_folders()):
                 for other in sorted(imported_files(file, [*user_folders(), file.parent])[0]):
-                    yield _digest(name, file_fingerprint(other).encode())
+                    yield digest(name, file_fingerprint(other).encode())
             yield from self._taken(sys.modules.get(name), wanted)
 
     def _read(self, value: Any, names: dict[str, Any], where: str) -> bytes:
@@ -346,7 +254,7 @@ class _Walk:
                 raise
         before, self._partly = self._partly, True
         try:
-            return _digest("of a file", file_fingerprint(file).encode(), self.token(value, where))
+            return digest("of a file", file_fingerprint(file).encode(), self.token(value, where))
         finally:
             self._partly = before
 
@@ -356,13 +264,13 @@ class _Walk:
             return
         for name in sorted(wanted & vars(value).keys()):
             found = vars(value)[name]
-            yield _digest(name, self._read(found, vars(value), f"{name} of the module {value.__name__}"))
+            yield digest(name, self._read(found, vars(value), f"{name} of the module {value.__name__}"))
             yield from self._taken(found, wanted, depth - 1)
 
     def _code(self, code: types.CodeType, where: str) -> bytes:
         about = (code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount)
         names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-        return _digest(
+        return digest(
             "code",
             code.co_code,
             code.co_exceptiontable,
@@ -377,23 +285,23 @@ class _Walk:
             raise Unknowable(f"{where} holds the module __main__")
         if not is_library(name) and module_file(name) is None:
             raise Unknowable(f"{where} holds the module {name}, which has no file")
-        return _digest("module", name.encode(), self._file_of(name), str(vars(module).get("__version__")).encode())
+        return digest("module", name.encode(), self._file_of(name), str(vars(module).get("__version__")).encode())
 
     def _class(self, cls: type, where: str) -> bytes:
         if self._is_address(cls):
             return self._address(cls)
-        parts = [_named(cls).encode(), *(self.token(base, where) for base in cls.__bases__)]
+        parts = [address_of(cls).encode(), *(self.token(base, where) for base in cls.__bases__)]
         for name, held in sorted(vars(cls).items()):
             if name in _NOT_OF_A_CLASS or isinstance(held, types.GetSetDescriptorType | types.MemberDescriptorType):
                 continue
             try:
-                parts.append(_digest(name, self.token(held, f"the attribute {name} of the class {cls.__qualname__}")))
+                parts.append(digest(name, self.token(held, f"the attribute {name} of the class {cls.__qualname__}")))
             except Unknowable:
                 file = module_file(cls.__module__)
                 if file is None:
                     raise
-                parts.append(_digest(name, file_fingerprint(file).encode()))
-        return _digest("class", *parts)
+                parts.append(digest(name, file_fingerprint(file).encode()))
+        return digest("class", *parts)
 
     @staticmethod
     def _is_address(value: Any) -> bool:
@@ -407,7 +315,7 @@ class _Walk:
         return found is value or getattr(builtins, name, None) is value
 
     def _address(self, value: Any) -> bytes:
-        return _digest("address", _named(value).encode(), self._file_of(value.__module__))
+        return digest("address", address_of(value).encode(), self._file_of(value.__module__))
 
     @staticmethod
     def _file_of(module: str) -> bytes:
@@ -418,7 +326,7 @@ class _Walk:
         return _file_token(file, stat.st_mtime_ns, stat.st_size).encode()
 
     def _many(self, kind: str, parts: list[Any], where: str) -> bytes:
-        return _digest(kind, *(self.token(part, where) for part in parts))
+        return digest(kind, *(self.token(part, where) for part in parts))
 
 
 _NOT_OF_A_CLASS = frozenset(
@@ -428,43 +336,5 @@ _NOT_OF_A_CLASS = frozenset(
 )  # fmt: skip
 
 
-def _simple(value: Any) -> bytes | None:
-    """The content of a value without parts; None if it has parts, or is of no known type."""
-    kind = type(value)
-    if value is None or value is Ellipsis or value is NotImplemented or kind is bool:
-        return str(value).encode()
-    if kind is float:
-        return _DOUBLE.pack(value)
-    if kind is complex:
-        return _DOUBLE.pack(value.real) + _DOUBLE.pack(value.imag)
-    if kind is int:
-        return hex(value).encode()
-    if kind is str:
-        return str(value).encode("utf-8", "surrogatepass")
-    if kind in (bytes, bytearray, memoryview):
-        return bytes(value)
-    if kind in (range, slice, decimal.Decimal, fractions.Fraction, datetime.timedelta):
-        return repr(value).encode()
-    if isinstance(value, datetime.date | datetime.time) and kind.__module__.split(".")[0] in ("datetime", "pandas"):
-        return f"{value.isoformat()} {getattr(value, 'tzinfo', None)!r} {getattr(value, 'fold', 0)}".encode()
-    if isinstance(value, PurePath):
-        return str(value).encode("utf-8", "surrogatepass")
-    if dataclasses.is_dataclass(value) or not isinstance(value, np.dtype):
-        return None
-    return f"{value!r} {value.str}".encode()
-
-
 def _is_of_numpy(function: Any) -> bool:
     return getattr(np, str(function.__name__), None) is function
-
-
-def _named(value: Any) -> str:
-    return f"{value.__module__}.{value.__qualname__}"
-
-
-def _digest(kind: str, *parts: bytes) -> bytes:
-    found = hashlib.sha256(f"{kind} {len(parts)}\n".encode())
-    for part in parts:
-        found.update(f"{len(part)}\n".encode())
-        found.update(part)
-    return found.digest()

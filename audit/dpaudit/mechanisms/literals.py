@@ -23,7 +23,7 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dpaudit.mechanisms.fingerprint import global_names
+from dpaudit.mechanisms.code_names import global_names
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.stateless import CHANGES, not_whole

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.mechanisms.fingerprint import global_names
+from dpaudit.mechanisms.code_names import global_names
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
 

@@ -1,0 +1,25 @@
+"""The names that a function's code holds, also in functions inside it."""
+
+from __future__ import annotations
+
+import dis
+import types
+
+
+def global_names(code: types.CodeType) -> set[str]:
+    """The global names that a function's code reads, also in functions inside it."""
+    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return names.union(*(global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
+
+
+def imported_names(code: types.CodeType) -> set[str]:
+    """The modules that a function's code imports when it runs, also in functions inside it."""
+    names = {str(step.argval) for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME" and step.argval}
+    return names.union(*(imported_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
+
+
+def attribute_names(code: types.CodeType) -> set[str]:
+    """All names in a function's code, of attributes too, and in functions inside it."""
+    return set(code.co_names).union(
+        *(attribute_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    )

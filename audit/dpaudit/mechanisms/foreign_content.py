@@ -1,0 +1,70 @@
+"""The content of data frames, tensors and sparse arrays, found without importing their libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dpaudit.mechanisms.digests import Unknowable, digest
+
+Many = Callable[[str, list[Any], str], bytes]
+"""The digest of several values together: (kind, values, where they are)."""
+
+
+def foreign_content(value: Any, where: str, many: Many) -> bytes | None:
+    """The digest of a value of pandas, polars, torch or scipy; None if it is of no known type of theirs."""
+    reader = _LIBRARIES.get(type(value).__module__.split(".")[0])
+    return None if reader is None else reader(value, where, many)
+
+
+def _of_pandas(value: Any, where: str, many: Many) -> bytes | None:
+    kind = type(value).__name__
+    if kind in ("NAType", "NaTType"):
+        return digest(kind)
+    if kind == "DataFrame":
+        columns = [value.iloc[:, place] for place in range(value.shape[1])]
+        return many("DataFrame", [value.columns, value.index, value.attrs, columns], where)
+    if kind not in ("Series", "MultiIndex") and not kind.endswith("Index"):
+        return None
+    parts: list[Any] = [str(value.dtype), value.to_numpy()]
+    if kind == "Series":
+        parts += [value.name, value.index, value.attrs]
+    else:
+        parts += [list(value.names)]
+    if hasattr(value.dtype, "categories"):
+        parts += [value.dtype.categories, value.dtype.ordered]
+    return many(kind, parts, where)
+
+
+def _of_polars(value: Any, where: str, many: Many) -> bytes | None:
+    match type(value).__name__:
+        case "DataFrame":
+            return many("polars", [value.get_column(name) for name in value.columns], where)
+        case "Series":
+            return many("polars series", [value.name, str(value.dtype), value.to_list()], where)
+    return None
+
+
+def _of_torch(value: Any, where: str, many: Many) -> bytes | None:
+    if not hasattr(value, "detach"):
+        return digest("torch", str(value).encode()) if type(value).__name__ in ("dtype", "device") else None
+    try:
+        content = value.detach().cpu().numpy()
+    except (TypeError, RuntimeError) as error:
+        raise Unknowable(f"{where} holds a tensor whose content cannot be compared: {error}") from None
+    return many("tensor", [str(value.dtype), str(value.device), content], where)
+
+
+def _of_scipy(value: Any, where: str, many: Many) -> bytes | None:
+    if not hasattr(value, "tocoo"):
+        return None
+    found = value.tocoo()
+    return many("sparse", [type(value).__name__, value.shape, found.coords, found.data], where)
+
+
+_LIBRARIES: dict[str, Callable[[Any, str, Many], bytes | None]] = {
+    "pandas": _of_pandas,
+    "polars": _of_polars,
+    "torch": _of_torch,
+    "scipy": _of_scipy,
+}
