@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_mechanism, check_numbers, claim_of, pairs_of
-from dpaudit.engine.build_result import fixed_result, sequential_result
+from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
 from dpaudit.engine.collector import Progress, Report, new_collector
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.provenance import environment
@@ -122,22 +122,18 @@ def audit(
             raise ValueError(f"store: {error}") from None
     began = time.perf_counter()
     sequential = SequentialAudit(collector, claim.symmetrized(), confidence)
-    shared: dict[str, Any] = {
-        "claim": claim,
-        "detect": detect,
-        "name": name or _name(mechanism),
-        "environment": environment(
-            seed=seed,
-            mechanism=_name(mechanism),
-            source=source_of(mechanism),
-        ),
-    }
+    asked = Asked(
+        claim=claim,
+        detect=detect,
+        name=name or _name(mechanism),
+        environment=environment(seed=seed, mechanism=_name(mechanism), source=source_of(mechanism)),
+    )
     if method == "sequential":
         sequential.go(progress)
-        return _doubted(sequential_result(sequential, elapsed_s=time.perf_counter() - began, **shared), pair_list)
+        return _doubted(sequential_result(sequential, asked, elapsed_s=time.perf_counter() - began), pair_list)
     fixed = FixedAudit(collector, claim.symmetrized(), sequential)
     fixed.go(progress)
-    return _doubted(fixed_result(fixed, elapsed_s=time.perf_counter() - began, **shared), pair_list)
+    return _doubted(fixed_result(fixed, asked, elapsed_s=time.perf_counter() - began), pair_list)
 
 
 def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:

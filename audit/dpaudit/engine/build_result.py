@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector
 from dpaudit.engine.constant_outputs import judged, nothing_varied
 from dpaudit.engine.fixed import STUDIED, FixedAudit
 from dpaudit.engine.judgement import Judgement
+from dpaudit.engine.rows import attack_rows, costs, history, pair_rows
 from dpaudit.engine.sequential import SequentialAudit
+from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.engine.witness import make_witness
 from dpaudit.inference.power import (
     Law,
@@ -25,207 +28,205 @@ from dpaudit.inference.power import (
     smallest_rate,
 )
 from dpaudit.inference.sequential.alternatives import scaled
-from dpaudit.inference.sequential.bands import anytime_band, fixed_band
+from dpaudit.inference.sequential.bands import Band, anytime_band, fixed_band
 from dpaudit.inference.sequential.strategy import strategy
-from dpaudit.learning import Learner
-from dpaudit.pairs.pair import brief
 from dpaudit.result.evidence import Evidence, overstated
 from dpaudit.result.model import AuditResult
-from dpaudit.result.values import AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict
+from dpaudit.result.values import Curve, Detectable, Verdict, Witness
 
 POWER = 0.9  # with which the smallest detectable violation would have been seen
 
 
-def sequential_result(
-    run: SequentialAudit,
-    *,
-    claim: TradeoffFunction,
-    detect: TradeoffFunction | None,
-    name: str,
-    environment: dict[str, Any],
-    elapsed_s: float,
-) -> AuditResult:
-    """The result of an audit that could stop at any time."""
-    evidence, significance = run.evidence, 1 - run.confidence
-    counts = evidence.counts
-    bets = int(counts.sum(axis=(1, 2)).max()) // 2  # on the pair that was tried most: the leak may be there alone
-    share = 1.0 if len(counts) == 1 else 1 / (2 * len(counts))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the audit was asked, and what the result repeats."""
 
-    def margin(truth: Law) -> float:
-        return power_margin(
-            strategy(run.tested), run.tested, truth, bets, significance=significance * share, power=POWER
+    claim: TradeoffFunction
+    detect: TradeoffFunction | None
+    name: str
+    environment: Mapping[str, Any]
+
+
+def sequential_result(run: SequentialAudit, asked: Asked, *, elapsed_s: float) -> AuditResult:
+    """The result of an audit that could stop at any time."""
+    return _result(_Sequential(run), asked, elapsed_s)
+
+
+def fixed_result(run: FixedAudit, asked: Asked, *, elapsed_s: float) -> AuditResult:
+    """The result of an audit of a fixed number of trials."""
+    return _result(_Fixed(run), asked, elapsed_s)
+
+
+class _Sequential:
+    """What an audit that could stop at any time says of itself.  `_Fixed` answers the same questions."""
+
+    def __init__(self, run: SequentialAudit) -> None:
+        self.run, self.collector, self.bets, self.evidence = run, run.collector, run, run.evidence
+        self._significance = 1 - run.confidence
+        self.p_value = min(1.0, math.exp(-run.most))  # of the claim, by counts that are taken as valid
+        self.refuted = run.refuted  # by these counts
+        self.against = dict(enumerate(run.pair_log_e))  # evidence against the claim on each pair, by its number
+        counts, several = self.evidence.counts, len(self.evidence.counts) > 1
+        # the pair that was tried most: the leak may be there alone
+        self.shown = int(counts.sum(axis=(1, 2)).max()) // 2  # trials in which the least violation would have shown
+        self.where = "on the pair that was tried most, " if several else ""  # on which pair that is
+        self._share = 1 / (2 * len(counts)) if several else 1.0
+        self.environment: dict[str, Any] = {}  # what this method adds to that of the result
+
+    def margin(self, truth: Law) -> float:
+        """How clearly the audit would have seen such outputs with probability `POWER`; below 0 if it would not."""
+        level, tested = self._significance * self._share, self.run.tested
+        return power_margin(strategy(tested), tested, truth, self.shown, significance=level, power=POWER)
+
+    def least(self) -> TradeoffFunction | None:
+        """The least violation in the claim's own family that would have been seen; None if there is none."""
+        return least_detectable(self.run.tested, self.margin)
+
+    def e_value(self, *, certified: bool) -> float:
+        """The wealth at the end, which is a stopping time unless the mechanism failed.
+
+        After a failure it is the wealth just before the failing run.  That moment is chosen by an outcome of the run,
+        so the expectation of the wealth may exceed 1; that of the lesser of it and 1 cannot.
+        """
+        if not certified:
+            return 1.0
+        wealth = math.exp(self.run.log_e) if self.run.log_e < 700 else math.inf
+        return min(wealth, 1.0) if self.collector.failure else wealth
+
+    def band(self, *, certified: bool) -> Band:
+        """The observed curve and an upper bound of the true one."""
+        total = self.evidence.counts.sum(axis=0)
+        if self.evidence.single or not certified:
+            return _no_band(*total)
+        return anytime_band(*total, significance=self._significance)
+
+    def witness(self, *, violated: bool) -> Witness | None:
+        lost, log_e = self.evidence.lost, self.run.pair_log_e
+        best = int(np.argmax([-math.inf if i in lost else one for i, one in enumerate(log_e)]))
+        return make_witness(
+            self.collector.learners[best],
+            self.run.tested,
+            *self.evidence.counts[best],
+            pair=str(self.collector.sampler.pairs[best]),
+            pairs=len(self.collector.learners),
+            violated=violated,
+            recount=not self.evidence.single,
         )
 
-    dependent = run.collector.dependence()
-    constants = _constants(
-        run.collector, dict(enumerate(run.pair_log_e)), run.refuted and not dependent, run.tested, significance
-    )
+
+class _Fixed:
+    """What an audit of a fixed number of trials says of itself, see `_Sequential`."""
+
+    def __init__(self, run: FixedAudit) -> None:
+        self.run, self.collector, self.bets, self.evidence = run, run.collector, run.pilot, run.evidence
+        self._significance = 1 - run.pilot.confidence
+        self.p_value = self.evidence.p_value(run.tested)
+        self.refuted = self.p_value <= self._significance
+        self.against = {run.pair: math.inf}
+        self.shown = self.evidence.trials
+        self.where = "" if len(run.collector.learners) == 1 else "on the pair that the pilot chose, "
+        self._sizes = {"pilot": int(self.evidence.pilot.sum(axis=1).min()), "trials": self.evidence.trials}
+        self.environment: dict[str, Any] = {STUDIED: run.studied} if run.studied else {}
+
+    def margin(self, truth: Law) -> float:
+        return fixed_margin(self.run.tested, truth, **self._sizes, significance=self._significance, power=POWER)
+
+    def least(self) -> TradeoffFunction | None:
+        return least_detectable_fixed(self.run.tested, **self._sizes, significance=self._significance, power=POWER)
+
+    def e_value(self, *, certified: bool) -> float:
+        """From p to e: Vovk & Wang 2021, Ann. Stat. 49, eq. (1) with kappa = 1/2."""
+        return 0.5 / math.sqrt(self.p_value if certified else 1.0)
+
+    def band(self, *, certified: bool) -> Band:
+        counts = self.evidence.counts
+        return fixed_band(*counts, significance=self._significance) if certified else _no_band(*counts)
+
+    def witness(self, *, violated: bool) -> Witness | None:
+        return make_witness(
+            self.collector.learners[self.run.pair],
+            self.run.tested,
+            *self.evidence.counts,
+            pair=str(self.collector.sampler.pairs[self.run.pair]),
+            threshold=self.evidence.threshold,
+        )
+
+
+def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> AuditResult:
+    collector, evidence, confidence = method.collector, method.evidence, method.bets.confidence
+    dependent = collector.dependence()
+    if _facts(method, dependent, Judgement()).accused:
+        judgement = judged(collector, method.against, method.run.tested, 1 - confidence)
+    else:
+        judgement = Judgement(doubts=nothing_varied(collector))
     detectable = _detectable(
         evidence,
-        least_detectable(run.tested, margin) if bets and not constants.doubts else None,
-        confidence=run.confidence,
-        shown=bets,
-        where="" if len(counts) == 1 else "on the pair that was tried most, ",
+        method.least() if method.shown and not judgement.doubts else None,
+        confidence=confidence,
+        shown=method.shown,
+        where=method.where,
     )
-    verdict, warnings = _verdict(run.collector, run.refuted, dependent, constants, claim, detectable, detect, margin)
-    void = bool(dependent or constants.doubts) or not run.collector.trials
-    best = int(np.argmax([-math.inf if i in evidence.lost else log_e for i, log_e in enumerate(run.pair_log_e)]))
-    total = counts.sum(axis=0)
+    facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
+    found = ruling(facts)
+    alpha, beta, beta_upper = method.band(certified=found.certified)
     return AuditResult(
-        name=name,
-        verdict=verdict,
-        claim=claim,
-        confidence=run.confidence,
-        method="sequential",
-        p_value=1.0 if void else min(1.0, math.exp(-run.most)),
-        e_value=1.0 if void else _e_value(run),
-        trials_used=run.collector.trials,
-        trials_allowed=run.collector.allowed,
-        stopped_by=_stopped_by(run, verdict),
-        mu_lower=0.0 if void else evidence.mu_lower(confidence=run.confidence),
-        certified=not void,
-        curve=_curve(_no_band(*total) if evidence.single or void else anytime_band(*total, significance=significance)),
-        witness=make_witness(
-            run.collector.learners[best],
-            run.tested,
-            *counts[best],
-            pair=str(run.collector.sampler.pairs[best]),
-            pairs=len(run.collector.learners),
-            violated=verdict is Verdict.VIOLATION,
-            recount=not evidence.single,
-        ),
+        name=asked.name,
+        verdict=found.verdict,
+        claim=asked.claim,
+        confidence=confidence,
+        method=evidence.method,
+        p_value=method.p_value if found.certified else 1.0,
+        e_value=method.e_value(certified=found.certified),
+        trials_used=collector.trials,
+        trials_allowed=collector.allowed,
+        stopped_by=found.stopped_by,
+        mu_lower=evidence.mu_lower(confidence=confidence) if found.certified else 0.0,
+        certified=found.certified,
+        curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
+        witness=method.witness(violated=found.verdict is Verdict.VIOLATION),
         detectable=detectable,
-        history=_history(run),
+        history=history(method.bets),
         evidence=evidence,
-        pairs=_pair_rows(run),
-        attacks=_attack_rows(run.collector.learners),
-        warnings=tuple(warnings),
-        environment=environment | _costs(run.collector),
+        pairs=pair_rows(method.bets),
+        attacks=attack_rows(collector.learners),
+        warnings=found.reasons,
+        environment={**asked.environment, **costs(collector), **method.environment},
         elapsed_s=elapsed_s,
     )
 
 
-def fixed_result(
-    run: FixedAudit,
-    *,
-    claim: TradeoffFunction,
-    detect: TradeoffFunction | None,
-    name: str,
-    environment: dict[str, Any],
-    elapsed_s: float,
-) -> AuditResult:
-    """The result of an audit of a fixed number of trials."""
-    evidence, confidence = run.evidence, run.pilot.confidence
-    significance = 1 - confidence
-    dependent = run.collector.dependence()
-    certified = run.collector.stopped_by == "trials" and not dependent  # else the number of trials was not fixed
-    p_value = evidence.p_value(run.tested) if certified else 1.0
-    refuted = p_value <= significance
-    constants = _constants(run.collector, {run.pair: math.inf}, refuted, run.tested, significance)
-    if constants.doubts:
-        certified, p_value = False, 1.0
-
-    sizes = {"pilot": int(evidence.pilot.sum(axis=1).min()), "trials": evidence.trials}
-
-    def margin(truth: Law) -> float:
-        return fixed_margin(run.tested, truth, **sizes, significance=significance, power=POWER)
-
-    detectable = _detectable(
-        evidence,
-        least_detectable_fixed(run.tested, **sizes, significance=significance, power=POWER)
-        if evidence.trials and not constants.doubts
-        else None,
-        confidence=confidence,
-        shown=evidence.trials,
-        where="" if len(run.collector.learners) == 1 else "on the pair that the pilot chose, ",
-    )
-    verdict, warnings = _verdict(run.collector, refuted, dependent, constants, claim, detectable, detect, margin)
-    return AuditResult(
-        name=name,
-        verdict=verdict,
-        claim=claim,
-        confidence=confidence,
-        method="fixed",
-        p_value=p_value,
-        e_value=0.5 / math.sqrt(p_value),  # p to e: Vovk & Wang 2021, Ann. Stat. 49, eq. (1) with kappa = 1/2
-        trials_used=run.collector.trials,
-        trials_allowed=run.collector.allowed,
-        stopped_by=run.collector.stopped_by,
-        mu_lower=evidence.mu_lower(confidence=confidence) if certified else 0.0,
-        certified=certified,
-        curve=_curve(
-            fixed_band(*evidence.counts, significance=significance) if certified else _no_band(*evidence.counts)
-        ),
-        witness=make_witness(
-            run.collector.learners[run.pair],
-            run.tested,
-            *evidence.counts,
-            pair=str(run.collector.sampler.pairs[run.pair]),
-            threshold=evidence.threshold,
-        ),
-        detectable=detectable,
-        history=_history(run.pilot),
-        evidence=evidence,
-        pairs=_pair_rows(run.pilot),
-        attacks=_attack_rows(run.collector.learners),
-        warnings=tuple(warnings),
-        environment=environment | _costs(run.collector) | ({STUDIED: run.studied} if run.studied else {}),
-        elapsed_s=elapsed_s,
+def _facts(method: _Sequential | _Fixed, dependent: list[str], judgement: Judgement) -> Facts:
+    """What is known before it is asked what the audit would have seen."""
+    collector = method.collector
+    store = collector.sampler.store
+    return Facts(
+        fixed=isinstance(method, _Fixed),
+        trials=collector.trials,
+        allowed=collector.allowed,
+        refuted=method.refuted,
+        interrupted=collector.interrupted,
+        failure=collector.failure,
+        void=bool(collector.void),
+        dropped=tuple(collector.dropped.values()),
+        dependent=tuple(dependent),
+        doubts=tuple(judgement.doubts),
+        hints=tuple(judgement.hints),
+        unseen=tuple(collector.unseen),
+        notes=(*collector.notes, *(words for learner in collector.learners for words in learner.warnings)),
+        conduct=(*collector.conduct, *(store.words(collector.trials) if store is not None else [])),
     )
 
 
-def _verdict(
-    collector: Collector,
-    refuted: bool,
-    dependent: list[str],
-    constants: Judgement,
-    claim: TradeoffFunction,
-    detectable: Detectable,
-    detect: TradeoffFunction | None,
-    margin: Any,
-) -> tuple[Verdict, list[str]]:
-    warnings = [*collector.notes, *(warning for learner in collector.learners for warning in learner.warnings)]
-    if collector.failure:
-        kept = f"; the {collector.trials} runs per dataset before it are kept" if collector.trials else ""
-        warnings.append(f"{collector.failure}{kept}")
-    elif collector.dropped:
-        warnings += [f"{failure}; the pair was dropped" for failure in collector.dropped.values()]
-    warnings += collector.conduct
-    if collector.sampler.store is not None:
-        warnings += collector.sampler.store.words(collector.trials)
-    if collector.interrupted:
-        warnings.append(f"interrupted after {collector.trials} of {collector.allowed} runs per dataset")
-    if dependent:
-        warnings += dependent
-        return Verdict.INCONCLUSIVE, warnings
-    if constants.doubts:
-        return Verdict.INCONCLUSIVE, [*warnings, *constants.doubts]
-    if refuted:
-        return Verdict.VIOLATION, [*warnings, *constants.hints]
-    if collector.stopped_by != "trials":
-        return Verdict.INCONCLUSIVE, warnings
-    if unseen := collector.unseen:
-        return Verdict.INCONCLUSIVE, [*warnings, *unseen]
+def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Sequential | _Fixed) -> Facts:
+    """The facts, and whether the audit would have seen a violation of the claim and the one that was asked for."""
+    few = f"{facts.trials} runs per dataset are too few to see"
     if not detectable.claim:
-        warnings.append(f"{collector.trials} runs per dataset are too few to see any violation of {claim.label}")
-        return Verdict.INCONCLUSIVE, warnings
-    if detect is not None and margin(scaled(detect, 1.0)) < 0:
-        few = f"{collector.trials} runs per dataset are too few to see {detect.label} with {POWER:.0%} probability"
-        return Verdict.INCONCLUSIVE, [*warnings, few]
-    return Verdict.NO_VIOLATION, warnings
-
-
-def _constants(
-    collector: Collector,
-    evidence: dict[int, float],
-    refuted: bool,
-    tested: TradeoffFunction,
-    significance: float,
-) -> Judgement:
-    """What outputs that never vary mean for the verdict."""
-    if refuted:
-        return judged(collector, evidence, tested, significance)
-    return Judgement(doubts=nothing_varied(collector))
+        return dataclasses.replace(facts, too_few=f"{few} any violation of {asked.claim.label}")
+    if asked.detect is None or ruling(facts).verdict is not Verdict.NO_VIOLATION:  # the margin would change nothing
+        return facts
+    if method.margin(scaled(asked.detect, 1.0)) >= 0:
+        return facts
+    return dataclasses.replace(facts, detect_missed=f"{few} {asked.detect.label} with {POWER:.0%} probability")
 
 
 def _detectable(
@@ -246,7 +247,7 @@ def _detectable(
     return found
 
 
-def _no_band(counts0: Any, counts1: Any) -> tuple[Any, Any, Any]:
+def _no_band(counts0: Any, counts1: Any) -> Band:
     """The observed curve, with 1 - alpha as its upper bound, which every curve keeps.
 
     For audits that certify no band.  Running times drift, so there is no one curve that a band could be about.  Runs
@@ -254,83 +255,3 @@ def _no_band(counts0: Any, counts1: Any) -> tuple[Any, Any, Any]:
     """
     alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
     return alpha, beta, 1 - alpha
-
-
-def _stopped_by(run: SequentialAudit, verdict: Verdict) -> StoppedBy:
-    """Evidence that was found to count for nothing did not end the audit with a refutation."""
-    if verdict is Verdict.VIOLATION:
-        return "evidence"
-    return "dependence" if run.refuted else run.collector.stopped_by
-
-
-def _e_value(run: SequentialAudit) -> float:
-    """The wealth at the end, which is a stopping time unless the mechanism failed.
-
-    After a failure it is the wealth just before the failing run.  That moment is chosen by an outcome of the run, so
-    the expectation of the wealth may exceed 1; that of the lesser of it and 1 cannot.
-    """
-    return min(_exp(run.log_e), 1.0) if run.collector.failure else _exp(run.log_e)
-
-
-def _curve(band: tuple[Any, Any, Any]) -> Curve:
-    alpha, beta, beta_upper = band
-    return Curve(alpha=alpha, beta=beta, beta_upper=beta_upper)
-
-
-def _history(run: SequentialAudit) -> History:
-    return History(
-        trials=np.array([trials for trials, _ in run.history], dtype=np.int64),
-        log_e=np.array([log_e for _, log_e in run.history], dtype=np.float64),
-    )
-
-
-def _pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
-    pairs, spent = run.collector.sampler.pairs, run.collector.spent
-    return tuple(
-        PairRow(
-            label=str(pair),
-            relation=pair.relation,
-            d0=brief(pair.d0, 200),
-            d1=brief(pair.d1, 200),
-            trials=trials,
-            log_e=log_e,
-        )
-        for pair, trials, log_e in zip(pairs, spent, run.pair_log_e, strict=True)
-    )
-
-
-def _costs(collector: Collector) -> dict[str, Any]:
-    """What depends on the machine, and the fingerprint of what came out."""
-    seconds: dict[str, float] = {}
-    for learner in collector.learners:
-        for index, spent in learner.seconds.items():
-            name = learner.attacks[index].name
-            seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
-    found: dict[str, Any] = {
-        "outputs": str(collector.digest),
-        "first outputs": collector.beginning.fingerprints(),
-        "seconds of attacks": seconds,
-    }
-    return found | ({"runs after the evidence": collector.observed} if collector.observed else {})
-
-
-def _attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
-    """One row for each attack: means over the pairs on which it was used."""
-    rows: list[AttackRow] = []
-    for index, attack in enumerate(learners[0].attacks):
-        weights = [learner.weights().get(index, 0.0) for learner in learners]
-        losses = [loss for learner in learners if not math.isnan(loss := learner.mean_loss(index))]
-        used = any(index in learner.weights() for learner in learners)
-        rows.append(
-            AttackRow(
-                name=attack.name,
-                weight=float(np.mean(weights)),
-                log_loss=float(np.mean(losses)) if losses else math.nan,
-                note="; ".join(dict.fromkeys(learner.absence(index) for learner in learners)) if not used else "",
-            )
-        )
-    return tuple(rows)
-
-
-def _exp(log_e: float) -> float:
-    return math.exp(log_e) if log_e < 700 else math.inf

@@ -21,7 +21,6 @@ from dpaudit.mechanisms.protocol import in_words
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.pairs.pair import Pair
-from dpaudit.result.values import StoppedBy
 from dpaudit.sampling.beginning import Beginning
 from dpaudit.sampling.output_digest import OutputsDigest
 from dpaudit.sampling.runs import Terms
@@ -85,13 +84,6 @@ class Collector:
     def void(self) -> str:
         """Why scores that were counted prove nothing, in words."""
         return next((learner.void for learner in self.learners if learner.void), "")
-
-    @property
-    def stopped_by(self) -> StoppedBy:
-        """What ended the audit, if it was not the evidence."""
-        if self.interrupted:
-            return "interruption"
-        return "failure" if self.failure or self.void else "trials"
 
     @property
     def unseen(self) -> list[str]:

@@ -11,13 +11,14 @@ from scipy.stats import binom
 
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.engine.provenance import environment
+from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.guesses import guess, right_guesses
 from dpaudit.inference.one_run import refutes
 from dpaudit.inference.power import least_parameter
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import OneRunEvidence
 from dpaudit.result.model import AuditResult
-from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Verdict, Witness
+from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
 
 POWER = 0.9
 
@@ -54,13 +55,12 @@ def audit_one_run(
     evidence = OneRunEvidence(canaries=len(values), guesses=r, right=v)
     p_value = evidence.p_value(claim)
     detectable = _detectable(claim, len(values), r, 1 - confidence)
-    violated = p_value <= 1 - confidence
-    verdict = Verdict.VIOLATION if violated else Verdict.NO_VIOLATION if detectable.claim else Verdict.INCONCLUSIVE
-    few = () if verdict is not Verdict.INCONCLUSIVE else (f"{r} guesses are too few to see any violation",)
+    few = "" if detectable.claim else f"{r} guesses are too few to see any violation"
+    found = ruling(Facts(fixed=True, trials=1, allowed=1, refuted=p_value <= 1 - confidence, too_few=few))
     alpha, beta = _curve(values, truth.astype(bool))
     return AuditResult(
         name=name,
-        verdict=verdict,
+        verdict=found.verdict,
         claim=claim,
         confidence=confidence,
         method="one_run",
@@ -68,7 +68,7 @@ def audit_one_run(
         e_value=0.5 / math.sqrt(p_value) if p_value > 0 else math.inf,  # p to e, as for the fixed test
         trials_used=1,
         trials_allowed=1,
-        stopped_by="trials",
+        stopped_by=found.stopped_by,
         mu_lower=evidence.mu_lower(confidence=confidence),
         curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),  # one run bounds no curve: T <= 1 - alpha always
         witness=_witness(claim, answers, truth.astype(bool), r, v, 1 - confidence),
@@ -77,7 +77,7 @@ def audit_one_run(
         evidence=evidence,
         pairs=(),
         attacks=(AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user"),),
-        warnings=few,
+        warnings=found.reasons,
         environment=environment(seed=0, mechanism=name),
         elapsed_s=time.perf_counter() - began,
     )
