@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import norm
 
 from dpaudit import GaussianDP, Pair, PureDP, audit, batched
-from dpaudit.engine.witness import _cut, _interval, make_witness
+from dpaudit.engine.region_words import _cut, _interval
+from dpaudit.engine.witness import make_witness
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.learning import Learner
