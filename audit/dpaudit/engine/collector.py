@@ -40,6 +40,8 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+Bet = Callable[[tuple[Array, Array] | None], None]
+"""Gets the scores of a block that was not learned from yet, of d0 and of d1."""
 
 _LARGE, _SMALL = 32, 128  # parts of the trials so far that make a block, and one where the audit may end soon
 _LARGEST = 65_536  # trials in a block that no score is learned from
@@ -182,6 +184,26 @@ class Collector:
         for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
             memory.add(outputs)
         self.observed += complete
+
+    def learn_block(self, pair: int, bet: Bet | None = None, *, near: bool = False) -> bool:
+        """Score the next block of a pair by what was learned before it, bet, and only then learn from it.
+
+        Args:
+            pair: Its number.
+            bet: Gets the scores, or None where no score has been learned yet.
+            near: See `next_block`.
+
+        Returns:
+            Whether there were outputs.
+        """
+        learner = self.learners[pair]
+        block = self.next_block(pair, near=near)
+        for outputs0, outputs1 in block:
+            scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # also judges the attacks
+            if bet is not None:
+                bet(scores)
+            learner.learn(outputs0, outputs1)
+        return bool(block)
 
     def next_block(self, pair: int, *, near: bool = False) -> list[tuple[Array, Array]]:
         """Outputs of the next block of a pair that is still learned from, as its attacks see them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -55,11 +56,9 @@ class SequentialAudit:
                     break
                 pair = self._next_pair()
                 near = not to_the_end and self._near
-                for outputs0, outputs1 in self.collector.next_block(pair, near=near):
-                    self._bet(pair, outputs0, outputs1)
-                    self.collector.learners[pair].learn(outputs0, outputs1)
-                    if report is not None:
-                        report(self.progress)
+                learned = self.collector.learn_block(pair, partial(self._bet, pair), near=near)
+                if learned and report is not None:
+                    report(self.progress)
                 if pair in self.collector.dropped:  # perhaps before it gave a single output of this block
                     self._look()
             if self.refuted and not to_the_end and not self.collector.void:
@@ -125,20 +124,17 @@ class SequentialAudit:
             log_threshold=log_threshold(self.confidence),
         )
 
-    def _bet(self, pair: int, outputs0: Array, outputs1: Array) -> None:
-        """Score a block by what was learned before it, and count the evidence."""
-        learner = self.collector.learners[pair]
-        if learner.ready:
-            scores0, scores1 = learner.score_fresh(outputs0, outputs1)
+    def _bet(self, pair: int, scores: tuple[Array, Array] | None) -> None:
+        """Count the evidence of a block, by its scores of d0 and d1; None while no score has been learned."""
+        if scores is not None:
+            scores0, scores1 = scores
             if self._single:  # the coins are of another stream than anything the mechanism or an attack draws
-                chosen = stream(self.collector.sampler.seed, "coin", pair, learner.trials).integers(
-                    2, size=len(scores0)
-                )
-                scores0, scores1 = scores0[chosen == 0], scores1[chosen == 1]
+                trials = self.collector.learners[pair].trials
+                coins = stream(self.collector.sampler.seed, "coin", pair, trials).integers(2, size=len(scores0))
+                scores0, scores1 = scores0[coins == 0], scores1[coins == 1]
             self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
-            self._gains[pair] = self._bets.gains(self._log_prices, self._counts[pair : pair + 1], single=self._single)[
-                0
-            ]
+            counts = self._counts[pair : pair + 1]
+            self._gains[pair] = self._bets.gains(self._log_prices, counts, single=self._single)[0]
         self._look()
 
     def _look(self) -> None:
