@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.mechanisms.protocol import Batched, MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.worker import misfit
 from dpaudit.pairs.pair import Pair
-from dpaudit.sampling.runs import resolved
+from dpaudit.sampling.runs import Failures, Terms, resolved
+
+METHODS = ("sequential", "fixed")
 
 
 def claim_of(name: str, given: Any) -> TradeoffFunction:
@@ -90,6 +92,35 @@ def check_numbers(trials: Any, confidence: Any) -> int:
         hint = f"; did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}{hint}")
     return int(trials)
+
+
+def check_progress(progress: Any) -> None:
+    """Look at what is to be called after each block.
+
+    Raises:
+        TypeError: If it cannot be called.
+    """
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function that is called after each block, such as print, got {progress!r}")
+
+
+def terms_of(method: str, *, observe_time: bool, failures: Failures, timeout: float | None) -> Terms:
+    """Return the terms on which runs are made.
+
+    Raises:
+        ValueError: If there is no such method, or the terms are impossible or do not go with it.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
+    if observe_time and method != "sequential":
+        raise ValueError(
+            f"observe_time needs method sequential, got {method}: times are not independent from run to run"
+        )
+    if failures not in get_args(Failures):
+        raise ValueError(f"failures must be {', '.join(get_args(Failures))}, got {failures!r}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be above 0 seconds, got {timeout}")
+    return Terms(observe_time=observe_time, failures=failures, timeout=timeout)
 
 
 def _is_number(given: Any) -> bool:

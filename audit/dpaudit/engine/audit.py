@@ -6,10 +6,18 @@ import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.arguments import check_mechanism, check_numbers, claim_of, pairs_of
+from dpaudit.engine.arguments import (
+    METHODS,
+    check_mechanism,
+    check_numbers,
+    check_progress,
+    claim_of,
+    pairs_of,
+    terms_of,
+)
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
 from dpaudit.engine.collector import Progress, Report, new_collector
 from dpaudit.engine.fixed import FixedAudit
@@ -29,7 +37,6 @@ from dpaudit.sampling.streams import fresh_seed
 __all__ = ["METHODS", "Progress", "Replay", "Terms", "audit", "fresh_seed", "replay"]
 
 EQUAL = "d0 and d1 are equal, so no mechanism could be refuted; give two datasets that differ"
-METHODS = ("sequential", "fixed")
 
 
 def audit(
@@ -92,22 +99,11 @@ def audit(
     pair_list = pairs_of(pairs)
     equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
     check_mechanism(mechanism)
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress must be a function that is called after each block, such as print, got {progress!r}")
+    check_progress(progress)
     trials = check_numbers(trials, confidence)
-    if method not in METHODS:
-        raise ValueError(f"method must be {' or '.join(METHODS)}, got {method!r}")
-    if observe_time and method != "sequential":
-        raise ValueError(
-            f"observe_time needs method sequential, got {method}: times are not independent from run to run"
-        )
-    if failures not in get_args(Failures):
-        raise ValueError(f"failures must be {', '.join(get_args(Failures))}, got {failures!r}")
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"timeout must be above 0 seconds, got {timeout}")
+    terms = terms_of(method, observe_time=observe_time, failures=failures, timeout=timeout)
     if seed is None:
         seed = seed_of(store)
-    terms = Terms(observe_time=observe_time, failures=failures, timeout=timeout)
     given = len(pair_list)
     if len(equal) < given:
         pair_list = [pair for pair in pair_list if all(pair is not one for one in equal)]
