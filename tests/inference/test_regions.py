@@ -23,7 +23,7 @@ from dpaudit.inference.fixed.regions import (
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.inference.sequential.alternatives import Alternative, gaussian_noise, laplace_noise, scaled
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.evidence import FixedEvidence, read_back, written
+from dpaudit.result.evidence import FixedEvidence, read_back
 
 
 def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:
@@ -129,7 +129,7 @@ def test_verdict_and_bound_of_the_claims_own_family_use_one_region() -> None:
         assert evidence.epsilon_lower(delta, confidence=0.95) == epsilon_lower(
             x, n0, y, n1, delta=delta, significance=1 - 0.95
         )
-        again = read_back(written(evidence), claim)
+        again = read_back(evidence.to_json(), claim)
         assert isinstance(again, FixedEvidence)
         assert again.delta == delta
     assert threshold_for_claim(*counts, GaussianDP(1.0), **known) == threshold_for_mu(*counts, otherwise=0, **known)

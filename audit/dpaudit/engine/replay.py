@@ -33,7 +33,6 @@ from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.learning.attack import Attack
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.consistency import contradictions, unchecked
-from dpaudit.result.evidence import FixedEvidence, SequentialEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit.sampling.runs import Terms
@@ -90,7 +89,7 @@ def replay(
     """
     witness = _witness_of(result, trials, terms)
     pair = _pair_of(witness, [pairs] if isinstance(pairs, Pair) else list(pairs))
-    counted = witness.counts.n0 if result.method == FixedEvidence.method else 0  # by a score that was frozen before
+    counted = 0 if result.evidence.anytime else witness.counts.n0  # by a score that was frozen before
     rows = [row.trials - counted for row in result.pairs if row.label == witness.pair]
     learn_from = max([_LEAST_LEARNED, *rows])
     if seed is None:
@@ -154,7 +153,7 @@ def _looks(
 def _witness_of(result: AuditResult, trials: int | None, terms: Terms | None) -> Witness:
     """The witness to be replayed.  ValueError if there is none, or `trials` or `terms` do not allow it."""
     witness = result.witness
-    if witness is None or result.method not in (SequentialEvidence.method, FixedEvidence.method):
+    if witness is None or not len(result.evidence.edges):  # guesses about canaries have no region
         raise ValueError(f"{result.name} has no witness that could be replayed (method {result.method})")
     if trials is not None and trials < 1:
         raise ValueError(f"trials must be at least 1, got {trials}")

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
-from dpaudit.result.evidence import FixedEvidence, OneRunEvidence, SequentialEvidence
 from dpaudit.result.model import AuditResult
+from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
 from dpaudit.text.version import __version__
-
-_NEARLY = 1e-6  # relative; what a file says of its own counts is computed again with other roundings at the most
 
 
 def contradictions(result: AuditResult) -> list[str]:
@@ -45,11 +43,11 @@ def _of_verdict(result: AuditResult) -> list[str]:
     """The verdict against the p-value that is stated, and what an audit that certifies nothing may state."""
     found = []
     significance = 1 - result.confidence
-    if result.violated and result.p_value > significance * (1 + _NEARLY):
+    if result.violated and result.p_value > significance * (1 + NEARLY):
         found.append(
             f"a violation is reported, at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence:g}"
         )
-    if result.verdict is Verdict.NO_VIOLATION and result.p_value <= significance * (1 - _NEARLY):
+    if result.verdict is Verdict.NO_VIOLATION and result.p_value <= significance * (1 - NEARLY):
         found.append(
             f"no violation is reported, at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence:g}"
         )
@@ -65,7 +63,7 @@ def _differences(result: AuditResult) -> list[str]:
     """What this version computes from the counts that is not what the result states."""
     found = []
     p_value = _p_value(result)
-    if not math.isclose(p_value, result.p_value, rel_tol=_NEARLY, abs_tol=1e-300):
+    if not math.isclose(p_value, result.p_value, rel_tol=NEARLY, abs_tol=1e-300):
         found.append(f"the p-value is {upper(result.p_value, 6)}, its counts give {upper(p_value, 6)}")
     if result.violated and p_value > 1 - result.confidence:
         found.append(f"a violation is reported, its counts give a p-value of {upper(p_value, 6)}")
@@ -73,7 +71,7 @@ def _differences(result: AuditResult) -> list[str]:
         found.append(f"no violation is reported, its counts give a p-value of {upper(p_value, 6)}")
     if result.certified:
         mu = result.evidence.mu_lower(confidence=result.confidence)
-        if not math.isclose(mu, result.mu_lower, rel_tol=_NEARLY, abs_tol=_NEARLY):
+        if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu is certified above {lower(result.mu_lower, 6)}, its counts give {lower(mu, 6)}")
     return [*found, *_of_path(result)]
 
@@ -81,10 +79,9 @@ def _differences(result: AuditResult) -> list[str]:
 def _of_path(result: AuditResult) -> list[str]:
     """The path of the evidence cannot be computed again, but an audit ends where it first reaches its threshold."""
     path = result.history.log_e
-    if not isinstance(result.evidence, SequentialEvidence) or not result.violated or not len(path):
+    if not result.evidence.anytime or not result.violated or not len(path):
         return []
-    end = path[-2:] if result.evidence.lost else path[-1:]  # what a pair has won is lost after the look, if it fails
-    if result.stopped_by == "evidence" and float(path.max()) <= float(end.max()) + _NEARLY:
+    if result.stopped_by == "evidence" and result.evidence.ends_at_its_peak(path):
         return []
     return ["the audit did not end where its evidence was largest, as one that refutes a claim does"]
 
@@ -93,8 +90,8 @@ def _of_witness(result: AuditResult) -> list[str]:
     witness = result.witness
     if witness is None:
         return []
-    if isinstance(result.evidence, OneRunEvidence):
-        guessed, counted = (witness.right, witness.guesses), (result.evidence.right, result.evidence.guesses)
+    if (counted := result.evidence.guessed) is not None:
+        guessed = (witness.right, witness.guesses)
         wrong = witness.guesses > 0 and guessed != counted
         words = "the witness has {} of {} guesses right, the evidence {} of {}"
         return [words.format(*guessed, *counted)] if wrong else []
@@ -112,7 +109,7 @@ def _of_witness(result: AuditResult) -> list[str]:
         found.append(f"the witness counts {row(told)}, the evidence {row(given_counts)}")
     rates = (told.false_positives / max(1, told.n0), told.false_negatives / max(1, told.n1))
     for name, rate, said in zip(("alpha", "beta"), rates, (witness.alpha, witness.beta), strict=True):
-        if not math.isclose(rate, said, rel_tol=_NEARLY, abs_tol=1e-12):
+        if not math.isclose(rate, said, rel_tol=NEARLY, abs_tol=1e-12):
             found.append(f"the witness's {name} is {said:.6g}, its counts give {rate:.6g}")
     claimed = float(result.claim.symmetrized().beta(witness.alpha))
     if not math.isclose(claimed, witness.claimed_beta, rel_tol=1e-4, abs_tol=1e-9):
@@ -137,28 +134,15 @@ def _p_value(result: AuditResult) -> float:
     """The p-value again, from the counts; for a sequential audit also from the path that its evidence took."""
     if not result.certified:
         return 1.0
-    if isinstance(result.evidence, SequentialEvidence):
-        at_the_end = result.evidence.log_e(result.claim.symmetrized())
-        path = result.history.log_e
-        if len(path) and not math.isclose(float(path[-1]), at_the_end, rel_tol=_NEARLY, abs_tol=_NEARLY):
-            return min(1.0, math.exp(-max(0.0, at_the_end)))
-        return min(1.0, math.exp(-max(0.0, at_the_end, float(path.max(initial=0.0)))))
-    if isinstance(result.evidence, FixedEvidence):
-        return result.evidence.p_value(result.claim.symmetrized())
-    if isinstance(result.evidence, OneRunEvidence):
-        return result.evidence.p_value(result.claim)
-    return result.p_value
+    evidence = result.evidence
+    return evidence.p_value(evidence.tested(result.claim), result.history.log_e)
 
 
 def pair_counts(result: AuditResult) -> np.ndarray[Any, Any] | None:
     """The evidence on the witness's pair, (2, BINS); None if there is none."""
-    evidence = result.evidence
-    if isinstance(evidence, FixedEvidence):
-        return evidence.counts
-    if not isinstance(evidence, SequentialEvidence) or result.witness is None:
-        return None
-    at = [i for i, pair in enumerate(result.pairs) if pair.label == result.witness.pair]
-    return evidence.counts[at[0]] if at and at[0] < len(evidence.counts) else None
+    label = result.witness.pair if result.witness is not None else None
+    at = [i for i, pair in enumerate(result.pairs) if pair.label == label]
+    return result.evidence.of_pair(at[0] if at else None)
 
 
 def nearest_bin(witness: Witness) -> int:

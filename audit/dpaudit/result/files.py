@@ -15,7 +15,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpaudit.claims import TradeoffFunction, parse_claim
-from dpaudit.result.evidence import BINS, overstated, read_back
+from dpaudit.inference.grid import BINS
+from dpaudit.result.evidence import overstated, read_back
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]

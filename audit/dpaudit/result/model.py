@@ -12,7 +12,7 @@ from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.atomic_write import write_whole
-from dpaudit.result.evidence import Evidence, written
+from dpaudit.result.evidence import Evidence
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 from dpaudit.text.printable import one_line
 from dpaudit.text.rounding import lower, upper
@@ -93,7 +93,7 @@ class AuditResult:
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "_bounds"}
         from dpaudit.result.files import plain
 
-        return {"format": FORMAT, **plain(values | {"evidence": written(self.evidence)})}
+        return {"format": FORMAT, **plain(values | {"evidence": self.evidence.to_json()})}
 
     @classmethod
     def from_json(cls, path: str | Path) -> AuditResult:
@@ -168,7 +168,7 @@ class AuditResult:
 
     @property
     def _runs(self) -> str:
-        return "one run" if self.method == "one_run" else f"{self.trials_used:,} runs per dataset"
+        return "one run" if self.evidence.guessed is not None else f"{self.trials_used:,} runs per dataset"
 
 
 Written = Callable[..., str]

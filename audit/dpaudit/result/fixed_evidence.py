@@ -1,0 +1,117 @@
+"""Evidence of an audit of a fixed number of trials."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.inference.fixed import exact_binomial
+from dpaudit.inference.fixed.regions import delta_of, threshold_for_epsilon, threshold_for_mu
+from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.numerics.arrays import Array
+from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FixedEvidence:
+    """Counts of one frozen score on fresh outputs, and the rejection regions that were frozen with it.
+
+    Each answer holds with the confidence at the planned number of trials; see `inference.fixed.exact_binomial`.  The
+    claim is tested on one region, bounds may use others: the pilot alone decides which.
+    """
+
+    method: ClassVar[str] = "fixed"
+    anytime: ClassVar[bool] = False
+    slow: ClassVar[bool] = True
+    pair: int  # on which all trials were spent, chosen in the pilot
+    threshold: int  # the region of the claim is: bin > threshold
+    pilot: (
+        Counts  # (2, BINS), of that score on the pilot's latest outputs, ends merged; they choose regions, nothing else
+    )
+    counts: Counts  # (2, BINS)
+    delta: float = math.nan  # of an (epsilon, delta) claim: the bound at this delta uses the claim's region
+
+    def __repr__(self) -> str:
+        x, n0, y, n1 = self.outcome
+        return f"FixedEvidence({x:,} of {n0:,} outputs of d0 in the region, {y:,} of {n1:,} of d1)"
+
+    @property
+    def trials(self) -> int:
+        return int(self.counts[0].sum())
+
+    @property
+    def outcome(self) -> tuple[int, int, int, int]:
+        """(x, n0, y, n1): x of n0 outputs of d0 and y of n1 outputs of d1 were in the region of the claim."""
+        return self._outcome(self.threshold)
+
+    def _outcome(self, threshold: int) -> tuple[int, int, int, int]:
+        (x, y), (n0, n1) = self.counts[:, threshold + 1 :].sum(axis=1), self.counts.sum(axis=1)
+        return int(x), int(n0), int(y), int(n1)
+
+    @property
+    def edges(self) -> Array:
+        return EDGES
+
+    @property
+    def guessed(self) -> None:
+        return None
+
+    def of_pair(self, pair: int | None) -> Counts | None:
+        """All counts: they are of one pair, whatever its number among those of the result."""
+        return self.counts
+
+    def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
+        return claim.symmetrized()
+
+    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+        """Exact p-value of a claim, which no path changes."""
+        return exact_binomial.p_value(claim, *self.outcome)
+
+    def ends_at_its_peak(self, path: Array) -> bool:
+        """The path is that of the pilot, which decides nothing."""
+        return True
+
+    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        return self.p_value(claim) <= 1 - confidence
+
+    def mu_lower(self, *, confidence: float) -> float:
+        threshold = threshold_for_mu(
+            *self.pilot, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
+        )
+        return exact_binomial.mu_lower(*self._outcome(threshold), significance=1 - confidence)
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        threshold = (
+            self.threshold
+            if delta == self.delta
+            else threshold_for_epsilon(
+                *self.pilot, delta=delta, trials=self.trials, significance=1 - confidence, otherwise=self.threshold
+            )
+        )
+        return exact_binomial.epsilon_lower(*self._outcome(threshold), delta=delta, significance=1 - confidence)
+
+    def fingerprint(self) -> str:
+        return sha256(self.counts)
+
+    def to_json(self) -> dict[str, Any]:
+        chosen: dict[str, Any] = {"pair": self.pair, "threshold": self.threshold}
+        if not math.isnan(self.delta):
+            chosen["delta"] = self.delta
+        counted = {"pilot": sparse(self.pilot), "counts": sparse(self.counts)}
+        return {"method": self.method, **chosen, "bins": BINS, **counted}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> FixedEvidence:
+        check_bins(values)
+        threshold = int(values["threshold"])
+        if not 0 <= threshold < BINS:
+            raise ValueError(f"evidence must have a threshold among {BINS} bins, got {threshold}")
+        pilot, counts = dense(values["pilot"]), dense(values["counts"])
+        check_trials(counts)
+        delta = float(values.get("delta", math.nan))  # older files have none
+        if not math.isnan(delta) and delta != delta_of(target):
+            raise ValueError(f"evidence must have the delta of the claim {target.label}, got {delta}")
+        return cls(pair=int(values["pair"]), threshold=threshold, pilot=pilot, counts=counts, delta=delta)

@@ -1,0 +1,112 @@
+"""Evidence of an audit that may stop at any time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.inference.sequential.strategy import Strategy, log_threshold, lower_bound, strategy
+from dpaudit.numerics.arrays import Array
+from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
+
+NEARLY = 1e-6
+"""What a file says of its own counts is computed again with other roundings at the most (relative)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SequentialEvidence:
+    """Counts of the estimated log-likelihood ratio on fresh outputs, in the bins of `inference.grid`.
+
+    The bets are those placed against `target`.  All bounds and the verdict hold at once and at any stopping time, see
+    `inference.sequential.strategy`.
+    """
+
+    method: ClassVar[str] = "sequential"
+    anytime: ClassVar[bool] = True
+    slow: ClassVar[bool] = False
+    target: TradeoffFunction  # the claim audited, for both orders
+    counts: Counts  # (pairs, 2, BINS), outputs of d0 and of d1
+    single: bool = False  # of each trial one output is counted, chosen by a coin; otherwise both are
+    lost: tuple[int, ...] = ()  # pairs on which a run failed after bets had been placed: what they won is nothing
+
+    def __repr__(self) -> str:
+        return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
+
+    @property
+    def trials(self) -> int:
+        return int(self.counts.sum()) // 2
+
+    @property
+    def edges(self) -> Array:
+        return EDGES
+
+    @property
+    def guessed(self) -> None:
+        return None
+
+    def of_pair(self, pair: int | None) -> Counts | None:
+        return self.counts[pair] if pair is not None and pair < len(self.counts) else None
+
+    def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
+        return claim.symmetrized()
+
+    def log_e(self, claim: TradeoffFunction) -> float:
+        """Logarithm of the wealth that the bets have made if `claim` is what they are against."""
+        return self._bets.log_e(claim, self.counts, self.lost, single=self.single)
+
+    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+        """1 over the largest wealth: that at the end, and those of a path that ends with the same."""
+        at_the_end = self.log_e(claim)
+        most = max(0.0, at_the_end)
+        if path is not None and len(path) and math.isclose(path[-1], at_the_end, rel_tol=NEARLY, abs_tol=NEARLY):
+            most = max(most, float(path.max()))
+        return min(1.0, math.exp(-most))
+
+    def ends_at_its_peak(self, path: Array) -> bool:
+        end = path[-2:] if self.lost else path[-1:]  # what a pair has won is lost after the look, if it fails
+        return float(path.max()) <= float(end.max()) + NEARLY
+
+    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        return self.log_e(claim) >= log_threshold(confidence)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return lower_bound(lambda mu: self.refutes(GaussianDP(mu), confidence=confidence))
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        return lower_bound(lambda epsilon: self.refutes(ApproxDP(epsilon=epsilon, delta=delta), confidence=confidence))
+
+    def fingerprint(self) -> str:
+        return sha256(self.counts)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "bins": BINS,
+            "counts": [sparse(sides) for sides in self.counts],
+            "lost": list(self.lost),
+            "single": self.single,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> SequentialEvidence:
+        check_bins(values)
+        single = values.get("single", False) is True
+        pairs = [dense(sides) for sides in values["counts"]]
+        if not single:
+            for one in pairs:
+                check_trials(one)
+        counted = np.array(pairs, dtype=np.int64).reshape(-1, 2, BINS)
+        lost = tuple(int(i) for i in values.get("lost", ()))  # older files have none
+        if any(not 0 <= i < len(counted) for i in lost):
+            raise ValueError(f"evidence must name lost pairs among its {len(counted)}, got {list(lost)}")
+        return cls(target=target, counts=counted, single=single, lost=lost)
+
+    @property
+    def _bets(self) -> Strategy:
+        return strategy(self.target)
