@@ -1,0 +1,110 @@
+"""What each kind of evidence answers for itself.  No audit runs here; the only numbers drawn have a fixed seed."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit.claims import GaussianDP, PureDP
+from dpaudit.inference.grid import BINS, EDGES, bin_counts
+from dpaudit.result.evidence import Evidence, FixedEvidence, OneRunEvidence, SequentialEvidence, read_back
+
+TARGET = GaussianDP(0.5)
+LEAK = 2.0
+
+
+def counts(trials: int = 400) -> np.ndarray:
+    """Log-likelihood ratios of N(0, 1) against N(LEAK, 1), in bins."""
+    rng = np.random.default_rng(1)
+    outputs = rng.normal(size=trials), rng.normal(LEAK, size=trials)
+    return np.array([bin_counts(LEAK * side - LEAK**2 / 2) for side in outputs])
+
+
+KINDS: dict[str, Evidence] = {
+    "sequential": SequentialEvidence(target=TARGET, counts=np.array([counts(), counts(100)]), lost=(1,)),
+    "single": SequentialEvidence(target=TARGET, counts=counts()[None], single=True),
+    "fixed": FixedEvidence(pair=1, threshold=BINS // 2, pilot=counts(50), counts=counts()),
+    "one run": OneRunEvidence(canaries=100, guesses=40, right=35),
+}
+
+
+@pytest.fixture(params=KINDS)
+def evidence(request: pytest.FixtureRequest) -> Evidence:
+    return KINDS[request.param]
+
+
+def test_json_is_read_back(evidence: Evidence) -> None:
+    values = json.loads(json.dumps(evidence.to_json()))
+    again = read_back(values, TARGET)
+    assert type(again) is type(evidence)
+    assert again.to_json() == values
+    assert again.fingerprint() == evidence.fingerprint()
+    assert again.p_value(TARGET) == evidence.p_value(TARGET)
+    assert values["method"] == evidence.method
+
+
+def test_no_other_method_is_read(evidence: Evidence) -> None:
+    with pytest.raises(ValueError, match="sequential, fixed or one_run"):
+        read_back(evidence.to_json() | {"method": "another"}, TARGET)
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.99, 0.999999])
+def test_a_claim_is_refuted_where_its_p_value_is_at_most_the_significance(
+    evidence: Evidence, confidence: float
+) -> None:
+    for claim in (TARGET, PureDP(0.5), GaussianDP(LEAK), GaussianDP(3 * LEAK)):
+        p_value = evidence.p_value(claim)
+        assert 0 <= p_value <= 1
+        assert evidence.refutes(claim, confidence=confidence) == (p_value <= 1 - confidence), claim
+
+
+def test_a_bound_is_where_the_p_value_crosses_the_significance() -> None:
+    evidence = KINDS["sequential"]
+    mu = evidence.mu_lower(confidence=0.99)
+    assert 0.5 < mu < LEAK
+    assert evidence.p_value(GaussianDP(0.99 * mu)) <= 0.01 < evidence.p_value(GaussianDP(1.01 * mu))
+
+
+def test_a_path_counts_only_if_it_ends_with_the_wealth_of_the_counts() -> None:
+    evidence = SequentialEvidence(target=TARGET, counts=counts(20)[None])
+    end = evidence.log_e(TARGET)
+    above = max(end, 0.0) + 2.0
+    assert evidence.p_value(TARGET, np.array([0.0, above, end])) == pytest.approx(math.exp(-above), rel=1e-12)
+    assert evidence.p_value(TARGET, np.array([0.0, above, end + 1.0])) == evidence.p_value(TARGET)
+    assert evidence.p_value(TARGET, np.zeros(0)) == evidence.p_value(TARGET)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "one run"])
+def test_a_path_changes_no_other_p_value(kind: str) -> None:
+    assert KINDS[kind].p_value(TARGET, np.array([0.0, 50.0])) == KINDS[kind].p_value(TARGET)
+
+
+def test_a_refuting_audit_ends_at_its_peak_or_at_the_look_after_a_pair_was_lost() -> None:
+    lost, none_lost = KINDS["sequential"], KINDS["single"]
+    for evidence in (lost, none_lost):
+        assert evidence.ends_at_its_peak(np.array([0.0, 1.0, 5.0]))
+        assert not evidence.ends_at_its_peak(np.array([5.0, 1.0, 0.0]))
+    fell = np.array([0.0, 5.0, 1.0])
+    assert lost.ends_at_its_peak(fell)
+    assert not none_lost.ends_at_its_peak(fell)
+
+
+def test_scores_have_one_bin_more_than_edges_and_guesses_have_none(evidence: Evidence) -> None:
+    if evidence.guessed is None:
+        found = evidence.of_pair(0)
+        assert found is not None
+        assert found.shape == (2, len(evidence.edges) + 1)
+        assert np.array_equal(evidence.edges, EDGES)
+    else:
+        assert evidence.guessed == (35, 40)
+        assert len(evidence.edges) == 0
+        assert evidence.of_pair(0) is None
+
+
+def test_counts_of_a_pair_that_is_not_known() -> None:
+    assert KINDS["sequential"].of_pair(None) is None
+    assert KINDS["sequential"].of_pair(2) is None
+    assert KINDS["fixed"].of_pair(None) is not None  # all its counts are of one pair
