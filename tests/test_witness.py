@@ -15,7 +15,7 @@ from dpaudit.engine.region_words import _cut, _interval
 from dpaudit.engine.witness import make_witness
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.grid import BINS, EDGES
-from dpaudit.learning import Learner
+from dpaudit.learning import Learner, Settings
 from dpaudit.learning.attack import resolve_attacks
 
 
@@ -80,10 +80,10 @@ def test_the_rates_of_a_witness_are_those_of_the_region_that_is_named(claim: str
         )
 
 
-def _learner(late: float) -> Learner:
+def _learner(late: float, settings: Settings | None = None) -> Learner:
     """150 outputs of each dataset, of which the last 75 of d1 are shifted by `late`; all else is equal."""
     rng = np.random.default_rng(3)
-    learner = Learner(resolve_attacks("logistic"), 0, 0)
+    learner = Learner(resolve_attacks("logistic"), 0, 0, settings=settings or Settings())
     for i in range(30):
         block = rng.normal(size=5), rng.normal(1.5, size=5) + late * (i >= 15)
         if learner.ready:
@@ -95,24 +95,25 @@ def _learner(late: float) -> Learner:
 def test_no_output_that_is_counted_decides_the_region() -> None:
     """The region of the older moment, of 23 to 75 outputs, is the same whatever came after the 75th."""
     found = [_learner(late).hindsight()[0] for late in (0.0, -4.0)]
-    assert 20 <= found[0].learner.trials <= 75
-    assert found[0].learner.trials == found[1].learner.trials
+    assert 20 <= found[0].score.trials <= 75
+    assert found[0].score.trials == found[1].score.trials
     assert found[0].number == found[1].number
     np.testing.assert_array_equal(found[0].before, found[1].before)
     points = np.linspace(-5, 5, 101)
-    np.testing.assert_array_equal(found[0].learner.score(points), found[1].learner.score(points))
+    np.testing.assert_array_equal(found[0].score(points), found[1].score(points))
     assert not np.array_equal(found[0].after, found[1].after)
 
 
 @pytest.mark.parametrize("most", [40, 10**6])
-def test_counts_are_the_same_where_outputs_are_forgotten_in_between(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_are_the_same_where_outputs_are_forgotten_in_between(most: int) -> None:
     whole = _learner(0.0).hindsight()
-    monkeypatch.setattr(Learner, "_most_rows", most)
-    monkeypatch.setattr("dpaudit.learning.learner._MOST_BYTES", 8 * most)
-    some = _learner(0.0)
+    few = Settings(
+        max_fit_rows=most, max_wide_fit_rows=most, fit_rows_per_column=1, min_fit_rows=1, max_raw_bytes=8 * most
+    )
+    some = _learner(0.0, few)
     assert (len(some.outputs()[0]) < 150) == (most == 40)
     for moment in some.hindsight():
-        assert int(moment.after[0].sum()) == 150 - moment.learner.trials
+        assert int(moment.after[0].sum()) == 150 - moment.score.trials
     if most > 150:
         for one, other in zip(whole, some.hindsight(), strict=True):
             np.testing.assert_array_equal(one.after, other.after)
@@ -135,8 +136,8 @@ def test_intervals_of_a_sequential_witness_hold_its_true_rates() -> None:
             if witness.counted != "later":
                 assert math.isnan(witness.alpha_upper)
                 continue
-            learner, threshold, _ = caught[-1]
-            alpha, inside = (float(np.mean(learner.score(quantiles + mean) > threshold)) for mean in (0.0, 1.0))
+            score, threshold, _ = caught[-1]
+            alpha, inside = (float(np.mean(score(quantiles + mean) > threshold)) for mean in (0.0, 1.0))
             missed += [
                 not witness.alpha_lower - 1e-4 <= alpha <= witness.alpha_upper + 1e-4,
                 not witness.beta_lower - 1e-4 <= 1 - inside <= witness.beta_upper + 1e-4,

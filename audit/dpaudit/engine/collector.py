@@ -14,6 +14,7 @@ from dpaudit.inference.independence import FIRST_SHARE, SUSPICIOUS, Memory, coup
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import Learner, Rivals, symmetric_columns
 from dpaudit.learning.attack import Attack, resolve_attacks
+from dpaudit.learning.blocks import Block
 from dpaudit.learning.selection import BinCounts
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.held import held_numbers
@@ -205,7 +206,7 @@ class Collector:
             learner.learn(outputs0, outputs1)
         return bool(block)
 
-    def next_block(self, pair: int, *, near: bool = False) -> list[tuple[Array, Array]]:
+    def next_block(self, pair: int, *, near: bool = False) -> list[Block]:
         """Outputs of the next block of a pair that is still learned from, as its attacks see them.
 
         Blocks grow with the trials, and end where scores are learned anew.  `near`: the audit may end soon, so that a
@@ -216,12 +217,12 @@ class Collector:
         size = max(2, learner.trials // (_SMALL if near else _LARGE)) if learner.ready else due
         return self.block(pair, min(size, due))
 
-    def blocks(self, pair: int, until: int) -> Iterator[tuple[Any, Any]]:
+    def blocks(self, pair: int, until: int) -> Iterator[Block]:
         """Large blocks of a pair, until so many trials of all pairs, or as long as there are any."""
         while self.open and self.trials < until and pair not in self.dropped:
             yield from self.block(pair, min(_LARGEST, until - self.trials))
 
-    def block(self, pair: int, size: int) -> list[tuple[Array, Array]]:
+    def block(self, pair: int, size: int) -> list[Block]:
         """At most `size` trials of a pair; none if the mechanism failed before it gave an output of each dataset.
 
         Fewer where outputs are so large that they would fill the memory.
@@ -237,7 +238,7 @@ class Collector:
             return []
         failures = [outcome.failure for outcome in outcomes if outcome.failure]
         complete = min(len(outcome.outputs) for outcome in outcomes)
-        block: list[tuple[Array, Array]] = []
+        block: list[Block] = []
         try:
             if complete:
                 outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)

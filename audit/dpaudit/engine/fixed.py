@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim
 from dpaudit.inference.fixed.saturation import merge_plateaus
 from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.learning.blocks import Block
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import Counts, FixedEvidence
 
@@ -98,7 +98,7 @@ class FixedAudit:
         self.studied = 0 if found is None else collector.trials - before
         return found
 
-    def _blocks(self, until: int, report: Report | None) -> Iterator[tuple[Any, Any]]:
+    def _blocks(self, until: int, report: Report | None) -> Iterator[Block]:
         for block in self.collector.blocks(self.pair, until):
             yield block
             if report is not None:

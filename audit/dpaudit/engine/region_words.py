@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.learning import Learner
+from dpaudit.learning import Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
 
@@ -20,37 +20,35 @@ _SAME, _NEARLY = 0.99, 0.85  # how far a single feature's cut must agree with th
 _GAPS = 3  # intervals that are still easier to read than the score
 
 
-def describe_region(learner: Learner, threshold: float, examples: Outputs | None = None) -> str:
+def describe_region(score: Score, threshold: float, examples: Outputs | None) -> str:
     """The region {score > threshold} in words.
 
     In terms of the output where it is one number or has few labels; otherwise the score's threshold, and the one
     feature that draws nearly the same line, if there is one.
     """
     in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
-    if not learner.ready or learner.encoding is None or not learner.trials:
+    if not score.ready or score.encoding is None or examples is None:
         return in_score
-    weights = learner.weights()
-    strongest = learner.attacks[max(weights, key=lambda i: weights[i])]
+    weights = score.weights()
+    strongest = score.attacks[max(weights, key=lambda i: weights[i])]
     sees = getattr(strongest, "sees", "natural")
     if sees == "bits":
         in_score = f"low-order bits of the numbers: {in_score}"
     elif sees == "timed":
         in_score = f"running time: {in_score}"
-    if examples is None:
-        examples = Outputs.join([side.latest(PROBES) for side in learner.outputs()])
-    if isinstance(learner.encoding, PlainEncoding) and learner.encoding.single and sees != "timed":
-        return _numbers(learner, examples, threshold, in_score)
-    inside = learner.score(examples) > threshold
+    if isinstance(score.encoding, PlainEncoding) and score.encoding.single and sees != "timed":
+        return _numbers(score, examples, threshold, in_score)
+    inside = score(examples) > threshold
     if not inside.any() or inside.all():
         return in_score
-    if isinstance(learner.encoding, PartsEncoding):
+    if isinstance(score.encoding, PartsEncoding):
         named = _labels([parts.labels.get("output", "") for parts in examples.parts()], inside)
         if named:
             return named
-    return _one_feature(learner, examples, inside, in_score)
+    return _one_feature(score, examples, inside, in_score)
 
 
-def _numbers(learner: Learner, examples: Outputs, threshold: float, in_score: str) -> str:
+def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -> str:
     """The region of outputs that are one number each."""
     if examples.array is None:
         return in_score
@@ -60,7 +58,7 @@ def _numbers(learner: Learner, examples: Outputs, threshold: float, in_score: st
         return in_score
     if len(values) > PROBES:
         values = values[np.linspace(0, len(values) - 1, PROBES).astype(int)]
-    inside = learner.score(Outputs.read(values)) > threshold
+    inside = score(Outputs.read(values)) > threshold
     if len(values) <= _FEW and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
         chosen = ", ".join(_written(value) for value in values[inside])
         return f"output in {{{chosen}}}" if chosen else in_score
@@ -71,9 +69,9 @@ def _numbers(learner: Learner, examples: Outputs, threshold: float, in_score: st
         if "anywhere" in words:  # what is outside is too rare to be among these
             return in_score
         if values.dtype.kind == "f" and np.isnan(examples.array).any():
-            words += ["nan"] * bool(learner.score(Outputs.read(np.array([np.nan], values.dtype)))[0] > threshold)
+            words += ["nan"] * bool(score(Outputs.read(np.array([np.nan], values.dtype)))[0] > threshold)
         return f"output {' or '.join(words)}" if words else in_score
-    return _one_feature(learner, Outputs.read(values), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
+    return _one_feature(score, Outputs.read(values), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
 
 
 def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
@@ -84,12 +82,12 @@ def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
     return f"output in {{{', '.join(sorted(label for label, group in groups.items() if group[0]))}}}"
 
 
-def _one_feature(learner: Learner, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
+def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
     """The feature, or column derived from features, whose best cut is nearest to the region."""
-    assert learner.encoding is not None
-    columns = examples.view(learner.encoding, "derived")
-    names = learner.encoding.names
-    names = [*names, *derived_names(names[: learner.encoding.numeric])]
+    assert score.encoding is not None
+    columns = examples.view(score.encoding, "derived")
+    names = score.encoding.names
+    names = [*names, *derived_names(names[: score.encoding.numeric])]
     best, agreement, plain = "", 0.0, False
     for name, column in zip(names, columns.T, strict=True):
         words, share = _cut(name, column, inside)

@@ -31,6 +31,7 @@ from dpaudit.engine.provenance import changed_since
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
 from dpaudit.inference.fixed.confirming import runs_to_confirm
 from dpaudit.learning.attack import Attack
+from dpaudit.learning.blocks import Block
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.consistency import contradictions, unchecked
 from dpaudit.result.model import AuditResult
@@ -175,8 +176,9 @@ def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
     return found[0]
 
 
-def _study_blocks(collector: Collector, trials: int, progress: Report | None) -> list[Any]:
-    until, found = collector.trials + trials, []
+def _study_blocks(collector: Collector, trials: int, progress: Report | None) -> list[Block]:
+    until = collector.trials + trials
+    found: list[Block] = []
     for block in collector.blocks(0, until):
         found.append(block)
         tell(collector, collector.allowed, progress)

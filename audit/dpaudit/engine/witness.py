@@ -27,7 +27,7 @@ from dpaudit.inference.fixed.clopper_pearson import clopper_pearson
 from dpaudit.inference.fixed.regions import deviations, threshold_for_claim
 from dpaudit.inference.grid import EDGES
 from dpaudit.inference.sequential.anytime_interval import anytime_interval
-from dpaudit.learning import Learner, Moment
+from dpaudit.learning import Learner, Moment, Score
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 from dpaudit.result.values import Counted, Counts, Witness
@@ -75,12 +75,13 @@ def make_witness(
         The witness; None if no region has outputs on both sides.
     """
     if threshold is not None:
-        region = _Region(learner, None, np.array([counts0, counts1]), threshold, "frozen")
+        scores = np.array([counts0, counts1])
+        region = _Region(learner.current(), _examples(learner), scores, threshold, "frozen")
         return _witness(region, claim, pair, region.p_value(claim), pairs) if region.sound else None
     named = [_later(moment, learner, claim) for moment in (learner.hindsight() if recount else [])]
     found = [(one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else _FEWEST)]
     if not found or (violated and min(p_value for p_value, _ in found) > _PLAIN):
-        moving = _chosen(learner, None, np.array([counts0, counts1]), claim, violated, "moving")
+        moving = _chosen(learner, np.array([counts0, counts1]), claim, violated)
         if moving is not None:
             found.append((moving.p_value(claim), moving))
     if not found:
@@ -92,17 +93,17 @@ def make_witness(
 def _later(moment: Moment, learner: Learner, claim: TradeoffFunction) -> _Region:
     """The region that was chosen before a moment, on the outputs that came later.  No later output decides it."""
     before = moment.before
-    k = threshold_for_claim(before[0], before[1], claim, trials=moment.learner.trials, significance=_MISSED)
+    k = threshold_for_claim(before[0], before[1], claim, trials=moment.score.trials, significance=_MISSED)
     examples = Outputs.join(list(learner.latest(min(PROBES, int(moment.after[0].sum())))))
-    return _Region(moment.learner, examples, moment.after, k, "later", moment)
+    return _Region(moment.score, examples, moment.after, k, "later", moment)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Region:
     """Outputs with a score in a bin above the threshold."""
 
-    learner: Learner  # that gives the score
-    examples: Outputs | None  # outputs of both datasets to put the region into words by; the learner's own if None
+    score: Score
+    examples: Outputs | None  # outputs of both datasets to put the region into words by
     scores: npt.NDArray[np.int64]  # (2, BINS)
     threshold: int
     counted: Counted
@@ -150,14 +151,7 @@ def _prior(k: int, n: int) -> tuple[float, float]:
     return 0.5 + _KNOWN * k, 0.5 + _KNOWN * (n - k)
 
 
-def _chosen(
-    learner: Learner,
-    examples: Outputs | None,
-    scores: npt.NDArray[np.int64],
-    claim: TradeoffFunction,
-    violated: bool,
-    counted: Counted,
-) -> _Region | None:
+def _chosen(learner: Learner, scores: npt.NDArray[np.int64], claim: TradeoffFunction, violated: bool) -> _Region | None:
     """The region whose counts are the least likely under the claim; None if none has outputs on both sides.
 
     Where no region's counts exceed what the claim allows, the one that comes nearest to its curve.
@@ -175,23 +169,31 @@ def _chosen(
     rank = np.maximum(against, 0.0)
     if not np.any(rank[eligible] > 0):
         rank = np.minimum(_shortfall(1 - outside0 / n0, outside1 / n1, claim), 0.0)
-    return _Region(learner, examples, scores, _middle_of_best(np.where(eligible, rank, -np.inf)), counted)
+    threshold = _middle_of_best(np.where(eligible, rank, -np.inf))
+    return _Region(learner.current(), _examples(learner), scores, threshold, "moving")
+
+
+def _examples(learner: Learner) -> Outputs | None:
+    """The latest outputs of both datasets, unless nothing was learned from any."""
+    if not learner.ready:
+        return None
+    return Outputs.join([side.latest(PROBES) for side in learner.outputs()])
 
 
 def _witness(region: _Region, claim: TradeoffFunction, pair: str, p_value: float, pairs: int) -> Witness:
-    learner, k = region.learner, region.threshold
+    score, k = region.score, region.threshold
     x, n0, z, n1 = region.outcome
-    weights = learner.weights()
+    weights = score.weights()
     strongest = max(weights, key=lambda i: weights[i], default=None)
     (alpha_lower, alpha_upper), (beta_lower, beta_upper) = region.intervals(pairs) or _NO_INTERVALS
     return Witness(
         pair=pair,
         attack="+".join(
-            learner.attacks[i].name
+            score.attacks[i].name
             for i in sorted(weights, key=lambda i: -weights[i])
             if i == strongest or weights[i] > 0.2
         ),
-        region=describe_region(learner, float(EDGES[k]), region.examples),
+        region=describe_region(score, float(EDGES[k]), region.examples),
         threshold=float(EDGES[k]),
         alpha=x / n0,
         beta=z / n1,

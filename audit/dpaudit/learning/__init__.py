@@ -4,8 +4,11 @@ May import: `inference`, `numerics`, `outputs`, `sampling`, `text`, and `dpaudit
 Public names: those below, and `attack.Attack`.
 """
 
-from dpaudit.learning.learner import FIRST_FIT, Learner, Moment
+from dpaudit.learning.hindsight import Moment
+from dpaudit.learning.learner import Learner
+from dpaudit.learning.score import Score
 from dpaudit.learning.selection import Rivals
+from dpaudit.learning.settings import FIRST_FIT, Settings
 from dpaudit.learning.symmetric import symmetric_columns
 
-__all__ = ["FIRST_FIT", "Learner", "Moment", "Rivals", "symmetric_columns"]
+__all__ = ["FIRST_FIT", "Learner", "Moment", "Rivals", "Score", "Settings", "symmetric_columns"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dpaudit.learning.attack import Attack, Scorer
+from dpaudit.learning.native_threads import one_thread
 from dpaudit.sampling.global_randomness import kept_global_randomness
 
 _OWN = "dpaudit_attacks"
@@ -63,4 +64,11 @@ def left_no_trace(foreign: bool) -> Iterator[None]:
         yield
         return
     with kept_global_randomness():
+        yield
+
+
+@contextmanager
+def guarded(attacks: Sequence[Attack]) -> Iterator[None]:
+    """For all that these attacks are asked: one thread, and the global random state is put back afterwards."""
+    with one_thread(), left_no_trace(any(map(is_foreign, attacks))):
         yield

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.learning.foreign import as_it_was, fit
-from dpaudit.learning.learner import Learner, encoding_of, view_of
+from dpaudit.learning.blocks import encoding_of, sees, view_of
+from dpaudit.learning.foreign import as_it_was, fit, guarded
+from dpaudit.learning.learner import Learner
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import Outputs
+from dpaudit.outputs import Encoding, Outputs
 
 _MAX_COLUMNS = 8  # of each kind: numbers, others
 
@@ -39,7 +40,7 @@ def symmetric_columns(
     sides = [
         Outputs.read(_in_order(outputs, order)) for outputs, order in zip((outputs0, outputs1), orders, strict=True)
     ]
-    encoding = encoding_of((sides[0], sides[1]))
+    encoding = encoding_of((sides[0], sides[1]), learner.settings.max_vocabulary)
     matrices = [view_of(side, encoding, "features") for side in sides]
     if any(len(matrix) < len(order) for matrix, order in zip(matrices, orders, strict=True)):
         matrices = [np.zeros((len(order), 0)) for order in orders]  # not all outputs are known to the encoding
@@ -57,7 +58,7 @@ def symmetric_columns(
     return (a, b), (c, d)
 
 
-def _scores(learner: Learner, sides: list[Outputs], encoding: Any, rng: np.random.Generator) -> list[Array]:
+def _scores(learner: Learner, sides: list[Outputs], encoding: Encoding, rng: np.random.Generator) -> list[Array]:
     weights = learner.weights()
     nothing = [np.zeros((len(side), 0)) for side in sides]
     if not weights:
@@ -65,9 +66,9 @@ def _scores(learner: Learner, sides: list[Outputs], encoding: Any, rng: np.rando
     attack = as_it_was(learner.untouched[max(weights, key=lambda i: weights[i])])  # it may keep what it is fitted to
     if attack is None:
         return nothing
-    with learner.guarded():
+    with guarded(learner.attacks):
         try:
-            views = [view_of(side, encoding, getattr(attack, "sees", "natural")) for side in sides]
+            views = [view_of(side, encoding, sees(attack)) for side in sides]
             scorer = fit(attack, views[0], views[1], rng)
             found = [np.array(scorer(view), dtype=np.float64) for view in views]
         except (Exception, SystemExit):  # an attack's mistake must not end the audit

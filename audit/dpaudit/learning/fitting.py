@@ -1,0 +1,166 @@
+"""When attacks are fitted, to what, and what becomes of one that fails."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpaudit.learning.attack import Attack, Scorer
+from dpaudit.learning.blocks import Block, alike, encoding_of, sees, view_of
+from dpaudit.learning.calibration import calibrated
+from dpaudit.learning.clock import Clock
+from dpaudit.learning.foreign import copied, fit, guarded, is_foreign
+from dpaudit.learning.memory import PastOutputs
+from dpaudit.learning.mixing import Mixing
+from dpaudit.learning.native_threads import one_thread
+from dpaudit.learning.safe_scoring import pointwise
+from dpaudit.learning.score import KnownScores, Score
+from dpaudit.learning.settings import FIRST_FIT, Settings
+from dpaudit.outputs import VIEWS, Encoding, Recurring
+from dpaudit.sampling.streams import stream
+
+
+@dataclass(eq=False)
+class Fitting:
+    """What the attacks of one pair have learned so far."""
+
+    attacks: Sequence[Attack]
+    seed: int
+    pair: int
+    settings: Settings
+    mixing: Mixing
+    trials: int = field(default=0, init=False)
+    last_fit: int = field(default=0, init=False)  # trials
+    next_fit: int = field(default=FIRST_FIT, init=False)  # trials
+    encoding: Encoding | None = field(default=None, init=False)
+    scorers: dict[int, Scorer] = field(default_factory=dict, init=False)  # of the attacks in use
+    known: KnownScores = field(default_factory=dict, init=False)
+    dropped: set[int] = field(default_factory=set, init=False)  # attacks, for a fault
+    negligible: set[int] = field(default_factory=set, init=False)  # attacks left out by the second stage
+    warnings: list[str] = field(default_factory=list, init=False)
+    clock: Clock = field(default_factory=Clock, init=False)
+    _encoded_at: int = field(default=0, init=False)  # trials when the encoding was learned
+    _misfits: bool = field(default=False, init=False)  # whether outputs came since that it does not know
+    _fitted_at: dict[int, int] = field(default_factory=dict, init=False)  # attack -> trials
+    _recurring: Recurring | None = field(default=None, init=False)
+
+    def score(self) -> Score:
+        """What is known now, without a second stage."""
+        return Score(
+            attacks=self.attacks,
+            encoding=self.encoding,
+            scorers=dict(self.scorers),
+            mixture=self.mixing.weights(self.scorers),
+            trials=self.trials,
+            recurring=self._recurring,
+            clock=self.clock,
+            known=self.known,
+        )
+
+    def notice(self, block: Block) -> None:
+        """A new block is remembered: count it, and suspend attacks that have fallen far behind."""
+        encoding = self.encoding
+        if encoding is not None:
+            self._misfits |= any(side.misfits(encoding) is not None for side in block)
+        self.trials += len(block[0])
+        if len(self.attacks) > 1:
+            for index in self.mixing.choose(self.scorers, self.trials):
+                del self.scorers[index]
+
+    def refit(self, memory: PastOutputs) -> None:
+        """Fit those attacks again whose turn it is."""
+        self.mixing.standing.fade(self.last_fit / self.trials)
+        self.last_fit = self.trials
+        growth = next(growth for until, growth in self.settings.refit_growth if self.trials < until)
+        self.next_fit = max(self.trials + 3, math.ceil(self.trials * growth))
+        seen = memory.gather(self.encoding)
+        self._encode(seen)
+        self._recurring = Recurring.of(*seen)
+        self.known = {}  # scores frozen earlier keep theirs
+        with guarded(self.attacks):
+            for index, attack in enumerate(self.attacks):
+                if self._due(index, attack):
+                    self.scorers.pop(index, None)
+                    with self.clock.running(index):
+                        self._fit(index, attack, seen, memory)
+
+    def drop(self, index: int, why: str) -> None:
+        """Use an attack no more, for a fault."""
+        self.dropped.add(index)
+        self.mixing.standing.leave(index)
+        self.scorers.pop(index, None)
+        self.warnings.append(f"attack {self.attacks[index].name} was dropped after {self.trials} trials: it {why}")
+
+    def absence(self, index: int) -> str:
+        """Why an attack is not in use."""
+        if index in self.dropped:
+            return "dropped for a fault, see the warnings"
+        if index in self.negligible:
+            return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
+        if self.mixing.standing.resting(index, self.trials):
+            return "suspended at the end: other attacks predicted far better"
+        if self.trials < max(FIRST_FIT, getattr(self.attacks[index], "from_trials", 0)):
+            return "not used: too few outputs"
+        return "not used: does not suit these outputs"
+
+    def suits(self, attack: Attack, view0: Any, view1: Any) -> bool:
+        """Whether an attack wants such outputs.  One that is alone is not asked.  Raises what the attack raises."""
+        suits = getattr(attack, "suits", None)
+        if suits is None or len(self.attacks) == 1:
+            return True
+        return bool(suits(copied(view0), copied(view1)) if is_foreign(attack) else suits(view0, view1))
+
+    def _encode(self, seen: Block) -> None:
+        """Learn the encoding anew if it is time; features that are known already stay known otherwise."""
+        if self.encoding is not None and not self._misfits and self.trials < 2 * self._encoded_at:
+            return
+        encoding = encoding_of(seen, self.settings.max_vocabulary)
+        self._encoded_at, self._misfits = self.trials, False
+        if not alike(encoding, self.encoding):
+            self.encoding = encoding
+            self.scorers.clear()  # they know the old columns
+            self._fitted_at.clear()
+
+    def _due(self, index: int, attack: Attack) -> bool:
+        """Whether it is an attack's turn: an expensive one waits until the trials have doubled."""
+        if index in self.dropped or (len(self.attacks) > 1 and self.mixing.standing.resting(index, self.trials)):
+            return False
+        first = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0
+        if self.trials < first:
+            return False
+        return not first or self.trials >= 2 * self._fitted_at.get(index, 0)
+
+    def _fit(self, index: int, attack: Attack, seen: Block, memory: PastOutputs) -> None:
+        """Fit one attack.  One that fails, or whose score depends on other outputs, is dropped."""
+        assert self.encoding is not None
+        self._fitted_at[index] = self.trials
+        rng, view = stream(self.seed, "fit", self.pair, index, self.trials), sees(attack)
+        try:
+            if view not in VIEWS:
+                raise ValueError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
+            if view == "natural" and memory.whole:
+                seen = memory.whole[-1]
+            most = getattr(attack, "most_rows", memory.max_rows(self.encoding))
+            view0, view1 = (view_of(side.latest(most), self.encoding, view) for side in seen)
+            if not self.suits(attack, view0, view1):
+                self.mixing.standing.leave(index)
+                return
+            scorer = fit(attack, view0, view1, rng)
+            with one_thread():  # also of a library that the fit has loaded
+                if not getattr(attack, "calibrated", False):
+                    scorer = calibrated(attack, scorer, view0, view1, rng)
+        except (Exception, SystemExit) as error:  # an attack's mistake must not end the audit
+            self.drop(index, f"raised {type(error).__name__} in fit: {error}")
+            return
+        probes = stream(self.seed, "company", self.pair, index, self.trials)
+        with one_thread():
+            harmless = pointwise(scorer, view0, view1, probes, thorough=is_foreign(attack))
+        if not harmless:
+            self.drop(
+                index, "gave an output another score in other company; a score may depend on its own output alone"
+            )
+            return
+        self.scorers[index] = scorer
+        self.mixing.standing.join(index, self.trials)

@@ -1,0 +1,86 @@
+"""Scores frozen while an audit goes on, and counted on the outputs that came later: regions for the witness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpaudit.inference.grid import BINS, bin_counts
+from dpaudit.learning.blocks import Block
+from dpaudit.learning.score import Score
+from dpaudit.learning.selection import BinCounts
+from dpaudit.numerics.arrays import Array
+
+
+def _none() -> BinCounts:
+    return np.zeros((2, BINS), dtype=np.int64)
+
+
+@dataclass(kw_only=True, eq=False)
+class Moment:
+    """A score frozen while an audit goes on, and the outputs that came afterwards.
+
+    The score, `number` and `before` are settled before the first output in `after` is drawn.
+    """
+
+    score: Score
+    favourite: int | None  # the attack that was bet on alone at that moment
+    number: int  # from 1
+    before: BinCounts  # (2, BINS), scores of fresh outputs since the moment before this one, as they were bet on
+    after: BinCounts = field(default_factory=_none)  # (2, BINS), the frozen score's of the outputs that came later
+    trials: int  # of the learner, up to which outputs are counted in `after`
+    closed: bool = False  # outputs were forgotten before they were counted: those that come later are left out, too
+
+
+@dataclass(eq=False)
+class Hindsight:
+    """The latest two moments, and the scores that were bet on since."""
+
+    first_moment: int  # trials from which a score is frozen
+    _moments: list[Moment] = field(default_factory=list, init=False)  # oldest first
+    _since: BinCounts = field(default_factory=_none, init=False)  # scores of fresh outputs since the latest moment
+
+    def count(self, scores0: Array, scores1: Array) -> None:
+        """Scores of fresh outputs, as they are bet on."""
+        self._since += [bin_counts(scores0), bin_counts(scores1)]
+
+    def due(self, trials: int) -> bool:
+        """Whether to freeze the score: each time that the trials have doubled."""
+        latest = self._moments[-1].score.trials if self._moments else self.first_moment // 2
+        return trials >= 2 * latest and bool(self._since.any(axis=1).all())
+
+    def freeze(self, score: Score, favourite: int | None) -> None:
+        """Keep a score, which knows all outputs so far."""
+        number = self._moments[-1].number + 1 if self._moments else 1
+        moment = Moment(score=score, favourite=favourite, number=number, before=self._since, trials=score.trials)
+        self._moments = [*self._moments[-1:], moment]
+        self._since = _none()
+
+    def catch_up(self, trials: int, latest: Callable[[int], Block]) -> None:
+        """Count, for each moment, the outputs that came since.
+
+        Args:
+            trials: How many there were so far.
+            latest: The latest outputs, so many of each dataset as are asked for or fewer if they were forgotten.
+        """
+        for moment in self._moments:
+            due = trials - moment.trials
+            sides = latest(due) if due and not moment.closed else None
+            if sides is None:
+                continue
+            if len(sides[0]) < due:
+                moment.closed = True
+                continue
+            moment.after += np.array([bin_counts(moment.score(side)) for side in sides])
+            moment.trials = trials
+
+    def moments(self, favourite: int | None) -> list[Moment]:
+        """Moments with outputs on both sides, oldest first.
+
+        `favourite`: the attack that is bet on alone now.  Moments that came before that are left out: their scores do
+        not show what it shows.
+        """
+        found = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
+        return [moment for moment in found if favourite is None or moment.favourite == favourite]

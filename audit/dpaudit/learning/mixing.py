@@ -1,0 +1,63 @@
+"""Which attacks make the score, and with which weights.
+
+The score is the mean of the attacks' log-likelihood ratios, weighted by their standing (`weights`), unless one of them
+would win clearly more against the claim alone (`selection`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from dpaudit.learning.score import weighted_mean
+from dpaudit.learning.selection import Rivals
+from dpaudit.learning.settings import FIRST_FIT
+from dpaudit.learning.weights import Standing, log_loss
+from dpaudit.numerics.arrays import Array
+
+
+@dataclass(eq=False)
+class Mixing:
+    """How good each attack has been so far."""
+
+    rivals: Rivals | None  # without one all attacks are always mixed
+    choice_growth: float  # growth of the trials after which `rivals` are judged again
+    standing: Standing = field(default_factory=Standing, init=False)
+    _next_choice: int = field(default=FIRST_FIT, init=False)
+
+    @property
+    def favourite(self) -> int | None:
+        """The attack to bet on alone; None: the mixture."""
+        return None if self.rivals is None else self.rivals.favourite
+
+    def weights(self, attacks: Collection[int]) -> dict[int, float]:
+        """The weight of each of these attacks, summing to one."""
+        if self.favourite in attacks:
+            return {i: float(i == self.favourite) for i in attacks}
+        return self.standing.weights(list(attacks))
+
+    def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array], *, alone: bool) -> None:
+        """Count how good the attacks were, from scores of fresh outputs of both datasets by each of them.
+
+        `alone`: there is but one attack, so that there is nothing to choose.
+        """
+        weights = self.standing.weights(list(parts0))
+        n = len(next(iter(parts0.values())))
+        mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)
+        losses = {i: log_loss(parts0[i], parts1[i]) for i in parts0}
+        self.standing.count(losses, log_loss(*mixture), n)
+        if self.rivals is not None and not alone:
+            self.rivals.count({i: (parts0[i], parts1[i]) for i in parts0}, mixture)
+
+    def choose(self, attacks: Collection[int], trials: int) -> list[int]:
+        """Decide whether to bet on one attack alone.  Returns the attacks that are suspended from now on."""
+        if self.rivals is not None and trials >= self._next_choice:
+            self.rivals.judge(attacks)
+            self._next_choice = math.ceil(trials * self.choice_growth)
+        ahead = self.rivals.ahead if self.rivals is not None else frozenset()
+        suspended = self.standing.send_to_rest(list(attacks), trials, spared=ahead)
+        for attack in suspended:
+            if self.rivals is not None:
+                self.rivals.forget(attack)
+        return suspended

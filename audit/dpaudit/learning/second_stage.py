@@ -1,0 +1,142 @@
+"""The study that ends a fixed audit's pilot: a last fit to far more outputs, after which the score is settled.
+
+Attacks with a method `study` are fitted to two thirds of all outputs at hand.  The last third, all new, weighs these
+attacks and the mixture so far (`stacking`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dpaudit.learning.attack import Scorer
+from dpaudit.learning.blocks import Block, joined, plain, view_of
+from dpaudit.learning.fitting import Fitting
+from dpaudit.learning.foreign import copied, is_foreign, protected
+from dpaudit.learning.memory import PastOutputs
+from dpaudit.learning.safe_scoring import in_pieces, pointwise
+from dpaudit.learning.score import settled_scores
+from dpaudit.learning.stacking import Settled, settled
+from dpaudit.numerics.arrays import Array
+from dpaudit.outputs import PlainEncoding
+from dpaudit.sampling.streams import stream
+
+
+def room_for_study(fitting: Fitting, memory: PastOutputs) -> int:
+    """How many outputs of each dataset `study` has room for; 0 if no attack would learn anything from it."""
+    if not fitting.scorers or not isinstance(fitting.encoding, PlainEncoding):
+        return 0
+    if not _students(fitting, memory):
+        return 0
+    settings = fitting.settings
+    by_numbers = settings.max_study_numbers // fitting.encoding.columns
+    return min(settings.max_study_rows, by_numbers, memory.max_rows_by_size)
+
+
+def study(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Settled, tuple[Array, Array]] | None:
+    """Settle the score, after a last fit to the outputs that are remembered and to these blocks, which are new.
+
+    The blocks are taken out of the list, since the memory is needed.
+
+    Returns:
+        What the score is made of from now on, and the scores of the outputs of d0 and of d1 that no attack was fitted
+        to.  None if too few outputs are plain numbers; the score stays what it was then.
+    """
+    parts = _split(fitting, memory, blocks)
+    if parts is None:
+        return None
+    fitted, unseen = parts
+    students = _students(fitting, memory)
+    _leave_out_negligible(fitting)
+    mixture = fitting.score()
+    columns = [[in_pieces(lambda some: (mixture.mixed(some), ""), side)[0]] for side in unseen]
+    studied: dict[int, Scorer] = {}
+    for index in students:
+        with fitting.clock.running(index):
+            scorer = _student(fitting, index, fitted)
+        if scorer is None:
+            continue
+        found = [in_pieces(partial(mixture.ask, index, scorer, "features"), side) for side in unseen]
+        if failure := found[0][1] or found[1][1]:
+            _warn(fitting, index, failure)
+            continue
+        studied[index] = scorer
+        for side, (scores, _) in zip(columns, found, strict=True):
+            side.append(scores)
+    columns0, columns1 = (np.column_stack(side) for side in columns)
+    final = settled(studied, columns0, columns1, fitting.mixing.rivals)
+    most = fitting.settings.max_judged_outputs
+    memory.keep_only((unseen[0].latest(most), unseen[1].latest(most)))
+    return final, (settled_scores(final, columns0), settled_scores(final, columns1))
+
+
+def _split(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Block, Block] | None:
+    """Outputs to fit attacks to, and those that are held out, all of them new; None if these are too few."""
+    numbers = plain([*memory.blocks, *blocks])
+    new = sum(len(block[0]) for block in numbers if block in blocks)
+    held = min(new, round(fitting.settings.held_share * sum(len(block[0]) for block in numbers)))
+    if held < fitting.settings.min_fit_rows:
+        return None
+    seen0, seen1 = joined(numbers)
+    del numbers
+    blocks.clear()
+    fitted = seen0.first(len(seen0) - held), seen1.first(len(seen1) - held)
+    return fitted, (seen0.latest(held), seen1.latest(held))
+
+
+def _leave_out_negligible(fitting: Fitting) -> None:
+    """Drop scorers with next to no weight: to ask them about all outputs to come would take time and change nothing."""
+    for index, weight in fitting.mixing.weights(fitting.scorers).items():
+        if weight < fitting.settings.min_weight:
+            del fitting.scorers[index]
+            fitting.negligible.add(index)
+
+
+def _students(fitting: Fitting, memory: PastOutputs) -> list[int]:
+    """Attacks that would study outputs as those that are remembered."""
+    assert fitting.encoding is not None
+    able = [i for i, attack in enumerate(fitting.attacks) if hasattr(attack, "study") and i not in fitting.dropped]
+    some = plain(memory.blocks)[-1:]
+    if not some:
+        return []
+    views = [view_of(side.latest(fitting.settings.max_vocabulary), fitting.encoding, "features") for side in some[0]]
+    return [i for i in able if _suits(fitting, i, *views)]
+
+
+def _suits(fitting: Fitting, index: int, view0: Any, view1: Any) -> bool:
+    with suppress(Exception):  # an attack's mistake must not end the audit
+        return fitting.suits(fitting.attacks[index], view0, view1)
+    return False
+
+
+def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
+    """What an attack learned in a study; None if it has nothing to add, or failed, which is reported."""
+    assert fitting.encoding is not None
+    attack, encoding = fitting.attacks[index], fitting.encoding
+    view0, view1 = (view_of(side, encoding, "features") for side in seen)
+    try:
+        if not _suits(fitting, index, view0, view1):
+            return None
+        rng, foreign = stream(fitting.seed, "study", fitting.pair, index), is_foreign(attack)
+        if foreign:
+            view0, view1 = copied(view0), copied(view1)
+        scorer: Scorer | None = attack.study(view0, view1, rng)  # type: ignore[attr-defined]
+        if scorer is None:
+            return None
+        scorer = protected(scorer) if foreign else scorer
+        probes = (view_of(side.latest(fitting.settings.max_vocabulary), encoding, "features") for side in seen)
+        others = stream(fitting.seed, "company", fitting.pair, index)
+        if pointwise(scorer, next(probes), next(probes), others, thorough=foreign):
+            return scorer
+        _warn(fitting, index, "gave an output another score in other company")
+    except Exception as error:  # an attack's mistake must not end the audit
+        _warn(fitting, index, f"raised {type(error).__name__}: {error}")
+    return None
+
+
+def _warn(fitting: Fitting, index: int, why: str) -> None:
+    name = fitting.attacks[index].name
+    fitting.warnings.append(f"attack {name} {why}, after its study; what it had learned before is used")
