@@ -86,16 +86,16 @@ def test_the_last_outputs_are_kept_for_learning() -> None:
     assert [len(side) for side in trained().outputs()] == [6 * FIRST_FIT] * 2
 
 
-def test_one_that_falls_behind_rests_and_comes_back_when_the_trials_have_doubled() -> None:
+def test_an_attack_that_falls_behind_is_suspended_until_the_trials_have_doubled() -> None:
     standing = Standing()
     for attack in (0, 1):
         standing.join(attack, 10)
     standing.count({0: 10.0, 1: 30.0}, 12.0, 50)
-    assert standing.send_to_rest([0, 1], 400) == []  # it has not had a fair trial
-    assert standing.send_to_rest([0, 1], 410, spared=[1]) == []
-    assert standing.send_to_rest([0, 1], 410) == [1]
-    assert standing.resting(1, 819)
-    assert not standing.resting(1, 820)
+    assert standing.suspend([0, 1], 400) == []  # it has not had a fair trial
+    assert standing.suspend([0, 1], 410, spared=[1]) == []
+    assert standing.suspend([0, 1], 410) == [1]
+    assert standing.suspended(1, 819)
+    assert not standing.suspended(1, 820)
     standing.join(1, 820)
     weights = standing.weights([0, 1])
     assert 0.04 < weights[1] < 0.05  # three nats behind the best
@@ -112,7 +112,7 @@ def test_one_that_is_gone_is_no_measure_for_those_that_come_back() -> None:
         standing.join(attack, 10)
     standing.count({0: 10.0, 1: 60.0, 2: 140.0}, 50.0, 500)
     standing.leave(0)
-    assert standing.send_to_rest([1, 2], 510) == [2]
+    assert standing.suspend([1, 2], 510) == [2]
     standing.count({1: 60.0}, 60.0, 500)
     standing.join(2, 1020)
     weights = standing.weights([1, 2])

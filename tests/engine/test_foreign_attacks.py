@@ -19,6 +19,7 @@ from dpaudit.catalogue import Gaussian
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.learning.safe_scoring import asked, in_pieces
+from dpaudit.outputs import Outputs
 from dpaudit_attacks.logistic import Logistic
 
 PAIR = Pair([0], [1])
@@ -97,15 +98,12 @@ def test_a_fault_on_one_output_changes_no_other_score_of_an_attack_that_is_calib
 
 
 @pytest.mark.parametrize("score", FAULTS)
-def test_a_fault_in_one_piece_changes_no_other_piece(score: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_one_piece_changes_no_other_piece(score: Any) -> None:
     """No randomness."""
-    from dpaudit.outputs import Outputs
-
-    monkeypatch.setattr("dpaudit.learning.safe_scoring._PIECE", 16)
     good = positive(50, 3)
     bad = good.copy()
     bad[20] = -1.0
-    scores, failure = in_pieces(lambda some: asked(score, some.array), Outputs.read(bad))
+    scores, failure = in_pieces(lambda some: asked(score, some.array), Outputs.read(bad), size=16)
     assert failure
     assert scores[20] == 0.0
     assert np.delete(scores, 20) == pytest.approx(np.delete(np.log(good), 20))

@@ -71,8 +71,10 @@ from dpaudit.inference.fixed import exact_binomial, newcomers
 from dpaudit.inference.fixed.regions import threshold_for_claim
 from dpaudit.inference.grid import bin_counts
 from dpaudit.inference.independence import key
+from dpaudit.learning import Learner
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.held import fractions, held_numbers
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import (
@@ -312,7 +314,7 @@ def _made(runs: Runs) -> Sequence[Any] | np.ndarray[Any, Any]:
     return outcome.outputs
 
 
-def _scored(learner: Any, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> list[Any]:
+def _scored(learner: Learner, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> list[Array]:
     try:
         return [learner.score(side) for side in learner.read(list(outputs0), list(outputs1))]
     except OutputError as error:

@@ -12,9 +12,13 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.text.spelling import hint
+
+View = npt.NDArray[Any] | Sequence[Any]
+"""n outputs, as an attack sees them."""
 
 Scorer = Callable[[Any], Array]
 """n outputs, as the attack sees them -> (n,) scores, higher = more like d1; +-inf is legal, NaN is not."""

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.learning.attack import Attack
+from dpaudit.learning.attack import Attack, View
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding
+
+RawOutputs = Sequence[Any] | np.ndarray[Any, Any]
+"""n outputs as they came."""
 
 Block = tuple[Outputs, Outputs]
 """As many outputs of d0 as of d1, in the order they came."""
@@ -45,10 +48,11 @@ def sees(attack: Attack) -> str:
     return view
 
 
-def view_of(outputs: Outputs, encoding: Encoding, view: str) -> Any:
+def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:
     """What an attack sees of outputs that are learned from.  Outputs unknown to the encoding are left out."""
     misfits = outputs.misfits(encoding)
-    return (outputs if misfits is None else outputs.take(np.flatnonzero(~misfits))).view(encoding, view)
+    seen: View = (outputs if misfits is None else outputs.take(np.flatnonzero(~misfits))).view(encoding, view)
+    return seen
 
 
 def encoding_of(seen: Block, max_vocabulary: int) -> Encoding:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.learning.attack import Attack, Scorer
+from dpaudit.learning.attack import Attack, Scorer, View
 from dpaudit.learning.foreign import fit
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import ridge
@@ -15,12 +13,12 @@ from dpaudit.numerics.logistic import ridge
 _FOLDS = 3
 
 
-def rows_of(view: Any, chosen: npt.NDArray[np.bool_]) -> Any:
-    """Those of n outputs, an array or a list, that a mask (n,) names."""
-    return view[chosen] if isinstance(view, np.ndarray) else [view[i] for i in np.flatnonzero(chosen)]
+def rows_of(view: View, chosen: npt.NDArray[np.bool_]) -> View:
+    """The outputs, of n, for which a mask (n,) is true."""
+    return view[chosen] if isinstance(view, np.ndarray) else [view[int(i)] for i in np.flatnonzero(chosen)]
 
 
-def calibrated(attack: Attack, scorer: Scorer, seen0: Any, seen1: Any, rng: np.random.Generator) -> Scorer:
+def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np.random.Generator) -> Scorer:
     """The scorer followed by a logistic curve, Platt 1999, fitted to scores of outputs left out in three folds.
 
     Each output is calibrated by itself: a score that is NaN stays NaN, and changes no other one.
@@ -45,7 +43,7 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: Any, seen1: Any, rng: np.r
 
     slopes, intercept = ridge(design(held), len(held0))
 
-    def scores(outputs: Any) -> Array:
+    def scores(outputs: View) -> Array:
         found = np.array(scorer(outputs), dtype=np.float64)
         if found.shape != (len(outputs),):
             return found  # reported by the caller
@@ -56,7 +54,7 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: Any, seen1: Any, rng: np.r
     return scores
 
 
-def _numbers(scorer: Scorer, view: Any) -> Array:
+def _numbers(scorer: Scorer, view: View) -> Array:
     """Scores (n,) of outputs that were left out."""
     if not len(view):
         return np.zeros(0)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from dpaudit.outputs import Outputs
 
-_MOST = 64  # outputs that are asked about again
-_ALONE = 0.25  # of the times only one
+_MAX_AGAIN = 64  # outputs that are asked about again
+_SHARE_ALONE = 0.25  # chance that only one output is asked about
 
 
 def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
@@ -21,8 +21,8 @@ def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[
     """
     n0 = len(sides[0])
     n = n0 + len(sides[1])
-    size = 1 if rng.random() < _ALONE else int(rng.integers(1, min(_MOST, n) + 1))
-    at = rng.permutation(n)[:size] if n < 10 * _MOST else rng.choice(n, size, replace=False)
+    size = 1 if rng.random() < _SHARE_ALONE else int(rng.integers(1, min(_MAX_AGAIN, n) + 1))
+    at = rng.permutation(n)[:size] if n < 10 * _MAX_AGAIN else rng.choice(n, size, replace=False)
     of_d0 = at < n0
     found = [(sides[0].read_again(at[of_d0]), at[of_d0]), (sides[1].read_again(at[~of_d0] - n0), at[~of_d0])]
     found = [(some, places) for some, places in found if len(places)]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from dpaudit.learning.attack import Attack, Scorer
+from dpaudit.learning.attack import Attack, Scorer, View
 from dpaudit.learning.blocks import Block, alike, encoding_of, sees, view_of
 from dpaudit.learning.calibration import calibrated
 from dpaudit.learning.clock import Clock
@@ -99,13 +98,13 @@ class Fitting:
             return "dropped for a fault, see the warnings"
         if index in self.negligible:
             return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
-        if self.mixing.standing.resting(index, self.trials):
+        if self.mixing.standing.suspended(index, self.trials):
             return "suspended at the end: other attacks predicted far better"
         if self.trials < max(FIRST_FIT, getattr(self.attacks[index], "from_trials", 0)):
             return "not used: too few outputs"
         return "not used: does not suit these outputs"
 
-    def suits(self, attack: Attack, view0: Any, view1: Any) -> bool:
+    def suits(self, attack: Attack, view0: View, view1: View) -> bool:
         """Whether an attack wants such outputs.  One that is alone is not asked.  Raises what the attack raises."""
         suits = getattr(attack, "suits", None)
         if suits is None or len(self.attacks) == 1:
@@ -125,7 +124,7 @@ class Fitting:
 
     def _due(self, index: int, attack: Attack) -> bool:
         """Whether it is an attack's turn: an expensive one waits until the trials have doubled."""
-        if index in self.dropped or (len(self.attacks) > 1 and self.mixing.standing.resting(index, self.trials)):
+        if index in self.dropped or (len(self.attacks) > 1 and self.mixing.standing.suspended(index, self.trials)):
             return False
         first = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0
         if self.trials < first:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.learning.attack import Attack, Scorer
+from dpaudit.learning.attack import Attack, Scorer, View
 from dpaudit.learning.native_threads import one_thread
 from dpaudit.sampling.global_randomness import kept_global_randomness
 
@@ -21,7 +21,7 @@ def is_foreign(attack: Attack) -> bool:
     return type(attack).__module__.partition(".")[0] != _OWN
 
 
-def fit(attack: Attack, view0: Any, view1: Any, rng: np.random.Generator) -> Scorer:
+def fit(attack: Attack, view0: View, view1: View, rng: np.random.Generator) -> Scorer:
     """The attack's scorer.  A foreign attack gets copies, so that nothing it does to them reaches anyone else."""
     if not is_foreign(attack):
         return attack.fit(view0, view1, rng)
@@ -43,7 +43,7 @@ def protected(scorer: Scorer) -> Scorer:
     return lambda view: scorer(copied(view))
 
 
-def copied(view: Any) -> Any:
+def copied(view: View) -> View:
     """A copy of n outputs, an array or a list.  An output of a list that cannot be copied is shared."""
     return view.copy() if isinstance(view, np.ndarray) else [_copied(output) for output in view]
 

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
 
 from dpaudit.learning.attack import Attack
-from dpaudit.learning.blocks import Block, as_outputs, sees
+from dpaudit.learning.blocks import Block, RawOutputs, as_outputs, sees
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import as_it_was, guarded
 from dpaudit.learning.hindsight import Hindsight, Moment
@@ -111,9 +108,7 @@ class Learner:
         """Why an attack is not in use."""
         return self._fitting.absence(attack)
 
-    def read(
-        self, outputs0: Sequence[Any] | np.ndarray[Any, Any], outputs1: Sequence[Any] | np.ndarray[Any, Any]
-    ) -> Block:
+    def read(self, outputs0: RawOutputs, outputs1: RawOutputs) -> Block:
         """Outputs of both datasets, ready to be scored and learned from; OutputError if one cannot be read."""
         return Outputs.read(outputs0), Outputs.read(outputs1)
 

@@ -56,7 +56,7 @@ class Mixing:
             self.rivals.judge(attacks)
             self._next_choice = math.ceil(trials * self.choice_growth)
         ahead = self.rivals.ahead if self.rivals is not None else frozenset()
-        suspended = self.standing.send_to_rest(list(attacks), trials, spared=ahead)
+        suspended = self.standing.suspend(list(attacks), trials, spared=ahead)
         for attack in suspended:
             if self.rivals is not None:
                 self.rivals.forget(attack)

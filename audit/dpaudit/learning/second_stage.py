@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from dpaudit.learning.attack import Scorer
+from dpaudit.learning.attack import Scorer, View
 from dpaudit.learning.blocks import Block, joined, plain, view_of
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import copied, is_foreign, protected
@@ -106,7 +105,7 @@ def _students(fitting: Fitting, memory: PastOutputs) -> list[int]:
     return [i for i in able if _suits(fitting, i, *views)]
 
 
-def _suits(fitting: Fitting, index: int, view0: Any, view1: Any) -> bool:
+def _suits(fitting: Fitting, index: int, view0: View, view1: View) -> bool:
     with suppress(Exception):  # an attack's mistake must not end the audit
         return fitting.suits(fitting.attacks[index], view0, view1)
     return False

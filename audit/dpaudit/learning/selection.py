@@ -1,9 +1,10 @@
 """Whether to bet on the mixture of all attacks, or on one of them alone.
 
 The mixture tells the datasets apart best, but that alone refutes nothing: the claim lets them be told apart.  A leak
-that shows in few outputs is worth much against a claim and little in mean log-loss.  So it is also counted what bets on
-each attack's scores alone would have won, and bets on the mixture, always on outputs they had not seen.  The next bets
-are on the mixture unless one attack is clearly ahead.  Only past blocks decide, so that no guarantee is touched.
+that shows in few outputs is worth much against a claim and little in mean log-loss.  So `Rivals` counts what bets on
+each attack's scores alone would have won, and what bets on the mixture would have won, always on outputs they had not
+seen.  The next bets are on the mixture unless one attack is clearly ahead.  Only past blocks decide, so that no
+guarantee is touched.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from dpaudit.numerics.arrays import Array
 
 BinCounts = npt.NDArray[np.int64]  # (2, BINS): scores of outputs of d0, of d1
 
-_CLEARLY = 1.0  # nats of wealth ahead: enough to be bet on alone
-_SLIGHTLY = 0.3  # enough not to be sent to rest
+_MIN_LEAD_ALONE = 1.0  # nats of wealth ahead of the mixture, from which an attack is bet on alone
+_MIN_LEAD_SPARED = 0.3  # nats ahead, from which an attack is not suspended
 _MIXTURE = -1
 
 
@@ -51,11 +52,11 @@ class Rivals:
         """Choose between these attacks and the mixture."""
         mixture = self.worth(self._counts[_MIXTURE])
         won = {attack: self.worth(self._counts[attack]) for attack in attacks if attack in self._counts}
-        self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _SLIGHTLY)
+        self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _MIN_LEAD_SPARED)
         best = max(self.ahead, key=lambda attack: won[attack], default=None)
-        clear = best is not None and won[best] > max(mixture, 0.0) + _CLEARLY
+        clear = best is not None and won[best] > max(mixture, 0.0) + _MIN_LEAD_ALONE
         self.favourite = best if clear else None
 
     def forget(self, attack: int) -> None:
-        """It takes no part for a while."""
+        """The attack is suspended; should it return, it starts with what the mixture has won."""
         self._counts.pop(attack, None)

@@ -41,7 +41,7 @@ def symmetric_columns(
         Outputs.read(_in_order(outputs, order)) for outputs, order in zip((outputs0, outputs1), orders, strict=True)
     ]
     encoding = encoding_of((sides[0], sides[1]), learner.settings.max_vocabulary)
-    matrices = [view_of(side, encoding, "features") for side in sides]
+    matrices: list[Array] = [np.asarray(view_of(side, encoding, "features")) for side in sides]
     if any(len(matrix) < len(order) for matrix, order in zip(matrices, orders, strict=True)):
         matrices = [np.zeros((len(order), 0)) for order in orders]  # not all outputs are known to the encoding
     numeric, total = encoding.numeric, matrices[0].shape[1]
