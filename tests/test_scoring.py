@@ -8,9 +8,11 @@ import numpy as np
 
 from dpaudit import Pair, PureDP, audit
 from dpaudit.inference.grid import BINS
-from dpaudit.learning import FIRST_FIT, Learner, Rivals
+from dpaudit.learning import FIRST_FIT, Learner, Rivals, Settings
 from dpaudit.learning.attack import resolve_attacks
+from dpaudit.learning.memory import PastOutputs
 from dpaudit.learning.weights import Standing
+from dpaudit.outputs import Outputs
 
 
 def trained(attacks: Any = "auto", seed: int = 0) -> Learner:
@@ -169,3 +171,54 @@ def test_a_leak_that_predicts_worse_than_the_noise_is_found() -> None:
 def test_the_same_seed_gives_the_same_scores() -> None:
     outputs = np.random.default_rng(3).normal(size=(30, 1))
     assert np.array_equal(trained().score(outputs), trained().score(outputs))
+
+
+def test_a_score_does_not_change_when_its_learner_learns_more() -> None:
+    """The seeds are given."""
+    learner, points = trained(), np.linspace(-3, 4, 50)[:, None]
+    score = learner.current()
+    before, weights = score(points), score.weights()
+    assert np.array_equal(learner.score(points), before)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        block = rng.normal(0, 1, (FIRST_FIT, 1)), rng.normal(3, 1, (FIRST_FIT, 1))
+        learner.score_fresh(*block)
+        learner.learn(*block)
+    assert np.array_equal(score(points), before)
+    assert score.weights() == weights
+    assert score.trials == 6 * FIRST_FIT
+    assert not np.allclose(learner.score(points), before, atol=0.5)
+
+
+def test_the_oldest_outputs_are_forgotten_after_a_last_look_at_them() -> None:
+    """No randomness.  Blocks are forgotten whole: of blocks of 3, four are kept if a fit looks at 10 rows."""
+    looks: list[list[float]] = []
+    few = Settings(max_fit_rows=10, max_wide_fit_rows=10, fit_rows_per_column=1, min_fit_rows=1)
+
+    def look() -> None:
+        seen = past.outputs()[1].array
+        assert seen is not None
+        looks.append(seen.ravel().tolist())
+
+    past = PastOutputs(few, keeps_raw=False, before_forgetting=look)
+    for start in range(0, 18, 3):
+        some = np.arange(start, start + 3.0)
+        past.remember((Outputs.read(-some), Outputs.read(some)), None)
+    assert looks == [list(range(12)), list(range(3, 15))]
+    kept = past.outputs()[0].array
+    assert kept is not None
+    assert kept.ravel().tolist() == [-x for x in range(6, 18)]
+    seen0, seen1 = past.gather(None)
+    assert len(seen0) == len(seen1) == 10
+    assert looks[2:] == [list(range(6, 18))]
+
+
+def test_large_outputs_are_kept_as_they_came_up_to_a_number_of_bytes() -> None:
+    """No randomness.  Numbers are 8 bytes, so that two blocks of 3 fit into 50 bytes."""
+    past = PastOutputs(Settings(max_raw_bytes=50), keeps_raw=True, before_forgetting=lambda: None)
+    for start in range(0, 12, 3):
+        some = np.arange(start, start + 3.0)
+        past.remember((Outputs.read(some), Outputs.read(some)), None)
+    assert [len(block[0]) for block in past.whole] == [3, 3]
+    assert len(past.outputs()[0]) == 6
+    assert sum(len(block[0]) for block in past.blocks) == 12

@@ -24,18 +24,18 @@ KnownScores = dict[int | str, tuple[Array, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Score:
-    """What attacks knew after some trials, and their weights.
+    """What attacks knew after some trials, and their weights.  It learns no more.
 
     A score is a function of one output: neither the other outputs of a block nor earlier questions change it.  (An
-    attack from outside the package may break that rule; `rechecks` finds it out.)  So scores of outputs that came
-    after `trials` are independent given the past.
+    attack from outside the package may break that rule; `rechecks` looks for it.)  So scores of outputs that came
+    after those it was learned from are independent, given the past, if these outputs are.
     """
 
     attacks: Sequence[Attack]
     encoding: Encoding | None
     scorers: Mapping[int, Scorer]  # attack -> its calibrated scorer
     mixture: Mapping[int, float]  # the weights of these attacks, summing to one
-    trials: int  # of which the score knows the outputs
+    trials: int  # that the mixture was learned from; a second stage has seen more
     settled: Settled | None = None  # what the score is made of after the second stage
     recurring: Recurring | None = None  # values that occur often, each scored once
     clock: Clock = field(default_factory=Clock)

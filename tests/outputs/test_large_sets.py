@@ -1,0 +1,28 @@
+"""Sets have no order, and the order in which Python lists them changes from process to process."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from contextlib import redirect_stdout
+
+
+def test_features_of_a_large_set_do_not_depend_on_the_order_of_hashes() -> None:
+    code = (
+        "from dpaudit.outputs.parts import parts_of; import hashlib;"
+        "found = parts_of({f'name {i}' for i in range(6000)});"
+        "print(hashlib.sha256(repr(sorted(found.counts)).encode()).hexdigest())"
+    )
+    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    with redirect_stdout(io.StringIO()) as here:
+        exec(code)
+    assert here.getvalue() == elsewhere != ""
