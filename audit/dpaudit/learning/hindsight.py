@@ -9,9 +9,13 @@ import numpy as np
 
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import Block
+from dpaudit.learning.foreign import guarded, is_foreign
+from dpaudit.learning.safe_scoring import same
 from dpaudit.learning.score import Score
 from dpaudit.learning.selection import BinCounts
 from dpaudit.numerics.arrays import Array
+
+_PROBES = 32  # outputs of each dataset that show whether a frozen score is what it was
 
 
 def _none() -> BinCounts:
@@ -32,6 +36,19 @@ class Moment:
     after: BinCounts = field(default_factory=_none)  # (2, BINS), the frozen score's of the outputs that came later
     trials: int  # of the learner, up to which outputs are counted in `after`
     closed: bool = False  # outputs were forgotten before they were counted: those that come later are left out, too
+    probes: Block | None = None  # of a score by a foreign attack: outputs, and how it scored them when it was frozen
+    probed: tuple[Array, ...] = ()
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the score is what it was: a foreign attack may have changed its scorer when it was fitted again."""
+        return self.probes is None or all(map(same, _asked_now(self.score, self.probes), self.probed))
+
+
+def _asked_now(score: Score, sides: Block) -> tuple[Array, ...]:
+    """Scores of outputs of both datasets, none of them looked up."""
+    with guarded(score.attacks):
+        return tuple(score.anew(side) for side in sides)
 
 
 @dataclass(eq=False)
@@ -51,10 +68,19 @@ class Hindsight:
         latest = self._moments[-1].score.trials if self._moments else self.first_moment // 2
         return trials >= 2 * latest and bool(self._since.any(axis=1).all())
 
-    def freeze(self, score: Score, favourite: int | None) -> None:
-        """Keep a score, which knows all outputs so far."""
+    def freeze(self, score: Score, favourite: int | None, latest: Callable[[int], Block]) -> None:
+        """Keep a score, which knows all outputs so far.
+
+        Args:
+            score: It must share no cache with others.
+            favourite: The attack that is bet on alone, if there is one.
+            latest: The latest outputs, at most as many of each dataset as are asked for.
+        """
         number = self._moments[-1].number + 1 if self._moments else 1
         moment = Moment(score=score, favourite=favourite, number=number, before=self._since, trials=score.trials)
+        if any(is_foreign(score.attacks[i]) for i in score.scorers):
+            moment.probes = latest(_PROBES)
+            moment.probed = _asked_now(score, moment.probes)
         self._moments = [*self._moments[-1:], moment]
         self._since = _none()
 
@@ -80,7 +106,9 @@ class Hindsight:
         """Moments with outputs on both sides, oldest first.
 
         `favourite`: the attack that is bet on alone now.  Moments that came before that are left out: their scores do
-        not show what it shows.
+        not show what it shows.  So are moments whose score did not stay what it was, since an attack learned on in a
+        scorer that it had returned.
         """
         found = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
+        found = [moment for moment in found if moment.frozen]
         return [moment for moment in found if favourite is None or moment.favourite == favourite]

@@ -160,7 +160,8 @@ class Learner:
             return
         self._fitting.refit(self._memory)
         if self._hindsight.due(self.trials):
-            self._hindsight.freeze(replace(self.current(), known={}), self._mixing.favourite)
+            score = replace(self.current(), known={})
+            self._hindsight.freeze(score, self._mixing.favourite, self._memory.latest)
 
     def hindsight(self) -> list[Moment]:
         """What attacks knew earlier, each time with the scores of the outputs that came later; oldest first.
