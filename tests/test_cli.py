@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from dpaudit.cli.app import app
+from dpaudit.cli.app import COMMANDS, app
 
 Command = Callable[..., Result]
 
@@ -150,8 +151,8 @@ def test_debug_shows_the_traceback(config: Path, command: Command) -> None:
         (("run", "c.yaml", "-o", "c.yaml"), "--output c.yaml: File exists"),
         (("list", "gremlins"), "list must be followed by one of attacks, claims, mechanisms, configs; got 'gremlins'"),
         (("report", "c.yaml", "-o", "x.pdf"), "c.yaml is a config, not a result; run it first: dpaudit run c.yaml"),
-        (("report", "."), ".: there is no result (NAME.json) in this folder"),
-        (("init", "c.yaml"), "c.yaml exists already"),
+        (("report", "."), ".: no result (NAME.json) in this folder"),
+        (("init", "c.yaml"), "c.yaml already exists"),
         (("walk",), "No such command"),
     ],
 )
@@ -208,7 +209,7 @@ def test_convert_says_a_claim_in_other_terms(tmp_path: Path, command: Command) -
     [
         (("gaussian(mu=-1)",), "mu must be finite and >= 0, got -1"),
         (("pure(epsilon=1)", "--delta", "2"), "delta must lie in [0, 1], got 2"),
-        (("pure(epsilon=1)", "--delta", "0", "--epsilon", "1"), "exclude each other"),
+        (("pure(epsilon=1)", "--delta", "0", "--epsilon", "1"), "cannot be used together"),
         (("pure(epsilon=1)", "--plot", "x.nonsense"), "nonsense"),
     ],
 )
@@ -242,7 +243,7 @@ def test_a_strangers_config_can_be_looked_at_and_refused(config: Path, command: 
     assert "own: runs own.py:f (from .), in this process" in done.stdout
     assert "program: runs the program prog 'a b', in ." in done.stdout
     assert "apart: runs m:f (from .), in an environment with six==1.16.0" in done.stdout
-    assert "runs no code but dpaudit itself" in done.stdout
+    assert "runs no code outside dpaudit" in done.stdout
     assert not (config.parent / "dpaudit-results").exists()
     done = command("run", ".", "--no-code")
     assert done.exit_code == 2
@@ -276,3 +277,29 @@ def test_an_audit_goes_on_where_it_stood(config: Path, command: Command) -> None
     assert other.exit_code == 3
     assert "holds the trials of another audit.  What differs:\n  seed: 0 there, 5 here\n" in other.stderr
     assert "Traceback" not in other.stderr
+
+
+@pytest.mark.parametrize("kind", ["attacks", "claims", "mechanisms"])
+def test_a_listing_uses_the_names_that_can_be_typed(kind: str, command: Command) -> None:
+    from dpaudit.catalogue import BUILTIN
+    from dpaudit.claims import CLAIMS
+
+    listed = command("list", kind).stdout
+    for name, thing in {**BUILTIN, **CLAIMS}.items():
+        assert f"`{thing.__name__}`" not in listed, name
+        assert f" {thing.__name__}(" not in listed.replace("Laplace(0, 1)", "").replace("Laplace(epsilon, 1)", ""), name
+    assert "Error" not in listed
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_wraps_paragraphs_to_the_terminal(name: str, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line breaks only where the next word would not fit, not where a line of the source ends."""
+    monkeypatch.setenv("COLUMNS", "80")
+    above = command(name, "--help").stdout.split("╭")[0]
+    usage, *paragraphs = "\n".join(line.strip() for line in above.strip().splitlines()).split("\n\n")
+    assert usage.startswith("Usage:")
+    assert paragraphs
+    for paragraph in paragraphs:
+        lines = paragraph.splitlines()
+        for line, following in pairwise(lines):
+            assert len(line) + 1 + len(following.split()[0]) > 78, line

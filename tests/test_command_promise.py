@@ -14,7 +14,8 @@ import pytest
 from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
-from dpaudit.cli.run_configs import How, run_all
+from dpaudit.cli.prepare_run import How
+from dpaudit.cli.run_configs import run_all
 from dpaudit.config import read_configs
 from dpaudit.inference.e_bh import shared_confidences, significance
 from dpaudit.result.suite import AUDITS, COMMAND, Promise, named_together, promised_together

@@ -145,7 +145,7 @@ def test_a_quiet_run_still_says_why_an_audit_is_inconclusive(tmp_path: Path, com
 def test_a_result_that_replaces_another_is_named(tmp_path: Path, command: Command) -> None:
     (tmp_path / "c.yaml").write_text(CONFIG)
     assert "replaced" not in command("run", "c.yaml", "--no-pdf").stderr
-    assert "noise.json replaced the one of an earlier run" in command("run", "c.yaml", "--no-pdf").stderr
+    assert "noise.json replaced the result of an earlier run" in command("run", "c.yaml", "--no-pdf").stderr
 
 
 def test_percent_on_the_command_line_is_explained(tmp_path: Path, command: Command) -> None:

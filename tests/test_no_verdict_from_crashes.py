@@ -243,7 +243,7 @@ def test_nobody_is_told_that_results_are_in_a_folder_that_has_gone(
     monkeypatch.setattr("tempfile.tempdir", None)
     said = command("run", "c.yaml", "-o", "out", "--no-pdf").stderr
     assert "the result of one could not be written to out" in said
-    assert "one.json in out is still the one of an earlier run" in said
+    assert "one.json in out is still the result of an earlier run" in said
     assert "results are in out" not in said
     assert len(list(folder.glob("dpaudit-*/one.json"))) == 1
 
@@ -441,7 +441,7 @@ def test_a_result_with_a_hostile_claim_is_refused_with_2(folder: Path, command: 
 def test_ctrl_c_shows_and_keeps_what_is_done(
     when: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = "ended_line" if when == "between audits" else "_write"
+    name = "ended_line" if when == "between audits" else "write_result"
     honest = getattr(running, name)
 
     def interrupted(*values: Any) -> Any:

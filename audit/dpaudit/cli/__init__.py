@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints, and ends with a documented exit code.
+"""The command line: it parses options, calls the packages below, prints, and exits with a documented code.
 
 May import: every package.
 Public names: `app.main`.

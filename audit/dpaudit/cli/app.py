@@ -1,11 +1,13 @@
-"""The command line: parses, calls, prints.  Results go to stdout, talk to stderr.
+"""The command line parses, calls and prints.  Results go to stdout, messages to stderr.
 
-Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or could not be completed, 4
-internal error; of several audits the most serious one counts (1 over 4 over 3 over 0; 2 before anything runs).
+Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or not completed, 4 internal
+error.  The most serious outcome of several audits counts: 1, then 4, then 3, then 0.
+Code 2 ends the command before any audit.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -24,7 +26,7 @@ from dpaudit.cli.terminal import finish, prepare, show
 
 app = typer.Typer(
     name="dpaudit",
-    help="Empirical audits of differential-privacy claims.",
+    help="Audit differential-privacy claims empirically.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,21 +45,21 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Empirical audits of differential-privacy claims."""
+    """Audit differential-privacy claims empirically."""
 
 
 def main() -> None:
-    """Entry point of the command `dpaudit`."""
+    """Run the command `dpaudit` and exit with its code."""
     prepare()
     code: Any = NO_VIOLATION
     try:
         app()
     except SystemExit as end:
         code = end.code if end.code is not None else NO_VIOLATION
-        if code == VIOLATION and chosen_codes != [VIOLATION]:  # typer ends with 1 when its output cannot be written
+        if code == VIOLATION and chosen_codes != [VIOLATION]:  # typer exits with 1 when it cannot write its output
             code = INCONCLUSIVE
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -65,6 +67,12 @@ def main() -> None:
         code = internal_error(error)
     finish()
     sys.exit(code)
+
+
+def _help(command: Callable[..., None]) -> str:
+    """Return the docstring of a command with one line for each paragraph, so that typer wraps it to the terminal."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -79,4 +87,4 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "schema": schema,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(guarded(command))
+    app.command(name, help=_help(command))(guarded(command))

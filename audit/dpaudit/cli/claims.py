@@ -1,4 +1,4 @@
-"""`dpaudit convert` and `dpaudit plan`: what claims mean, and how many runs a violation needs."""
+"""`dpaudit convert` and `dpaudit plan`: claims in other terms, and the number of runs an audit needs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ if TYPE_CHECKING:
 
 def convert(
     claims: Annotated[
-        list[str], typer.Argument(metavar="CLAIM...", help='E.g. "gaussian(mu=1)"; `dpaudit list claims`.')
+        list[str],
+        typer.Argument(metavar="CLAIM", help='A claim such as "gaussian(mu=1)"; `dpaudit list claims` shows all.'),
     ],
-    delta: Annotated[float | None, typer.Option(help="Print only the least epsilon at this delta.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Print only the least delta at this epsilon.")] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw curve and profile: .svg, .pdf, .png.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Print only the smallest epsilon at this delta.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Print only the smallest delta at this epsilon.")] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Plot trade-off curve and privacy profile to a .svg, .pdf or .png file."),
+    ] = None,
 ) -> None:
-    """Say what a claim means in other terms: epsilon, delta, mu, the trade-off curve."""
+    """Convert a claim to epsilon, delta, mu and points of its trade-off curve."""
     from dpaudit.claims import parse_claim
     from dpaudit.text.rounding import upper
 
     if delta is not None and epsilon is not None:
-        refuse("--delta and --epsilon exclude each other")
+        refuse("--delta and --epsilon cannot be used together; give one of them")
     try:
         parsed = [parse_claim(text) for text in claims]
         if delta is not None:
@@ -66,12 +70,14 @@ def _conversions(claim: TradeoffFunction) -> list[str]:
 
 
 def plan(
-    claim: Annotated[str, typer.Argument(metavar="CLAIM", help='What is promised, e.g. "gaussian(mu=1)".')],
-    truth: Annotated[str, typer.Argument(metavar="TRUTH", help='What is suspected to hold, e.g. "gaussian(mu=1.2)".')],
-    power: Annotated[float, typer.Option(help="Probability with which the violation is to be found.")] = 0.9,
-    confidence: Annotated[float, typer.Option(help="Of the audit.")] = 0.99,
+    claim: Annotated[str, typer.Argument(metavar="CLAIM", help='The claim to test, such as "gaussian(mu=1)".')],
+    truth: Annotated[
+        str, typer.Argument(metavar="TRUTH", help='The privacy you suspect instead, such as "gaussian(mu=1.2)".')
+    ],
+    power: Annotated[float, typer.Option(help="Probability of finding the violation.")] = 0.9,
+    confidence: Annotated[float, typer.Option(help="Confidence of the audit, between 0 and 1.")] = 0.99,
 ) -> None:
-    """Say how many trials it takes to refute CLAIM if only TRUTH holds."""
+    """Estimate how many trials an audit needs to refute CLAIM if only TRUTH holds."""
     with waiting("loading", shown=True):
         from dpaudit.claims import parse_claim
         from dpaudit.engine.plan import plan as plan_trials

@@ -7,24 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpaudit.cli.ending import leave, refuse
-from dpaudit.cli.options import (
-    RESULTS,
-    Backend,
-    Confidence,
-    Configs,
-    Debug,
-    Each,
-    Jobs,
-    LogJson,
-    NoPdf,
-    Output,
-    Quiet,
-    Resume,
-    Scheduler,
-    Seed,
-    Trials,
-    absolute,
-)
+from dpaudit.cli.options import Configs, RunOptions, with_run_options
 from dpaudit.cli.run import checked_settings, run_and_judge
 from dpaudit.cli.terminal import say
 
@@ -32,58 +15,33 @@ if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
 
 
+@with_run_options
 def compare(
     configs: Configs,
     with_: Annotated[
-        list[str], typer.Option("--with", metavar="PKG==VERSION", help="A version; give the option for each of them.")
+        list[str], typer.Option("--with", metavar="PKG==VERSION", help="A version to compare; repeat for each version.")
     ],
-    output: Output = RESULTS,
-    trials: Trials = None,
-    confidence: Confidence = None,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    backend: Backend = "loky",
-    scheduler: Scheduler = None,
-    each: Each = False,
-    resume: Resume = False,
-    log_json: LogJson = None,
-    no_pdf: NoPdf = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    *,
+    options: RunOptions,
 ) -> None:
-    """Run the same audits on several versions of a package: one table, and one document DIR/comparison.pdf.
+    """Run the same audits with several versions of a package, and write one document, DIR/comparison.pdf.
 
-    All of them share one promise, as for `dpaudit run`.
-    Each version is `name==number` and takes the place of what the configs require; audits that do not require the
-    package are left out.  Exit codes as for `dpaudit run`.
+    Each `--with` names a version as `package==number`.  It replaces the version that the configs require.  Audits that
+    do not require the package are skipped.
+
+    All audits share one guarantee, and the exit codes are those of `dpaudit run`.
     """
     from dpaudit.config import ConfigError, read_configs, side_by_side
 
-    output, shown, log_json = absolute(output), str(output), None if log_json is None else absolute(log_json)
-    if not quiet:
+    if not options.quiet:
         say("loading ...")
-    how = checked_settings(
-        output=output,
-        shown=shown,
-        each=each,
-        trials=trials,
-        confidence=confidence,
-        seed=seed,
-        jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
-        pdf=False,
-        resume=resume,
-        log=log_json,
-        quiet=quiet,
-        debug=debug,
-    )
+    how = checked_settings(options, pdf=False)
     try:
         variants = side_by_side(read_configs(configs), with_)
     except ConfigError as error:
         refuse(str(error))
     results, code = run_and_judge(list(variants.values()), how)
-    if results and not no_pdf:
+    if results and not options.no_pdf:
         from dpaudit_reports import comparison, write_pdf
 
         by_name = {result.name: result for result in results}
@@ -92,7 +50,7 @@ def compare(
             if variant.config.name in by_name:
                 audits.setdefault(name, {})[version] = by_name[variant.config.name]
         try:
-            write_pdf(comparison(audits), output / "comparison.pdf")
+            write_pdf(comparison(audits), options.output / "comparison.pdf")
         except OSError as error:
-            say(f"{shown}/comparison.pdf could not be written: {error.strerror}")
+            say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")
     leave(code)

@@ -1,4 +1,4 @@
-"""What the command line shows: a progress bar on stderr while audits run, a table on stdout when they are done."""
+"""A progress bar on stderr while audits run, and a table on stdout when they are done."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from dpaudit.text.rounding import at_least, at_most
 
 _MARKS = {Verdict.VIOLATION: "✗", Verdict.NO_VIOLATION: "○", Verdict.INCONCLUSIVE: "?"}
 _STYLES = {Verdict.VIOLATION: "bold red", Verdict.NO_VIOLATION: "", Verdict.INCONCLUSIVE: "yellow"}
-_LONGEST_NAME = 24  # letters beside a progress bar, which has 80 columns
-_WIDE = 125  # columns from which nothing needs to be left out
+_MAX_NAME_COLUMNS = 24  # leaves room for the progress bar on a terminal with 80 columns
+_MIN_WIDE_COLUMNS = 125  # width of a table with all columns
 
 
-class _Said(logging.Handler):
-    """Shows what a logger says."""
+class _ToStderr(logging.Handler):
+    """Writes log messages to stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         say(self.format(record))
 
 
 def log_to_stderr(name: str) -> None:
-    """Show what the logger of that name says, such as that an environment is being built."""
+    """Show the messages of a logger, e.g. that an environment is being built."""
     logger = logging.getLogger(name)
-    logger.handlers = [_Said()]
+    logger.handlers = [_ToStderr()]
     logger.setLevel(logging.INFO)
     logger.propagate = False
 
@@ -48,9 +48,15 @@ def log_to_stderr(name: str) -> None:
 def progress_bar(
     name: str, *, shown: bool, log_threshold: float | None = None
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar for one audit, with the trials done and the evidence so far; None to draw nothing.
+    """Show a progress bar for one audit, with its trials and evidence.
 
-    `log_threshold`: log of the evidence at which the audit stops, shown before the first block if it is known.
+    Args:
+        name: Name of the audit.
+        shown: Whether to draw the bar; nothing is drawn unless stderr is a terminal.
+        log_threshold: Logarithm of the evidence at which the audit stops; None if unknown.
+
+    Yields:
+        A function that updates the bar; None if nothing is drawn.
     """
     console = Console(stderr=True)
     if not shown or not console.is_terminal:
@@ -75,17 +81,17 @@ def progress_bar(
             try:
                 bars.update(task, total=now.allowed, completed=now.trials, allowed=allowed, evidence=evidence)
             except (OSError, ValueError, UnicodeError):
-                broken = True  # the terminal has gone; the audit goes on
+                broken = True  # the terminal has closed; the audit continues
 
         yield update
 
 
 def _folded(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    return name if len(name) <= _MAX_NAME_COLUMNS else f"{name[: _MAX_NAME_COLUMNS - 1]}…"
 
 
 def ended_line(number: int, audits: int, result: AuditResult) -> str:
-    """What is said of an audit as soon as it has ended."""
+    """Return the line that is shown when an audit ends."""
     width = len(str(audits))
     verdict = f"{_MARKS[result.verdict]} {result.verdict.value}"
     return (
@@ -96,12 +102,12 @@ def ended_line(number: int, audits: int, result: AuditResult) -> str:
 
 def _amount(log_e: float) -> str:
     if math.isnan(log_e):
-        return "?"  # counted at the end
+        return "?"  # not known before the end of the audit
     return f"{math.exp(log_e):.3g}" if abs(log_e) < 20 else f"10^{log_e / math.log(10):.0f}"
 
 
 def result_table(results: Sequence[AuditResult], expected: Sequence[str | None], *, wide: bool) -> Table:
-    """One row for each audit; unless `wide`, what was certified and would have been seen stands under the name."""
+    """Return a table with one row per audit; unless `wide`, the last two columns are placed under the name."""
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("audit and claim", overflow="fold")
     table.add_column("verdict", no_wrap=True)
@@ -109,15 +115,15 @@ def result_table(results: Sequence[AuditResult], expected: Sequence[str | None],
     table.add_column("p-value\nat most", justify="right", no_wrap=True)
     if wide:
         table.add_column("certified", no_wrap=True)
-        table.add_column("would have seen", overflow="fold")
+        table.add_column("detectable\n(90 %)", overflow="fold")
     if any(expected):
         table.add_column("as\nexpected", no_wrap=True)
     for result, wanted in zip(results, expected, strict=True):
-        certified, seen = _certified(result), _would_have_seen(result)
+        certified, seen = _certified(result), _detectable(result)
         under = [rounded(result.claim.label)]
         if not wide:
             under += [f"certified {words}" for words in certified]
-            under += [f"would have seen {seen}"] if seen else []
+            under += [f"detectable (90 %): {seen}"] if seen else []
         cells: list[str | Text] = [
             Text("\n  ".join([result.name, *under])),
             Text(f"{_MARKS[result.verdict]} {result.verdict.value}", style=_STYLES[result.verdict]),
@@ -141,21 +147,21 @@ def _certified(result: AuditResult) -> list[str]:
     return [f"mu {mu_words(result, at_least)}", f"epsilon {epsilon_words(result, 0.0, at_least)} at delta 0"]
 
 
-def _would_have_seen(result: AuditResult) -> str:
-    """Empty where the audit says nothing about it: of a violation, and where no bound holds."""
+def _detectable(result: AuditResult) -> str:
+    """Return the detectable violation; "" after a violation, and if no bound is certified."""
     return "" if result.violated or not result.certified else rounded(result.detectable.claim or "nothing")
 
 
 def as_expected(result: AuditResult, wanted: str) -> bool:
-    """Whether the verdict is the one that the config's `expect` names."""
+    """Return whether the verdict is the one that the config expects."""
     return result.verdict is (Verdict.VIOLATION if wanted == "violation" else Verdict.NO_VIOLATION)
 
 
 def print_results(results: Sequence[AuditResult], expected: Sequence[str | None], together: str = "") -> None:
-    """To stdout; all of it where that is a file, a pipe or a wide terminal.  Never raises for what stdout is."""
+    """Print the table to stdout, with all columns in a file, a pipe or a wide terminal.  Stream errors are ignored."""
     terminal = Console()
-    wide = not terminal.is_terminal or terminal.width >= _WIDE
-    width = terminal.width if terminal.is_terminal else _WIDE
+    wide = not terminal.is_terminal or terminal.width >= _MIN_WIDE_COLUMNS
+    width = terminal.width if terminal.is_terminal else _MIN_WIDE_COLUMNS
     text = io.StringIO()
     console = Console(
         file=text,

@@ -1,7 +1,8 @@
 """How a command ends: exit codes, refusals, and errors of dpaudit itself.
 
-Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or could not be completed, 4
-internal error; of several audits the most serious one counts (1 over 4 over 3 over 0; 2 before anything runs).
+Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or not completed, 4 internal
+error.  The most serious outcome of several audits counts: 1, then 4, then 3, then 0.
+Code 2 ends the command before any audit.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ NO_VIOLATION, VIOLATION, WRONG_USAGE, INCONCLUSIVE, INTERNAL_ERROR = 0, 1, 2, 3,
 
 INTERRUPTED = 130
 
-chosen_codes: list[int] = []  # the exit codes that commands chose, of which a process has one
+chosen_codes: list[int] = []  # the exit code that the command chose; empty until then
 
 
 def internal_error(error: BaseException) -> int:
-    """Report an error of dpaudit itself; the exit code."""
+    """Report an error of dpaudit itself and return the exit code."""
     from dpaudit.cli.internal_errors import report_internal_error
 
     say(report_internal_error(error, debug="--debug" in sys.argv))
@@ -32,12 +33,13 @@ def internal_error(error: BaseException) -> int:
 
 
 def leave(code: int) -> NoReturn:
+    """End the command with this exit code."""
     chosen_codes[:] = [code]
     raise typer.Exit(code)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, so that nothing unexpected passes for a verdict."""
+    """Wrap a command so that an unexpected exception ends with the code of an internal error, never with a verdict."""
 
     @functools.wraps(command)
     def checked(*values: Any, **named: Any) -> None:
@@ -45,7 +47,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*values, **named)
         except (typer.Exit, typer.Abort, KeyboardInterrupt):
             raise
-        except BaseException as error:  # SystemExit too, which only foreign code raises here
+        except BaseException as error:  # includes SystemExit, which only foreign code raises here
             leave(internal_error(error))
 
     checked.__signature__ = inspect.signature(command, eval_str=True)  # type: ignore[attr-defined]
@@ -53,7 +55,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def print_traceback(debug: bool) -> None:
-    """With --debug, show where the exception comes from that is being handled."""
+    """Show the traceback of the current exception if --debug was given."""
     if debug:
         import traceback
 
@@ -61,5 +63,6 @@ def print_traceback(debug: bool) -> None:
 
 
 def refuse(text: str) -> NoReturn:
+    """Report wrong usage and end the command."""
     say(text)
     leave(WRONG_USAGE)

@@ -1,4 +1,4 @@
-"""Errors of dpaudit itself: one line for the user, and a file to attach to a report."""
+"""Errors of dpaudit itself: one line for the user, and a file to attach to a bug report."""
 
 from __future__ import annotations
 
@@ -17,41 +17,42 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "
 
 
 def command_line() -> str:
-    """The command as it can be typed again."""
+    """Return the command line, quoted so that it can be typed again."""
     return shlex.join(["dpaudit", *sys.argv[1:]])
 
 
 def report_internal_error(error: BaseException, folder: Path | None = None, *, debug: bool = False) -> str:
-    """Write what is needed to mend an error of dpaudit, and say where it is.
+    """Write a file for a bug report, and return a line that names it.
 
     Args:
-        error: What was raised.
-        folder: Where the file goes if it can be written there; else a temporary folder.
+        error: The exception.
+        folder: Folder for the file; a temporary folder is used if this one cannot be written.
         debug: Also show the traceback.
 
     Returns:
-        A line for the user.  Nothing is raised, whatever the disk is like.
+        A line for the user.  The function never raises, e.g. not on a full disk.
     """
-    told = _traceback(error)
+    text = _traceback(error)
     if debug:
-        say(told.rstrip())
-    file = _written(_about(told), folder)
+        say(text.rstrip())
+    file = _written(_about(text), folder)
     return f"internal error, please report{f', and attach {file}' if file else ''}: {_brief(error)}"
 
 
-def _about(told: str) -> str:
+def _about(text: str) -> str:
     from dpaudit.text.version import __version__
 
     lines = [
         f"dpaudit ended with an internal error on {datetime.now(UTC):%Y-%m-%d at %H:%M:%S} UTC.",
-        "This file holds the command line, the versions and the traceback.  Look through it before you publish it.",
+        "This file holds the command line, the versions and the traceback.",
+        "Check it for private data before you publish it.",
         "",
         f"command: {command_line()}",
         f"Python {platform.python_version()}, {platform.platform()}",
         f"dpaudit {__version__}",
         *(f"{name} {version}" for name in _PACKAGES if (version := _version(name))),
         "",
-        told,
+        text,
     ]
     return "\n".join(lines)
 
@@ -68,7 +69,7 @@ def _version(name: str) -> str:
 def _traceback(error: BaseException) -> str:
     try:
         return "".join(traceback.format_exception(error))
-    except Exception:  # a message that raises, or a traceback that is too deep
+    except Exception:  # the message raises, or the traceback is too deep
         return "".join(traceback.format_tb(error.__traceback__)) + type(error).__name__
 
 

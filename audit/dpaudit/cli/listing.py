@@ -1,7 +1,9 @@
-"""`dpaudit list`: the attacks, claims, mechanisms and configs that there are."""
+"""`dpaudit list`: the available attacks, claims, builtin mechanisms and configs."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +14,9 @@ from dpaudit.cli.terminal import show
 
 
 def list_(
-    what: Annotated[str, typer.Argument(metavar="attacks|claims|mechanisms|configs")],
+    what: Annotated[str, typer.Argument(metavar="KIND", help="What to list: attacks, claims, mechanisms or configs.")],
 ) -> None:
-    """List the attacks, claims, builtin mechanisms, or the configs in this folder."""
+    """List attacks, claims, builtin mechanisms, or the configs in this folder and below."""
     listings = {"attacks": _attacks, "claims": _claims, "mechanisms": _mechanisms, "configs": _configs}
     if what not in listings:
         refuse(f"list must be followed by one of {', '.join(listings)}; got {what!r}")
@@ -27,19 +29,19 @@ def list_(
 def _attacks() -> list[tuple[str, str]]:
     from dpaudit.learning.attack import attack_classes
 
-    return [(name, _first_line(kind)) for name, kind in attack_classes().items()]
+    return _described(attack_classes())
 
 
 def _claims() -> list[tuple[str, str]]:
     from dpaudit.claims import CLAIMS, OPERATIONS
 
-    return [(name, _first_line(kind)) for name, kind in {**CLAIMS, **OPERATIONS}.items()]
+    return _described({**CLAIMS, **OPERATIONS})
 
 
 def _mechanisms() -> list[tuple[str, str]]:
     from dpaudit.catalogue import BUILTIN
 
-    return [(name, _first_line(kind)) for name, kind in BUILTIN.items()]
+    return _described(BUILTIN)
 
 
 def _configs() -> list[tuple[str, str]]:
@@ -50,9 +52,19 @@ def _configs() -> list[tuple[str, str]]:
         try:
             found += [(str(file), audit.config.name) for audit in read_configs([file])]
         except ConfigError:
-            continue  # some other YAML file
+            continue  # a YAML file that is not a config
     return found
 
 
-def _first_line(thing: Any) -> str:
-    return (thing.__doc__ or "").strip().split("\n")[0]
+def _described(things: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Pair each name with the first line of its docstring, written for someone who types names and not Python.
+
+    Class names become the names to type, and remarks about exceptions and modules are left out.
+    """
+    names = {getattr(thing, "__name__", name): name for name, thing in things.items()}
+    rows = []
+    for name, thing in things.items():
+        line = (thing.__doc__ or "").strip().split("\n")[0]
+        line = re.sub(r"\b(\w+)(?=\()|(?<=`)(\w+)(?=`)", lambda found: names.get(found[0], found[0]), line)
+        rows.append((name, re.sub(r"(?:(?<=\.)|;) +(?:\w*Error\b|see the module).*", "", line)))
+    return rows

@@ -1,63 +1,114 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the wording of their help."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG...", help="Config files, or folders of them.")]
-
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Where results go.")]
-
-Trials = Annotated[int | None, typer.Option(min=1, help="Most runs on each dataset, instead of the configs'.")]
-
-Confidence = Annotated[float | None, typer.Option(help="Between 0 and 1, instead of the configs'.")]
-
-Seed = Annotated[int | None, typer.Option(help="Instead of the configs'.")]
+Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG", help="Config files, or folders that hold them.")]
 
 Jobs = Annotated[
-    int | None, typer.Option(help="Processes the mechanisms run in; -1 for all.  1 unless given; -1 with dask and ray.")
+    int | None,
+    typer.Option(help="Number of worker processes; -1 uses all of them.  Default: 1, but -1 with dask or ray."),
 ]
-
-Backend = Annotated[
-    str, typer.Option(metavar="loky|dask|ray", help="Whose processes they are: this machine's or a cluster's.")
-]
-
-Scheduler = Annotated[str | None, typer.Option(metavar="ADDR", help="Of dask, e.g. tcp://127.0.0.1:8786, or of ray.")]
-
-NoPdf = Annotated[bool, typer.Option("--no-pdf", help="Write no PDF documents.")]
 
 Quiet = Annotated[
     bool,
     typer.Option(
-        "-q", "--quiet", help="No progress: only results, and the warnings of a violation or an inconclusive audit."
+        "-q", "--quiet", help="Hide progress.  Show results and the warnings of violations and inconclusive audits."
     ),
 ]
 
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep all outputs in DIR/NAME.trials, and go on from those that are there.")
-]
+NoCode = Annotated[bool, typer.Option("--no-code", help="Refuse to run any code outside dpaudit.")]
 
-LogJson = Annotated[
-    Path | None, typer.Option("--log-json", metavar="FILE", help="Add events to FILE, one JSON object a line.")
-]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the Python traceback of an error.")]
 
-Each = Annotated[
-    bool, typer.Option("--each", help="Keep each audit's own confidence, instead of one promise for all of them.")
-]
 
-NoCode = Annotated[bool, typer.Option("--no-code", help="Refuse whatever runs code that is not dpaudit's own.")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options that `dpaudit run` and `dpaudit compare` share."""
 
-Debug = Annotated[bool, typer.Option("--debug", help="Show Python tracebacks of errors.")]
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="DIR", help="Folder for the results.")] = Path(
+        "dpaudit-results"
+    )
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of runs per dataset; overrides the configs.")
+    ] = None
+    confidence: Annotated[
+        float | None, typer.Option(help="Confidence between 0 and 1, such as 0.99; overrides the configs.")
+    ] = None
+    seed: Annotated[int | None, typer.Option(help="Random seed; overrides the configs.")] = None
+    jobs: Jobs = None
+    backend: Annotated[
+        str,
+        typer.Option(metavar="loky|dask|ray", help="Where mechanisms run: loky (this machine), dask or ray."),
+    ] = "loky"
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDR", help="Address of the dask scheduler or ray cluster, such as tcp://127.0.0.1:8786."
+        ),
+    ] = None
+    each: Annotated[
+        bool, typer.Option("--each", help="Run each audit at its own confidence instead of sharing one guarantee.")
+    ] = False
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Save outputs to DIR/NAME.trials, and resume from that file if it exists."),
+    ] = False
+    log_json: Annotated[
+        Path | None,
+        typer.Option("--log-json", metavar="FILE", help="Append progress events to FILE, one JSON object per line."),
+    ] = None
+    no_pdf: Annotated[bool, typer.Option("--no-pdf", help="Write no PDF files.")] = False
+    quiet: Quiet = False
+    debug: Debug = False
+    shown: str = field(default="", init=False)  # the output folder as the user wrote it
 
-RESULTS = Path("dpaudit-results")
+    def __post_init__(self) -> None:
+        """Make the paths absolute now, because a mechanism may change the current folder when it is loaded."""
+        object.__setattr__(self, "shown", str(self.output))
+        object.__setattr__(self, "output", absolute(self.output))
+        if self.log_json is not None:
+            object.__setattr__(self, "log_json", absolute(self.log_json))
+
+
+def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `options: RunOptions` one parameter for each field, as typer expects."""
+
+    shared = [option for option in fields(RunOptions) if option.init]
+
+    @functools.wraps(command)
+    def called(**values: Any) -> None:
+        options = RunOptions(**{option.name: values.pop(option.name) for option in shared})
+        command(options=options, **values)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    types = get_type_hints(RunOptions, include_extras=True)
+    parameters = [
+        *(
+            parameter.replace(kind=kind)
+            for name, parameter in inspect.signature(command, eval_str=True).parameters.items()
+            if name != "options"
+        ),
+        *(
+            inspect.Parameter(option.name, kind, default=option.default, annotation=types[option.name])
+            for option in shared
+        ),
+    ]
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return called
 
 
 def absolute(path: Path) -> Path:
-    """The path from the current folder as it is now: a mechanism may change the folder when it is loaded."""
+    """Resolve a path against the current folder."""
     try:
         return Path(os.path.abspath(path))
     except OSError:  # the current folder has been deleted

@@ -1,4 +1,4 @@
-"""`dpaudit replay`: repeat the witness of a result on fresh randomness."""
+"""`dpaudit replay`: test the witness of a result on fresh runs."""
 
 from __future__ import annotations
 
@@ -8,34 +8,41 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, NO_VIOLATION, VIOLATION, leave, print_traceback, refuse
-from dpaudit.cli.options import Debug, Jobs, NoCode, Quiet
-from dpaudit.cli.report import _unreadable
+from dpaudit.cli.options import Debug, NoCode
+from dpaudit.cli.report import unreadable
 from dpaudit.cli.terminal import say, show, waiting
 
 
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="RESULT.json", help="A result that `dpaudit run` or a test wrote.")],
-    trials: Annotated[int | None, typer.Option(min=1, help="Fresh runs on each dataset that are counted.")] = None,
+    file: Annotated[
+        Path, typer.Argument(metavar="RESULT.json", help="A result written by `dpaudit run` or by a test.")
+    ],
+    trials: Annotated[int | None, typer.Option(min=1, help="Number of fresh runs per dataset to count.")] = None,
     extend: Annotated[
-        bool, typer.Option("--extend", help="Double the runs, up to 64 times, until they decide.")
+        bool, typer.Option("--extend", help="Double the runs until they decide, up to 64 times as many.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="Of the fresh randomness; drawn unless given.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the fresh runs; random if omitted.")] = None,
     folder: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the config was, if it is elsewhere now.")
+        Path | None, typer.Option(metavar="DIR", help="Folder of the config, if it has moved since the audit.")
     ] = None,
-    jobs: Jobs = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what code the replay would run.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of worker processes; -1 uses all cores.  Default: 1.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the code that the replay would run, without running it.")
+    ] = False,
     no_code: NoCode = False,
-    quiet: Quiet = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress; show only the result.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Repeat the witness of a result on fresh randomness: its counts beside fresh ones, and a fresh exact p-value.
+    """Test the witness of a result on fresh runs, and report old counts, new counts and an exact p-value.
 
-    Runs the mechanism that the result names: look at a stranger's result with `--dry-run` first.  A violation is
-    confirmed at p <= 0.001, or at the audit's own significance if that is smaller.
+    The replay runs the mechanism that the result names.  Check a stranger's result with `--dry-run` first.
 
-    Exit code: 1 if fresh runs refute the claim; 0 if they do not and the result did not either; 3 if a violation is not
-    confirmed, the result contradicts itself, or the fresh runs say nothing; 2 for wrong usage.
+    A violation is confirmed if p <= 0.001, or p <= the audit's own significance if that is smaller.
+
+    Exit codes: 0 no violation in the result or in the fresh runs, 1 the fresh runs refute the claim, 2 wrong usage, 3 a
+    violation is not confirmed, the result contradicts itself, or the fresh runs are inconclusive.
     """
     with waiting("loading", shown=not quiet):
         from dpaudit.cli.replay_file import plan_replay
@@ -53,10 +60,10 @@ def replay(
         found = planned.run(trials=trials, extend=extend, seed=seed, jobs=jobs or 1, quiet=quiet)
     except (ValueError, OSError, ImportError) as error:
         print_traceback(debug)
-        refuse(printable(_unreadable(file, error)))
+        refuse(printable(unreadable(file, error)))
     except MechanismError as error:
         print_traceback(debug)
-        say(printable(f"{file}: the mechanism could not be run: {error}"))
+        say(printable(f"{file}: the mechanism failed to run: {error}"))
         leave(INCONCLUSIVE)
     show(str(found))
     leave(INCONCLUSIVE if not found.reproduced else VIOLATION if found.refuted else NO_VIOLATION)

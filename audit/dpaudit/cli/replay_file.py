@@ -1,4 +1,4 @@
-"""Replaying a result file: the mechanism is the one that the file names, in a config or in a test."""
+"""Replays a result file with the mechanism that the file names, in a config or in a test."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dpaudit.text.printable import one_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedReplay:
-    """A replay that is ready to run, and what it would run.  Nothing of the file has run yet."""
+    """A replay that is ready to run.  No code that the file names has run yet."""
 
     result: AuditResult
-    code: str  # what would run that is not dpaudit's own, in a line of printable text; "" for a builtin mechanism
-    audit: PlannedAudit | None  # None: it is in a test
+    code: str  # one printable line: the code outside dpaudit that would run; "" for a builtin mechanism
+    audit: PlannedAudit | None  # None if the audit belongs to a test
 
     def __str__(self) -> str:
-        return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code but dpaudit itself'}"
+        return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
 
     def run(
         self,
@@ -36,11 +36,21 @@ class PlannedReplay:
         jobs: int = 1,
         quiet: bool = False,
     ) -> Replay:
-        """Run the mechanism and repeat the witness, see `dpaudit.engine.replay`.
+        """Run the mechanism and test the witness, see `dpaudit.engine.replay`.
+
+        Args:
+            trials: Number of fresh runs per dataset to count.
+            extend: Whether to double the runs until they decide.
+            seed: Seed of the fresh runs; random if None.
+            jobs: Number of worker processes.
+            quiet: Whether to hide progress.
+
+        Returns:
+            The counts of the fresh runs, beside those of the result.
 
         Raises:
-            ValueError: The result has no witness that can be replayed.
-            MechanismError: The mechanism cannot be had, or fails at once.
+            ValueError: If the result has no witness that can be replayed.
+            MechanismError: If the mechanism cannot be loaded, or fails on its first run.
         """
         if self.audit is None:
             return replay_in_test(self.result, trials=trials, extend=extend, seed=seed, jobs=jobs)
@@ -61,40 +71,43 @@ class PlannedReplay:
 
 
 def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool = True) -> PlannedReplay:
-    """Find out what a replay of a result would run.  It runs nothing.
+    """Find out what code a replay would run, without running it.
 
     Args:
-        result: From a file that anybody may have written.
-        folder: Where the config's relative paths start; where they started when the audit ran, unless given.
-        code: Whether code may run that is not dpaudit's own.
+        result: A result, possibly from an untrusted file.
+        folder: Folder for the config's relative paths; the one of the original audit if None.
+        code: Whether code outside dpaudit may run.
+
+    Returns:
+        The replay, ready to run.
 
     Raises:
-        ValueError: The result does not say what was audited, names a test that is none, or needs code that is not
-            allowed or not there.
+        ValueError: If the result does not name its audit, names an invalid test, or needs code that is forbidden or
+            missing.
     """
     about = result.environment
     if about.get("test"):
         if not code:
-            raise ValueError(f"the result is of the test {about['test']}, which is code; --no-code refuses it")
-        where = f"the test {checked_test(result)} with pytest, and what its conftest.py files run, in {Path.cwd()}"
+            raise ValueError(f"the result belongs to the test {about['test']}, which is code; --no-code refuses it")
+        where = f"the test {checked_test(result)} with pytest, including its conftest.py files, in {Path.cwd()}"
         return PlannedReplay(result=result, code=one_line(where), audit=None)
     if "audit" not in about:
         raise ValueError(
-            "the result does not hold the config of its audit: `dpaudit run` and tests write one, dpaudit.audit does "
-            "not; call dpaudit.replay(result, mechanism, pairs) instead"
+            "the result holds no config of its audit; only results of `dpaudit run` and of tests do.  "
+            "Call dpaudit.replay(result, mechanism, pairs) instead"
         )
     try:
         planned = read_text(
             str(about["audit"]), (folder or Path(str(about.get("folder", ".")))) / str(about.get("config", "config"))
         )
     except ConfigError as error:
-        raise ValueError(f"the config in the result cannot be used: {error}") from None
+        raise ValueError(f"the config in the result is not valid: {error}") from None
     if planned.code and not code:
         raise ValueError(f"the replay runs {planned.code}; --no-code refuses it")
     if planned.code and not (place := planned.file.parent).is_dir():
         raise ValueError(
-            f"the audit's config was in {place}, and there is no such folder here; replay from where the audit ran, or "
-            "say with --folder where the config is now"
+            f"the folder of the audit's config, {place}, does not exist; replay in the folder where the audit ran, or "
+            "name the config's folder with --folder"
         )
     return PlannedReplay(result=result, code=one_line(planned.code), audit=planned)
 
@@ -111,7 +124,7 @@ def replay_file(
     quiet: bool = False,
     say: Callable[[str], None] | None = None,
 ) -> Replay:
-    """Plan a replay, pass what it would run to `say`, and run it; see `plan_replay` and `PlannedReplay.run`."""
+    """Plan a replay, describe its code with `say`, and run it; see `plan_replay` and `PlannedReplay.run`."""
     planned = plan_replay(result, folder=folder, code=code)
     if say is not None:
         say(str(planned))

@@ -1,4 +1,4 @@
-"""`dpaudit report`: write one document for many results."""
+"""`dpaudit report`: combine results in one document, or print them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from dpaudit.cli.terminal import say, waiting
 def report(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="RESULT.json...", help="Results that `dpaudit run` wrote, or folders of them."),
+        typer.Argument(metavar="RESULT.json", help="Results written by `dpaudit run`, or folders that hold them."),
     ],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="The document to write: .pdf, .html or .md.  Else: print."),
+        typer.Option("-o", "--output", metavar="FILE", help="Document to write: .pdf, .html or .md.  Default: print."),
     ] = None,
 ) -> None:
-    """Make one document of one or many results, or print it.
+    """Combine one or more results in one document, or print them.
 
-    Results that are not what their own counts give are refused.  A result of another version of dpaudit whose p-value
-    this one does not compute from its counts gets a warning in the report.
+    A result that contradicts its own counts is refused.  A result of another version of dpaudit gets a warning if this
+    version cannot recompute its p-value.
     """
     with waiting("loading", shown=True):
         from dataclasses import replace
@@ -40,7 +40,7 @@ def report(
             results.append(AuditResult.from_json(file))
             wrong += [f"{file}: {words}" for words in contradictions(results[-1])]
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
-            refuse(_unreadable(file, error))
+            refuse(unreadable(file, error))
     if wrong:
         refuse("\n".join(["the results contradict themselves, so they were changed:", *wrong]))
     try:
@@ -57,20 +57,20 @@ def report(
 
 
 def _results_in(given: Path) -> list[Path]:
-    """The file, or all results in a folder."""
+    """Return the file, or all results in the folder."""
     if not given.is_dir():
         return [given]
     found = sorted(given.glob("*.json"))
     if not found:
-        refuse(f"{given}: there is no result (NAME.json) in this folder")
+        refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
     return found
 
 
-def _unreadable(file: Path, error: BaseException) -> str:
-    """Why a file is no result that can be used, and what to do."""
+def unreadable(file: Path, error: BaseException) -> str:
+    """Explain why a file cannot be read as a result, and what to do."""
     if file.suffix in (".yaml", ".yml"):
         return f"{file} is a config, not a result; run it first: dpaudit run {file}"
     if isinstance(error, RecursionError | MemoryError):
-        return f"{file}: is nested too deeply or too large"
+        return f"{file} is nested too deeply or is too large to read"
     text = str(error)
     return text if str(file) in text else f"{file}: {text}"

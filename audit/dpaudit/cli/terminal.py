@@ -1,6 +1,6 @@
-"""What is shown on stdout and stderr: nothing that happens to these streams may end an audit.
+"""Output to stdout and stderr that never ends an audit.
 
-Streams may be closed, a pipe whose reader has gone, a file on a full disk, or a terminal without Unicode.
+A stream may be closed, a pipe without a reader, a file on a full disk, or a terminal without Unicode.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import IO
 _SIGNS = str.maketrans(
     {"✗": "X", "▲": "X", "○": "o", "◇": "?", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "─": "-", "\u00a0": " "}
 )
-_TURNING = "-\\|/"
+_SPINNER = "-\\|/"
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def prepare() -> None:
-    """Give the process streams that can be written to; called once, before anything is shown."""
+    """Make sure that all standard streams can be written; call once, before any output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
-        except OSError:  # closed: the next file that is opened would take its place
+        except OSError:  # a closed number would be given to the next file that is opened
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
@@ -35,7 +35,7 @@ def prepare() -> None:
 
 
 def finish() -> None:
-    """Flush both streams; what cannot be written is dropped, so that the exit code stays what it is."""
+    """Flush both streams; drop text that cannot be written, so that it does not change the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None:
             continue
@@ -46,22 +46,22 @@ def finish() -> None:
 
 
 def show(text: str) -> None:
-    """Write text and a new line to stdout, control characters spelt out."""
+    """Write a line to stdout, with control characters escaped."""
     _write(sys.stdout, f"{text.translate(_CONTROLS)}\n")
 
 
 def say(text: str) -> None:
-    """Write text and a new line to stderr, control characters spelt out."""
+    """Write a line to stderr, with control characters escaped."""
     _write(sys.stderr, f"{text.translate(_CONTROLS)}\n")
 
 
 def drawn(text: str) -> None:
-    """Write text that `rich` has drawn to stdout, with the escapes of its colours."""
+    """Write text rendered by `rich` to stdout, including its colour codes."""
     _write(sys.stdout, text)
 
 
 def plain(text: str, stream: IO[str] | None) -> str:
-    """Replace signs that a stream's encoding does not have."""
+    """Replace characters that the stream cannot encode."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -72,7 +72,7 @@ def plain(text: str, stream: IO[str] | None) -> str:
 
 @contextlib.contextmanager
 def waiting(text: str, *, shown: bool) -> Iterator[None]:
-    """Say what is being waited for, at once: a moving sign on a terminal, a line elsewhere."""
+    """Show at once what the program is doing: a spinner on a terminal, a line of text elsewhere."""
     stream = sys.stderr
     if not shown:
         yield
@@ -87,7 +87,7 @@ def waiting(text: str, *, shown: bool) -> Iterator[None]:
         began, step = time.monotonic(), 0
         while not over.wait(0.1):
             step += 1
-            _write(stream, f"\r{_TURNING[step % 4]} {text} {time.monotonic() - began:.0f} s")
+            _write(stream, f"\r{_SPINNER[step % 4]} {text} {time.monotonic() - began:.0f} s")
 
     _write(stream, f"\r- {text}")
     turning = threading.Thread(target=turn, daemon=True)
@@ -108,6 +108,7 @@ def _is_terminal(stream: IO[str] | None) -> bool:
 
 
 def _write(stream: IO[str] | None, text: str) -> None:
+    """Write text; drop it if the stream cannot be written."""
     if stream is None:
         return
     try:
@@ -121,7 +122,7 @@ def _write(stream: IO[str] | None, text: str) -> None:
 
 
 def _drop(stream: IO[str]) -> None:
-    """Let everything that is written from now on vanish, what is still in the stream's buffer included."""
+    """Discard the stream's buffer and everything that is written to it from now on."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         number = stream.fileno()
         if number in (1, 2):

@@ -5,13 +5,13 @@ Public names: those below.
 """
 
 from dpaudit.config.files import read_configs, read_text
-from dpaudit.config.models import FROM_MECHANISM, MOST_NAME_BYTES, AuditConfig, schema
+from dpaudit.config.models import FROM_MECHANISM, MAX_NAME_BYTES, AuditConfig, schema
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.versions import side_by_side, with_requirements
 
 __all__ = [
     "FROM_MECHANISM",
-    "MOST_NAME_BYTES",
+    "MAX_NAME_BYTES",
     "AuditConfig",
     "ConfigError",
     "PlannedAudit",

@@ -21,7 +21,7 @@ from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.text.spelling import hint
 
-MOST_NAME_BYTES = 200
+MAX_NAME_BYTES = 200
 """Of an audit's name: file systems allow 255 bytes, of which NAME.trials and its companions need some."""
 
 FROM_MECHANISM = "from mechanism"
@@ -198,8 +198,8 @@ class AuditConfig(_Strict):
     def _file_name(cls, name: str) -> str:
         if not re.fullmatch(r"\w[\w .+-]{0,99}", name):
             raise ValueError("must be a file name of at most 100 letters, digits, spaces and . _ + -")
-        if len(name.encode()) > MOST_NAME_BYTES:
-            raise ValueError(f"must have at most {MOST_NAME_BYTES} bytes as a file name, got {len(name.encode())}")
+        if len(name.encode()) > MAX_NAME_BYTES:
+            raise ValueError(f"must have at most {MAX_NAME_BYTES} bytes as a file name, got {len(name.encode())}")
         return name
 
     @field_validator("claim", "detect")

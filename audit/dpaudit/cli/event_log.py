@@ -1,0 +1,70 @@
+"""The events of --log-json: one JSON object per line, for programs that watch a run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dpaudit.cli.prepare_run import NotReady
+from dpaudit.cli.terminal import say
+from dpaudit.mechanisms.protocol import message_of
+from dpaudit.result.model import AuditResult
+
+
+@contextlib.contextmanager
+def event_log(file: Path | None) -> Iterator[Callable[..., None]]:
+    """Open the file of --log-json, if there is one.
+
+    Yields:
+        A function that appends an event to the file, and does nothing without a file.  It never raises.
+
+    Raises:
+        NotReady: If the file cannot be opened.
+    """
+    if file is None:
+        yield lambda kind, **about: None
+        return
+    try:
+        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    except OSError as error:
+        raise NotReady(f"--log-json {file}: {error.strerror}") from None
+    writable = True
+
+    def write_event(kind: str, **about: Any) -> None:
+        nonlocal writable
+        if not writable:
+            return
+        finite = {key: None if value != value else value for key, value in about.items()}  # JSON has no NaN
+        try:
+            line = json.dumps({"event": kind, **finite}, ensure_ascii=False) + "\n"
+            left = line.encode("utf-8", "backslashreplace")
+            while left:
+                left = left[os.write(handle, left) :]
+        except (OSError, ValueError, TypeError) as error:
+            writable = False
+            say(f"--log-json {file}: {message_of(error)}; no more events are written; the audits continue")
+
+    try:
+        yield write_event
+    finally:
+        with contextlib.suppress(OSError):
+            os.close(handle)
+
+
+def log_result(log: Callable[..., None], result: AuditResult) -> None:
+    """Write the event of an audit that has ended."""
+    log(
+        "ended",
+        audit=result.name,
+        verdict=result.verdict.value,
+        p_value=result.p_value,
+        mu_lower=result.mu_lower,
+        trials=result.trials_used,
+        stopped_by=result.stopped_by,
+        elapsed_s=round(result.elapsed_s, 3),
+        warnings=list(result.warnings),
+    )

@@ -1,0 +1,145 @@
+"""Checks before the first audit: the guarantee, the claims, the output folder, the mechanisms and the backend."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.cli.terminal import say
+from dpaudit.config import MAX_NAME_BYTES, PlannedAudit
+from dpaudit.mechanisms import MechanismError
+from dpaudit.mechanisms.places import raised
+from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.sources import source_of
+from dpaudit.result.suite import Promise
+from dpaudit.sampling.backends import BackendError, backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class How:
+    """Settings that all audits of one command share."""
+
+    settings: dict[str, Any]  # trials, confidence and seed, where an option overrides the configs
+    output: Path  # absolute: a mechanism may change the working directory when it is loaded
+    shown: str = ""  # the output folder as the user wrote it
+    jobs: int = 1
+    backend: str = "loky"
+    scheduler: str | None = None  # address of the backend
+    each: bool = False  # every audit keeps its own confidence
+    pdf: bool = True
+    resume: bool = False
+    quiet: bool = False
+    debug: bool = False
+    log: Path | None = None  # file of the event log, see `event_log`
+
+
+class NotReady(Exception):
+    """The audits cannot start, e.g. because a mechanism does not load; the message says where."""
+
+
+def share_guarantee(planned: Sequence[PlannedAudit], how: How) -> Promise:
+    """Split the guarantee of the command over its audits."""
+    try:
+        return Promise.of([how.settings.get("confidence", one.config.confidence) for one in planned], each=how.each)
+    except ValueError as error:
+        raise NotReady(str(error)) from None
+
+
+def check_claims(planned: Sequence[PlannedAudit], how: How) -> None:
+    """Build the claims of the configs, so that an impossible claim is reported before any mechanism is loaded."""
+    problems = []
+    for one in planned:
+        try:
+            one.claims()
+        except ValueError as error:
+            show_traceback(how)
+            problems.append(f"{one.file}:{one.line}: audit {one.config.name}: {error}")
+    if problems:
+        raise NotReady("\n".join(problems))
+
+
+def prepare_folder(planned: Sequence[PlannedAudit], how: How) -> set[str]:
+    """Create the output folder and check that results can be written there.
+
+    Returns:
+        The names of audits whose results the folder already holds.
+    """
+    shown = how.shown or str(how.output)
+    try:
+        how.output.mkdir(parents=True, exist_ok=True)
+        handle, probe = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=how.output)
+        try:
+            os.write(handle, b"probe")
+        finally:
+            os.close(handle)
+            os.unlink(probe)
+    except (OSError, RuntimeError) as error:
+        raise NotReady(f"--output {shown}: {getattr(error, 'strerror', None) or error}") from None
+    problems, there = [], set()
+    for one in planned:
+        name = one.config.name
+        if len(os.fsencode(name)) > MAX_NAME_BYTES:
+            problems.append(f"{one.file}:{one.line}: name {name[:40]}… is too long for a file name")
+            continue
+        for ending in ("json", "pdf") if how.pdf else ("json",):
+            file = how.output / f"{name}.{ending}"
+            if os.path.isdir(file):
+                problems.append(f"{one.file}:{one.line}: {shown}/{file.name} is a folder; remove it or use another -o")
+            elif os.path.islink(file) and not os.path.exists(file) and _endless(file):
+                problems.append(f"{one.file}:{one.line}: {shown}/{file.name} is a symbolic link to itself; remove it")
+        if os.path.exists(how.output / f"{name}.json"):
+            there.add(name)
+    if problems:
+        raise NotReady("\n".join(problems))
+    return there
+
+
+def _endless(link: Path) -> bool:
+    """Whether a symbolic link leads to itself."""
+    try:
+        os.stat(link)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def load(planned: PlannedAudit, how: How) -> tuple[Any, TradeoffFunction]:
+    """Load the mechanism and the claim of an audit."""
+    place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
+    try:
+        mechanism, claim = planned.load()
+        source_of(mechanism)  # read the source now, because the file may be edited before the audit begins
+        return mechanism, claim
+    except (MechanismError, ValueError) as error:
+        show_traceback(how)
+        raise NotReady(f"{place}: {message_of(error)}") from None
+    except Exception as error:
+        show_traceback(how)
+        raise NotReady(f"{place}: {raised(error)}") from None
+
+
+@contextlib.contextmanager
+def workers(how: How) -> Iterator[None]:
+    """Run mechanisms on the chosen backend while the `with` block runs."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(backend(how.backend, how.scheduler))
+        except (BackendError, ValueError) as error:
+            raise NotReady(f"--backend {how.backend}: {error}") from None
+        yield
+
+
+def show_traceback(how: How) -> None:
+    """Show the traceback of the current exception if --debug was given."""
+    if how.debug:
+        say("".join(traceback.format_exception(*sys.exc_info())).rstrip())

@@ -1,0 +1,55 @@
+"""The files of a result: JSON and PDF in the output folder, or the JSON in a temporary folder if that fails."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+
+from dpaudit.cli.prepare_run import How, show_traceback
+from dpaudit.cli.terminal import say
+from dpaudit.mechanisms.protocol import message_of
+from dpaudit.result.model import AuditResult
+
+
+def write_result(result: AuditResult, how: How) -> Path | None:
+    """Write the JSON and the PDF of a result.
+
+    Returns:
+        The folder that holds the JSON; None if it could not be written anywhere.
+
+    Raises:
+        KeyboardInterrupt: The only exception.  The JSON is written first.
+    """
+    kept = False
+    try:
+        result.to_json(how.output / f"{result.name}.json")
+        kept = True
+        if how.pdf:
+            result.to_pdf(how.output / f"{result.name}.pdf")
+    except KeyboardInterrupt:
+        if not kept:  # an interruption must not discard the measurement
+            with contextlib.suppress(Exception):
+                result.to_json(how.output / f"{result.name}.json")
+        raise
+    except Exception as error:
+        show_traceback(how)
+        place = how.shown or str(how.output)
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {message_of(error)}"
+        if kept:
+            say(f"the PDF of {result.name} could not be made: {reason}; its JSON is in {place}")
+            return how.output
+        file = _rescued(result)
+        where = "" if file is None else f"; its JSON is in {file}"
+        say(f"the result of {result.name} could not be written to {place}: {reason}{where}")
+        return None if file is None else file.parent
+    return how.output
+
+
+def _rescued(result: AuditResult) -> Path | None:
+    """Write a result to a temporary folder because it could not be written to the output folder."""
+    with contextlib.suppress(Exception):
+        file = Path(tempfile.mkdtemp(prefix="dpaudit-")) / f"{result.name}.json"
+        result.to_json(file)
+        return file
+    return None
