@@ -145,7 +145,7 @@ def test_debug_shows_the_traceback(config: Path, command: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("run", "nowhere.yaml"), "nowhere.yaml: there is no such file or folder"),
+        (("run", "nowhere.yaml"), "nowhere.yaml: no such file or folder"),
         (("run", "c.yaml", "--confidence", "2"), "--confidence must lie strictly between 0 and 1, got 2"),
         (("run", "c.yaml", "--jobs", "0"), "--jobs must be -1 or at least 1, got 0"),
         (("run", "c.yaml", "-o", "c.yaml"), "--output c.yaml: File exists"),

@@ -70,12 +70,15 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         (("builtin: gaussian", "python: 7"), "c.yaml:4: mechanism.python: input should be a valid string, got 7"),
         (
             ("  builtin: gaussian\n", ""),
-            "c.yaml:3: mechanism: must have exactly one of the keys python, command, builtin",
+            "c.yaml:3: mechanism: must have exactly one of the keys python, command and builtin",
         ),
-        (("builtin: gaussian", "command: [./p]"), "c.yaml:3: mechanism: params and batched do not go with command"),
+        (
+            ("builtin: gaussian", "command: [./p]"),
+            "c.yaml:3: mechanism: params and batched are not allowed with command",
+        ),
         (
             ("  params: {", "  requires: [numpy]\n  params: {"),
-            "c.yaml:3: mechanism: requires and python_version go with",
+            "c.yaml:3: mechanism: requires and python_version are allowed with python only",
         ),
         (
             ("  params: {", "  requires: [-r x]\n  params: {"),
@@ -95,7 +98,7 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         ),
         (
             ("gaussian(mu=1)", "from mechanism"),
-            'c.yaml:1: the audit: claim: "from mechanism" goes with mechanism.python only',
+            'c.yaml:1: the audit: claim: "from mechanism" is allowed with mechanism.python only',
         ),
         (("pairs:", "timeout: 0\npairs:"), "c.yaml:6: timeout: input should be greater than 0, got 0"),
         (("relation: replace_one", "relation: cousins"), "c.yaml:7: pairs[0].relation must be 'add_remove', "),
@@ -107,7 +110,7 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
         (("pairs:", "attacks: psychic\npairs:"), "c.yaml:6: attacks: unknown attack 'psychic'; attacks must be"),
         (("pairs:", "expect: peace\npairs:"), "c.yaml:6: expect must be 'violation' or 'no violation', got 'peace'"),
         (("pairs:", "name: twice\npairs:"), "c.yaml:6: key name is given twice"),
-        (("pairs:", "pairs: ["), "c.yaml:7: is not YAML"),
+        (("pairs:", "pairs: ["), "c.yaml:7: is not valid YAML"),
         ((GOOD, ""), "c.yaml:1: is empty"),
         ((GOOD, "- 1"), "c.yaml:1: must hold an audit"),
         ((GOOD, "audits: []"), "c.yaml:1: audits must be a list of audits"),
@@ -128,14 +131,14 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
 def test_two_audits_of_one_name_would_overwrite_each_other(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD)
     (tmp_path / "b.yaml").write_text(GOOD)
-    with pytest.raises(ConfigError, match=r"b.yaml:1: name must be unlike any other, but 'sum' is also at .*a.yaml:1"):
+    with pytest.raises(ConfigError, match=r"b.yaml:1: name must be unique, but 'sum' is also used at .*a.yaml:1"):
         read_configs([tmp_path])
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no such file"):
+    with pytest.raises(ConfigError, match="no such file"):
         read_configs([tmp_path / "nothing.yaml"])
-    with pytest.raises(ConfigError, match=r"there is no \.yaml file in this folder"):
+    with pytest.raises(ConfigError, match=r"no \.yaml file in this folder"):
         read_configs([tmp_path])
 
 
@@ -263,7 +266,7 @@ def test_another_version_takes_the_place_of_the_one_required(tmp_path: Path) -> 
     assert two is audits[1]
     assert audits[0].config.mechanism.requires == ["Some_Thing==1", "numpy"]
     for wrong, message in [
-        (["other==1"], "--with other==1: no audit has other under requires; they have numpy, some-thing"),
+        (["other==1"], "--with other==1: no audit requires other; they require numpy, some-thing"),
         (["-r x"], "--with: a requirement must read like"),
         (["numpy==1", "numpy==2"], "--with: numpy is given twice"),
     ]:
@@ -291,10 +294,10 @@ def test_versions_side_by_side_are_named_after_what_they_run(tmp_path: Path) -> 
     }
     assert all(key[1] in (audit.config.mechanism.requires or ()) for key, audit in beside.items())
     for wrong, message in [
-        ("nowhere==1", "no audit has nowhere"),
-        ("some-thing>=2", "must read like"),
-        ("some-thing==2.*", "must read like"),
-        ("-r x", "must read like"),
+        ("nowhere==1", "no audit requires nowhere"),
+        ("some-thing>=2", "must have the form package==number"),
+        ("some-thing==2.*", "must have the form package==number"),
+        ("-r x", "must have the form package==number"),
     ]:
         with pytest.raises(ConfigError, match=message):
             side_by_side(audits, [wrong])
@@ -313,5 +316,7 @@ def test_pairs_may_be_searched_for(tmp_path: Path) -> None:
     [planned] = read_configs([tmp_path / "c.yaml"])
     assert len(planned.pairs) == 4
     assert {pair.relation for pair in planned.pairs} == {"add_remove"}
-    assert "search must stand alone" in problem(tmp_path, searched.replace("search:", "d0: [1]\n    search:"))
+    assert "search must be the only key of its entry" in problem(
+        tmp_path, searched.replace("search:", "d0: [1]\n    search:")
+    )
     assert "relation must be" in problem(tmp_path, searched.replace("add_remove", "nearby"))

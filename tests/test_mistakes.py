@@ -255,7 +255,7 @@ def test_trials_in_python_may_be_a_whole_float() -> None:
         (Pair(100, 101, relation="add_remove"), ""),
         (Pair({"a": 1}, {"a": 1, "b": 2}, relation="replace_one"), ""),
         (Pair([0], [1, 2, 3]), ""),
-        (Pair([0, 0, 0], [0, 0, 1, 1], relation="add_remove"), "d0 holds 1 that d1 lacks and d1 holds 2 that d0 lacks"),
+        (Pair([0, 0, 0], [0, 0, 1, 1], relation="add_remove"), "d0 has 1 that d1 lacks and d1 has 2 that d0 lacks"),
         (Pair([0, 0, 0], [0, 1, 1], relation="replace_one"), "d0 and d1 differ in 2 records"),
         (Pair([0, 1, 2], [2, 1, 0], relation="replace_one"), ""),
         (Pair([1, float("nan")], [float("nan"), 2], relation="replace_one"), ""),

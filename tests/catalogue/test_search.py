@@ -100,7 +100,7 @@ def test_a_generator_of_ones_own() -> None:
     )
     with pytest.raises(ValueError, match="drew no two different neighbours"):
         list(SearchPairs(relation="replace_one", generator=lambda rng: [1, 1], most=2))
-    with pytest.raises(ValueError, match="must draw a Pair"):
+    with pytest.raises(ValueError, match="must return a Pair"):
         list(SearchPairs(relation="one_value", generator=lambda rng: [1, 1]))
 
 
@@ -112,7 +112,7 @@ def test_a_generator_of_ones_own() -> None:
         ({"relation": "add_remove", "most": 0}, "most must be at least 1"),
         ({"relation": "one_value", "step": -1.0}, "step must be > 0"),
         ({"relation": "one_value", "bounds": (1, 1)}, "low < high"),
-        ({"relation": "one_value", "schema": {"a": (0, 1)}}, "a schema goes without bounds"),
+        ({"relation": "one_value", "schema": {"a": (0, 1)}}, "a schema needs relation .* without bounds"),
         ({"relation": "add_remove", "schema": {"a": "xy"}}, "a must be"),
         ({"relation": "add_remove", "schema": {}}, "at least one column"),
     ],

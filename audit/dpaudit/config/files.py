@@ -18,13 +18,23 @@ from dpaudit.config.numbers import Loader
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.text.spelling import hint
 
-_MOST_BYTES = 2**20  # of a config file
-_MOST_NODES = 100_000  # keys and entries in it
-_MOST_SHOWN = 80  # letters of a wrong value that a message repeats
+_MAX_FILE_BYTES = 2**20  # larger files are refused before they are parsed
+_MAX_NODES = 100_000  # keys and list entries of a file, with aliases expanded
+_MAX_QUOTED = 80  # characters of a wrong value that a message quotes
 
 
 def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
-    """All audits of the files, and of all .yaml and .yml files in the folders.  ConfigError lists every problem."""
+    """Read all audits of the files, and of all .yaml and .yml files in the folders.
+
+    Args:
+        paths: Config files, or folders that hold them.
+
+    Returns:
+        The audits, in the order of the files.
+
+    Raises:
+        ConfigError: If a config is wrong; lists every problem.
+    """
     audits: list[PlannedAudit] = []
     problems: list[str] = []
     for file in _files(paths, problems):
@@ -37,8 +47,8 @@ def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
         other = first.setdefault(audit.config.name, audit)
         if other is not audit:
             problems.append(
-                f"{audit.file}:{audit.line}: name must be unlike any other, but {audit.config.name!r} is also "
-                f"at {other.file}:{other.line}"
+                f"{audit.file}:{audit.line}: name must be unique, but {audit.config.name!r} is also used at "
+                f"{other.file}:{other.line}"
             )
     if problems:
         raise ConfigError("\n".join(problems))
@@ -52,30 +62,35 @@ def _files(paths: Iterable[str | Path], problems: list[str]) -> list[Path]:
             inside = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file())
             files += inside
             if not inside:
-                problems.append(f"{path}: there is no .yaml file in this folder")
+                problems.append(f"{path}: no .yaml file in this folder; `dpaudit init` writes an example")
         elif path.is_file():
             files.append(path)
         else:
-            problems.append(f"{path}: there is no such file or folder")
+            problems.append(f"{path}: no such file or folder")
     return files
 
 
 def read_text(text: str, file: Path) -> PlannedAudit:
-    """The audit that `PlannedAudit.text` was of; `file`: the config that it was read from, for paths relative to it.
+    """Read one audit from text that `PlannedAudit.text` wrote.
 
-    ConfigError if the text is not of one audit.
+    Args:
+        text: The audit as YAML.
+        file: The config that the audit was first read from; relative paths start in its folder.
+
+    Raises:
+        ConfigError: If the text does not hold exactly one audit.
     """
     audits = _audits(text, file)
     if len(audits) != 1:
-        raise ConfigError(f"{file}: must hold one audit, got {len(audits)}")
+        raise ConfigError(f"{file}: must hold exactly one audit, got {len(audits)}")
     return audits[0]
 
 
 def _read(file: Path) -> list[PlannedAudit]:
     try:
         size = file.stat().st_size
-        if size > _MOST_BYTES:
-            raise ConfigError(f"{file}: has {size:,} bytes; a config has at most {_MOST_BYTES:,}")
+        if size > _MAX_FILE_BYTES:
+            raise ConfigError(f"{file}: has {size:,} bytes; the maximum size of a config is {_MAX_FILE_BYTES:,}")
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
@@ -83,31 +98,35 @@ def _read(file: Path) -> list[PlannedAudit]:
 
 
 def _loaded(text: str, file: Path) -> tuple[Any, dict[tuple[str | int, ...], int]]:
-    """What the YAML says, and the lines of its keys."""
+    """Parse YAML; return its content and the line of each key."""
     try:
         root = yaml.compose(text, Loader=Loader)
         if root is None:
             raise ConfigError(f"{file}:1: is empty; `dpaudit init` writes an example")
-        lines = dict(islice(_lines(root, (), file), _MOST_NODES + 1))  # an alias counts as often as it is used
-        if len(lines) > _MOST_NODES:
-            raise ConfigError(f"{file}: holds more than {_MOST_NODES:,} keys and entries, aliases written out")
+        lines = dict(islice(_lines(root, (), file), _MAX_NODES + 1))  # an alias counts each time it is used
+        if len(lines) > _MAX_NODES:
+            raise ConfigError(f"{file}: has more than {_MAX_NODES:,} keys and list entries (aliases expanded)")
         return yaml.load(text, Loader=Loader), lines
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise ConfigError(f"{file}:{line}: is not YAML: {error.problem or error.context}") from None
+        raise ConfigError(f"{file}:{line}: is not valid YAML: {error.problem or error.context}") from None
     except (RecursionError, MemoryError):
-        raise ConfigError(f"{file}: is nested too deeply or too large") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # ValueError: of dates and numbers that are none
-        raise ConfigError(f"{file}: is not YAML: {error}") from None
+        raise ConfigError(f"{file}: is nested too deeply or is too large to read") from None
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # ValueError: invalid dates and numbers
+        raise ConfigError(f"{file}: is not valid YAML: {error}") from None
 
 
 def _audits(text: str, file: Path) -> list[PlannedAudit]:
     content, lines = _loaded(text, file)
     if not isinstance(content, dict):
-        raise ConfigError(f"{file}:1: must hold an audit or a list of them under audits:, got {type(content).__name__}")
+        raise ConfigError(
+            f"{file}:1: must hold an audit, or a list of audits under the key audits, got {type(content).__name__}"
+        )
     many = "audits" in content
     if many and (set(content) != {"audits"} or not isinstance(content["audits"], list) or not content["audits"]):
-        raise ConfigError(f"{file}:{lines[('audits',)]}: audits must be a list of audits and the file's only key")
+        raise ConfigError(
+            f"{file}:{lines[('audits',)]}: audits must be a list of audits and must be the only key of the file"
+        )
     audits: list[PlannedAudit] = []
     problems: list[str] = []
     for index, values in enumerate(content["audits"] if many else [content]):
@@ -125,7 +144,7 @@ def _audits(text: str, file: Path) -> list[PlannedAudit]:
 
 
 def _lines(node: yaml.Node, path: tuple[str | int, ...], file: Path) -> Iterable[tuple[tuple[str | int, ...], int]]:
-    """The line of every key and list entry.  A key given twice is refused: YAML would keep the last one silently."""
+    """Yield the line of every key and list entry.  Refuse duplicate keys; YAML would silently keep the last one."""
     yield path, node.start_mark.line + 1
     _check_characters(node, file)
     if isinstance(node, yaml.MappingNode):
@@ -144,15 +163,16 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...], file: Path) -> Iterable
 
 
 def _check_characters(node: yaml.Node, file: Path) -> None:
-    """A lone surrogate, such as "\\ud800" in quotes, is half of a character, and cannot be written to any file."""
+    """Refuse a lone surrogate such as "\\ud800", which is half of a character and cannot be written to a file."""
     if isinstance(node, yaml.ScalarNode) and any("\ud800" <= letter <= "\udfff" for letter in node.value):
         raise ConfigError(
-            f"{file}:{node.start_mark.line + 1}: {node.value[:40]!r} holds half of a character; write the whole one"
+            f"{file}:{node.start_mark.line + 1}: {node.value[:40]!r} contains half of a character "
+            "(a lone surrogate); write the whole character"
         )
 
 
 def _distinct(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """One error for each place: a value that fits no member of a union fails once for each."""
+    """Keep one error for each place, because a value that fits no member of a union fails once for each member."""
     return list({e["loc"][:2] if e["loc"][:1] == ("attacks",) else e["loc"]: e for e in reversed(errors)}.values())[
         ::-1
     ]
@@ -188,11 +208,11 @@ def _problem(
 
 def _brief(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+    return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
 
 
 def _percent(key: str, value: Any) -> str:
-    """What a confidence of 95 or "95 %" was meant to be."""
+    """Return a hint for a confidence such as 95 or "95 %"."""
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*%?", str(value).strip())
     if not key.endswith("confidence") or number is None or not 1 < float(number[1]) < 100:
         return ""
@@ -204,7 +224,7 @@ def _dotted(location: Sequence[str | int]) -> str:
 
 
 def _allowed(location: Sequence[str | int]) -> list[str]:
-    """The keys that may stand where an unknown one was found."""
+    """Return the keys that are allowed where an unknown key was found."""
     model: type[BaseModel] = AuditConfig
     inside: dict[str | int, type[BaseModel]] = {
         "mechanism": MechanismConfig,

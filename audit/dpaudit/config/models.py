@@ -1,4 +1,4 @@
-"""What a config may say: the keys, their types, and what of them goes together."""
+"""The keys of a config, their types, and the rules for combining them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.text.spelling import hint
 
 MAX_NAME_BYTES = 200
-"""Of an audit's name: file systems allow 255 bytes, of which NAME.trials and its companions need some."""
+"""Maximum length of an audit's name: file systems allow 255 bytes, and files such as NAME.trials add a suffix."""
 
 FROM_MECHANISM = "from mechanism"
-"""In place of a claim: the one the mechanism object itself states in its attribute `claim`."""
+"""Value of `claim` that selects the claim in the mechanism's attribute `claim`."""
 
 
 def _whole(value: Any) -> Any:
-    """1e5 in YAML is a float."""
+    """Convert a whole float to int, because YAML reads 1e5 as a float."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -38,22 +38,25 @@ class _Strict(BaseModel):
 
 
 class MechanismConfig(_Strict):
-    """What is audited: exactly one of `python`, `command` and `builtin`."""
+    """The mechanism to audit: exactly one of `python`, `command` and `builtin`."""
 
     python: str | None = Field(
-        None, description="package.module:object, or path/to/file.py:object relative to this file"
+        None, description="package.module:object, or path/to/file.py:object relative to the config"
     )
     command: list[str] | None = Field(
-        None, min_length=1, description="a program and its arguments, run in this file's folder"
+        None, min_length=1, description="a program and its arguments, run in the folder of the config"
     )
     builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
-    params: dict[str, Any] | None = Field(None, description="if given, the object is a factory, called once with these")
-    batched: bool = Field(False, description="the mechanism takes (dataset, n, rng) and returns n outputs")
-    observe_time: bool = Field(False, description="the running time of a trial is part of what the attacker sees")
-    requires: list[str] | None = Field(
-        None, description="packages; `python` then runs in an environment that has just these"
+    params: dict[str, Any] | None = Field(
+        None,
+        description="arguments; if given, the object is a factory, which is called once with them",
     )
-    python_version: str | None = Field(None, description='of that environment, e.g. "3.11"')
+    batched: bool = Field(False, description="the mechanism takes (dataset, n, rng) and returns n outputs")
+    observe_time: bool = Field(False, description="the attacker also sees the running time of each run")
+    requires: list[str] | None = Field(
+        None, description="packages to install; `python` then runs in an environment with only these packages"
+    )
+    python_version: str | None = Field(None, description='Python version of that environment, e.g. "3.11"')
 
     @field_validator("requires")
     @classmethod
@@ -70,11 +73,11 @@ class MechanismConfig(_Strict):
     @model_validator(mode="after")
     def _one_of(self) -> MechanismConfig:
         if [self.python, self.command, self.builtin].count(None) != 2:
-            raise ValueError("must have exactly one of the keys python, command, builtin")
+            raise ValueError("must have exactly one of the keys python, command and builtin")
         if self.python is None and self.isolated:
-            raise ValueError("requires and python_version go with python only")
+            raise ValueError("requires and python_version are allowed with python only")
         if self.command is not None and (self.params is not None or self.batched):
-            raise ValueError("params and batched do not go with command; give the program arguments")
+            raise ValueError("params and batched are not allowed with command; put arguments in the command itself")
         if self.builtin is not None:
             if self.builtin not in BUILTIN:
                 otherwise = f"builtin must be one of {', '.join(BUILTIN)}"
@@ -90,11 +93,11 @@ class MechanismConfig(_Strict):
 
     @property
     def isolated(self) -> bool:
-        """Whether it runs in an environment of its own."""
+        """Whether the mechanism runs in a separate environment."""
         return self.requires is not None or self.python_version is not None
 
     def mechanism(self, folder: Path, timeout: float | None = TIMEOUT) -> Any:
-        """The mechanism; nothing is loaded, installed or started yet."""
+        """Return the mechanism without loading, installing or starting anything."""
         if self.builtin is not None:
             return BUILTIN[self.builtin](**(self.params or {}))
         if self.command is not None:
@@ -114,19 +117,23 @@ class MechanismConfig(_Strict):
 
 
 class SearchConfig(_Strict):
-    """Candidate pairs, the most telling ones first; see `dpaudit.SearchPairs`."""
+    """Candidate pairs, the most revealing ones first; see `dpaudit.SearchPairs`."""
 
     relation: Moves
-    size: int = Field(10, ge=1, le=100_000, description="records of the larger dataset, or values of the vector")
-    bounds: tuple[float, float] | None = Field(None, strict=False, description="least and largest value")
-    step: float | None = Field(None, gt=0, description="how far a value of a vector may move")
-    whole: bool = Field(False, description="only whole numbers")
-    columns: dict[str, list[Any]] | None = Field(
-        None, alias="schema", description="records are tables' rows: of each column [low, high] or the categories"
+    size: int = Field(
+        10, ge=1, le=100_000, description="number of records in the larger dataset, or of values in the vector"
     )
-    strays: bool | None = Field(None, description="also values beyond the bounds, NaN, None")
+    bounds: tuple[float, float] | None = Field(None, strict=False, description="smallest and largest value")
+    step: float | None = Field(None, gt=0, description="maximum change of a value in a vector")
+    whole: bool = Field(False, description="use only whole numbers")
+    columns: dict[str, list[Any]] | None = Field(
+        None,
+        alias="schema",
+        description="records are rows of a table: for each column [low, high] or a list of categories",
+    )
+    strays: bool | None = Field(None, description="also try values beyond the bounds, NaN and None")
     most: int | None = Field(
-        None, ge=1, le=1_000, description="pairs at the most; 4 for relation all_values and 12 otherwise, unless given"
+        None, ge=1, le=1_000, description="maximum number of pairs; default 4 for relation all_values, otherwise 12"
     )
     seed: int = 0
 
@@ -136,13 +143,13 @@ class SearchConfig(_Strict):
         return self
 
     def pairs(self) -> list[Pair]:
-        """The pairs, in order."""
+        """Return the pairs, in order."""
         settings = self.model_dump(exclude={"columns"})
         return list(SearchPairs(**settings, schema=self.columns))
 
 
 class PairConfig(_Strict):
-    """Two neighbouring datasets, as YAML values; or, with the key `search` alone, those of a search."""
+    """Two neighbouring datasets as YAML values, or the pairs of a `search`."""
 
     d0: Any = None
     d1: Any = None
@@ -154,42 +161,51 @@ class PairConfig(_Strict):
     def _one_of(self) -> PairConfig:
         given = self.model_fields_set
         if "search" in given and len(given) > 1:
-            raise ValueError("search must stand alone, without d0, d1, relation or label")
+            raise ValueError("search must be the only key of its entry, without d0, d1, relation and label")
         if missing := {"d0", "d1"} - given if "search" not in given else set():
             raise ValueError(f"must have d0 and d1, or search; {' and '.join(sorted(missing))} is missing")
         return self
 
     def pairs(self) -> list[Pair]:
-        """One pair, or those of the search."""
+        """Return the pair, or the pairs of the search."""
         return [Pair(self.d0, self.d1, self.relation, self.label)] if self.search is None else self.search.pairs()
 
 
 class AuditConfig(_Strict):
-    """One audit."""
+    """One audit of a config file.
 
-    name: str = Field(description="of the audit; its results are written to NAME.json and NAME.pdf")
-    source: str = Field("", description="where the claim is made: URL, section")
-    claim: str = Field(description=f'e.g. "gaussian(mu=1)", or "{FROM_MECHANISM}"')
+    `description` explains each field; `dpaudit schema` prints them all.
+
+    Raises:
+        pydantic.ValidationError: If a value is not allowed, or values do not fit together.
+    """
+
+    name: str = Field(description="name of the audit; its results are written to NAME.json and NAME.pdf")
+    source: str = Field("", description="source of the claim, e.g. a URL")
+    claim: str = Field(description=f'a claim such as "gaussian(mu=1)", or "{FROM_MECHANISM}"')
     mechanism: MechanismConfig
     pairs: list[PairConfig] = Field(min_length=1)
     attacks: str | list[str] = "auto"
     trials: Annotated[int, BeforeValidator(_whole)] = Field(
-        100_000, ge=1, le=2**53, description="most runs on each dataset; 1e5 is read as 100000"
+        100_000, ge=1, le=2**53, description="maximum number of runs per dataset; 1e5 is read as 100000"
     )
     confidence: float = Field(0.99, gt=0, lt=1)
     method: Literal["sequential", "fixed"] = "sequential"
-    seed: int | None = Field(None, description="of all randomness but the mechanism's own; a fresh one unless given")
-    detect: str | None = Field(None, description="a violation, as a claim, that the audit should be able to see")
+    seed: int | None = Field(None, description="seed of the audit and of the mechanism's rng; random if omitted")
+    detect: str | None = Field(
+        None,
+        description="a violation, stated as a claim; the audit is inconclusive if it could not have detected it",
+    )
     timeout: float = Field(
         TIMEOUT,
         gt=0,
-        description="seconds without an answer after which a command or an environment is given up; if given, also "
-        "the most that a run of a python mechanism may take, or a call of a batched one",
+        description="seconds to wait for an answer of a command or an environment; if given, also the time limit for "
+        "each call of a python mechanism",
     )
     failures: Literal["stop", "outcome", "retry"] = Field(
         "stop",
-        description="what a run that raises is: the end of the audit, an outcome that the analyst sees, or a fault of "
-        "the machine, after which it is retried",
+        description="effect of a run that raises: stop the audit, count the exception as an outcome that the analyst "
+        "sees, or retry the run as a fault of the machine",
     )
     expect: Literal["violation", "no violation"] | None = None
 
@@ -197,7 +213,7 @@ class AuditConfig(_Strict):
     @classmethod
     def _file_name(cls, name: str) -> str:
         if not re.fullmatch(r"\w[\w .+-]{0,99}", name):
-            raise ValueError("must be a file name of at most 100 letters, digits, spaces and . _ + -")
+            raise ValueError("must be a file name of at most 100 characters: letters, digits, spaces and . _ + -")
         if len(name.encode()) > MAX_NAME_BYTES:
             raise ValueError(f"must have at most {MAX_NAME_BYTES} bytes as a file name, got {len(name.encode())}")
         return name
@@ -218,12 +234,12 @@ class AuditConfig(_Strict):
     @model_validator(mode="after")
     def _has_a_claim(self) -> AuditConfig:
         if self.claim == FROM_MECHANISM and self.mechanism.python is None:
-            raise ValueError(f'claim: "{FROM_MECHANISM}" goes with mechanism.python only; state the claim here')
+            raise ValueError(f'claim: "{FROM_MECHANISM}" is allowed with mechanism.python only; state the claim here')
         return self
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema of a config file, for editors."""
+    """Return the JSON Schema of a config file, for editors."""
     audit = AuditConfig.model_json_schema(ref_template="#/$defs/{model}")
     definitions = audit.pop("$defs", {})
     return {

@@ -1,4 +1,4 @@
-"""YAML that reads 1e5 and 1e-3 as numbers, as YAML 1.2 does; YAML 1.1 takes them for text."""
+"""YAML in which 1e5 and 1e-3 are numbers, as in YAML 1.2; YAML 1.1 reads them as text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]
 
 
 class Loader(yaml.SafeLoader):
-    """Reads plain YAML values, 1e5 as a number."""
+    """Reads plain YAML values, with 1e5 as a number."""
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `Loader` reads back: the text "1e5" in quotes."""
+    """Writes YAML for `Loader`; it quotes the text "1e5", so that it remains text."""
 
 
 for _kind in (Loader, Dumper):

@@ -1,4 +1,4 @@
-"""An audit of a config, ready to run."""
+"""A checked audit of a config file, ready to run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpaudit.pairs.pair import Pair
 
 
 class ConfigError(Exception):
-    """What is wrong in a config, one line for each problem."""
+    """A config is wrong.  The message has one line for each problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +32,22 @@ class PlannedAudit:
     file: Path
     line: int
     config: AuditConfig
-    code_line: int = 0  # of the key that names the mechanism
-    folder: Path | None = None  # of the file, absolute; what is named in the config is relative to it
+    code_line: int = 0  # line of the key that names the mechanism
+    folder: Path | None = None  # absolute folder of the file; paths in the config are relative to it
 
     def __post_init__(self) -> None:
-        if self.folder is None:  # now: a mechanism may change the working directory when it is loaded
+        if self.folder is None:  # resolve it now: loading a mechanism may change the current folder
             with contextlib.suppress(OSError):
                 object.__setattr__(self, "folder", Path(os.path.abspath(self.file.parent)))
 
     @property
     def pairs(self) -> list[Pair]:
-        """Its pairs of datasets."""
+        """The pairs of datasets."""
         return [pair for entry in self.config.pairs for pair in entry.pairs()]
 
     @property
     def terms(self) -> dict[str, Any]:
-        """Arguments of `audit` that say what is seen of a run and what becomes of one that goes wrong."""
+        """Arguments of `audit` about what the attacker sees of a run, and about runs that fail."""
         mechanism = self.config.mechanism
         own = mechanism.python is not None and not mechanism.isolated and "timeout" in self.config.model_fields_set
         return {
@@ -58,7 +58,7 @@ class PlannedAudit:
 
     @property
     def code(self) -> str:
-        """What of other people's code runs with this audit, in words; "" if none does."""
+        """Description of the code outside dpaudit that this audit runs; "" if there is none."""
         mechanism = self.config.mechanism
         if mechanism.command is not None:
             return f"the program {shlex.join(mechanism.command)}, in {self.file.parent}"
@@ -72,17 +72,20 @@ class PlannedAudit:
 
     @property
     def text(self) -> str:
-        """The audit as YAML, from which `read_text` makes it again."""
+        """The audit as YAML, which `read_text` reads back."""
         settings = self.config.model_dump(by_alias=True, exclude_unset=True)
         written: str = yaml.dump(settings, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         return written
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
-        """The same audit under another name, with another expectation."""
+        """Return the same audit with another name and another expectation."""
         return replace(self, config=self.config.model_copy(update={"name": name, "expect": expect}))
 
     def claims(self) -> tuple[TradeoffFunction | None, TradeoffFunction | None]:
-        """Build the claim (None if the mechanism states it) and the claim of `detect` (None if there is none).
+        """Build the claims of the config.
+
+        Returns:
+            The claim (None if the mechanism states it), and the claim of `detect` (None if there is none).
 
         Raises:
             ValueError: If a claim cannot be built, e.g. because it needs a package that is not installed.
@@ -95,14 +98,14 @@ class PlannedAudit:
     def load(self) -> tuple[Any, TradeoffFunction]:
         """Load or start the mechanism, and build the claim.
 
-        Builds the mechanism's environment if it asks for one that is not there.
+        Also builds the mechanism's environment if it needs one that does not exist yet.
 
         Returns:
             The mechanism and the claim.
 
         Raises:
-            MechanismError: If the mechanism cannot be had.
-            ValueError: If the claim cannot.
+            MechanismError: If the mechanism cannot be loaded or started.
+            ValueError: If the claim cannot be built.
         """
         stated, _ = self.claims()
         mechanism = self.config.mechanism.mechanism(self.folder or self.file.parent, self.config.timeout)
@@ -117,9 +120,9 @@ class PlannedAudit:
             claim = getattr(found, "claim", None)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit too
-            raise MechanismError(f"its attribute claim raised {in_words(error)}") from error
-        if isinstance(claim, str):  # as a mechanism must write it that cannot import this package
+        except BaseException as error:  # includes SystemExit
+            raise MechanismError(f"the mechanism's attribute claim raised {in_words(error)}") from error
+        if isinstance(claim, str):  # a mechanism that cannot import this package states its claim as text
             claim = parse_claim(claim)
         if not isinstance(claim, TradeoffFunction):
             raise ValueError(
@@ -129,9 +132,9 @@ class PlannedAudit:
 
 
 def checked(claim: TradeoffFunction) -> TradeoffFunction:
-    """Return the claim once its curve has been computed at a point.
+    """Return the claim after computing one point of its curve.
 
-    Compositions are computed when they are first asked for, which may need dp-accounting.
+    Compositions are computed on first use, which may need the package dp-accounting.
 
     Raises:
         ValueError: If the curve cannot be computed; names the missing package, or the reason.

@@ -1,4 +1,4 @@
-"""The audits of configs, with other versions of what they require."""
+"""Audits of configs with other versions of the packages that they require."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ from dpaudit.mechanisms.environments import pinned_version, project_name
 
 
 def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str]) -> list[PlannedAudit]:
-    """The audits with other versions: each requirement takes the place of those of the same project.
+    """Return the audits with other versions of packages.
 
-    ConfigError if a requirement is not one, or if no audit requires its project.
+    Args:
+        audits: Audits of configs.
+        requirements: Requirements such as "opendp==0.14.2"; each replaces those of the same project.
+
+    Raises:
+        ConfigError: If a requirement is not valid, or if no audit requires its project.
     """
     changed = list(audits)
     seen: set[str] = set()
@@ -29,7 +34,7 @@ def with_requirements(audits: Iterable[PlannedAudit], requirements: Sequence[str
         if all(new is old for new, old in zip(changed, before, strict=True)):
             known = sorted({project_name(r) for audit in before for r in audit.config.mechanism.requires or []})
             raise ConfigError(
-                f"--with {requirement}: no audit has {project} under requires; they have {', '.join(known) or 'none'}"
+                f"--with {requirement}: no audit requires {project}; they require {', '.join(known) or 'no packages'}"
             )
     return changed
 
@@ -44,10 +49,18 @@ def _with_requirement(audit: PlannedAudit, project: str, requirement: str) -> Pl
 
 
 def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dict[tuple[str, str], PlannedAudit]:
-    """Each audit with each of the versions, "opendp==0.14.2", by its name without a version, and the version.
+    """Return each audit with each of the versions.
 
-    Audits that do not require the project are left out, and those that differ in name, source and expectation alone
-    are one.  ConfigError if a version is not one, or if no audit requires its project.
+    Args:
+        audits: Audits of configs.  Those that do not require the project are skipped.  Of those that differ in name,
+            source and expectation only, the first is used.
+        versions: Versions such as "opendp==0.14.2".
+
+    Returns:
+        The audits by (name without a version, version).
+
+    Raises:
+        ConfigError: If a version is not valid, or if no audit requires its project.
     """
     beside: dict[tuple[str, str], PlannedAudit] = {}
     for version in versions:
@@ -66,21 +79,23 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
 
 
 def _to_compare(version: str) -> tuple[str, str]:
-    """Project and version of an option such as "opendp==0.14.2"."""
+    """Split an option such as "opendp==0.14.2" into project and version."""
     with contextlib.suppress(ValueError):
         if pinned := pinned_version(version):
             return project_name(version), pinned[1]
-    raise ConfigError(f'--with: a version to compare must read like "opendp==0.14.2", got {version!r}')
+    raise ConfigError(
+        f'--with: a version must have the form package==number, such as "opendp==0.14.2", got {version!r}'
+    )
 
 
 def _same(one: PlannedAudit, other: PlannedAudit) -> bool:
-    """Whether the two would run the same."""
-    told = {"name": "", "source": "", "expect": None}
-    return one.file == other.file and one.config.model_copy(update=told) == other.config.model_copy(update=told)
+    """Whether two audits would run the same."""
+    labels = {"name": "", "source": "", "expect": None}
+    return one.file == other.file and one.config.model_copy(update=labels) == other.config.model_copy(update=labels)
 
 
 def _titles(audit: PlannedAudit, project: str, number: str) -> tuple[str, str]:
-    """The audit's name without a version of the project, and with this one."""
+    """Return the audit's name without the version of the project, and with this version."""
     name = audit.config.name
     for requirement in audit.config.mechanism.requires or ():
         own, pinned = pinned_version(requirement) or ("", "")

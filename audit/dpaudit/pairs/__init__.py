@@ -1,4 +1,4 @@
-"""What is compared: pairs of neighbouring datasets, and the search for pairs on which mechanisms have leaked.
+"""Pairs of neighbouring datasets, and the search for pairs that reveal violations.
 
 May import: nothing of ours.
 Public names: `pair.Pair`, `search.SearchPairs`.

@@ -8,17 +8,25 @@ from typing import Any, Literal, get_args
 
 Relation = Literal["add_remove", "replace_one", "unspecified"]
 _PLAIN = (int, float, str, bytes, tuple, list, dict, type(None))
-_MOST_COMPARED = 100_000  # records; longer datasets would delay the audit
+_MAX_COMPARED_RECORDS = 100_000  # comparing longer datasets would delay the audit
 
 RELATIONS: tuple[str, ...] = get_args(Relation)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two datasets that the claim says cannot be told apart.
+    """Two neighbouring datasets, whose outputs the claim says are hard to tell apart.
 
-    `relation` says in what sense they are neighbours, for the report; whether they are is for whoever
-    states the claim to say, and the audit takes it as given.
+    The audit does not decide whether the datasets are neighbours.  Whoever states the claim decides that.
+
+    Args:
+        d0: The first dataset: any object that the mechanism accepts.
+        d1: The second dataset.
+        relation: How the datasets are neighbours: "add_remove", "replace_one" or "unspecified".  For the report.
+        label: Name of the pair in the report; the datasets themselves, shortened, if empty.
+
+    Raises:
+        ValueError: If `relation` is none of these.
     """
 
     d0: Any
@@ -35,23 +43,26 @@ class Pair:
 
 
 def brief(dataset: Any, most: int = 40) -> str:
-    """A dataset on one line, shortened to `most` characters."""
+    """Write a dataset on one line, shortened to `most` characters."""
     text = " ".join(repr(dataset).split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def doubts(pair: Pair) -> str:
-    """Say why the stated relation is perhaps not that of the two datasets; "" if nothing speaks against it.
+    """Explain why the stated relation may not be the relation of the two datasets.
 
-    The numbers of records of lists, tuples, arrays and data frames are compared, and of lists and tuples the records
-    themselves, in any order.
+    Lists, tuples, arrays and data frames are compared by their number of records.  Lists and tuples are also compared
+    record by record, in any order.
+
+    Returns:
+        The reason; "" if nothing contradicts the relation.
     """
     n0, n1 = _records(pair.d0), _records(pair.d1)
     if n0 is None or n1 is None:
         return ""
     numbers = f"d0 has {n0} record{'' if n0 == 1 else 's'} and d1 has {n1}"
     if pair.relation == "replace_one" and n0 != n1:
-        return f"the relation is replace_one, but {numbers}: a pair that replaces a record has as many in both"
+        return f"the relation is replace_one, but {numbers}: replacing a record keeps their number"
     if pair.relation == "add_remove" and n0 == n1:
         return f"the relation is add_remove, but {numbers}: no record was added or removed, if these are records"
     if pair.relation == "add_remove" and abs(n0 - n1) > 1:
@@ -61,24 +72,24 @@ def doubts(pair: Pair) -> str:
         return f"the relation is replace_one, but d0 and d1 differ in {only0} records, if these are records"
     if pair.relation == "add_remove" and min(only0, only1) > 0:
         return (
-            f"the relation is add_remove, but d0 holds {only0} that d1 lacks and d1 holds {only1} that d0 lacks, "
+            f"the relation is add_remove, but d0 has {only0} that d1 lacks and d1 has {only1} that d0 lacks, "
             "if these are records: neighbours differ by one record"
         )
     return ""
 
 
 def _unshared(d0: Any, d1: Any) -> tuple[int, int]:
-    """How many records only d0 holds, and only d1; (0, 0) where records are not compared."""
-    if not (isinstance(d0, list | tuple) and isinstance(d1, list | tuple)) or len(d0) > _MOST_COMPARED:
+    """Count the records that only d0 has, and only d1; (0, 0) if records are not compared."""
+    if not (isinstance(d0, list | tuple) and isinstance(d1, list | tuple)) or len(d0) > _MAX_COMPARED_RECORDS:
         return 0, 0
     if not all(isinstance(record, _PLAIN) for record in (*d0, *d1)):
-        return 0, 0  # two objects of equal content may count as different
+        return 0, 0  # objects with equal content may compare as different
     records0, records1 = Counter(map(_record, d0)), Counter(map(_record, d1))
     return (records0 - records1).total(), (records1 - records0).total()
 
 
 def _record(record: Any) -> Any:
-    """The record, or its text if it has no hash or is NaN."""
+    """Return the record, or its text if it is unhashable or NaN."""
     try:
         hash(record)
     except TypeError:
@@ -87,7 +98,7 @@ def _record(record: Any) -> Any:
 
 
 def _records(dataset: Any) -> int | None:
-    """The number of records; None if the dataset is no list, tuple, array or data frame."""
+    """Return the number of records; None unless the dataset is a list, tuple, array or data frame."""
     if isinstance(dataset, list | tuple):
         return len(dataset)
     shape = getattr(dataset, "shape", None)

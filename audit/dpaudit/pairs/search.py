@@ -1,12 +1,12 @@
-"""Pairs of neighbours on which mechanisms have been seen to leak, the most telling ones first.
+"""Search for pairs of neighbours that reveal violations, in the order in which they are worth trying.
 
-The engine moves trials to the pairs where evidence grows, and all pairs share one wealth: K of them cost at most
-log(2 K) nats of evidence (docs/statistics.md), and some trials each.  So there are few.
+The engine moves trials to the pairs where evidence grows, and all pairs share one wealth.  K pairs cost at most
+log(2 K) nats of evidence (docs/statistics.md) and some trials each, so the search keeps K small.
 
-The patterns for answers to queries are those of Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of
-differential privacy", Table 1: one above, one below, one above and the rest below, and its opposite, half and half,
-all above, all below, and extremes.  Those for records come from bugs: values at and beyond the bounds, NaN, the first
-record of all, equal records.
+Patterns for query answers are those of Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential
+privacy", Table 1: one above, one below, one above and the rest below, its opposite, half and half, all above, all
+below, and extremes.  Patterns for records come from known bugs: values at and beyond the bounds, NaN, the first record
+of an empty dataset, equal records.
 """
 
 from __future__ import annotations
@@ -24,33 +24,38 @@ Moves = Literal["add_remove", "replace_one", "one_value", "all_values"]
 MOVES: tuple[str, ...] = get_args(Moves)
 
 Schema = Mapping[str, Sequence[Any]]
-"""Column -> (low, high), or a list of categories."""
+"""Maps each column to (low, high) or to a list of categories."""
 
-_FAR = 1000.0  # widths beyond the bounds, where what is clamped by mistake shows
-_MOST_DRAWS = 100  # datasets that a generator may draw for each pair
+_FAR_WIDTHS = 1000.0  # distance of stray values from the bounds, in widths; large enough to expose missing clamping
+_MAX_DRAWS = 100  # datasets that a generator may draw for each pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPairs:
-    """Candidate pairs, to be given as `pairs` of an audit: `audit(mechanism, claim, SearchPairs(...))`.
+    """Candidate pairs for an audit: `audit(mechanism, claim, SearchPairs(relation="add_remove"))`.
 
-    `relation`: how neighbours differ.  "add_remove": one record more.  "replace_one": one record is another one.
-    "one_value": one value of a vector moves; "all_values": all of them may, as the answers to d queries do when one
-    person comes or goes.
-    `size`: records of the larger dataset, or values of the vector.
-    `bounds`: least and largest value.  Left out, records are in [0, 1], and vectors lie around 1 and move by 1.
-    `step`: how far a value of a vector may move; left out, anywhere in `bounds`.
-    `whole`: only whole numbers.
-    `schema`: records are dicts; of each column (low, high) or the categories.
-    `strays`: also records that a mechanism has to clamp, drop or count as something: beyond the bounds, NaN, None.
-    Left out, as soon as bounds or a schema are given, since then the mechanism is said to know them.
-    `generator`: instead of patterns, a function of a numpy Generator that draws a dataset, a sequence of records, of
-    which neighbours are then made; or a whole Pair.
-    `build`: applied to each dataset, e.g. `numpy.array` or `pandas.DataFrame`.
-    `most`: pairs at the most; left out, 4 of vectors all of whose values move, in which every other pattern has its
-    like, and otherwise 12.  `seed`: of what is drawn.
+    Iterating yields the pairs, in the same order each time.
 
-    Iterating gives the pairs, the same ones each time.
+    Args:
+        relation: How neighbours differ.  "add_remove": one record more.  "replace_one": one record is replaced.
+            "one_value": one value of a vector changes.  "all_values": all values of a vector may change, as the answers
+            to several queries do when one person comes or goes.
+        size: Number of records in the larger dataset, or of values in the vector.
+        bounds: Smallest and largest value.  If None, records are in [0, 1], and vectors are around 1 and change by 1.
+        step: Maximum change of a value in a vector; anywhere in `bounds` if None.
+        whole: Whether to use only whole numbers.
+        schema: Makes records dicts; maps each column to (low, high) or to a list of categories.
+        strays: Whether to try records that a mechanism must clamp, drop or count: beyond the bounds, NaN, None.  If
+            None, they are tried if `bounds` or `schema` is given, since the mechanism should then know them.
+        generator: Replaces the patterns by a function of a numpy Generator.  It returns a dataset (a sequence of
+            records), of which neighbours are made, or a Pair.
+        build: Applied to each dataset, e.g. `numpy.array` or `pandas.DataFrame`.
+        most: Maximum number of pairs.  If None, 4 for relation "all_values", whose other patterns are similar to these,
+            and 12 otherwise.
+        seed: Seed of the generator.
+
+    Raises:
+        ValueError: If an argument is not allowed; while iterating, if the generator draws no different neighbours.
     """
 
     relation: Moves
@@ -81,7 +86,7 @@ class SearchPairs:
 
     def _check_schema(self, schema: Schema) -> None:
         if self._moves_values or self.bounds is not None:
-            raise ValueError('a schema goes without bounds, and with relation "add_remove" or "replace_one"')
+            raise ValueError('a schema needs relation "add_remove" or "replace_one", and must be given without bounds')
         if not schema:
             raise ValueError("schema must have at least one column")
         for column, values in schema.items():
@@ -98,21 +103,22 @@ class SearchPairs:
     def _limit(self) -> int:
         if self.most is not None:
             return self.most
-        return 4 if self.relation == "all_values" else 12  # a pair without a leak takes its share of the trials
+        return 4 if self.relation == "all_values" else 12  # each further pair takes trials from the others
 
     def __iter__(self) -> Iterator[Pair]:
         seen: set[str] = set()
         for pair in self._candidates():
             key = repr((pair.d0, pair.d1))
             if key in seen or (repr(pair.d0) == repr(pair.d1)):
-                continue  # patterns of small vectors and coarse values coincide
+                continue  # some patterns coincide for short vectors and coarse values
             seen.add(key)
             build = self.build or (lambda dataset: dataset)
             yield Pair(build(pair.d0), build(pair.d1), pair.relation, pair.label)
             if len(seen) == self._limit:
                 return
         if not seen:
-            raise ValueError(f"generator drew no two different neighbours in {self._limit * _MOST_DRAWS} draws")
+            draws = self._limit * _MAX_DRAWS
+            raise ValueError(f"generator drew no two different neighbours in {draws} draws; let it vary the records")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -129,7 +135,7 @@ class SearchPairs:
         return self._records(kinds)
 
     def _records(self, kinds: _Records) -> Iterator[Pair]:
-        """d0 of `rest` and d1 of these and one more; or, where one is replaced, with that one instead of another."""
+        """Yield pairs of a shared `rest` and one record that is added, or replaced by another one."""
         low, high, middle = kinds.low, kinds.high, kinds.middle
         many = self.size - 1
         spread = [kinds.at(share) for share in np.linspace(0, 1, many)]
@@ -165,7 +171,7 @@ class SearchPairs:
             yield Pair([*rest, old], [*rest, new], "replace_one", label)
 
     def _vectors(self) -> Iterator[Pair]:
-        """Vectors of `size` values that move by `step`, or anywhere in the bounds."""
+        """Yield vectors of `size` values that move by `step`, or anywhere within the bounds."""
         low, high = self.bounds or (0.0, 2.0)
         step = self.step if self.step is not None else (1.0 if self.bounds is None else None)
         shares = (0.5,) if self.bounds is None else (0.5, 0.0, 1.0, 0.25, 0.75)
@@ -212,7 +218,7 @@ class SearchPairs:
         yield [base] * half + [less] * (d - half), [less] * half + [base] * (d - half), "extremes"
 
     def _neighbouring(self, bases: Sequence[float]) -> Iterator[Pair]:
-        """Values that may move anywhere need not be more alike because they are near: hashes, categories."""
+        """Yield pairs with adjacent values, because hashes and categories of adjacent values may differ a lot."""
         low, high = self.bounds or (0.0, 2.0)
         for base in bases:
             near = base + (1 if self.whole else (high - low) / 100)
@@ -222,13 +228,13 @@ class SearchPairs:
 
     def _drawn(self, generator: Callable[[np.random.Generator], Any]) -> Iterator[Pair]:
         rng = np.random.default_rng(self.seed)
-        for _ in range(self._limit * _MOST_DRAWS):
+        for _ in range(self._limit * _MAX_DRAWS):
             drawn = generator(rng)
             if isinstance(drawn, Pair):
                 yield drawn
                 continue
             if self._moves_values:
-                raise ValueError(f'for relation "{self.relation}" a generator must draw a Pair')
+                raise ValueError(f'for relation "{self.relation}" the generator must return a Pair')
             records = list(drawn)
             if not records:
                 continue
@@ -245,11 +251,11 @@ class SearchPairs:
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """What records there are."""
+    """The records that a search may use."""
 
-    at: Callable[[float], Any]  # share of the way from the least to the largest -> record
-    unusual: Sequence[tuple[str, Any]]
-    bounded: bool  # whether a mechanism is said to know what is unusual
+    at: Callable[[float], Any]  # maps 0 to the smallest record, 1 to the largest, and shares between them
+    unusual: Sequence[tuple[str, Any]]  # label and record that a mechanism must clamp or drop
+    bounded: bool  # whether bounds were given, so that the mechanism should know which records are unusual
 
     @property
     def low(self) -> Any:
@@ -266,7 +272,7 @@ class _Records:
 
 def _of_numbers(bounds: tuple[float, float] | None, whole: bool) -> _Records:
     low, high = bounds or (0.0, 1.0)
-    far = _FAR * (high - low)
+    far = _FAR_WIDTHS * (high - low)
     return _Records(
         lambda share: _rounded(low + share * (high - low), whole),
         [
@@ -291,7 +297,9 @@ def _of_table(schema: Schema) -> _Records:
     unusual: list[tuple[str, Any]] = []
     numbers = [column for column, values in schema.items() if _numeric(values)]
     if numbers:
-        beyond = {column: schema[column][1] + _FAR * (schema[column][1] - schema[column][0]) for column in numbers}
+        beyond = {
+            column: schema[column][1] + _FAR_WIDTHS * (schema[column][1] - schema[column][0]) for column in numbers
+        }
         unusual += [
             ("one NaN", {**at(0.0), **dict.fromkeys(numbers, math.nan)}),
             ("one above the bounds", {**at(0.0), **beyond}),
@@ -304,11 +312,11 @@ def _of_table(schema: Schema) -> _Records:
 
 def _check_bounds(name: str, bounds: Sequence[Any]) -> None:
     if not (len(bounds) == 2 and -math.inf < bounds[0] < bounds[1] < math.inf):
-        raise ValueError(f"{name} must be (low, high), finite, low < high, got {bounds!r}")
+        raise ValueError(f"{name} must be (low, high), both finite and low < high, got {bounds!r}")
 
 
 def _numeric(values: Sequence[Any]) -> bool:
-    """Whether a column has bounds, not categories: a tuple of two numbers."""
+    """Whether a column has bounds (a tuple of two numbers) and not categories."""
     return (
         isinstance(values, tuple)
         and len(values) == 2

@@ -1,4 +1,4 @@
-"""How numbers, names and foreign text are written: bounds are rounded to their safe side, control characters removed.
+"""Formats numbers and text: rounds bounds to their safe side, escapes control characters, suggests spellings.
 
 May import: nothing of ours.
 Public names: `rounding`, `printable`, `spelling`, `version`.

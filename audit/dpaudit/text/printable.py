@@ -1,4 +1,4 @@
-"""Text from outside, made safe to print: control characters cannot forge what a terminal shows."""
+"""Makes untrusted text safe to print, so that control characters cannot forge the contents of a terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import unicodedata
 
 
 def printable(text: str) -> str:
-    """Escape every character that has no shape or turns the direction of text: \\x00, \\u202e.  Lines stay lines."""
-    return "".join(c if _has_shape(c) else _escaped(c) for c in text)
+    """Escape invisible characters and those that change the text direction, e.g. \\x00, \\u202e; keep line breaks."""
+    return "".join(c if _visible(c) else _escaped(c) for c in text)
 
 
 def one_line(text: str) -> str:
-    """As `printable`, with line breaks escaped too: text from a file cannot add a line of its own."""
+    """As `printable`, but escape line breaks too, so that text from a file cannot add a line."""
     return printable(text).replace("\n", "\\n")
 
 
@@ -19,6 +19,6 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def _has_shape(character: str) -> bool:
-    joins = character in "\n\u200c\u200d"  # line break; joiners, part of how Persian and emoji are spelt
+def _visible(character: str) -> bool:
+    joins = character in "\n\u200c\u200d"  # line break, and the joiners that Persian and emoji need
     return character.isprintable() or joins or unicodedata.category(character) == "Zs"

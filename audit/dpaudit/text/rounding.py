@@ -1,6 +1,6 @@
-"""How numbers are written, in every medium.
+"""Formats numbers for every medium.
 
-A proven bound is only ever rounded to its safe side: certified lower bounds and p-values pass through `lower` and
+A proven bound is always rounded to its safe side: certified lower bounds and p-values pass through `lower` and
 `upper`, or through `at_least` and `at_most`, which add the sign.  No other code may format a bound.
 
 `lower` and `upper` give plain text for terminals and messages ("8.9e-7"); `at_least` and `at_most` give the same
@@ -13,7 +13,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_MOST_DIGITS = 17  # of a double
+_MAX_DIGITS = 17  # significant digits that identify a double
 NOT_KNOWN = "not known"
 
 
@@ -23,8 +23,8 @@ def lower(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
     Args:
         x: The bound.
         digits: Significant digits.
-        over: A number that the bound may exceed, such as what the claim allows.  If it does, as many digits are
-            written as it takes to see that.
+        over: A number that the bound may exceed, such as the claim's limit.  If it does, enough digits are written
+            to show that.
     """
     return _plain(_bound(x, digits, ROUND_FLOOR, over))
 
@@ -35,49 +35,49 @@ def upper(x: float, digits: int = 2, *, under: float = math.inf) -> str:
     Args:
         x: The bound.
         digits: Significant digits.
-        under: A number that the bound may not exceed, such as the level of the test.  If `x` does not exceed it, as
-            many digits are written as it takes to see that.
+        under: A number that the bound may stay below, such as the level of the test.  If `x` does not exceed it,
+            enough digits are written to show that.
     """
     return _plain(_bound(x, digits, ROUND_CEILING, under))
 
 
 def at_least(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
-    """As `lower`, typeset and with its sign: "≥ 1.043"."""
+    """As `lower`, typeset and with the sign: "≥ 1.043"."""
     return NOT_KNOWN if math.isnan(x) else f"≥\u00a0{_typeset(_bound(x, digits, ROUND_FLOOR, over))}"
 
 
 def at_most(x: float, digits: int = 2, *, under: float = math.inf) -> str:
-    """As `upper`, typeset and with its sign: "≤ 0.021"."""
+    """As `upper`, typeset and with the sign: "≤ 0.021"."""
     return NOT_KNOWN if math.isnan(x) else f"≤\u00a0{_typeset(_bound(x, digits, ROUND_CEILING, under))}"
 
 
 def number(x: float, digits: int = 3) -> str:
-    """Write an estimate to the nearest, with so many significant digits: 0.0312, 1,250, 3.1 × 10⁻⁷, ∞."""
+    """Write an estimate, rounded to the nearest value with this number of significant digits: 0.0312, 3.1 × 10⁻⁷, ∞."""
     return _typeset(_rounded(x, digits, ROUND_HALF_EVEN))
 
 
 def count(n: int) -> str:
-    """A whole number with its thousands apart."""
+    """Write a whole number with thousands separators."""
     return f"{n:,}".replace("-", "−")
 
 
 def runs(n: int) -> str:
-    """A number of runs, with its noun."""
+    """Write a number of runs per dataset."""
     return f"{count(n)} run{'' if n == 1 else 's'} per dataset"
 
 
 def percent(rate: float, digits: int = 3) -> str:
-    """A rate in per cent, to the nearest; of a rate close to 1 as many digits as tell it from 1."""
+    """Write a rate in per cent, rounded to nearest, with enough digits to distinguish a rate close to 1 from 1."""
     return _percent(rate, digits, ROUND_HALF_EVEN)
 
 
 def percent_at_most(rate: float, digits: int = 3) -> str:
-    """An upper bound of a rate in per cent, rounded up."""
+    """Write an upper bound of a rate in per cent, rounded up."""
     return _percent(rate, digits, ROUND_CEILING)
 
 
 def seconds(s: float) -> str:
-    """A duration."""
+    """Write a duration in seconds, minutes or hours."""
     if not math.isfinite(s):
         return NOT_KNOWN
     if s < 120:
@@ -96,13 +96,13 @@ def _percent(rate: float, digits: int, rounding: str) -> str:
 
 
 def _bound(x: float, digits: int, rounding: str, limit: float) -> Decimal:
-    """`x` rounded in one direction, with more digits if rounding carried it to or past `limit`."""
+    """Round `x` in one direction, with more digits if rounding would carry it to or past `limit`."""
 
     def telling(value: Decimal | float) -> bool:
         return value > limit if rounding == ROUND_FLOOR else value <= limit
 
     found = _rounded(x, digits, rounding)
-    while telling(x) and not telling(found) and digits < _MOST_DIGITS:
+    while telling(x) and not telling(found) and digits < _MAX_DIGITS:
         digits += 1
         found = _rounded(x, digits, rounding)
     return found
@@ -130,7 +130,7 @@ def _plain(value: Decimal) -> str:
 
 
 def _parts(value: Decimal) -> tuple[str, int | None]:
-    """Digits, and the power of ten if there is to be one."""
+    """Return the digits, and the power of ten if the number needs one."""
     if value.is_nan():
         return NOT_KNOWN, None
     if value.is_infinite():
@@ -144,5 +144,5 @@ def _parts(value: Decimal) -> tuple[str, int | None]:
 
 
 def _trimmed(digits: str) -> str:
-    """Without the zeros at the end of a fraction."""
+    """Remove the zeros at the end of a fraction."""
     return digits.rstrip("0").rstrip(".") if "." in digits else digits

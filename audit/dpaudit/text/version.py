@@ -1,6 +1,6 @@
-"""The version of the code that runs: of its checkout, if this file lies in one, otherwise of the installed package.
+"""The version of the running code: that of the checkout if this file is in one, otherwise of the installed package.
 
-A checkout that is on PYTHONPATH may differ from the version that is installed, and need not be installed.
+A checkout on PYTHONPATH need not be installed, and may differ from the installed version.
 """
 
 from __future__ import annotations
