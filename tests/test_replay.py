@@ -140,8 +140,8 @@ def test_a_result_file_is_replayed_where_its_config_was(command: Command, tmp_pa
     (tmp_path / "a").rename(tmp_path / "b")
     done = command("replay", "out/replayed.json")
     assert done.exit_code == 2
-    assert f"the audit's config was in {tmp_path / 'a'}, and there is no such folder here" in done.stderr
-    assert "say with --folder where the config is now" in done.stderr
+    assert f"the folder of the audit's config, {tmp_path / 'a'}, does not exist" in done.stderr
+    assert "name the config's folder with --folder" in done.stderr
     assert command("replay", "out/replayed.json", "--folder", "b", "--trials", "3000").exit_code == 1
     done = command("replay", "out/replayed.json", "--folder", "b", "--no-code")
     assert done.exit_code == 2
@@ -159,7 +159,7 @@ def test_results_without_a_config_say_so(command: Command, tmp_path: Path) -> No
     audit(noisy, PureDP(0.1), PAIR, trials=500, seed=0, confidence=0.95).to_json(tmp_path / "r.json")
     done = command("replay", "r.json")
     assert done.exit_code == 2
-    assert "call dpaudit.replay(result, mechanism, pairs) instead" in done.stderr
+    assert "Call dpaudit.replay(result, mechanism, pairs) instead" in done.stderr
     (tmp_path / "r.json").write_text("{}")
     done = command("replay", "r.json")
     assert done.exit_code == 2

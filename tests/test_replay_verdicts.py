@@ -206,8 +206,8 @@ def changed(file: Path, **environment: Any) -> str:
         ("a/../../test_evil.py::test_e", "outside the current folder"),
         ("/etc/test_evil.py::test_e", "outside the current folder"),
         ("test_\x1b[2K.py::test_e", "cannot be printed"),
-        ("test_absent.py::test_e", "there is no such file here"),
-        (["test_it.py::test_e"], "must name a test as text"),
+        ("test_absent.py::test_e", "whose file does not exist here"),
+        (["test_it.py::test_e"], "must name its test as text"),
     ],
 )
 def test_a_result_file_passes_no_options_to_pytest(
@@ -240,7 +240,7 @@ def test_a_test_may_not_be_reached_through_a_link(
         return dataclasses.replace(alarm, environment={**alarm.environment, "test": test})
 
     assert checked_test(named("test_own.py::test_noise[1.0 - ../x]")) == "test_own.py::test_noise[1.0 - ../x]"
-    with pytest.raises(ValueError, match="there is no such file here"):
+    with pytest.raises(ValueError, match="whose file does not exist here"):
         checked_test(named("test_link.py::test_e"))
 
 
@@ -248,7 +248,7 @@ def test_a_replay_says_what_it_runs_before_and_runs_nothing_with_dry_run(
     command: Command, tmp_path: Path, file: Path
 ) -> None:
     assert command("replay", str(file), "--dry-run").stdout.strip() == (
-        "replayed: the replay runs no code but dpaudit itself"
+        "replayed: the replay runs no code outside dpaudit"
     )
     done = command("replay", changed(file, audit=_COMMAND), "--dry-run")
     assert done.exit_code == 0, done.stderr
@@ -256,7 +256,7 @@ def test_a_replay_says_what_it_runs_before_and_runs_nothing_with_dry_run(
     assert not (tmp_path / "RAN").exists()
     done = command("replay", str(file))
     assert done.exit_code == 1
-    assert "the replay runs no code but dpaudit itself" in done.stderr
+    assert "the replay runs no code outside dpaudit" in done.stderr
 
 
 _COMMAND = _CONFIG.replace(

@@ -36,13 +36,13 @@ def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pyt
         nights.append(run(None, *options))
     assert 3 <= len(nights) < 15
     assert "VIOLATION of gaussian(mu=1)" in nights[-1].out
-    assert f"with the {len(nights) - 1} runs of the suite before, and the budget of all of them" in nights[-1].out
+    assert f"together with {len(nights) - 1} earlier runs of the suite, under one budget" in nights[-1].out
     assert chains(pytester.path)[0]["runs"] == len(nights)
-    assert "a true claim fails this run or the run before with probability 1 in 1,000 at most" in nights[1].out
+    assert "a true claim fails this run or the run before with probability at most 1 in 1,000" in nights[1].out
 
     again = run(right, *options)
     assert again.counts == {"failed": 1}
-    assert "the baseline keeps it" in again.out
+    assert "and recorded in the baseline" in again.out
     assert run(None, *options, "--dpaudit-restart").counts == {"passed": 1}
     assert run(None, *options).counts == {"passed": 1}
     assert [(chain["number"], chain["runs"]) for chain in chains(pytester.path)] == [(1, len(nights)), (2, 2)]
@@ -96,5 +96,5 @@ def test_of_two_sessions_at_once_one_is_recorded(run: Run, pytester: pytest.Pyte
     done = run(SUITE.format(sigma=1.0) + meanwhile, *FILE, "--dpaudit-trials", "100")
     assert done.code == pytest.ExitCode.INTERNAL_ERROR
     assert "the baseline was not written: " in done.out
-    assert "was written by another session meanwhile" in done.out
+    assert "was changed by another session in the meantime" in done.out
     assert (pytester.path / "b.json").read_text() == later

@@ -152,7 +152,7 @@ def test_late(request):
 
 @pytest.mark.dpaudit
 def test_marked():
-    with pytest.raises(ValueError, match="seed: in a test that is the session's"):
+    with pytest.raises(ValueError, match="seed: belongs to the session in a test"):
         assert_private(noise(1.0), CLAIM, BIT, seed=3)
 """
     )

@@ -1,6 +1,6 @@
 """Audits as assertions in test suites, with the pytest plugin or without pytest.
 
-Names are loaded when they are used: the plugin must cost nothing where nobody audits.
+Names are loaded on first use, so that the plugin costs nothing in projects without audits.
 
 May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `pairs`, `result`, `text`.
 Public names: those below.

@@ -83,7 +83,7 @@ def assert_private(
     allowance = session.current
     if allowance is not None:
         if given := [key for key, value in own.items() if value is not None]:
-            raise ValueError(f"{', '.join(given)}: in a test that is the session's, see the options --dpaudit-*")
+            raise ValueError(f"{', '.join(given)}: belongs to the session in a test; use the options --dpaudit-*")
     elif "PYTEST_CURRENT_TEST" in os.environ and "_dpaudit_pytest" in sys.modules:
         raise RuntimeError(
             "the session's false-alarm budget does not count this test: "

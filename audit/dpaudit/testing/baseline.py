@@ -209,7 +209,9 @@ def write(path: Path, baseline: Baseline) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.parent):
         if read(path, baseline.false_alarm).runs != baseline.runs - 1:
-            raise BaselineError(f"{path} was written by another session meanwhile; what this one found is not recorded")
+            raise BaselineError(
+                f"{path} was changed by another session in the meantime; the evidence of this session is not recorded"
+            )
         write_whole(path, text(baseline))
 
 

@@ -1,4 +1,4 @@
-"""How many runs an audit in a test suite makes: enough to see what it looks for, and no more."""
+"""Number of runs of an audit in a test suite: just enough to detect the violation that it looks for."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import FIRST_FIT
 
-DETECT = 1.2  # times less private than claimed
-POWER = 0.999  # with which the planned runs show what is looked for
-SHOWN = 0.9  # power below which an audit that had to show something is inconclusive, as in `dpaudit.audit`
-_LEAST_GROWTH = 1e-10  # nats a trial; less than that is rounding
-_NEVER = 10**12
+DETECT = 1.2  # default violation: this factor less private than claimed
+POWER = 0.999  # probability that the planned runs detect the violation
+SHOWN = 0.9  # an audit with less power for a given `detect` is inconclusive, as in `dpaudit.audit`
+_MIN_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
+_NEVER = 10**12  # runs; stands for a violation that cannot be detected
 
 Detect = TradeoffFunction | float
-"""What to look for: a claim that is just kept, or how many times less private than claimed (> 1)."""
+"""The violation to look for: a claim that just holds instead, or a factor > 1 by which privacy is worse."""
 
 
 def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float, pairs: int) -> int:
-    """Runs per dataset, all pairs together, after which an audit that found nothing has looked for `detect`.
+    """Estimate the runs per dataset, all pairs together, that detect the violation with probability `POWER`.
 
-    With several pairs, each is given what it takes to see the violation on that pair alone.  An estimate: normal
-    approximation of the best bet, times what learning the scores costs.
+    Each of several pairs gets enough runs to detect the violation on that pair alone.  The estimate multiplies a normal
+    approximation for the best bet by the cost of learning the scores.
     """
     return pairs * (FIRST_FIT + math.ceil(LEARNING * _runs(claim, detect, significance, pairs, POWER)))
 
 
 def shows(claim: TradeoffFunction, detect: Detect, runs: int, *, significance: float, pairs: int) -> bool:
-    """Whether that many runs show `detect` with probability 0.9, if an attack knows the likelihood ratio."""
+    """Whether this number of runs detects `detect` with probability 0.9, if an attack knows the likelihood ratio."""
     return runs >= pairs * _runs(claim, detect, significance, pairs, SHOWN)
 
 
 def described(detect: Detect) -> str:
-    """What is looked for, in words."""
+    """Describe the violation to look for."""
     return f"{detect:g} times less private" if isinstance(detect, float) else detect.label
 
 
 def _runs(claim: TradeoffFunction, detect: Detect, significance: float, pairs: int, power: float) -> int:
-    """On one pair, scores known: the least n such that the best bet j has with that probability
+    """Runs on one pair if scores are known: the smallest n such that for the best bet j, with probability `power`,
 
     log w_j + n g_j - z sqrt(n v_j) >= log(1/significance),    g_j, v_j mean and variance of its gain in a trial.
     """
     tested = claim.symmetrized()
     bets = strategy(tested)
-    share = 1.0 if pairs == 1 else 1 / (2 * pairs)  # of the wealth that is bet on a pair alone
+    share = 1.0 if pairs == 1 else 1 / (2 * pairs)  # share of the wealth that is bet on this pair alone
     z, needed = float(ndtri(power)), -math.log(significance * share) - bets.log_weights
     worst = 0.0
     for law in _laws(claim, detect):
         growth, variance = growths(bets, tested, law)
-        grows = growth > _LEAST_GROWTH
+        grows = growth > _MIN_GROWTH
         if not np.any(grows):
             return _NEVER
         g, v, n = growth[grows], variance[grows], needed[grows]
@@ -66,9 +66,9 @@ def _runs(claim: TradeoffFunction, detect: Detect, significance: float, pairs: i
 
 @lru_cache(maxsize=256)
 def _laws(claim: TradeoffFunction, detect: Detect) -> tuple[Law, ...]:
-    """Laws of the bin of the log-likelihood ratio that a violation may have.
+    """Return the laws that the binned log-likelihood ratio may have under the violation.
 
-    A pure claim is broken by randomised response or, with less of a trace, by Laplace noise.
+    Randomised response violates a pure claim; so does Laplace noise, which is harder to detect.
     """
     if not isinstance(detect, float):
         return (scaled(detect.symmetrized(), 1.0),)

@@ -1,4 +1,4 @@
-"""What a failing test says, and the files it leaves."""
+"""The message of a failing test, and the files that it writes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from dpaudit.text.rounding import lower, upper
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Files of a result."""
+    """The files of a result."""
 
     json: Path
     pdf: Path
-    no_pdf: str = ""  # why there is none; "" if there is
+    no_pdf: str = ""  # why there is no PDF; "" if there is one
 
 
 def keep(result: AuditResult, folder: Path) -> Kept:
-    """Write a result and its report.  A report that cannot be written must not hide what was found."""
+    """Write a result and its report.  A report that cannot be written must not hide the result."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / file_name(f"{result.environment.get('test', result.name)}:{result.environment.get('call', 1)}")
     json, pdf = stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".pdf")
@@ -39,13 +39,20 @@ def keep(result: AuditResult, folder: Path) -> Kept:
 
 
 def file_name(address: str) -> str:
-    """A short name for a file, readable and different for different addresses."""
+    """Return a short, readable file name that differs for different addresses."""
     readable = re.sub(r"[^A-Za-z0-9_.]+", "-", address).strip("-.")[-60:].lstrip("-.")
     return f"{readable}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
 
 
 def violation(result: AuditResult, chain: Chain | None, significance: float, kept: Kept | None) -> str:
-    """`chain`: with this run, if evidence is carried on from run to run."""
+    """Describe a violation.
+
+    Args:
+        result: The result of the audit.
+        chain: The evidence of all runs including this one; None without a baseline.
+        significance: Significance of this audit.
+        kept: The files of the result; None if none were written.
+    """
     lines = [
         f"VIOLATION of {result.claim.label}",
         f"  certified  {certified_words(result).removeprefix('certified: ')}",
@@ -54,7 +61,7 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
         f"{result.trials_used:,} runs per dataset",
     ]
     if chain is not None and chain.runs > 1:
-        lines.append(f"             with the {chain.runs - 1} runs of the suite before, and the budget of all of them")
+        lines.append(f"             together with {chain.runs - 1} earlier runs of the suite, under one budget")
     if result.witness is not None:
         lines.append(f"  witness    {one_line(result.witness.describe())}")
     lines += [f"  warning    {one_line(warning)}" for warning in result.warnings]
@@ -62,18 +69,18 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
-    """Of a claim that an earlier run refuted."""
+    """Describe a violation that an earlier run found."""
     return "\n".join(
         [
-            f"VIOLATION of {claim.label}, found on {chain.refuted}; the baseline keeps it",
+            f"VIOLATION of {claim.label}, found on {chain.refuted} and recorded in the baseline",
             f"  evidence   {chain.runs} runs of the suite, {chain.trials:,} per dataset; mu >= {lower(chain.mu_lower)}",
-            "  Once the mechanism is corrected, run this test with --dpaudit-restart: its evidence starts anew.",
+            "  After correcting the mechanism, run this test once with --dpaudit-restart to reset its evidence.",
         ]
     )
 
 
 def no_answer(claim: TradeoffFunction, reasons: Sequence[str], seed: int, kept: Kept | None = None) -> str:
-    """Of an audit that ended without a verdict."""
+    """Describe an audit that ended without a verdict."""
     lines = [f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict"]
     return "\n".join([*lines, *(f"  because    {reason}" for reason in reasons), *_where(seed, None, kept)])
 

@@ -1,8 +1,7 @@
 """Fresh global random state for each audit of a test suite, whatever the suite's fixtures do.
 
 Many suites have a fixture that calls `np.random.seed(0)` before each test.  A mechanism that draws from numpy's global
-generator would then make the same draws in every session, and evidence added up over sessions would count one lucky
-draw again and again.
+generator would then repeat its draws in every session, and a baseline would count one lucky draw many times.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import numpy as np
 def own_global_state(seed: int) -> Iterator[None]:
     """Seed the global generators of `random`, numpy and torch from the audit's seed; restore their state afterwards.
 
-    The seed of an audit differs for each test, call and run of a baseline, so these draws are as fresh as those of the
-    `rng` that the mechanism is given.  Torch is left alone where nobody has imported it.
+    The seed differs for each test, call and run of a baseline, so these draws are as fresh as those of the mechanism's
+    `rng`.  Torch is seeded only if it has been imported.
     """
     seeds = random.Random(f"global random state {seed}")
     ours, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002

@@ -1,4 +1,4 @@
-"""Whether an audit may have made the runs of an earlier session again."""
+"""Detects audits that may repeat the runs of an earlier session."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from collections.abc import Set
 
 from dpaudit.result.model import AuditResult
 
-_GLOBAL_STATE = "global random state"  # in the warning about a mechanism that draws from it
+_GLOBAL_STATE = "global random state"  # part of the warning about mechanisms that use it
 
 
 def repetition(result: AuditResult, known: Set[str], jobs: int) -> str:
-    """Why the audit is no new evidence beside the earlier ones, in words; "" if it is.
+    """Explain why an audit adds no evidence to earlier sessions.
 
     Args:
-        result: Of this session's audit.
+        result: Result of this session's audit.
         known: Fingerprints of the first outputs of earlier audits of the same test.
-        jobs: Processes that the mechanism ran in.
+        jobs: Number of processes that the mechanism ran in.
+
+    Returns:
+        The reason; "" if the audit adds evidence.
     """
     if known & set(result.environment.get("first outputs", ())):
         return (
-            "the first outputs are those of an earlier run in the baseline, so this run adds no evidence: let the "
-            "mechanism draw from the rng it is given, not from a generator that begins with the same seed each time; "
-            "or keep one line of succession, if this is a copy of the baseline"
+            "the first outputs equal those of an earlier run in the baseline, so this run adds no evidence; let the "
+            "mechanism draw from the rng it is given, not from a generator with a fixed seed; if this is a copy of the "
+            "baseline, use only one of the copies"
         )
     if known and jobs != 1 and uses_global_state(result):
         return (
-            "the mechanism uses global random state in other processes, where it may be the same in every session, so "
-            "this run adds no evidence to the baseline: let the mechanism draw from the rng it is given, or use jobs=1"
+            "the mechanism uses global random state in worker processes, where it may be the same in every session, so "
+            "this run adds no evidence to the baseline; let the mechanism draw from the rng it is given, or use jobs=1"
         )
     return ""
 

@@ -1,4 +1,4 @@
-"""Replaying what a test of a suite found, in that test."""
+"""Replays the result of a test by running that test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.text.printable import one_line, printable
 
 
 class Replayed(BaseException):
-    """The replay was made; the test need not go on.  Not an Exception: tests may catch those."""
+    """Ends the test after the replay.  It is no Exception, because a test may catch those."""
 
     def __init__(self, found: Replay) -> None:
         super().__init__("replayed")
@@ -23,15 +23,15 @@ class Replayed(BaseException):
 
 
 def checked_test(result: AuditResult) -> str:
-    """The id of the test that a result is of, checked: pytest is given nothing else from a result file.
+    """Check and return the id of the test that a result belongs to, the only text that pytest gets from a result file.
 
     Raises:
-        ValueError: It is not `file.py::name` with a file in the current folder or below.  Anything else could be an
-            option of pytest, such as `--basetemp=DIR`, which empties a folder, or code from elsewhere.
+        ValueError: If the id is not `file.py::name` with a file in the current folder or below.  Other text could be an
+            option of pytest, such as `--basetemp=DIR`, which empties a folder, or name code elsewhere.
     """
     node = result.environment["test"]
     if not isinstance(node, str):
-        raise ValueError(f"the result must name a test as text, got {type(node).__name__}")
+        raise ValueError(f"the result must name its test as text, got {type(node).__name__}")
     file, _, name = node.partition("::")
     path = Path(file)
     wrong = (
@@ -44,29 +44,38 @@ def checked_test(result: AuditResult) -> str:
     )  # fmt: skip
     if wrong:
         raise ValueError(
-            f"the result is of the test {one_line(node)[:200]!r}: {wrong}.  A test must be given as file.py::name, "
-            "with a file in the current folder or below; nothing was run"
+            f"the result belongs to the test {one_line(node)[:200]!r}: {wrong}.  "
+            "A test must have the form file.py::name, with a file in the current folder or below; nothing was run"
         )
     if not path.is_file() or not path.resolve().is_relative_to(Path.cwd().resolve()):
         raise ValueError(
-            f"the result is of the test {node}, and there is no such file here; replay it in the folder in which "
+            f"the result belongs to the test {node}, whose file does not exist here; replay it in the folder in which "
             "pytest ran"
         )
     return node
 
 
 def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, seed: int | None, jobs: int) -> Replay:
-    """Run the test that `result` is of, and replay its witness where the test would audit.
+    """Run the test that `result` belongs to, and replay the witness in place of the test's audit.
+
+    Args:
+        result: A result of a test.
+        trials: As in `dpaudit.replay`.
+        extend: As in `dpaudit.replay`.
+        seed: As in `dpaudit.replay`.
+        jobs: As in `dpaudit.replay`.
+
+    Returns:
+        The replay.
 
     Raises:
-        ValueError: The test is not named as `checked_test` demands, pytest does not find it from here, or it does not
-            get to that audit.
+        ValueError: If `checked_test` refuses the test, if pytest does not find it, or if it does not reach the audit.
     """
     import pytest
 
     node, call = checked_test(result), result.environment.get("call", 1)
     if not isinstance(call, int):
-        raise ValueError(f"the result must say which audit of its test it is, got {call!r}")
+        raise ValueError(f"the result must hold the number of its audit within the test, got {call!r}")
     found: list[Replay] = []
 
     def instead(allowance: session.Allowance, mechanism: Any, pairs: Any, attacks: Any) -> None:
@@ -76,18 +85,18 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
             )
             raise Replayed(found[-1])
 
-    said = io.StringIO()
+    output = io.StringIO()
     session.instead = instead
     try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), contextlib.suppress(Replayed):
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), contextlib.suppress(Replayed):
             # an absolute path after "--" can be neither an option nor a file of arguments
             pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--", str(Path.cwd() / node)])
     finally:
         session.instead = None
     if not found:
-        last = "".join(f"\n    {printable(line)}" for line in said.getvalue().strip().splitlines()[-15:])
+        last = "".join(f"\n    {printable(line)}" for line in output.getvalue().strip().splitlines()[-15:])
         raise ValueError(
-            f"the result is of audit {call} of the test {node}, which was not reached; replay it in the folder "
-            f"in which pytest ran.  pytest said:{last}"
+            f"the result belongs to audit {call} of the test {node}, which was not reached; replay it in the folder "
+            f"in which pytest ran.  Output of pytest:{last}"
         )
     return found[0]

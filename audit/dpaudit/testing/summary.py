@@ -1,4 +1,4 @@
-"""What is said at the end of a session that audited something."""
+"""The summary at the end of a session with audits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from collections.abc import Sequence
 from dpaudit.testing.session import Record, one_in
 from dpaudit.text.rounding import lower, upper
 
-_SLOWEST = 3
-_SLOW = 1.0  # seconds
-_RISE = 1.1  # of a certified bound over the largest one before, from which it is mentioned
-_CHANCE = 5.0  # over the root of the runs: the same; two to three standard deviations of a difference of estimates
+_MAX_SLOWEST = 3  # number of slow audits that are listed
+_MIN_SLOW_SECONDS = 1.0
+_MIN_RISE = 1.1  # factor by which a certified bound must exceed all earlier ones to be reported as drift
+_CHANCE = 5.0  # divided by sqrt(runs): minimum rise, two to three standard deviations of a difference of estimates
 
 
 def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
-    """Lines for the terminal.  `tests`: that the budget is split over; `runs`: of the baseline, this one included."""
+    """Return the lines for the terminal.
+
+    Args:
+        records: Records of the session's audits.
+        tests: Number of tests that share the budget.
+        false_alarm: The budget.
+        runs: Number of runs in the baseline, including this one; 0 without a baseline.
+    """
     refuted = sum(record["verdict"] == "violation" for record in records)
     unclear = sum(record["verdict"] == "inconclusive" for record in records)
     others = len(records) - refuted - unclear
@@ -25,7 +32,7 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
     often = one_in(false_alarm)
     if runs:
         which = {1: "this run", 2: "this run or the run before"}.get(runs, f"this run or any of the {runs - 1} before")
-        means = f"a true claim fails {which} with probability 1 in {often.split()[-1]} at most"
+        means = f"a true claim fails {which} with probability at most 1 in {often.split()[-1]}"
     else:
         means = f"a true claim fails this suite in at most {often}"
     lines = [
@@ -34,18 +41,20 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
     ]
     rising = [r for r in records if _rises(r) and r["verdict"] != "violation"]
     lines += [
-        f"drift: {record['name']}: certified mu >= {lower(record['mu_lower'], 3)}, in earlier runs at most "
+        f"drift: {record['name']}: certified mu >= {lower(record['mu_lower'], 3)}, but in earlier runs at most "
         f"{upper(record['mu_lower_before'], 3)} (no violation of {record['claim']} yet)"
         for record in rising
     ]
     if seeded := [record["name"] for record in records if record["global_state"]]:
         lines.append(
-            f"global random state: {_named(seeded)} draw from it; dpaudit seeds it for each audit, whatever fixtures do"
+            f"global random state: used by {_named(seeded)}; dpaudit seeds it for each audit and overrides fixtures"
         )
     if runs and (repeats := [record["name"] for record in records if record["repeats"]]):
-        lines.append(f"no new evidence: the runs of {_named(repeats)} may be those of an earlier session, so the")
-        lines.append("  baseline counts what they lost and not what they won; the mechanisms need fresh randomness")
-    slow = sorted((r for r in records if r["elapsed_s"] > _SLOW), key=lambda r: -r["elapsed_s"])[:_SLOWEST]
+        lines.append(f"no new evidence: {_named(repeats)} may repeat runs of an earlier session; the baseline counts")
+        lines.append("  losses of such audits, but no gains; let the mechanism draw fresh randomness in each session")
+    slow = sorted((r for r in records if r["elapsed_s"] > _MIN_SLOW_SECONDS), key=lambda r: -r["elapsed_s"])[
+        :_MAX_SLOWEST
+    ]
     if slow:
         lines.append("slowest audits (runs per dataset):")
         lines += [f"  {_cost(record)}" for record in slow]
@@ -53,14 +62,14 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
 
 
 def _named(names: Sequence[str]) -> str:
-    """The first of several names, and how many there are besides."""
+    """Return the first of several names, and the number of others."""
     return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _rises(record: Record) -> bool:
     now, before = float(record["mu_lower"]), float(record["mu_lower_before"])
     by_chance = _CHANCE / math.sqrt(max(record["trials"], 1))
-    return before > 0 and now > max(_RISE * before, before + by_chance)
+    return before > 0 and now > max(_MIN_RISE * before, before + by_chance)
 
 
 def _cost(record: Record) -> str:
@@ -74,7 +83,7 @@ def _cost(record: Record) -> str:
 
 def _about(runs: int, seconds: float) -> str:
     if runs >= 10**9:
-        return "cannot be seen"
+        return "cannot be detected"
     return (
         f"needs {runs:,} (about {seconds:.1f} s)" if seconds < 100 else f"needs {runs:,} (about {seconds / 60:.0f} min)"
     )

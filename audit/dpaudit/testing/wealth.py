@@ -1,10 +1,10 @@
-"""Evidence about one claim that is carried on from run to run.
+"""Evidence about one claim that accumulates from run to run.
 
-**What is tested.**  That every version of the mechanism that was audited so far kept the claim.
+**Hypothesis.**  Every version of the mechanism that was audited so far keeps the claim.
 
-**The wealth.**  Run i gives E_i, the wealth of its audit when it stopped: given all runs before, E[E_i] <= 1 if the
-claim is true, for the runs' randomness is fresh.  A mechanism that keeps its claim with room to spare loses wealth in
-every run, and a product of all E_i would have nothing left by the time it breaks.  So a bet is added in every run:
+**The wealth.**  Run i yields E_i, the wealth of its audit when it stopped.  The randomness of each run is fresh, so
+E[E_i] <= 1 given all earlier runs if the claim is true.  A mechanism that keeps its claim by a margin loses wealth in
+every run, and the product of all E_i would be close to zero by the time it breaks.  So each run adds a new bet:
 
     M_n = sum_{k<=n} w_k E_k E_{k+1} ... E_n  +  sum_{k>n} w_k,      w_k = 1 / (k (k + 1)),   sum_k w_k = 1.
 
@@ -16,12 +16,12 @@ The first sum is invested, S_n = (S_{n-1} + w_n) E_n; the second is cash, R_n = 
 It holds within a run as well, with the audit's wealth so far for E_n: so the audit of run n may stop, and refute, as
 soon as its own wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
 
-A violation that comes in run n costs log(n (n + 1)) more evidence than in a first run, whatever was there before.
+A violation that begins in run n needs log(n (n + 1)) nats more evidence than in a first run, whatever came before.
 
 **Runs that may repeat an earlier one.**  If a run has, or may have, the randomness of an earlier run, E[E_n] <= 1
-fails.  Such a run is counted as E'_n = min(E_n, 1), and it refutes nothing.
+fails.  Such a run counts as E'_n = min(E_n, 1), and it cannot refute the claim.
 
-**Theorem.**  The guarantee holds with E'_n in place of E_n for any of the runs, also if these are chosen by outputs.
+**Theorem.**  The guarantee holds with E'_n in place of E_n in any runs, even if outputs decide in which.
 
 *Proof.*  E'_n <= E_n, so E[E'_n] <= 1 where the randomness was fresh; and E'_n <= 1 surely, whatever it was.
 Then M_n <= M_{n-1}, so such a run cannot be the first with M_n >= 1/significance.  (Leaving the run out, E'_n = 1, is
@@ -40,24 +40,24 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """Runs of one audit whose evidence is added up."""
+    """Runs of one audit with their accumulated evidence."""
 
-    call: int  # which assertion of its test, from 1
-    number: int  # which chain of its test, from 1; decides its share of the test's budget
+    call: int  # number of the assertion within its test, from 1
+    number: int  # number of the chain within its test, from 1; determines its share of the budget
     claim: str
     runs: int = 0
-    log_invested: float = -math.inf  # log S
-    refuted: str = ""  # when; "" if not
-    mu_lower: float = 0.0  # largest bound certified so far
-    trials: int = 0  # runs per dataset, all runs of the suite together
+    log_invested: float = -math.inf  # log S, see the head of this module
+    refuted: str = ""  # date of the refutation; "" if not refuted
+    mu_lower: float = 0.0  # largest bound certified by any run
+    trials: int = 0  # runs per dataset, summed over all runs of the suite
 
     def significance(self, total: float) -> float:
-        """Of the next run's audit, in (0, 1), if the whole chain is to have significance `total`."""
+        """Return the significance of the next audit, in (0, 1), that gives the whole chain the significance `total`."""
         run = self.runs + 1
         return math.exp(self._stake()) / (1 / total - 1 / (run + 1))
 
     def after(self, *, log_e: float, refuted: str, mu_lower: float, trials: int) -> Chain:
-        """The chain with one more run, whose audit ended with wealth e^log_e."""
+        """Return the chain with one more run, whose audit ended with wealth e^log_e."""
         return replace(
             self,
             runs=self.runs + 1,
@@ -73,11 +73,11 @@ class Chain:
 
     @property
     def log_wealth(self) -> float:
-        """log M now."""
+        """The current log M."""
         return _log_add(self.log_invested, -math.log(self.runs + 1))
 
     def _stake(self) -> float:
-        """log(S_{n-1} + w_n) of the next run n."""
+        """Return log(S_{n-1} + w_n) of the next run n."""
         run = self.runs + 1
         return _log_add(self.log_invested, -math.log(run * (run + 1)))
 
