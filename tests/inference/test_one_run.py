@@ -1,144 +1,30 @@
-"""Many records in one run: the theorems against plain second versions, worst cases, and calibration at the boundary."""
+"""Bounds for one run with many canaries, against plain second versions."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable
-from functools import cache, partial
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq, linprog
-from scipy.sparse import coo_array
-from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
-from dpaudit.inference.guesses import default_guesses, guess, right_guesses
 from dpaudit.inference.one_run import _shape, epsilon_lower_exact, mu_lower_one_run, p_value, p_value_exact, refutes
 from dpaudit.numerics.arrays import Array
 
+from .plain_one_run import (
+    bisected_inverse,
+    inverse_of,
+    largest_chance,
+    largest_chance_of_all,
+    least_refuted,
+    plain_approximate,
+    plain_exact,
+    plain_recursion,
+)
 from .published_bound import epsilon_lower_one_run, p_value_approximate, refutes_by_recursion
-
-# --- plain second versions -------------------------------------------------------------------------------------------
-
-
-def plain_exact(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
-    """The theorem of `p_value_exact` by direct summation."""
-    q = math.exp(epsilon) / (1 + math.exp(epsilon))
-    mass = [math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)]
-    above = sum(mass[v:])
-    return min(1.0, above + m * delta * above * sum(mass[:v]) / (v * mass[v]))
-
-
-def plain_approximate(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
-    """Steinke, Nasr & Jagielski 2023, Thm 5.2, by direct summation."""
-    q = math.exp(epsilon) / (1 + math.exp(epsilon))
-    mass = [math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)]
-    steepest = max(sum(mass[v - i : v]) / i for i in range(1, v + 1))
-    return min(1.0, sum(mass[v:]) + 2 * m * delta * steepest)
-
-
-def plain_recursion(inverse: Callable[[float], float], m: int, r: int, v: int, significance: float) -> bool:
-    """Mahloujifar, Melis & Chaudhuri 2024, in their R and H: refuted iff R + H > r/m."""
-    right, wrong = significance * v / m, significance * (r - v) / m
-    for i in range(v - 1, -1, -1):
-        more = max(wrong, inverse(right))
-        right, wrong = min(1.0, right + i / (r - i) * (more - wrong)), more
-    return right + wrong > r / m
-
-
-def inverse_of(claim: TradeoffFunction) -> Callable[[float], float]:
-    """The inverse of a -> 1 - f(a): by its closed form, or f(1 - x), since f is its own inverse if it is symmetric."""
-    if isinstance(claim, GaussianDP):
-        mu = claim.mu()
-        return lambda x: float(ndtr(ndtri(x) - mu))
-    assert claim.symmetric
-    return lambda x: claim.beta(1 - x) if x < 1 else 1.0
-
-
-def bisected_inverse(claim: TradeoffFunction, x: Array) -> Array:
-    """The inverse of a -> 1 - f(a), from below by bisection of beta."""
-    low, high = np.zeros(len(x)), np.ones(len(x))
-    for _ in range(40):
-        middle = (low + high) / 2
-        below = 1 - claim.beta(middle) <= x
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return low
-
-
-def least_refuted(refuted: Callable[[float], bool]) -> float:
-    """The significance at which a monotone test begins to refute, by bisection; 1 if nowhere."""
-    low, high = -30.0, 0.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (low, middle) if refuted(math.exp(middle)) else (middle, high)
-    return math.exp(high)
-
-
-def largest_chance(m: int, r: int, v: int, epsilons: Array, deltas: Array) -> float:
-    """The largest P[v or more right] of any mechanism that is (epsilon, delta)-DP for all of the given pairs.
-
-    A linear program.  Averaging a mechanism over permutations of the canaries and over flips of a coin together with
-    the answer to it keeps its privacy and the number of right guesses, so that only the law of that number remains.
-    """
-    counts, k = r + 1, np.arange(1, r + 1)
-    size = counts + 2 * r * len(epsilons)  # p_0, ..., p_r, and the positive parts of A - e^s B and of B - e^s A
-    rows, columns, values, limits = [], [], [], []
-    row = 0
-    for j, (slope, gap) in enumerate(zip(np.exp(epsilons), deltas, strict=True)):
-        start = counts + 2 * r * j
-        for weight_right, weight_wrong, first in ((1.0, -slope, start), (-slope, 1.0, start + r)):
-            rows += [row + k - 1] * 3
-            columns += [k, k - 1, first + k - 1]
-            values += [weight_right * k / m, weight_wrong * (r - k + 1) / m, -np.ones(r)]
-            limits.append(np.zeros(r))
-            row += r
-        rows.append(np.full(2 * r, row))
-        columns.append(np.arange(start, start + 2 * r))
-        values.append(np.ones(2 * r))
-        limits.append(np.array([gap]))
-        row += 1
-    matrix = coo_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(row, size))
-    total = coo_array((np.ones(counts), (np.zeros(counts, int), np.arange(counts))), shape=(1, size))
-    gain = np.zeros(size)
-    gain[v:counts] = -1
-    found = linprog(gain, matrix.tocsr(), np.concatenate(limits), total.tocsr(), [1.0], bounds=(0, None))
-    assert found.success
-    return -float(found.fun)
-
-
-def largest_chance_of_all(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
-    """The same with every output of every dataset as an unknown of its own, to check the symmetry argument."""
-    inputs = list(itertools.product((-1, 1), repeat=m))
-    outputs = [t for t in itertools.product((-1, 0, 1), repeat=m) if sum(map(abs, t)) == r]
-    chance = {(u, t): i for i, (u, t) in enumerate(itertools.product(inputs, outputs))}
-    gain = np.zeros(len(chance))
-    upper, limits = [], []
-    for (u, t), i in chance.items():
-        gain[i] = -(sum(a == b for a, b in zip(u, t, strict=True)) >= v) / len(inputs)
-    neighbours = [(u, (*u[:i], -u[i], *u[i + 1 :])) for u in inputs for i in range(m)]
-    size = len(chance) + len(neighbours) * len(outputs)
-    for pair, (u, other) in enumerate(neighbours):
-        whole = np.zeros(size)
-        for j, t in enumerate(outputs):
-            excess = len(chance) + pair * len(outputs) + j
-            line = np.zeros(size)
-            line[chance[u, t]], line[chance[other, t]], line[excess] = 1, -math.exp(epsilon), -1
-            upper.append(line)
-            limits.append(0.0)
-            whole[excess] = 1
-        upper.append(whole)
-        limits.append(delta)
-    equal = np.zeros((len(inputs), size))
-    for (u, _), i in chance.items():
-        equal[inputs.index(u), i] = 1
-    gain = np.concatenate([gain, np.zeros(size - len(chance))])
-    found = linprog(gain, np.array(upper), limits, equal, np.ones(len(inputs)), bounds=(0, None))
-    assert found.success
-    return -float(found.fun)
-
 
 COUNTS = [(1, 1, 1), (5, 5, 4), (10, 10, 10), (20, 5, 5), (20, 20, 17), (30, 12, 10), (100, 10, 9), (60, 40, 35)]
 CLAIMS: list[TradeoffFunction] = [
@@ -154,8 +40,6 @@ CLAIMS: list[TradeoffFunction] = [
     LaplaceDP(1.0),
     TabulatedTradeoff(alpha=(0.0, 0.1, 1.0), beta=(1.0, 0.6, 0.0)),
 ]
-
-# --- (epsilon, delta) ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
@@ -264,9 +148,6 @@ def test_epsilon_lower_is_where_refutation_ends(lower: Callable[..., float]) -> 
             assert p_of(bound, delta, m, r, v) <= significance
 
 
-# --- f-DP ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_the_lines_lie_below_the_inverse_and_near_it(claim: TradeoffFunction) -> None:
     """The direction in which the inverse may err: a smaller g spares the claim."""
@@ -359,9 +240,6 @@ def test_evidence_falls_along_nested_claims() -> None:
         assert np.all(np.diff(p) >= -1e-4 * np.array(p[1:]))
 
 
-# --- extremes and bad input ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_no_right_guess_and_no_guess_refute_nothing(claim: TradeoffFunction) -> None:
     for m, r in ((0, 0), (1, 0), (1, 1), (100, 0), (100, 60)):
@@ -411,211 +289,3 @@ def test_impossible_arguments_are_refused() -> None:
         p_value_approximate(-1.0, 0.1, 5, 4, 4)
     with pytest.raises(TypeError):
         p_value(PureDP(1.0), 5, 4, 3.5)  # type: ignore[arg-type]
-
-
-# --- guesses ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_extreme_scores_are_guessed() -> None:
-    scores = np.array([3.0, -1.0, 0.0, 7.0, np.inf, -np.inf, 2.0])
-    assert guess(scores, 4).tolist() == [0, -1, 0, 1, 1, -1, 0]
-    assert guess(scores, 3).tolist() == [0, 0, 0, 1, 1, -1, 0]
-    assert guess(scores, 7).tolist() == [1, -1, -1, 1, 1, -1, 1]
-    assert guess(scores, 0).tolist() == [0] * 7
-    assert guess([5.0], 1).tolist() == [1]
-    assert guess([]).tolist() == []
-
-
-def test_right_guesses_are_counted() -> None:
-    answers = np.array([1, 1, -1, -1, 0], dtype=np.int8)
-    assert right_guesses(answers, [True, False, False, True, True]) == (4, 2)
-    assert right_guesses(answers, np.array([1, 1, 0, 0, 0])) == (4, 4)
-    with pytest.raises(ValueError, match="shape"):
-        right_guesses(answers, [True])
-    with pytest.raises(ValueError, match="booleans"):
-        right_guesses(answers, [0.5, 1, 1, 0, 0])
-
-
-def test_equal_scores_neither_follow_the_list_nor_chance() -> None:
-    """A list with the included canaries first must not make a constant score look like an attack."""
-    m = 2000
-    first_included = np.arange(m) < m // 2
-    answers = guess(np.zeros(m), 1000)
-    assert np.array_equal(answers, guess(np.zeros(m), 1000))
-    _, right = right_guesses(answers, first_included)
-    assert 400 < right < 600  # a fixed number, and not by chance: 508 or so
-    assert not refutes(PureDP(0.0), m, 1000, right, significance=0.05)
-
-
-def test_nan_and_tables_are_refused() -> None:
-    with pytest.raises(ValueError, match="nan for canary 1"):
-        guess([0.0, math.nan], 1)
-    with pytest.raises(ValueError, match="shape"):
-        guess(np.zeros((2, 2)), 1)
-    with pytest.raises(ValueError, match="3 guesses, 2 canaries"):
-        guess([0.0, 1.0], 3)
-
-
-def test_the_default_number_of_guesses() -> None:
-    assert [default_guesses(m) for m in (0, 1, 2, 10, 100, 1000, 10_000)] == [0, 1, 2, 9, 48, 267, 1500]
-    assert np.count_nonzero(guess(np.arange(100.0))) == 48
-
-
-def test_the_number_of_guesses_may_not_follow_the_output_if_delta_is_positive() -> None:
-    """A mechanism that chooses r itself, rarely the one that delta helps most: 5 % would become 9 %."""
-    m, epsilon, delta, significance, share = 2000, 0.0, 2.4e-4, 0.05, 0.06
-    critical = next(v for v in range(1, 1001) if p_value_exact(epsilon, delta, m, 1000, v) <= significance)
-    assert p_value_exact(epsilon, delta, m, 10, 10) <= significance
-    usual = float(p_value_exact(epsilon, 0.0, m, 1000, critical))  # r = 1000, perfectly private
-    rare = float(p_value_exact(epsilon, delta / share, m, 10, 10))  # r = 10, all of delta spent here
-    assert (1 - share) * usual + share * rare > 0.085
-
-
-# --- calibration at the boundary -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
-def test_independent_randomised_responses_are_rarely_refuted(epsilon: float) -> None:
-    """Exactly at the boundary, where the chance of refutation is a sum of binomial terms; no sampling."""
-    q = math.exp(epsilon) / (1 + math.exp(epsilon))
-    for m, r in ((1, 1), (30, 30), (200, 60)):
-        law = binom.pmf(np.arange(r + 1), r, q)
-        for significance in (0.01, 0.05, 0.3):
-            refuted = [refutes(PureDP(epsilon), m, r, v, significance=significance) for v in range(r + 1)]
-            assert law @ refuted <= significance
-            if r == 60 and epsilon < 3:
-                assert law @ refuted >= significance / 5  # so that the test could fail
-            lower = [epsilon_lower_one_run(m, r, v, delta=0.0, significance=significance) for v in range(r + 1)]
-            assert law @ (np.array(lower) > epsilon) <= significance
-
-
-def test_false_refutations_of_pure_claims_by_scores() -> None:  # fails by chance < 1 in 10**6
-    """Randomised responses with their ties, through `guess`, with the included canaries in no order."""
-    rng, runs, m = np.random.default_rng(17), 400, 300
-    q = math.exp(1.0) / (1 + math.exp(1.0))
-    false = below = 0
-    for _ in range(runs):
-        included = rng.random(m) < 0.5
-        answers = guess(np.where(rng.random(m) < q, included, ~included).astype(float))
-        r, v = right_guesses(answers, included)
-        false += refutes(PureDP(1.0), m, r, v, significance=0.05)
-        below += refutes(PureDP(0.5), m, r, v, significance=0.05)
-    assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
-    assert below > runs / 2
-
-
-@pytest.mark.parametrize("mu", [0.5, 1.0, 3.0])
-def test_false_refutations_of_gaussian_claims(mu: float) -> None:  # fails by chance < 1 in 10**6
-    rng, runs, m = np.random.default_rng(23), 400, 200
-    false, covered = 0, 0
-    refuted = cache(partial(refutes, significance=0.05))
-    for _ in range(runs):
-        included = rng.random(m) < 0.5
-        r, v = right_guesses(guess(rng.normal(mu * included, 1.0)), included)
-        false += refuted(GaussianDP(mu), m, r, v)
-        covered += refuted(GaussianDP(mu / 3), m, r, v)
-    assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
-    assert covered > runs / 10  # so that the test could fail
-
-
-def test_correlated_gaussian_answers_are_rarely_refuted() -> None:  # fails by chance < 1 in 10**6
-    """All canaries share the noise: x = sum of the included, and whether the sum is high answers for all of them."""
-    rng, runs, m = np.random.default_rng(29), 2000, 20
-    included = rng.random((runs, m)) < 0.5
-    release = included.sum(axis=1) + rng.normal(size=runs)  # mu = 1 for each canary
-    right = np.where(release > m / 2, included.sum(axis=1), m - included.sum(axis=1))
-    refuted = [refutes(GaussianDP(1.0), m, m, v, significance=0.05) for v in range(m + 1)]
-    false = sum(refuted[v] for v in right)
-    assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
-
-
-def test_the_least_favourable_mechanism_is_refuted_as_often_as_allowed_and_no_more() -> None:
-    """The law that attains the bound for the critical v: (epsilon, delta)-DP, so the p-value may not be beaten."""
-    m, r, epsilon, delta, significance = 400, 100, 1.0, 1e-4, 0.05
-    p = np.array([float(p_value_exact(epsilon, delta, m, r, v)) for v in range(r + 1)])
-    critical = int(np.argmax(p <= significance))
-    mass = binom.pmf(np.arange(r + 1), r, math.exp(epsilon) / (1 + math.exp(epsilon)))
-    x, above = m * delta / (critical * mass[critical]), mass[critical:].sum()
-    law = mass * np.where(np.arange(r + 1) >= critical, 1 + (1 - above) * x, 1 - above * x)
-    refuted = law[p <= significance].sum()
-    assert refuted == pytest.approx(p[critical], rel=1e-6)
-    assert refuted <= significance
-
-
-# --- jax_privacy's reference points ----------------------------------------------------------------------------------
-# Source: jax_privacy, auditing_test.test_epsilon_one_run_close: 10,000 included and 10,000 left-out canaries, whose
-# scores are the quantiles (i + 1/2) / 10,000 of N(shift, 1) and of N(0, 1); significance 0.05, delta 1e-6, guesses
-# "included" above a threshold, Bonferroni over the corners of the observed curve.
-
-
-def quantile_scores(shift: float) -> tuple[Array, Array]:
-    quantiles = ndtri((np.arange(10_000) + 0.5) / 10_000)
-    return shift + quantiles, quantiles
-
-
-def corners(included: Array, left_out: Array) -> tuple[Array, Array]:
-    """(guesses, right guesses) at the thresholds where the curve of counts, from none to all, has a corner."""
-    thresholds = np.append(np.unique(np.concatenate([included, left_out])), np.inf)[::-1]
-    right = len(included) - np.searchsorted(np.sort(included), thresholds)
-    wrong = len(left_out) - np.searchsorted(np.sort(left_out), thresholds)
-    kept: list[tuple[int, int]] = []
-    for point in zip(wrong.tolist(), right.tolist(), strict=True):
-        while len(kept) > 1 and (kept[-1][0] - kept[-2][0]) * (point[1] - kept[-2][1]) >= (
-            kept[-1][1] - kept[-2][1]
-        ) * (point[0] - kept[-2][0]):
-            kept.pop()
-        kept.append(point)
-    found = np.array(kept)
-    return found.sum(axis=1), found[:, 1]
-
-
-@pytest.mark.parametrize(("shift", "expected"), [(1.0, 1.13346), (4.0, 4.395568)])
-def test_the_published_bound_gives_the_reference_points(shift: float, expected: float) -> None:
-    guesses, right = corners(*quantile_scores(shift))
-    level = 0.05 / len(guesses)
-    tail = binom.sf(right - 1, guesses, 1 / (1 + math.exp(-expected)))
-    best = [
-        (p_value_approximate(expected * (1 - 1e-5), 1e-6, 20_000, int(r), int(v)), int(r), int(v))
-        for r, v in zip(guesses[tail < level], right[tail < level], strict=True)
-    ]
-    p, r, v = min(best)
-    assert p <= level
-    assert epsilon_lower_one_run(20_000, r, v, delta=1e-6, significance=level) == pytest.approx(expected, rel=1e-5)
-
-
-def test_no_difference_gives_nothing() -> None:
-    """Reference point with shift 0: epsilon_one_run = 0."""
-    guesses, right = corners(*quantile_scores(0.0))
-    for r, v in zip(guesses, right, strict=True):
-        assert epsilon_lower_one_run(20_000, int(r), int(v), delta=1e-6, significance=0.05 / len(guesses)) == 0
-
-
-@pytest.mark.parametrize(("shift", "expected"), [(1.0, 2.164749), (4.0, 9.133752)])
-def test_the_recursion_gives_the_reference_points(shift: float, expected: float) -> None:
-    """epsilon_one_run_fdp: the largest Gaussian claim that the recursion refutes at some corner, read at delta."""
-    guesses, right = corners(*quantile_scores(shift))
-    level = 0.05 / len(guesses)
-
-    def refuted_somewhere(epsilon: float) -> bool:
-        mu = brentq(lambda mu: float(GaussianDP(mu).delta(epsilon)) - 1e-6, 0.01, 20.0, xtol=1e-14)
-        return any(
-            refutes_by_recursion(GaussianDP(mu), 20_000, int(r), int(v), significance=level)
-            for r, v in zip(guesses, right, strict=True)
-            if v
-        )
-
-    assert refuted_somewhere(expected * (1 - 1e-4))
-    assert not refuted_somewhere(expected * (1 + 1e-5))
-
-
-@pytest.mark.parametrize(("shift", "one_run", "fdp"), [(1.0, 1.13346, 2.164749), (4.0, 4.395568, 9.133752)])
-def test_guessing_both_ends_certifies_more_than_the_reference(shift: float, one_run: float, fdp: float) -> None:
-    """The same canaries, guessed at both ends, with one number of guesses fixed beforehand."""
-    included, left_out = quantile_scores(shift)
-    answers = guess(np.concatenate([included, left_out]))
-    r, v = right_guesses(answers, np.arange(20_000) < 10_000)
-    assert r == default_guesses(20_000)
-    assert epsilon_lower_exact(20_000, r, v, delta=1e-6, significance=0.05) > 1.5 * one_run
-    mu = mu_lower_one_run(20_000, r, v, significance=0.05)
-    assert mu < shift
-    assert GaussianDP(mu).epsilon(1e-6) > 1.25 * fdp

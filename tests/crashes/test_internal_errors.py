@@ -1,0 +1,100 @@
+"""An error of dpaudit itself never looks like a verdict."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit import AuditResult
+from dpaudit.cli import app as cli
+from dpaudit.cli import run_configs as running
+from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR
+from dpaudit.cli.internal_errors import report_internal_error
+
+from .command_line import Command, broken
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("dpaudit.config.read_configs", ("run", "c.yaml")),
+        ("dpaudit.cli.run_configs.run_all", ("run", "c.yaml")),
+        ("dpaudit.engine.plan.plan", ("plan", "pure(epsilon=1)", "pure(epsilon=2)")),
+        ("dpaudit.claims.parse_claim", ("convert", "pure(epsilon=1)")),
+        ("dpaudit.learning.attack.attack_classes", ("list", "attacks")),
+    ],
+)
+def test_an_internal_error_exits_with_4_and_names_a_file_to_attach(
+    name: str, arguments: tuple[str, ...], folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name, broken)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    done = command(*arguments)
+    assert done.exit_code == 4
+    assert "internal error, please report, and attach" in done.stderr
+    assert "Traceback" not in done.stderr
+    (file,) = folder.glob("dpaudit-error-*.txt")
+    assert str(file) in done.stderr
+    told = file.read_text()
+    assert "ZeroDivisionError: a mistake of dpaudit" in told
+    assert "Traceback" in told
+    assert "numpy " in told
+
+
+def test_an_internal_error_of_one_audit_does_not_stop_the_others(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = running.audit
+
+    def audit(*values: Any, **named: Any) -> AuditResult:
+        return broken() if named["name"] == "two" else honest(*values, **named)
+
+    monkeypatch.setattr(running, "audit", audit)
+    done = command("run", "many.yaml", "--no-pdf")
+    assert done.exit_code == 4
+    assert {file.stem for file in (folder / "dpaudit-results").glob("*.json")} == {"one", "three"}
+    assert len(list((folder / "dpaudit-results").glob("dpaudit-error-*.txt"))) == 1
+    assert "audit two could not be run: internal error, please report" in done.stderr
+
+
+def test_debug_shows_the_traceback_of_an_internal_error(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        broken()
+    except ZeroDivisionError as error:
+        line = report_internal_error(error, folder, debug=True)
+    assert "in broken" in capsys.readouterr().err
+    assert str(folder) in line
+
+
+def test_reporting_an_internal_error_never_raises(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Rude(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no")
+
+    assert "internal error" in report_internal_error(Rude(), folder)
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(OSError("full")))
+    assert report_internal_error(Rude(), folder) == "internal error, please report: Rude"
+
+
+def test_an_exit_code_of_1_that_no_command_chose_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """typer ends with 1 where its own output cannot be written."""
+
+    def closed() -> None:
+        sys.exit(1)
+
+    monkeypatch.setattr(cli, "app", closed)
+    monkeypatch.setattr(cli, "prepare", lambda: None)
+    cli.chosen_codes[:] = []
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == INCONCLUSIVE
+    monkeypatch.setattr(cli, "app", broken)
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == INTERNAL_ERROR

@@ -1,0 +1,162 @@
+"""Streams and files that cannot be written change no exit code, and no result is lost."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit import AuditResult
+from dpaudit.cli import run_configs as running
+from dpaudit.cli import terminal
+
+from .command_line import CONFIG, Command, broken
+
+
+def dpaudit(*arguments: str | bytes, cwd: Path, **settings: Any) -> subprocess.CompletedProcess[bytes]:
+    """In a process of its own."""
+    settings = {"capture_output": True} | settings
+    return subprocess.run([sys.executable, "-m", "dpaudit", *arguments], cwd=cwd, timeout=120, check=False, **settings)
+
+
+class Full(io.StringIO):
+    """A stream on a full disk."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_streams_that_cannot_be_written_do_not_change_the_exit_code(folder: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = dpaudit("run", "c.yaml", "--no-pdf", cwd=folder, capture_output=False, stdout=full, stderr=full)
+    assert done.returncode == 0
+    assert AuditResult.from_json(folder / "dpaudit-results" / "noise.json").name == "noise"
+
+
+def test_a_reader_that_has_gone_does_not_change_the_exit_code(folder: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = dpaudit("run", "c.yaml", "--no-pdf", cwd=folder, capture_output=False, stdout=write)
+    finally:
+        os.close(write)
+    assert done.returncode == 0
+    assert (folder / "dpaudit-results" / "noise.json").exists()
+
+
+def test_nobody_is_told_that_results_are_in_a_folder_that_has_gone(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is in a temporary folder, and what an earlier run left is not taken for it."""
+    (folder / "moves.py").write_text(
+        "import os\n"
+        "def release(d, rng):\n"
+        "    os.path.isdir('out') and os.rename('out', 'moved')\n"
+        "    return d[0] + rng.normal()\n"
+    )
+    (folder / "c.yaml").write_text(
+        "name: one\nclaim: gaussian(mu=1)\nmechanism: {python: 'moves.py:release'}\ntrials: 300\nseed: 0\n"
+        "pairs: [{d0: [0], d1: [1]}]\n"
+    )
+    (folder / "out").mkdir()
+    (folder / "out" / "one.json").write_text("{}")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    said = command("run", "c.yaml", "-o", "out", "--no-pdf").stderr
+    assert "the result of one could not be written to out" in said
+    assert "one.json in out is still the result of an earlier run" in said
+    assert "results are in out" not in said
+    assert len(list(folder.glob("dpaudit-*/one.json"))) == 1
+
+
+def test_a_terminal_without_unicode_gets_ascii(folder: Path) -> None:
+    name = b"caf\xe9.yaml"  # and a file whose name is not UTF-8
+    (folder / os.fsdecode(name)).write_text(CONFIG)
+    settings = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
+    done = dpaudit("run", name, "-o", b"out\xe9", "--no-pdf", cwd=folder, env=settings)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert b"\\xa0" not in done.stdout
+    assert b"o no violation found" in done.stdout
+    values = json.loads((folder / os.fsdecode(b"out\xe9") / "noise.json").read_text())
+    assert os.fsencode(values["environment"]["config"]) == name
+
+
+def test_nothing_that_is_said_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    for stream in (Full(), closed, None, io.TextIOWrapper(io.BytesIO(), encoding="ascii")):
+        monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "stderr", stream)
+        terminal.say("○ ≥ \udce9 \x1b[2K")
+        terminal.show("○")
+        with terminal.waiting("loading", shown=True):
+            pass
+        terminal.finish()
+
+
+def test_control_characters_are_spelt_out(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.say("a\x1b[2K\rb")
+    assert capsys.readouterr().err == "a\\x1b[2K\\x0db\n"
+
+
+def test_a_log_on_a_full_disk_ends_no_audit(folder: Path, command: Command) -> None:
+    done = command("run", "c.yaml", "--no-pdf", "--log-json", "/dev/full")
+    assert done.exit_code == 0
+    assert done.stderr.count("no more events are written") == 1
+    assert (folder / "dpaudit-results" / "noise.json").exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "loop", "read-only"])
+def test_results_that_could_not_be_kept_are_told_before_the_first_run(
+    kind: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "audit", broken)
+    out = folder / "out"
+    out.mkdir()
+    if kind == "folder":
+        (out / "noise.json").mkdir()
+    elif kind == "loop":
+        (out / "noise.json").symlink_to("noise.json")
+    else:
+        monkeypatch.setattr(
+            "tempfile.mkstemp", lambda **_: (_ for _ in ()).throw(OSError(errno.EROFS, "Read-only file system"))
+        )
+    done = command("run", "c.yaml", "--no-pdf", "-o", "out")
+    assert done.exit_code == 2
+    assert {"folder": "is a folder", "loop": "symbolic link to itself", "read-only": "Read-only"}[kind] in done.stderr
+
+
+def test_a_result_that_cannot_be_written_stops_no_other_and_exits_with_3(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = AuditResult.to_json
+
+    def to_json(self: AuditResult, path: Any) -> None:
+        if self.name == "two":
+            raise RuntimeError("a link to itself")
+        written(self, path)
+
+    monkeypatch.setattr(AuditResult, "to_json", to_json)
+    done = command("run", "many.yaml", "--no-pdf")
+    assert done.exit_code == 3
+    assert "the result of two could not be written to dpaudit-results: RuntimeError: a link to itself" in done.stderr
+    assert {file.stem for file in (folder / "dpaudit-results").glob("*.json")} == {"one", "three"}
+    assert "two" in done.stdout  # the table has it
+
+
+def test_a_pdf_that_cannot_be_made_leaves_the_json(
+    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AuditResult, "to_pdf", broken)
+    done = command("run", "c.yaml")
+    assert done.exit_code == 0
+    assert "the PDF of noise could not be made" in done.stderr
+    assert (folder / "dpaudit-results" / "noise.json").exists()

@@ -1,0 +1,131 @@
+"""Plain second versions of the bounds for one run: slow, and written from the formulas."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+from scipy.special import ndtr, ndtri
+
+from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.numerics.arrays import Array
+
+
+def plain_exact(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
+    """The theorem of `p_value_exact` by direct summation."""
+    q = math.exp(epsilon) / (1 + math.exp(epsilon))
+    mass = [math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)]
+    above = sum(mass[v:])
+    return min(1.0, above + m * delta * above * sum(mass[:v]) / (v * mass[v]))
+
+
+def plain_approximate(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
+    """Steinke, Nasr & Jagielski 2023, Thm 5.2, by direct summation."""
+    q = math.exp(epsilon) / (1 + math.exp(epsilon))
+    mass = [math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)]
+    steepest = max(sum(mass[v - i : v]) / i for i in range(1, v + 1))
+    return min(1.0, sum(mass[v:]) + 2 * m * delta * steepest)
+
+
+def plain_recursion(inverse: Callable[[float], float], m: int, r: int, v: int, significance: float) -> bool:
+    """Mahloujifar, Melis & Chaudhuri 2024, in their R and H: refuted iff R + H > r/m."""
+    right, wrong = significance * v / m, significance * (r - v) / m
+    for i in range(v - 1, -1, -1):
+        more = max(wrong, inverse(right))
+        right, wrong = min(1.0, right + i / (r - i) * (more - wrong)), more
+    return right + wrong > r / m
+
+
+def inverse_of(claim: TradeoffFunction) -> Callable[[float], float]:
+    """The inverse of a -> 1 - f(a): by its closed form, or f(1 - x), since f is its own inverse if it is symmetric."""
+    if isinstance(claim, GaussianDP):
+        mu = claim.mu()
+        return lambda x: float(ndtr(ndtri(x) - mu))
+    assert claim.symmetric
+    return lambda x: claim.beta(1 - x) if x < 1 else 1.0
+
+
+def bisected_inverse(claim: TradeoffFunction, x: Array) -> Array:
+    """The inverse of a -> 1 - f(a), from below by bisection of beta."""
+    low, high = np.zeros(len(x)), np.ones(len(x))
+    for _ in range(40):
+        middle = (low + high) / 2
+        below = 1 - claim.beta(middle) <= x
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return low
+
+
+def least_refuted(refuted: Callable[[float], bool]) -> float:
+    """The significance at which a monotone test begins to refute, by bisection; 1 if nowhere."""
+    low, high = -30.0, 0.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if refuted(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+def largest_chance(m: int, r: int, v: int, epsilons: Array, deltas: Array) -> float:
+    """The largest P[v or more right] of any mechanism that is (epsilon, delta)-DP for all of the given pairs.
+
+    A linear program.  Averaging a mechanism over permutations of the canaries and over flips of a coin together with
+    the answer to it keeps its privacy and the number of right guesses, so that only the law of that number remains.
+    """
+    counts, k = r + 1, np.arange(1, r + 1)
+    size = counts + 2 * r * len(epsilons)  # p_0, ..., p_r, and the positive parts of A - e^s B and of B - e^s A
+    rows, columns, values, limits = [], [], [], []
+    row = 0
+    for j, (slope, gap) in enumerate(zip(np.exp(epsilons), deltas, strict=True)):
+        start = counts + 2 * r * j
+        for weight_right, weight_wrong, first in ((1.0, -slope, start), (-slope, 1.0, start + r)):
+            rows += [row + k - 1] * 3
+            columns += [k, k - 1, first + k - 1]
+            values += [weight_right * k / m, weight_wrong * (r - k + 1) / m, -np.ones(r)]
+            limits.append(np.zeros(r))
+            row += r
+        rows.append(np.full(2 * r, row))
+        columns.append(np.arange(start, start + 2 * r))
+        values.append(np.ones(2 * r))
+        limits.append(np.array([gap]))
+        row += 1
+    matrix = coo_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(row, size))
+    total = coo_array((np.ones(counts), (np.zeros(counts, int), np.arange(counts))), shape=(1, size))
+    gain = np.zeros(size)
+    gain[v:counts] = -1
+    found = linprog(gain, matrix.tocsr(), np.concatenate(limits), total.tocsr(), [1.0], bounds=(0, None))
+    assert found.success
+    return -float(found.fun)
+
+
+def largest_chance_of_all(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+    """The same with every output of every dataset as an unknown of its own, to check the symmetry argument."""
+    inputs = list(itertools.product((-1, 1), repeat=m))
+    outputs = [t for t in itertools.product((-1, 0, 1), repeat=m) if sum(map(abs, t)) == r]
+    chance = {(u, t): i for i, (u, t) in enumerate(itertools.product(inputs, outputs))}
+    gain = np.zeros(len(chance))
+    upper, limits = [], []
+    for (u, t), i in chance.items():
+        gain[i] = -(sum(a == b for a, b in zip(u, t, strict=True)) >= v) / len(inputs)
+    neighbours = [(u, (*u[:i], -u[i], *u[i + 1 :])) for u in inputs for i in range(m)]
+    size = len(chance) + len(neighbours) * len(outputs)
+    for pair, (u, other) in enumerate(neighbours):
+        whole = np.zeros(size)
+        for j, t in enumerate(outputs):
+            excess = len(chance) + pair * len(outputs) + j
+            line = np.zeros(size)
+            line[chance[u, t]], line[chance[other, t]], line[excess] = 1, -math.exp(epsilon), -1
+            upper.append(line)
+            limits.append(0.0)
+            whole[excess] = 1
+        upper.append(whole)
+        limits.append(delta)
+    equal = np.zeros((len(inputs), size))
+    for (u, _), i in chance.items():
+        equal[inputs.index(u), i] = 1
+    gain = np.concatenate([gain, np.zeros(size - len(chance))])
+    found = linprog(gain, np.array(upper), limits, equal, np.ones(len(inputs)), bounds=(0, None))
+    assert found.success
+    return -float(found.fun)

@@ -1,0 +1,67 @@
+"""Which canaries are guessed, and which guesses are right."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpaudit.claims import PureDP
+from dpaudit.inference.guesses import default_guesses, guess, right_guesses
+from dpaudit.inference.one_run import p_value_exact, refutes
+
+
+def test_the_extreme_scores_are_guessed() -> None:
+    scores = np.array([3.0, -1.0, 0.0, 7.0, np.inf, -np.inf, 2.0])
+    assert guess(scores, 4).tolist() == [0, -1, 0, 1, 1, -1, 0]
+    assert guess(scores, 3).tolist() == [0, 0, 0, 1, 1, -1, 0]
+    assert guess(scores, 7).tolist() == [1, -1, -1, 1, 1, -1, 1]
+    assert guess(scores, 0).tolist() == [0] * 7
+    assert guess([5.0], 1).tolist() == [1]
+    assert guess([]).tolist() == []
+
+
+def test_right_guesses_are_counted() -> None:
+    answers = np.array([1, 1, -1, -1, 0], dtype=np.int8)
+    assert right_guesses(answers, [True, False, False, True, True]) == (4, 2)
+    assert right_guesses(answers, np.array([1, 1, 0, 0, 0])) == (4, 4)
+    with pytest.raises(ValueError, match="shape"):
+        right_guesses(answers, [True])
+    with pytest.raises(ValueError, match="booleans"):
+        right_guesses(answers, [0.5, 1, 1, 0, 0])
+
+
+def test_equal_scores_neither_follow_the_list_nor_chance() -> None:
+    """A list with the included canaries first must not make a constant score look like an attack."""
+    m = 2000
+    first_included = np.arange(m) < m // 2
+    answers = guess(np.zeros(m), 1000)
+    assert np.array_equal(answers, guess(np.zeros(m), 1000))
+    _, right = right_guesses(answers, first_included)
+    assert 400 < right < 600  # a fixed number, and not by chance: 508 or so
+    assert not refutes(PureDP(0.0), m, 1000, right, significance=0.05)
+
+
+def test_nan_and_tables_are_refused() -> None:
+    with pytest.raises(ValueError, match="nan for canary 1"):
+        guess([0.0, math.nan], 1)
+    with pytest.raises(ValueError, match="shape"):
+        guess(np.zeros((2, 2)), 1)
+    with pytest.raises(ValueError, match="3 guesses, 2 canaries"):
+        guess([0.0, 1.0], 3)
+
+
+def test_the_default_number_of_guesses() -> None:
+    assert [default_guesses(m) for m in (0, 1, 2, 10, 100, 1000, 10_000)] == [0, 1, 2, 9, 48, 267, 1500]
+    assert np.count_nonzero(guess(np.arange(100.0))) == 48
+
+
+def test_the_number_of_guesses_may_not_follow_the_output_if_delta_is_positive() -> None:
+    """A mechanism that chooses r itself, rarely the one that delta helps most: 5 % would become 9 %."""
+    m, epsilon, delta, significance, share = 2000, 0.0, 2.4e-4, 0.05, 0.06
+    critical = next(v for v in range(1, 1001) if p_value_exact(epsilon, delta, m, 1000, v) <= significance)
+    assert p_value_exact(epsilon, delta, m, 10, 10) <= significance
+    usual = float(p_value_exact(epsilon, 0.0, m, 1000, critical))  # r = 1000, perfectly private
+    rare = float(p_value_exact(epsilon, delta / share, m, 10, 10))  # r = 10, all of delta spent here
+    assert (1 - share) * usual + share * rare > 0.085

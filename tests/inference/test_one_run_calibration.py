@@ -1,0 +1,84 @@
+"""How often tests of one run refute claims that are exactly true, at their boundary."""
+
+from __future__ import annotations
+
+import math
+from functools import cache, partial
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit.claims import GaussianDP, PureDP
+from dpaudit.inference.guesses import guess, right_guesses
+from dpaudit.inference.one_run import p_value_exact, refutes
+
+from .published_bound import epsilon_lower_one_run
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
+def test_independent_randomised_responses_are_rarely_refuted(epsilon: float) -> None:
+    """Exactly at the boundary, where the chance of refutation is a sum of binomial terms; no sampling."""
+    q = math.exp(epsilon) / (1 + math.exp(epsilon))
+    for m, r in ((1, 1), (30, 30), (200, 60)):
+        law = binom.pmf(np.arange(r + 1), r, q)
+        for significance in (0.01, 0.05, 0.3):
+            refuted = [refutes(PureDP(epsilon), m, r, v, significance=significance) for v in range(r + 1)]
+            assert law @ refuted <= significance
+            if r == 60 and epsilon < 3:
+                assert law @ refuted >= significance / 5  # so that the test could fail
+            lower = [epsilon_lower_one_run(m, r, v, delta=0.0, significance=significance) for v in range(r + 1)]
+            assert law @ (np.array(lower) > epsilon) <= significance
+
+
+def test_false_refutations_of_pure_claims_by_scores() -> None:  # fails by chance < 1 in 10**6
+    """Randomised responses with their ties, through `guess`, with the included canaries in no order."""
+    rng, runs, m = np.random.default_rng(17), 400, 300
+    q = math.exp(1.0) / (1 + math.exp(1.0))
+    false = below = 0
+    for _ in range(runs):
+        included = rng.random(m) < 0.5
+        answers = guess(np.where(rng.random(m) < q, included, ~included).astype(float))
+        r, v = right_guesses(answers, included)
+        false += refutes(PureDP(1.0), m, r, v, significance=0.05)
+        below += refutes(PureDP(0.5), m, r, v, significance=0.05)
+    assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
+    assert below > runs / 2
+
+
+@pytest.mark.parametrize("mu", [0.5, 1.0, 3.0])
+def test_false_refutations_of_gaussian_claims(mu: float) -> None:  # fails by chance < 1 in 10**6
+    rng, runs, m = np.random.default_rng(23), 400, 200
+    false, covered = 0, 0
+    refuted = cache(partial(refutes, significance=0.05))
+    for _ in range(runs):
+        included = rng.random(m) < 0.5
+        r, v = right_guesses(guess(rng.normal(mu * included, 1.0)), included)
+        false += refuted(GaussianDP(mu), m, r, v)
+        covered += refuted(GaussianDP(mu / 3), m, r, v)
+    assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
+    assert covered > runs / 10  # so that the test could fail
+
+
+def test_correlated_gaussian_answers_are_rarely_refuted() -> None:  # fails by chance < 1 in 10**6
+    """All canaries share the noise: x = sum of the included, and whether the sum is high answers for all of them."""
+    rng, runs, m = np.random.default_rng(29), 2000, 20
+    included = rng.random((runs, m)) < 0.5
+    release = included.sum(axis=1) + rng.normal(size=runs)  # mu = 1 for each canary
+    right = np.where(release > m / 2, included.sum(axis=1), m - included.sum(axis=1))
+    refuted = [refutes(GaussianDP(1.0), m, m, v, significance=0.05) for v in range(m + 1)]
+    false = sum(refuted[v] for v in right)
+    assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
+
+
+def test_the_least_favourable_mechanism_is_refuted_as_often_as_allowed_and_no_more() -> None:
+    """The law that attains the bound for the critical v: (epsilon, delta)-DP, so the p-value may not be beaten."""
+    m, r, epsilon, delta, significance = 400, 100, 1.0, 1e-4, 0.05
+    p = np.array([float(p_value_exact(epsilon, delta, m, r, v)) for v in range(r + 1)])
+    critical = int(np.argmax(p <= significance))
+    mass = binom.pmf(np.arange(r + 1), r, math.exp(epsilon) / (1 + math.exp(epsilon)))
+    x, above = m * delta / (critical * mass[critical]), mass[critical:].sum()
+    law = mass * np.where(np.arange(r + 1) >= critical, 1 + (1 - above) * x, 1 - above * x)
+    refuted = law[p <= significance].sum()
+    assert refuted == pytest.approx(p[critical], rel=1e-6)
+    assert refuted <= significance

@@ -1,0 +1,66 @@
+"""Results of real audits, and the text of their reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable
+from html import unescape
+from xml.etree import ElementTree
+
+import numpy as np
+
+import dpaudit_reports
+from dpaudit import Pair, audit
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
+
+from . import sample
+
+PAIR = Pair([0.0], [1.0])
+
+
+def laplace(scale: float) -> Callable[[list[float], np.random.Generator], float]:
+    return lambda dataset, rng: float(sum(dataset) + rng.laplace(scale=scale))
+
+
+def text_of(*results: AuditResult) -> str:
+    """All text of the page, which is that of the PDF, with ordinary single spaces; words in figures are left out."""
+    page = dpaudit_reports.to_html(list(results))
+    page = re.sub(r"<style>.*?</style>|<svg.*?</svg>|<title>.*?</title>", "", page, flags=re.DOTALL)
+    inline = re.sub(r"</?(?:code|strong|var|a)\b[^>]*>", "", page)
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", inline)).split())
+
+
+def markdown(*results: AuditResult) -> str:
+    return " ".join(dpaudit_reports.to_markdown(list(results)).replace("\u00a0", " ").split())
+
+
+def words_in(svg: str) -> str:
+    return " ".join(
+        "".join(text.itertext()) for text in ElementTree.fromstring(svg).iter() if text.tag.endswith("}text")
+    )
+
+
+@functools.cache
+def pure_violation() -> AuditResult:
+    return audit(laplace(0.6), "pure(epsilon=1.0000000000000022)", PAIR, trials=5000, seed=1, name="pure")
+
+
+@functools.cache
+def fixed(scale: float) -> AuditResult:
+    return audit(laplace(scale), "pure(epsilon=1)", PAIR, trials=1000, seed=1, method="fixed", name="fixed")
+
+
+def dependent() -> AuditResult:
+    signs = "68 of 237 outputs equal the output 25 runs earlier, on d0"
+    return dataclasses.replace(
+        sample.violation(),
+        verdict=Verdict.INCONCLUSIVE,
+        certified=False,
+        p_value=1.0,
+        e_value=1.0,
+        mu_lower=0.0,
+        warnings=("attack x was dropped", f"{signs}: no guarantee holds, since trials must be independent"),
+    )

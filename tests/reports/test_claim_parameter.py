@@ -1,0 +1,130 @@
+"""Reports state bounds in the parameter of the claim, and figures show what they bound."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from io import StringIO
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure as Canvas
+from rich.console import Console
+
+from dpaudit import ApproxDP, GaussianDP, LaplaceDP, PureDP, audit, parse_claim
+from dpaudit.result.values import Witness
+from dpaudit_reports.claim_plots import draw_profiles
+from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline
+from dpaudit_reports.document import document
+from dpaudit_reports.figures.profile import profile_svg
+from dpaudit_reports.terminal import terminal
+
+from . import sample
+from .audits import PAIR, dependent, fixed, laplace, markdown, pure_violation, text_of
+
+
+@pytest.mark.parametrize(
+    ("claim", "symbol", "delta"),
+    [
+        (PureDP(0.5), "ε", 0.0),
+        (LaplaceDP(0.5), "ε", 0.0),
+        (ApproxDP(epsilon=0.5, delta=1e-5), "ε", 1e-5),
+        (GaussianDP(0.5), "μ", None),
+        (parse_claim("zcdp(rho=0.1)"), "ε", 0.0),
+    ],
+)
+def test_the_headline_is_the_parameter_of_the_claim(claim: Any, symbol: str, delta: float | None) -> None:
+    result = audit(laplace(0.4), claim, PAIR, trials=1000, seed=2, method="sequential")
+    assert result.violated
+    bound = headline(result)
+    if bound is None:  # refuted as a curve
+        assert not isinstance(claim, PureDP | ApproxDP | GaussianDP)
+        return
+    assert bound.symbol == symbol
+    assert delta is None or isinstance(claim, type(parse_claim("zcdp(rho=0.1)"))) or bound.delta == delta
+    assert bound.exceeds
+    certified = float(bound.certified_text().split("\u00a0")[1])
+    assert certified >= float(bound.claimed_text())
+
+
+def test_epsilon_never_stands_without_its_delta_and_claims_are_rounded() -> None:
+    found = text_of(pure_violation())
+    assert re.search(r"ε ≥ 1\.0\d+ at δ = 0", found)
+    assert "ε ≤ 1 at δ = 0" in found
+    assert "1.0000000000000022" not in found.split("Provenance")[0]
+    assert re.search(r"ε ≥ 1\.0\d+ / 1 at δ = 0", text_of(pure_violation(), fixed(1.0)))
+
+
+def test_a_bound_just_above_the_claim_is_shown_above_it_and_rounded_down() -> None:
+    bound = headline(dataclasses.replace(sample.violation(), mu_lower=1.0000571))
+    assert bound is not None
+    assert bound.certified_text() == "≥\u00a01.000057"
+    assert bound.claimed_text() == "1"
+
+
+def test_a_refuted_claim_is_exceeded_even_if_the_search_for_the_bound_ends_below_it() -> None:
+    bound = headline(dataclasses.replace(sample.violation(), mu_lower=0.99999))
+    assert bound is not None
+    assert bound.certified_text() == ">\u00a01"
+
+
+def test_a_claim_that_is_false_as_a_curve_only_has_no_parameter_in_the_headline() -> None:
+    result = dataclasses.replace(sample.violation(), claim=parse_claim("zcdp(rho=20)"), mu_lower=0.5)
+    assert headline(result) is None
+    assert certified_of_claimed(result) == "the curve, no single parameter"
+    assert "the claim is false as a curve" in markdown(result)
+
+
+def test_the_size_that_would_have_been_seen_is_rounded_up() -> None:
+    assert enlarged("gaussian(mu=1.27341)") == "gaussian(mu=1.274)"
+    assert enlarged("approximate(epsilon=1.15, delta=1e-05)") == "approximate(epsilon=1.15, delta=1e-05)"
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), LaplaceDP(1.0), PureDP(0.01)])
+def test_the_profile_of_a_pure_claim_falls_to_zero_at_its_epsilon(claim: Any) -> None:
+    ax = Canvas().add_subplot()
+    draw_profiles(ax, [claim, GaussianDP(1.0)])
+    epsilon, delta = ax.lines[0].get_data()
+    own = claim.epsilon(0.0)
+    below = np.asarray(delta) <= 1e-12
+    assert not np.any(np.isnan(delta))
+    assert below.any()
+    assert np.asarray(epsilon)[below].min() == pytest.approx(own, rel=1e-9)
+    assert ax.lines[0].get_label() == claim.label
+    ElementTree.fromstring(profile_svg(dataclasses.replace(sample.violation(), claim=claim)))
+
+
+def test_a_region_is_drawn_with_the_scores_that_the_witness_keeps() -> None:
+    from dpaudit_reports.scores import EDGES, witness_scores
+
+    result = sample.violation()
+    assert isinstance(result.witness, Witness)
+
+    class Keeping:  # a witness of a version that keeps the scores on which its region was counted
+        counts, threshold, pair = result.witness.counts, float(EDGES[150]), "a"  # type: ignore[union-attr]
+        scores = (((120, 30), (160, 5)), ((140, 20), (170, 15)))
+
+    class Kept:
+        witness = Keeping
+
+    scores = witness_scores(Kept)  # type: ignore[arg-type]
+    assert scores is not None
+    assert scores.threshold == 150
+    assert [int(side.sum()) for side in (scores.counts0, scores.counts1)] == [35, 35]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_terminal_shows_whole_fingerprints(width: int) -> None:
+    target = StringIO()
+    Console(file=target, width=width).print(*terminal(document([sample.violation()])), sep="\n")
+    assert sample.violation().evidence.fingerprint() in "".join(target.getvalue().split())
+
+
+def test_the_words_for_a_figure_say_when_it_bounds_nothing() -> None:
+    target = StringIO()
+    Console(file=target, width=80).print(*terminal(document([dependent()])), sep="\n")
+    found = " ".join(target.getvalue().split())
+    assert "They bound nothing: the runs depend on each other." in found
+    assert "Not valid: the runs depend on each other. No evidence follows from it." in found

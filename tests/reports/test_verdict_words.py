@@ -1,0 +1,242 @@
+"""Reports say of a verdict, and of its witness, no more than holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import Any
+
+import pytest
+
+from dpaudit import GaussianDP
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Counts
+from dpaudit_reports import rates
+from dpaudit_reports.bounds import has_band
+from dpaudit_reports.figures.evidence import evidence_svg
+from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
+from dpaudit_reports.rates import Standing, standing
+from dpaudit_reports.reasons import why_inconclusive, why_void
+
+from . import sample
+from .audits import dependent, fixed, markdown, pure_violation, text_of, words_in
+
+
+def with_witness(result: AuditResult, **fields: Any) -> AuditResult:
+    assert result.witness is not None
+    return dataclasses.replace(result, witness=dataclasses.replace(result.witness, **fields))
+
+
+def counted(x: int, n0: int, y: int, n1: int) -> dict[str, Any]:
+    """A region with x of n0 outputs of d0 and y of n1 of d1, under the claim G_1."""
+    counts = Counts(false_positives=x, n0=n0, false_negatives=n1 - y, n1=n1)
+    claimed = float(GaussianDP(1.0).beta(x / n0))
+    return {"counts": counts, "alpha": x / n0, "beta": 1 - y / n1, "claimed_beta": claimed, "threshold": math.nan}
+
+
+FAR = counted(0, 5000, 5, 5000)  # 0 % and 0.1 %, where G_1 allows 0 % of d1 at exactly 0 % of d0
+NEAR = counted(300, 5000, 1675, 5000)  # 6 % and 33.5 %: G_1 allows 29 % at 6 %
+
+
+def test_where_nothing_came_near_a_violation_the_report_says_so_and_shows_no_rates() -> None:
+    result = with_witness(sample.no_violation(), **FAR)
+    assert standing(result) is Standing.FAR
+    found = text_of(result)
+    assert "No region that was counted came near a violation." in found
+    assert "allows at most" not in found
+    assert "output above 0.52" not in found
+    assert "dpaudit replay" not in found.replace("dpaudit.replay", "dpaudit replay")
+    assert "closest" not in words_in(tradeoff_svg(result))
+    assert point_name(result) == ""
+
+
+def test_what_came_closest_is_not_called_a_witness_and_not_significant() -> None:
+    result = with_witness(sample.no_violation(), **NEAR)
+    found = text_of(result)
+    assert "Closest to a violation (chosen after looking; not significant)" in found
+    assert "they do not account for that choice" in found
+    legend = words_in(tradeoff_svg(result))
+    assert "closest" in legend
+    assert "witness" not in legend
+
+
+LATER = {"counted": "later", "alpha_lower": 0.041, "alpha_upper": 0.083, "beta_lower": 0.61, "beta_upper": 0.72}
+
+
+def test_a_region_that_was_frozen_during_the_audit_has_the_intervals_that_the_result_states() -> None:
+    closest = with_witness(sample.no_violation(), **NEAR, **LATER, allowed_upper=0.36)
+    found = text_of(closest)
+    assert "Closest to a violation (not significant)" in found
+    assert "Region and attack were frozen during the audit, and counted on 5,000 outputs" in found
+    assert "4.1 to 8.3" in found
+    assert "28 to 39" in found  # of d1 in the region
+    assert "which hold whenever the audit stops" in found
+    for never in ("do not account", "chosen by these counts", "chosen after looking", "Clopper"):
+        assert never not in found
+    violation = with_witness(sample.violation(), **LATER, **counted(300, 5000, 1675, 5000), allowed_upper=0.3)
+    assert "witness" in words_in(tradeoff_svg(violation))
+    assert "chosen by these counts" not in words_in(tradeoff_svg(violation))
+
+
+def test_counts_of_moving_scores_have_no_intervals() -> None:
+    moving = {**NEAR, "counted": "moving", "alpha_upper": math.nan, "allowed_upper": math.nan}
+    found = text_of(with_witness(sample.violation(), **moving))
+    assert "So its rates have no intervals." in found
+    assert "without intervals, since its score moved" in found
+    assert "5.35 to 6.7" not in found
+    assert "of d1 if the rate on d0 is what was observed" in found
+    for never in ("upper end", "Clopper"):
+        assert never not in found
+    old = text_of(with_witness(sample.violation(), **(moving | {"alpha_upper": 0.067, "allowed_upper": 0.31})))
+    assert "5.35 to 6.7" in old  # a file of an earlier version
+    assert "they do not account for that choice" in old
+
+
+def test_rates_have_exact_intervals_and_the_allowance_is_at_their_end() -> None:
+    result = with_witness(sample.no_violation(), **NEAR)
+    found = markdown(result)
+    assert "6 % of the outputs of d0 and 33.5 % of those of d1" in found
+    assert "5.35 to 6.7 %" in found  # scipy.stats.binomtest(300, 5000).proportion_ci: 0.05358 to 0.06695
+    allowed = 100 * (1 - GaussianDP(1.0).beta(0.066951))
+    (shown,) = re.findall(r"allows at most ([\d.]+) % of d1 if the rate on d0 is at the upper end", found)
+    assert allowed <= float(shown) <= allowed + 0.1
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+def test_a_report_never_names_output_anywhere(method: str) -> None:
+    for make in (sample.violation, sample.no_violation):
+        result = with_witness(dataclasses.replace(make(), method=method), region="output anywhere", threshold=-6.98)
+        assert "anywhere" not in text_of(result)
+
+
+@pytest.mark.parametrize(("p_value", "near"), [(0.01, True), (0.2, True), (0.21, False), (1.0, False)])
+def test_the_p_value_of_the_counts_decides_what_is_near(p_value: float, near: bool) -> None:
+    class Known:  # a witness of a version that keeps the p-value of its counts
+        region, counts = "output above 1", sample.violation().witness.counts  # type: ignore[union-attr]
+
+    Known.p_value = p_value  # type: ignore[attr-defined]
+    assert rates.came_near(sample.no_violation(), Known) is near  # type: ignore[arg-type]
+
+
+def test_a_large_p_value_and_an_e_value_of_1_are_left_out() -> None:
+    for result in (dataclasses.replace(sample.no_violation(), p_value=0.9, e_value=0.3), sample.inconclusive()):
+        found = markdown(dataclasses.replace(result, p_value=1.0))
+        assert "p-value" not in found
+        assert "e-value" not in found
+
+
+def test_the_tested_region_of_a_fixed_audit_has_fresh_counts() -> None:
+    found = text_of(fixed(1.0))
+    assert "Tested region (not significant)" in found
+    assert "frozen before these outputs were drawn" in found
+    assert "Witness" not in found
+
+
+def test_a_violation_found_by_stopping_gives_no_estimate_of_its_size() -> None:
+    found = text_of(pure_violation())
+    assert "The audit stopped at the first proof: no estimate of the size of the violation." in found
+    assert "no estimate of the size" not in text_of(fixed(0.5))
+
+
+def test_a_violation_does_not_say_that_none_would_have_been_found() -> None:
+    seen = dataclasses.replace(pure_violation().detectable, claim="", largest_epsilon=0.435)
+    found = text_of(dataclasses.replace(pure_violation(), detectable=seen))
+    assert "The audit stopped at its proof; it says nothing about other pairs or attacks." in found
+    assert "would have been found" not in found
+    assert "could have been certified" not in found  # at most 0.435, beside a certified 1.04
+
+
+def test_the_witness_of_a_sequential_violation_is_chosen_by_its_counts_and_of_a_fixed_one_is_not() -> None:
+    assert "chosen by these counts" in words_in(tradeoff_svg(sample.violation()))
+    assert "fresh counts" in words_in(tradeoff_svg(fixed(0.5)))
+
+
+def test_the_caption_says_which_is_the_evidence_and_that_the_band_is_not() -> None:
+    assert has_band(sample.violation())
+    found = text_of(sample.violation())
+    assert "The dashed line is weaker and may lie above the claim's curve." in found
+    assert "The verdict rests on the wealth of the bets (p-value" in found
+    assert "the exact test of the witness's fresh counts" in text_of(fixed(0.5))
+
+
+def test_counts_that_alone_refute_nothing_are_not_shown_as_a_proof() -> None:
+    found = markdown(with_witness(sample.violation(), **counted(3, 20, 10, 20)))
+    assert "These counts alone do not refute the claim" in found
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "warnings", "reason"),
+    [
+        (
+            "failure",
+            (
+                "attack x was dropped",
+                "the mechanism raised RuntimeError: gone on run 199 of d1; the 199 before it are kept",
+            ),
+            "The mechanism raised RuntimeError: gone on run 199 of d1; the 199 before it are kept.",
+        ),
+        ("trials", ("30 runs per dataset are too few to see gaussian(mu=1.1)", "x"), "30 runs per dataset are too few"),
+        (
+            "interruption",
+            ("interrupted after 5 of 20 runs per dataset",),
+            "Interrupted after 5 of 20 runs per dataset.",
+        ),
+        ("trials", ("attack x was dropped", "d0 and d1 are equal"), "d0 and d1 are equal."),
+    ],
+)
+def test_the_box_of_an_inconclusive_audit_gives_its_reason(stopped_by: Any, warnings: Any, reason: str) -> None:
+    result = dataclasses.replace(sample.inconclusive(), stopped_by=stopped_by, warnings=warnings)
+    found = markdown(result)
+    box = found.split("Confidence:")[0]
+    assert reason in box.replace("<!-- -->", "")
+    assert "too short or too limited" not in found
+    assert len(why_inconclusive(result)) == 1
+
+
+def test_warnings_follow_the_verdict_and_only_if_there_are_any() -> None:
+    found = markdown(dependent())
+    assert "### Warnings - attack x was dropped" in found
+    assert found.index("Warnings") < found.index("Certified bounds")
+    assert "Warnings" not in markdown(sample.violation())
+
+
+def test_where_nothing_is_certified_nothing_is_shown_as_evidence() -> None:
+    result = dependent()
+    found = text_of(result)
+    assert "Runs depend on each other: 68 of 237 outputs equal the output 25 runs earlier, on d0." in found
+    assert "Nothing is certified: the runs depend on each other." in found
+    for never in (
+        "With 95 % confidence",
+        "e-value",
+        "p-value",
+        "claim refuted at",
+        "allows at most",
+        "would have been found with",
+        "or were not as many",
+    ):
+        assert never not in found, never
+    assert "not valid: the runs depend on each other" in words_in(evidence_svg(result))
+    assert "claim refuted" not in words_in(evidence_svg(result))
+    for svg in (tradeoff_svg(result), small_errors_svg(result)):
+        assert "stroke-dasharray: 4" not in svg
+        assert "#d55e00" not in svg.lower()
+    assert "observed, not valid" in words_in(tradeoff_svg(result))
+
+
+@pytest.mark.parametrize(
+    ("stopped_by", "why"),
+    [
+        (
+            "interruption",
+            "the audit was interrupted after 900 of 100,000 runs, and their number had been fixed beforehand",
+        ),
+        ("failure", "the mechanism failed after 900 of 100,000 runs, and their number had been fixed beforehand"),
+    ],
+)
+def test_a_fixed_audit_that_ended_early_says_so(stopped_by: Any, why: str) -> None:
+    result = dataclasses.replace(dependent(), method="fixed", stopped_by=stopped_by, warnings=())
+    assert why_void(result) == why
+    found = text_of(result)
+    assert f"Nothing is certified: {why}." in found
+    assert f"There is no valid evidence: {why}." in found
