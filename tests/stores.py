@@ -26,3 +26,7 @@ def refused(mechanism: Any, store: Path, *parts: str, pair: Pair = PAIR, **setti
     assert all(f"\n  {part}: " in text for part in parts), text
     assert max(map(len, text.splitlines())) < 300
     assert store.read_bytes() == before
+
+
+def block(n: int) -> tuple[list[Any], list[Any]]:
+    return [("a", n, b"\x00", None, float("nan"))] * n, [{"k": [1.5, 2**70]}] * n

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import os
 import re
+import sqlite3
 import struct
 import subprocess
 import sys
 import time
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,8 +25,9 @@ from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling.output_digest import OutputsDigest
 from dpaudit.sampling.store import Store, StoreError
+from dpaudit.sampling.store_file import APPLICATION
 
-from .stores import PAIRS, stored
+from .stores import PAIRS, block, stored
 from .unseeded import audit_unseeded
 
 
@@ -127,7 +131,7 @@ def test_a_killed_process_loses_at_most_one_block(tmp_path: Path) -> None:
     kept = 0
 
     def size() -> int:
-        return store.stat().st_size if store.exists() else 0
+        return sum(path.stat().st_size for path in tmp_path.glob("store*"))
 
     for _ in range(2):
         process = subprocess.Popen(command)
@@ -136,7 +140,6 @@ def test_a_killed_process_loses_at_most_one_block(tmp_path: Path) -> None:
         time.sleep(0.1 * rng.random())
         process.kill()
         process.wait()
-        assert size() >= kept
         kept = size()
     subprocess.run(command, check=True)
     assert comparable(AuditResult.from_json(file)) == comparable(expected)
@@ -146,78 +149,115 @@ def _slow(dataset: list[float], rng: np.random.Generator) -> float:
     return float(dataset[0] + rng.normal())
 
 
-def block(n: int) -> tuple[list[Any], list[Any]]:
-    return [("a", n, b"\x00", None, float("nan"))] * n, [{"k": [1.5, 2**70]}] * n
-
-
 def test_blocks_are_kept_exactly(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s", {"part": "a"})
-    store.put(0, 0, *block(3))
-    store.put(0, 3, np.arange(4.0), np.arange(4))
-    store.put(2, 0, *block(1))
-    again = Store(tmp_path / "s", {"part": "a"})
-    assert again.trials == {0: 7, 2: 1}
-    assert repr(again.get(0, 0, 3)) == repr(block(3))
-    found = again.get(0, 3, 5)
-    assert found is not None
-    assert found[0].tolist() == [0.0, 1.0]  # type: ignore[union-attr]
-    assert found[1].dtype == np.arange(1).dtype  # type: ignore[union-attr]
-    assert again.get(1, 0, 1) is None
+    with Store(tmp_path / "s", {"part": "a"}) as store:
+        store.put(0, 0, *block(3))
+        store.put(0, 3, np.arange(4.0), np.arange(4))
+        store.put(2, 0, *block(1))
+    with Store(tmp_path / "s", {"part": "a"}) as again:
+        assert again.trials == {0: 7, 2: 1}
+        assert repr(again.get(0, 0, 3)) == repr(block(3))
+        found = again.get(0, 3, 5)
+        assert found is not None
+        assert found[0].tolist() == [0.0, 1.0]  # type: ignore[union-attr]
+        assert found[1].dtype == np.arange(1).dtype  # type: ignore[union-attr]
+        assert again.get(1, 0, 1) is None
 
 
-def test_a_block_that_was_cut_off_is_dropped_and_made_again(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s", {"part": "a"})
-    store.put(0, 0, *block(3))
-    whole = (tmp_path / "s").stat().st_size
-    store.put(0, 3, *block(5))
-    data = (tmp_path / "s").read_bytes()
-    for length in (whole + 1, whole + 70, len(data) - 1):
-        (tmp_path / "s").write_bytes(data[:length])
-        again = Store(tmp_path / "s", {"part": "a"})
-        assert again.trials == {0: 3}
-        again.put(0, 3, *block(5))
-        assert (tmp_path / "s").read_bytes() == data
+def test_a_body_longer_than_one_value_of_the_database_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpaudit.sampling.store.MAX_PART_BYTES", 100)
+    with Store(tmp_path / "s", {}) as store:
+        store.put(0, 0, np.arange(1000.0), np.arange(1000))
+    with Store(tmp_path / "s", {}) as store:
+        outputs = store.get(0, 0, 1000)
+        assert outputs is not None
+        assert np.array_equal(outputs[0], np.arange(1000.0))
+        assert np.array_equal(outputs[1], np.arange(1000))
 
 
-def test_a_flipped_bit_is_noticed_and_ends_the_audit_without_a_verdict(tmp_path: Path) -> None:
-    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s", seed=0, confidence=0.95)
-    data = bytearray((tmp_path / "s").read_bytes())
-    data[-3] ^= 4  # in the last block
-    (tmp_path / "s").write_bytes(data)
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s", seed=0, confidence=0.95)
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert any("damaged" in warning for warning in result.warnings)
-    assert (tmp_path / "s").read_bytes() == data
+_HOLDER = """
+import sys
+from dpaudit.sampling.store import Store
+store = Store(sys.argv[1], {"part": "a"})
+store.put(0, 0, [1.0], [2.0])
+print("ready", flush=True)
+sys.stdin.read()
+"""
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_a_store_is_used_by_one_process_at_a_time_and_freed_by_its_death(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    command = [sys.executable, "-c", _HOLDER, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "ready\n"
+        with pytest.raises(StoreError, match="is in use by another audit"):
+            Store(path, {"part": "a"})
+        holder.kill()
+        holder.wait()
+    with Store(path, {"part": "a"}) as store:
+        assert store.get(0, 0, 1) == ([1.0], [2.0])
+
+
+def test_a_store_that_goes_on_with_another_identity_says_so_for_ever(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", {"code": "a", "seed": "0"}) as store:
+        store.put(0, 0, *block(3))
+    with Store(tmp_path / "s", {"code": "b", "seed": "0"}, anyway=True) as store:
+        store.get(0, 0, 3)
+        (_, words) = store.words(5)
+        assert "held the trials of another audit (resume=anyway): since trial 3, these differ: code" in words
+        store.put(0, 3, *block(3))
+    with Store(tmp_path / "s", {"code": "b", "seed": "0"}) as store:
+        assert store.trials == {0: 6}
+        store.get(0, 0, 3)
+        assert words in store.words(5)
+    with pytest.raises(StoreError, match="What differs:\n  code: b there, a here"):
+        Store(tmp_path / "s", {"code": "a", "seed": "0"})
+
+
+def test_other_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
     audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=0, confidence=0.95)
     with pytest.raises(ValueError, match=r"another audit.  What differs:\n  seed: 0 there, 7 here\n"):
         audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=7, confidence=0.95)
     (tmp_path / "other").write_text("some notes\n")
     with pytest.raises(ValueError, match="not a store of trials"):
         audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "other", seed=0, confidence=0.95)
-    with pytest.raises(StoreError, match="Is a directory"):
-        Store(tmp_path, {})
+    with closing(sqlite3.connect(tmp_path / "mine")) as connection, connection:
+        connection.execute("CREATE TABLE songs (title)")
+    with closing(sqlite3.connect(tmp_path / "newer")) as connection, connection:
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute("PRAGMA user_version = 99")
+    (tmp_path / "link").symlink_to(tmp_path / "s")
+    (tmp_path / "planted-wal").symlink_to(tmp_path / "other")
+    os.mkfifo(tmp_path / "pipe")
+    before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    for name, words in {
+        ".": "is no regular file",
+        "pipe": "is no regular file",
+        "other": "is not a store of trials, and was left as it is",
+        "mine": "is an SQLite database, but not a store of trials",
+        "newer": "has store format 99; this version of dpaudit reads format 3",
+        "link": "is a symbolic link to .*Name that file itself",
+        "planted": "is a symbolic link to .*Name that file itself",
+    }.items():
+        with pytest.raises(StoreError, match=words):
+            Store(tmp_path / name, {})
+    assert all(path.read_bytes() == content for path, content in before.items())
 
 
 def test_outputs_that_have_no_encoding_are_said_to_have_none(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s", {})
-    with pytest.raises(StoreError, match="cannot be stored"):
+    with Store(tmp_path / "s", {}) as store, pytest.raises(StoreError, match="cannot be stored"):
         store.put(0, 0, [object()], [object()])
 
 
 def test_a_reader_can_compute_the_fingerprint_of_the_outputs_from_the_store(tmp_path: Path) -> None:
     store = tmp_path / "trials"
     result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS, trials=300, store=store, seed=0, confidence=0.95)
-    data, blocks = store.read_bytes(), []
-    at = data.index(b"\n") + 1
-    while at < len(data):
-        length, pair, start, _ = struct.unpack_from("<qqqq", data, at)
-        body = at + 64
-        if pair >= 0:  # the other records say what the store is of, and what side effects runs had
-            blocks.append((pair, start, data[body : body + length]))
-        at = body + length
+    query = "SELECT pair, start, substr(data, 1, size) FROM blocks JOIN bodies ON block = number ORDER BY number"
+    with closing(sqlite3.connect(store)) as connection:
+        blocks = connection.execute(query).fetchall()
     digest = hashlib.blake2b(digest_size=32)
     for pair, start, content in blocks:
         digest.update(struct.pack("<qq", pair, start) + content)

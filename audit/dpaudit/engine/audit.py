@@ -124,12 +124,16 @@ def audit(
         name=name or _name(mechanism),
         environment=environment(seed=seed, mechanism=_name(mechanism), source=source_of(mechanism)),
     )
-    if method == "sequential":
-        sequential.go(progress)
-        return _doubted(sequential_result(sequential, asked, elapsed_s=time.perf_counter() - began), pair_list)
-    fixed = FixedAudit(collector, claim.symmetrized(), sequential)
-    fixed.go(progress)
-    return _doubted(fixed_result(fixed, asked, elapsed_s=time.perf_counter() - began), pair_list)
+    try:
+        if method == "sequential":
+            sequential.go(progress)
+            return _doubted(sequential_result(sequential, asked, elapsed_s=time.perf_counter() - began), pair_list)
+        fixed = FixedAudit(collector, claim.symmetrized(), sequential)
+        fixed.go(progress)
+        return _doubted(fixed_result(fixed, asked, elapsed_s=time.perf_counter() - began), pair_list)
+    finally:
+        if collector.sampler.store is not None:
+            collector.sampler.store.close()
 
 
 def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:

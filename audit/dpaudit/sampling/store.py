@@ -1,159 +1,140 @@
 """Trials on disk, so that an audit can be continued: outputs are the only thing that cannot be computed again.
 
-A store is one file to which blocks of trials are appended.  After the line `dpaudit-store/2` come records:
+A store is one SQLite file, with `-wal` beside it while it is in use.  Its tables:
 
-    length of the body (8 bytes), pair, start, stop (8 bytes each, little-endian, signed), SHA-256 of the body, body
+    about(name, value)      identity, seed and date of the audit; `changes` if it went on with another identity
+    blocks(number, pair, start, stop, size, digest, chain)      trials [start, stop) of a pair, in the order of time
+    bodies(block, part, data)      the body of a block in parts: [outputs of d0, outputs of d1], then the side effects
 
-The body is a value in the encoding of `dpaudit.mechanisms.wire`, the same as between processes.  Nothing in it can
-be executed.  There are three kinds of records:
+A body is in the encoding of `dpaudit.mechanisms.wire`, the same as between processes: nothing in it can be executed.
+`size` is the length of its outputs; the side effects of the runs follow them.  `digest` is the SHA-256 of the body and
+`chain` covers all blocks so far (`store_file.chained`).
 
-    pair -1        the first record: {"identity": what the outputs depend on, "seed": ..., "made": date}
-    pair p >= 0    a block of trials of pair p: [outputs of d0, outputs of d1]
-    pair -2 - p    the side effects of the block after it, as `Conduct` on d0 and on d1
-
-A record that was cut off at the end of the file, as by a crash, is dropped; any other damage is an error.
+Each block is one transaction, on the disk before the audit goes on.  A kill or a power cut loses the block that was
+being written and no other.  One process at a time can use a store; when it ends, the operating system frees it.
 A store whose identity is not that of the audit is refused, and nothing in it is changed.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
+import json
 import re
-import struct
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.sampling.side_effects import Conduct
+from dpaudit.sampling.store_file import BEGIN, StoreError, chained, explained, opened, seed_in
 from dpaudit.sampling.store_identity import Identity
 from dpaudit.sampling.streams import fresh_seed
 
+__all__ = ["Store", "StoreError", "seed_of"]
+
 Outputs = Sequence[Any] | np.ndarray[Any, Any]
 
-_MAGIC = b"dpaudit-store/2\n"
-_OLD_MAGIC = b"dpaudit-store/1\n"  # its first record names the mechanism and nothing of its content
-_RECORD = struct.Struct("<qqqq32s")
-_ABOUT = -1  # the pair of the first record
-_MOST_ABOUT = 2**28  # bytes of that record
-_LINE = 60  # characters of one value in a message
-_MOST_LINES = 30  # of differences in a message
-
-
-class StoreError(Exception):
-    """Trials that cannot be kept or read; says which file and why."""
+MAX_PART_BYTES = 2**28  # SQLite holds at most 10^9 bytes in one value
+_MAX_VALUE_CHARACTERS = 60  # of one value in a message
+_MAX_LINES = 30  # of differences in a message
 
 
 class Store:
-    """Blocks of trials of one audit.  StoreError if the file holds anything else, or cannot be written."""
+    """Blocks of trials of one audit.  Close it, or use it as a context manager: it is locked until then."""
 
-    def __init__(self, path: str | Path, identity: Identity, *, seed: int = 0) -> None:
+    def __init__(self, path: str | Path, identity: Identity, *, seed: int = 0, anyway: bool = False) -> None:
         """Open a store, or make it.
 
         Args:
-            path: the file.
-            identity: what decides the outputs, from `sampling.store_identity`.
-            seed: of the audit, for `seed_of`.
+            path: The file.
+            identity: What decides the outputs, from `sampling.store_identity`.
+            seed: The audit's seed, for `seed_of`.
+            anyway: Go on with the trials of another identity.  The store records the change, and `words` reports it.
 
         Raises:
-            StoreError: the file holds trials of another identity, or cannot be read or written.
+            StoreError: The file holds trials of another identity, is in use, or cannot be read or written.
         """
         self.path = Path(path)
         self.made = datetime.now(UTC).isoformat(timespec="seconds")
+        self.changes: list[str] = []  # what differed, each time the store went on with another identity
         self._places: dict[tuple[int, int], _Place] = {}  # by pair and start
         self._added: set[tuple[int, int]] = set()  # blocks that this object has written
         self._reused: dict[tuple[int, int], int] = {}  # runs that were read of the other blocks
+        self._chain = hashlib.sha256(BEGIN).digest()
+        self._connection = opened(self.path)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.open("ab").close()
-            with self.path.open("rb") as file:
-                data = file.read(len(_MAGIC))
-            size = self.path.stat().st_size
-        except OSError as error:
-            raise StoreError(f"{self.path}: {error.strerror}") from None
-        about = {"identity": dict(identity), "seed": seed, "made": self.made}
-        if data not in (_MAGIC, _OLD_MAGIC) and not _MAGIC.startswith(data):
-            raise StoreError(f"{self.path} is not a store of trials of this version ({_MAGIC.decode().strip()})")
-        end = self._read_places(size)
-        if not self.trials:
-            self._begin(about)
-            return
-        if data == _OLD_MAGIC:
-            raise StoreError(
-                f"{self.path} was made by an earlier version of dpaudit, which did not record the content of the "
-                "mechanism and of the datasets.  Whether its trials are of this audit cannot be known: name another "
-                "store, or remove it"
-            )
-        self._compare(dict(identity))
-        if end < size:
-            self._cut(end)
+            with explained(self.path):
+                self._read_places()
+                if self._places:
+                    self._compare(dict(identity), anyway=anyway)
+                else:
+                    self._write_about(identity=dict(identity), seed=seed, made=self.made, changes=[])
+        except BaseException:
+            self.close()
+            raise
 
-    def _begin(self, about: dict[str, Any]) -> None:
-        """Write a store without trials, in place of what is there."""
-        self._places.clear()
-        body = frame(about)[HEADER.size :]
-        digest = hashlib.sha256(body).digest()
-        self._cut(0)
-        self._write(0, _MAGIC + _RECORD.pack(len(body), _ABOUT, 0, 0, digest) + body)
+    def __enter__(self) -> Self:
+        return self
 
-    def _compare(self, here: dict[str, str]) -> None:
-        first = self._places.get((_ABOUT, 0))
-        about = self._body(first) if first is not None else {}
-        there = about.get("identity") if isinstance(about, dict) else None
-        if not isinstance(there, dict):
-            raise StoreError(f"{self.path} is damaged: it does not say what its trials are of")
-        self.made = str(about.get("made", "an unknown date"))
-        names = [name for name in [*here, *(there.keys() - here.keys())] if there.get(name) != here.get(name)]
-        if not names:
-            return
-        lines = [
-            f"\n  {_line(name)}: {_line(there.get(name, 'nothing'))} there, {_line(here.get(name, 'nothing'))} here"
-            for name in names[:_MOST_LINES]
-        ]
-        more = f"\n  and {len(names) - _MOST_LINES} more" if len(names) > _MOST_LINES else ""
-        raise StoreError(
-            f"{self.path} holds the trials of another audit.  What differs:{''.join(lines)}{more}\n"
-            f"Its {sum(self.trials.values()):,} runs per dataset are left as they are.  "
-            "Name another store, remove this one, or restore what differs"
-        )
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
-    def words(self, trials: int) -> list[str]:
-        """What a reader must know of runs that this audit did not make; `trials`: runs per dataset of the audit."""
-        reused = sum(self._reused.values())
-        return [f"{reused:,} of the {trials:,} runs per dataset are from a store made at {self.made}"] if reused else []
+    def close(self) -> None:
+        """Free the file.  A store that is closed cannot be used any more; closing it twice does no harm."""
+        self._connection.close()
 
     @property
     def trials(self) -> dict[int, int]:
-        """How many runs per dataset are there of each pair, from the first on without a gap."""
+        """How many runs per dataset the store holds of each pair, counted from the first until a gap."""
         found: dict[int, int] = {}
-        for pair in sorted({pair for pair, _ in self._places if pair >= 0}):
+        for pair in sorted({pair for pair, _ in self._places}):
             found[pair] = 0
-            while (pair, found[pair]) in self._places and self._places[pair, found[pair]].stop > found[pair]:
+            while (pair, found[pair]) in self._places:
                 found[pair] = self._places[pair, found[pair]].stop
         return found
 
+    def words(self, trials: int) -> list[str]:
+        """What a reader must know of runs that this audit did not make.
+
+        Args:
+            trials: Runs per dataset of the audit.
+        """
+        reused = sum(self._reused.values())
+        if not reused:
+            return []
+        found = [f"{reused:,} of the {trials:,} runs per dataset are from a store made at {self.made}"]
+        return found + [
+            f"the store was continued although it held the trials of another audit (resume=anyway): {change}; the runs "
+            "before that are of another mechanism, dataset or setting, and the guarantee does not cover the mixture"
+            for change in self.changes
+        ]
+
     def get(self, pair: int, start: int, stop: int) -> tuple[Outputs, Outputs] | None:
-        """The block that starts there, its end cut off at `stop`; None if there is none."""
+        """The block that starts at trial `start`, cut off at `stop`; None if there is no such block."""
         if (pair, start) not in self._places:
             return None
-        outputs0, outputs1 = self._body(self._places[pair, start])
-        outputs0, outputs1 = outputs0[: stop - start], outputs1[: stop - start]
+        place = self._places[pair, start]
+        outputs0, outputs1 = self._sides(place, self._body(place)[: place.size])
+        if len(outputs0) != place.stop - start or len(outputs1) != place.stop - start:
+            raise self._damaged(f"block {place.number} does not hold the trials {start} to {place.stop}")
         if (pair, start) not in self._added:
-            self._reused[pair, start] = max(len(outputs0), self._reused.get((pair, start), 0))
-        return outputs0, outputs1
+            self._reused[pair, start] = max(min(stop, place.stop) - start, self._reused.get((pair, start), 0))
+        return outputs0[: stop - start], outputs1[: stop - start]
 
     def conduct(self, pair: int, start: int) -> tuple[Conduct, Conduct]:
-        """The side effects of the runs of a block, on d0 and on d1; none if they are not there."""
-        place = self._places.get((_ABOUT - 1 - pair, start))
-        found = self._body(place) if place is not None else [{}, {}]
-        return _conduct(found[0]), _conduct(found[1])
+        """The side effects of the runs of a block, on d0 and on d1; none if the block does not exist."""
+        if (pair, start) not in self._places:
+            return Conduct(), Conduct()
+        place = self._places[pair, start]
+        first, second = self._sides(place, self._body(place)[place.size :])
+        try:
+            return _conduct(first), _conduct(second)
+        except (TypeError, AttributeError):
+            raise self._damaged(f"block {place.number} has no side effects of runs") from None
 
     def put(
         self,
@@ -163,103 +144,148 @@ class Store:
         outputs1: Outputs,
         conduct: tuple[Conduct, Conduct] | None = None,
     ) -> None:
-        """Keep a block, with the side effects of its runs; what is there already is not written again."""
+        """Keep a block, with the side effects of its runs; a block that exists is not written again.
+
+        Raises:
+            StoreError: An output has no encoding, or the file cannot be written.
+        """
         if (pair, start) in self._places or len(outputs0) == 0:
             return
-        told = [{entry.name: getattr(one, entry.name) for entry in fields(one)} for one in conduct or ()]
-        stop = start + len(outputs0)
+        effects = conduct or (Conduct(), Conduct())
+        reported = [{entry.name: getattr(one, entry.name) for entry in fields(one)} for one in effects]
         try:
-            if told:
-                self._append(_ABOUT - 1 - pair, start, stop, told)
-            self._append(pair, start, stop, [_sendable(outputs0), _sendable(outputs1)])
+            outputs = frame([_sendable(outputs0), _sendable(outputs1)])[HEADER.size :]
         except Unsendable as error:
             raise StoreError(f"{self.path}: an output cannot be stored: {error}; audit without a store") from None
+        self._append(pair, start, start + len(outputs0), outputs, frame(reported)[HEADER.size :])
         self._added.add((pair, start))
 
-    def _append(self, pair: int, start: int, stop: int, value: Any) -> None:
-        body = frame(value)[HEADER.size :]
+    def _append(self, pair: int, start: int, stop: int, outputs: bytes, effects: bytes) -> None:
+        body = outputs + effects
         digest = hashlib.sha256(body).digest()
-        end = self.path.stat().st_size
-        self._write(end, _RECORD.pack(len(body), pair, start, stop, digest) + body)
-        self._places[pair, start] = _Place(stop, end + _RECORD.size, len(body), digest)
+        chain = chained(self._chain, pair, start, stop, digest)
+        number = len(self._places)
+        parts = [
+            (number, part, body[at : at + MAX_PART_BYTES])
+            for part, at in enumerate(range(0, len(body), MAX_PART_BYTES))
+        ]
+        row = (number, pair, start, stop, len(outputs), digest, chain)
+        with explained(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                self._connection.executemany("INSERT INTO bodies VALUES (?, ?, ?)", parts)
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+        self._chain = chain
+        self._places[pair, start] = _Place(number, stop, len(outputs), digest)
 
-    def _write(self, end: int, data: bytes) -> None:
-        """Add to the file, which ends at `end`: as a whole or not at all."""
-        try:
-            with self.path.open("r+b", buffering=0) as file:
-                file.seek(end)
-                if file.write(data) != len(data):
-                    file.truncate(end)
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
+    def _read_places(self) -> None:
+        """Read where all blocks are, and check the chain; the bodies are checked when they are read."""
+        rows = self._connection.execute(
+            "SELECT number, pair, start, stop, size, digest, chain FROM blocks ORDER BY number"
+        )
+        for expected, (number, pair, start, stop, size, digest, chain) in enumerate(rows):
+            whole = all(type(value) is int for value in (pair, start, stop, size))
+            if number != expected or not whole or type(digest) is not bytes or not 0 <= start < stop or pair < 0:
+                raise self._damaged(f"block {expected} is not what was written")
+            self._chain = chained(self._chain, pair, start, stop, digest)
+            if chain != self._chain or (pair, start) in self._places:
+                raise self._damaged(f"block {number} is not what was written after those before it")
+            self._places[pair, start] = _Place(number, stop, size, digest)
 
-    def _cut(self, end: int) -> None:
-        """Let the file end there."""
-        try:
-            os.truncate(self.path, end)
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
-
-    def _read_places(self, size: int) -> int:
-        """Find all records; where the last whole block ends."""
-        end = whole = len(_MAGIC)
-        with self.path.open("rb") as file:
-            while end + _RECORD.size <= size:
-                file.seek(end)
-                length, pair, start, stop, digest = _RECORD.unpack(file.read(_RECORD.size))
-                if length < 0 or not 0 <= start <= stop:
-                    raise StoreError(f"{self.path} is damaged at byte {end}: there begins no block")
-                if end + _RECORD.size + length > size:
-                    break
-                self._places[pair, start] = _Place(stop, end + _RECORD.size, length, digest)
-                end += _RECORD.size + length
-                whole = end if pair >= _ABOUT else whole  # side effects belong to the block after them
-        return whole
-
-    def _body(self, place: _Place) -> Any:
-        with self.path.open("rb") as file:
-            file.seek(place.start)
-            body = file.read(place.size)
+    def _body(self, place: _Place) -> bytes:
+        with explained(self.path):
+            rows = self._connection.execute("SELECT data FROM bodies WHERE block = ? ORDER BY part", (place.number,))
+            parts = [part for (part,) in rows]
+        body = b"".join(part for part in parts if type(part) is bytes)
         if hashlib.sha256(body).digest() != place.digest:
-            raise StoreError(f"{self.path} is damaged: the block at byte {place.start} is not what was written")
-        return unframe(body)
+            raise self._damaged(f"block {place.number} is not what was written")
+        return body
+
+    def _sides(self, place: _Place, body: bytes) -> tuple[Any, Any]:
+        try:
+            first, second = unframe(body)
+        except (ValueError, TypeError, RecursionError, MemoryError):
+            raise self._damaged(f"block {place.number} does not hold two sides") from None
+        if not all(isinstance(side, (list, dict, np.ndarray)) for side in (first, second)):
+            raise self._damaged(f"block {place.number} does not hold two lists")
+        return first, second
+
+    def _write_about(self, **values: object) -> None:
+        rows = [(name, json.dumps(value)) for name, value in values.items()]
+        self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
+
+    def _about(self) -> dict[str, Any]:
+        try:
+            return {name: json.loads(text) for name, text in self._connection.execute("SELECT name, value FROM about")}
+        except (ValueError, TypeError, RecursionError):
+            raise self._damaged("it does not say which audit its trials belong to") from None
+
+    def _compare(self, here: dict[str, str], *, anyway: bool) -> None:
+        """Refuse trials of another identity, and name all that differs; or record the change."""
+        about = self._about()
+        there, changes = about.get("identity"), about.get("changes")
+        if not isinstance(there, dict) or not isinstance(changes, list):
+            raise self._damaged("it does not say which audit its trials belong to")
+        self.made, self.changes = str(about.get("made", "an unknown date")), [str(change) for change in changes]
+        names = _differing(there, here)
+        if names and anyway:
+            self.changes.append(f"since trial {sum(self.trials.values()):,}, {_listed(names)}")
+            self._write_about(identity=here, changes=self.changes)
+        elif names:
+            lines = [
+                f"\n  {_line(name)}: {_line(there.get(name, 'nothing'))} there, {_line(here.get(name, 'nothing'))} here"
+                for name in names[:_MAX_LINES]
+            ]
+            more = f"\n  and {len(names) - _MAX_LINES} more" if len(names) > _MAX_LINES else ""
+            raise StoreError(
+                f"{self.path} holds the trials of another audit.  What differs:{''.join(lines)}{more}\n"
+                f"Its {sum(self.trials.values()):,} runs per dataset are left as they are.  "
+                "Name another store, remove this one, or restore what differs"
+            )
+
+    def _damaged(self, why: str) -> StoreError:
+        return StoreError(f"{self.path} is damaged: {why}.  Restore it from a copy, or remove it and begin again")
 
 
 class _Place(NamedTuple):
-    """Where a block is."""
+    """Where a block is, and what its body must be."""
 
+    number: int
     stop: int  # trial
-    start: int  # byte of its body
-    size: int
-    digest: bytes
+    size: int  # bytes of the outputs; the side effects follow
+    digest: bytes  # SHA-256 of the body
 
 
 def seed_of(path: str | Path | None) -> int:
-    """The seed of the audit that made a store; a fresh one if there is no store, or nothing in it that says.
+    """The seed of the audit that made a store; a fresh one if there is no store, or nothing in it that says."""
+    found = None if path is None else seed_in(Path(path))
+    return fresh_seed() if found is None else found
 
-    What is wrong with a store is said when it is opened.
-    """
-    if path is not None:
-        with suppress(Exception), Path(path).open("rb") as file:
-            if file.read(len(_MAGIC)) == _MAGIC:
-                length, pair, *_ = _RECORD.unpack(file.read(_RECORD.size))
-                about = unframe(file.read(min(length, _MOST_ABOUT)))
-                if pair == _ABOUT and type(about["seed"]) is int:
-                    return int(about["seed"])
-    return fresh_seed()
+
+def _differing(there: Mapping[str, object], here: Mapping[str, str]) -> list[str]:
+    return [name for name in [*here, *(there.keys() - here.keys())] if there.get(name) != here.get(name)]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_LINES} more" if len(names) > _MAX_LINES else ""
+    return f"these differ: {', '.join(map(_line, names[:_MAX_LINES]))}{more}"
 
 
 def _sendable(outputs: Outputs) -> Outputs:
     return outputs if isinstance(outputs, np.ndarray) else list(outputs)
 
 
-def _conduct(told: dict[str, Any]) -> Conduct:
+def _conduct(reported: dict[str, Any]) -> Conduct:
     known = {entry.name for entry in fields(Conduct)}
-    return Conduct(**{name: value for name, value in told.items() if name in known})
+    return Conduct(**{name: value for name, value in reported.items() if name in known})
 
 
 def _line(text: Any) -> str:
     """A value on one short line; of a fingerprint the first digits are enough."""
     short = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", " ".join(str(text).split()))
-    return short if len(short) <= _LINE + 20 else f"{short[:_LINE]}…{short[-19:]}"
+    return short if len(short) <= _MAX_VALUE_CHARACTERS + 20 else f"{short[:_MAX_VALUE_CHARACTERS]}…{short[-19:]}"

@@ -1,0 +1,162 @@
+"""Opens and checks the SQLite file of a store, and turns every error of SQLite into a sentence.
+
+A store may come from somebody else, or from a disk that failed.  So nothing in the file is believed before it was
+checked: the tables must be exactly ours (no trigger or view can run), and each row is covered by a digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+FORMAT = 3
+APPLICATION = int.from_bytes(b"dpau", "big")  # marks the file as ours in its header
+OLD_MAGICS = (b"dpaudit-store/1", b"dpaudit-store/2")  # stores of earlier versions begin with one of these
+BEGIN = b"dpaudit-store/3"  # the digest chain starts with the SHA-256 of these bytes
+
+TABLES = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
+    "CREATE TABLE blocks (number INTEGER PRIMARY KEY, pair INTEGER NOT NULL, start INTEGER NOT NULL, "
+    "stop INTEGER NOT NULL, size INTEGER NOT NULL, digest BLOB NOT NULL, chain BLOB NOT NULL)",
+    "CREATE TABLE bodies (block INTEGER NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, "
+    "PRIMARY KEY (block, part))",
+)
+_PAGE_BYTES = 16_384  # larger than usual: bodies are long
+_SIDE_FILES = ("-wal", "-shm", "-journal")  # SQLite keeps these beside the file
+
+
+class StoreError(Exception):
+    """Trials cannot be kept or read; the message names the file and the reason."""
+
+
+def chained(before: bytes, pair: int, start: int, stop: int, digest: bytes) -> bytes:
+    """The chain value of a block: SHA-256 over the value before it, its place and the digest of its body.
+
+    A block that was changed, moved, repeated or left out before the last one shows.
+    """
+    numbers = b"".join(number.to_bytes(8, "little", signed=True) for number in (pair, start, stop))
+    return hashlib.sha256(before + numbers + digest).digest()
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Raise StoreError in place of any error of SQLite or of the file system inside the block."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} {_reason(error)}") from None
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from None
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """A connection that alone may use the file until it is closed or its process ends.
+
+    The file is made if it does not exist.  A file that is not a store is left as it is.
+
+    Args:
+        path: The store.  Neither it nor the files that SQLite keeps beside it may be symbolic links.
+
+    Returns:
+        The connection.  Its tables exist; a new store has no rows.
+
+    Raises:
+        StoreError: The file is no store, is in use, is damaged, or cannot be opened.
+    """
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _check_kind(path)
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    try:
+        with explained(path):
+            _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse links, folders, devices and pipes, and files of another kind."""
+    for one in (path, *(path.with_name(path.name + ending) for ending in _SIDE_FILES)):
+        if one.is_symlink():
+            raise StoreError(
+                f"{one} is a symbolic link to {os.readlink(one)}.  Name that file itself, or remove the link"
+            )
+    if not path.exists():
+        return
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise StoreError(
+            f"{path} is no regular file.  Is a directory or a device of that name there?  Name another store"
+        )
+    with path.open("rb") as file:
+        first = file.read(16)
+    if first.startswith(OLD_MAGICS):
+        raise StoreError(
+            f"{path} was made by an earlier version of dpaudit, which recorded less of what the outputs depend on.  "
+            "Whether its trials belong to this audit cannot be known: name another store, or remove it"
+        )
+    if first and first != b"SQLite format 3\x00":
+        raise StoreError(f"{path} is not a store of trials, and was left as it is.  Name another store")
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    """Lock the file, check that it is ours, and make the tables of a new one."""
+    execute = connection.execute
+    execute("PRAGMA locking_mode = EXCLUSIVE")
+    execute("PRAGMA trusted_schema = OFF")
+    execute("PRAGMA cell_size_check = ON")
+    application, version = (execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    found = [row[0] for row in execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_autoindex_%'")]
+    if application not in (0, APPLICATION) or (found and application == 0):
+        raise StoreError(f"{path} is an SQLite database, but not a store of trials, and was left as it is")
+    if version > FORMAT:
+        raise StoreError(
+            f"{path} has store format {version}; this version of dpaudit reads format {FORMAT}.  Update it"
+        )
+    if found and sorted(found) != sorted(TABLES):
+        raise StoreError(f"{path} is damaged: its tables are not those of a store")
+    if not found:
+        execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+    execute("PRAGMA journal_mode = WAL")
+    execute("PRAGMA synchronous = FULL")  # what was committed survives a power cut
+    execute("BEGIN IMMEDIATE")
+    if not found:
+        execute(f"PRAGMA application_id = {APPLICATION}")
+        execute(f"PRAGMA user_version = {FORMAT}")
+        for table in TABLES:
+            execute(table)
+    execute("COMMIT")
+
+
+def _reason(error: sqlite3.Error) -> str:
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return "is in use by another audit.  Wait until that has ended, or name another store"
+    if name.startswith("SQLITE_FULL"):
+        return "cannot be written: No space left on device"
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
+        return f"cannot be opened for writing: {error}"
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT", "SQLITE_MISMATCH", "SQLITE_SCHEMA")):
+        return f"is damaged: {error}.  Restore it from a copy, or remove it and begin again"
+    return f"cannot be used: {error}"
+
+
+def seed_in(path: Path) -> int | None:
+    """The seed that a store records; None if there is no store, or it cannot be read.
+
+    What is wrong with a store is reported when it is opened for an audit.
+    """
+    try:
+        if not path.is_file():
+            return None
+        with closing(opened(path)) as connection, explained(path):
+            row = connection.execute("SELECT value FROM about WHERE name = 'seed'").fetchone()
+        return int(row[0]) if row is not None else None
+    except (StoreError, ValueError):
+        return None

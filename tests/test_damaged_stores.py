@@ -1,0 +1,110 @@
+"""A store that was cut off, damaged or changed is refused, or gives back exactly what was written."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit import Verdict, audit
+from dpaudit.catalogue import Gaussian
+from dpaudit.sampling.store import Store, StoreError
+
+from .stores import PAIRS, block
+
+
+def test_a_block_that_was_cut_off_is_dropped_and_made_again(tmp_path: Path) -> None:
+    """As after a power cut: the log of the last transactions ends anywhere."""
+    store = Store(tmp_path / "s", {"part": "a"})
+    lengths = []
+    for start, n in ((0, 3), (3, 5), (8, 2)):
+        store.put(0, start, *block(n))
+        lengths.append((tmp_path / "s-wal").stat().st_size)
+    main, log = (tmp_path / "s").read_bytes(), (tmp_path / "s-wal").read_bytes()
+    store.close()
+    for length in [*range(0, len(log), 1009), *lengths, *(cut - 1 for cut in lengths)]:
+        copy = tmp_path / f"copy-{length}"
+        copy.write_bytes(main)
+        copy.with_name(f"{copy.name}-wal").write_bytes(log[:length])
+        with Store(copy, {"part": "a"}) as again:
+            whole = sum(length >= cut for cut in lengths)
+            assert again.trials == ({0: (3, 8, 10)[whole - 1]} if whole else {})
+            for start, n in ((0, 3), (3, 5), (8, 2)):
+                again.put(0, start, *block(n))
+            assert again.trials == {0: 10}
+
+
+def test_no_flipped_bit_changes_an_output_or_ends_in_a_traceback(tmp_path: Path) -> None:
+    """Of 400 stores with one damaged byte each, all are refused, or give back what was written."""
+    blocks = [(start, np.arange(300.0) + start, [("x", start, 0.5 * i) for i in range(300)]) for start in (0, 300, 600)]
+    with Store(tmp_path / "s", {"part": "a"}) as store:
+        for start, first, second in blocks:
+            store.put(0, start, first, second)
+    data = (tmp_path / "s").read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    copy = tmp_path / "copy"
+    for place in [*range(100), *rng.integers(len(data), size=300).tolist()]:
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        copy.write_bytes(damaged)
+        try:
+            with Store(copy, {"part": "a"}) as again:
+                for start, first, second in blocks:
+                    found = again.get(0, start, start + 300)
+                    if found is None:  # lost with all after it: these runs are made again
+                        assert again.trials.get(0, 0) <= start
+                        break
+                    assert np.array_equal(found[0], first)
+                    assert list(found[1]) == second
+        except StoreError:
+            refused += 1
+    assert refused > 100
+
+
+def test_a_damaged_block_ends_the_audit_without_a_verdict(tmp_path: Path) -> None:
+    audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s", seed=0, confidence=0.95)
+    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
+        (last,) = connection.execute("SELECT max(block) FROM bodies").fetchone()
+        (body,) = connection.execute("SELECT data FROM bodies WHERE block = ?", (last,)).fetchone()
+        connection.execute("UPDATE bodies SET data = ? WHERE block = ?", (body[:-200] + b"!" + body[-199:], last))
+    before = (tmp_path / "s").read_bytes()
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=200, store=tmp_path / "s", seed=0, confidence=0.95)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("damaged" in warning for warning in result.warnings)
+    assert (tmp_path / "s").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE blocks SET pair = 1 - pair",
+        "UPDATE blocks SET stop = stop + 1 WHERE number = 1",
+        "DELETE FROM blocks WHERE number = 0",
+        "UPDATE bodies SET block = 1 - block WHERE part = 0 AND block < 2",
+        "UPDATE blocks SET digest = 'text'",
+        "UPDATE about SET value = '[[[[' WHERE name = 'identity'",
+        "DELETE FROM about",
+        "CREATE TABLE more (a)",
+        "CREATE TRIGGER t AFTER INSERT ON blocks BEGIN DELETE FROM bodies; END",
+        "DROP TABLE bodies",
+    ],
+)
+def test_a_changed_table_is_refused(change: str, tmp_path: Path) -> None:
+    with Store(tmp_path / "s", {"part": "a"}) as store:
+        store.put(0, 0, *block(2))
+        store.put(1, 0, *block(3))
+        store.put(0, 2, *block(2))
+    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
+        if change.startswith("UPDATE bodies SET block"):
+            for old, new in ((0, 90), (1, 0), (90, 1)):
+                connection.execute("UPDATE bodies SET block = ? WHERE block = ?", (new, old))
+        else:
+            connection.execute(change)
+    before = (tmp_path / "s").read_bytes()
+    with pytest.raises(StoreError, match="is damaged"), Store(tmp_path / "s", {"part": "a"}) as again:
+        again.get(0, 0, 2)
+    assert (tmp_path / "s").read_bytes() == before
