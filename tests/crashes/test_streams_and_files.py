@@ -131,7 +131,9 @@ def test_results_that_could_not_be_kept_are_told_before_the_first_run(
         )
     done = command("run", "c.yaml", "--no-pdf", "-o", "out")
     assert done.exit_code == 2
-    assert {"folder": "is a folder", "loop": "symbolic link to itself", "read-only": "Read-only"}[kind] in done.stderr
+    assert {"folder": "is a folder", "loop": "is a symbolic link to noise.json; remove it", "read-only": "Read-only"}[
+        kind
+    ] in done.stderr
 
 
 def test_a_result_that_cannot_be_written_stops_no_other_and_exits_with_3(

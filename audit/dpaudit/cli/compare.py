@@ -42,6 +42,7 @@ def compare(
         refuse(str(error))
     results, code = run_and_judge(list(variants.values()), how)
     if results and not options.no_pdf:
+        from dpaudit.cli.write_result import refuse_links
         from dpaudit_reports import comparison, write_pdf
 
         by_name = {result.name: result for result in results}
@@ -50,6 +51,7 @@ def compare(
             if variant.config.name in by_name:
                 audits.setdefault(name, {})[version] = by_name[variant.config.name]
         try:
+            refuse_links(options.output / "comparison.pdf")
             write_pdf(comparison(audits), options.output / "comparison.pdf")
         except OSError as error:
             say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")

@@ -73,6 +73,9 @@ def prepare_folder(planned: Sequence[PlannedAudit], how: How) -> set[str]:
         The names of audits whose results the folder already holds.
     """
     shown = how.shown or str(how.output)
+    if how.output.is_symlink():
+        leads = os.readlink(how.output)
+        raise NotReady(f"--output {shown} is a symbolic link to {leads}; name that folder itself with -o")
     try:
         how.output.mkdir(parents=True, exist_ok=True)
         handle, probe = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=how.output)
@@ -93,24 +96,14 @@ def prepare_folder(planned: Sequence[PlannedAudit], how: How) -> set[str]:
             file = how.output / f"{name}.{ending}"
             if os.path.isdir(file):
                 problems.append(f"{one.file}:{one.line}: {shown}/{file.name} is a folder; remove it or use another -o")
-            elif os.path.islink(file) and not os.path.exists(file) and _endless(file):
-                problems.append(f"{one.file}:{one.line}: {shown}/{file.name} is a symbolic link to itself; remove it")
+            elif os.path.islink(file):
+                there_it_leads = f"{shown}/{file.name} is a symbolic link to {os.readlink(file)}"
+                problems.append(f"{one.file}:{one.line}: {there_it_leads}; remove it or use another -o")
         if os.path.exists(how.output / f"{name}.json"):
             there.add(name)
     if problems:
         raise NotReady("\n".join(problems))
     return there
-
-
-def _endless(link: Path) -> bool:
-    """Whether a symbolic link leads to itself."""
-    try:
-        os.stat(link)
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return False
 
 
 def load(planned: PlannedAudit, how: How) -> tuple[Any, TradeoffFunction]:

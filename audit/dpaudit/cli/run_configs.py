@@ -63,9 +63,9 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
                     say(ended_line(number, len(planned), result))
                 place = write_result(result, how)
                 outcome.written += place == how.output
-                if place is None:
+                if place != how.output:  # elsewhere or nowhere: nobody who reads the folder finds it
                     outcome.failed.append(result.name)
-                elif place == how.output and not how.quiet and result.name in replaced:
+                if place == how.output and not how.quiet and result.name in replaced:
                     say(f"{result.name}.json replaced the result of an earlier run")
                 elif place != how.output and result.name in replaced:
                     say(f"{result.name}.json in {how.shown or how.output} is still the result of an earlier run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import tempfile
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def write_result(result: AuditResult, how: How) -> Path | None:
     """
     kept = False
     try:
+        refuse_links(how.output / f"{result.name}.json", how.output / f"{result.name}.pdf")
         result.to_json(how.output / f"{result.name}.json")
         kept = True
         if how.pdf:
@@ -53,3 +55,10 @@ def _rescued(result: AuditResult) -> Path | None:
         result.to_json(file)
         return file
     return None
+
+
+def refuse_links(*files: Path) -> None:
+    """Raise OSError if a file is a symbolic link, because what it leads to must not be overwritten."""
+    for file in files:
+        if file.is_symlink():
+            raise OSError(errno.ELOOP, f"{file.name} is a symbolic link to {file.readlink()}")
