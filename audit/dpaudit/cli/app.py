@@ -21,6 +21,7 @@ from dpaudit.cli.listing import list_
 from dpaudit.cli.replay import replay
 from dpaudit.cli.report import report
 from dpaudit.cli.run import run
+from dpaudit.cli.signals import handle_termination, interrupted_code
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.terminal import finish, prepare, show
 
@@ -54,6 +55,7 @@ def options(
 def main() -> None:
     """Run the command `dpaudit` and exit with its code."""
     prepare()
+    handle_termination()
     code: Any = NO_VIOLATION
     try:
         app()
@@ -62,9 +64,11 @@ def main() -> None:
         if code == VIOLATION and chosen_codes != [VIOLATION]:  # typer exits with 1 when it cannot write its output
             code = INCONCLUSIVE
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = interrupted_code(INTERRUPTED)
     except BaseException as error:
         code = internal_error(error)
+    if (exits := sys.modules.get("dpaudit.mechanisms.exits")) is not None:  # foreign code may be asked at exit
+        exits.refuse_exits()
     finish()
     sys.exit(code)
 

@@ -17,6 +17,7 @@ from dpaudit.config import FROM_MECHANISM, PlannedAudit
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.mechanisms import MechanismError
+from dpaudit.mechanisms.exits import exits_refused
 from dpaudit.mechanisms.places import raised
 from dpaudit.mechanisms.protocol import message_of
 from dpaudit.result.model import AuditResult
@@ -36,6 +37,7 @@ class Outcome:
     interrupted: bool = False
 
 
+@exits_refused()
 def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
     """Run audits, and write and print their results.
 

@@ -69,7 +69,7 @@ class CommandMechanism:
             raise MechanismError(f"the dataset cannot be sent to {self.address}: {error}") from None
         child = self._child()
         answer = child.exchange(
-            f"{request}\n".encode(), _line, timeout=self.timeout, awaited=f"a line with {n} outputs"
+            f"{request}\n".encode(), _Line(), timeout=self.timeout, awaited=f"a line with {n} outputs"
         )
         try:
             found = from_json(answer)
@@ -104,5 +104,14 @@ class CommandMechanism:
         )
 
 
-def _line(heard: bytearray) -> int:
-    return heard.find(b"\n") + 1
+class _Line:
+    """Finds the end of a line in a growing buffer, and looks at each byte once."""
+
+    def __init__(self) -> None:
+        self._searched = 0
+
+    def __call__(self, heard: bytearray) -> int:
+        """How many bytes the line has; 0 if it has not ended."""
+        found = heard.find(b"\n", self._searched) + 1
+        self._searched = len(heard)
+        return found

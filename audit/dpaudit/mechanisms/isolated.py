@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.mechanisms import wire, worker
 from dpaudit.mechanisms.environments import environment
-from dpaudit.mechanisms.processes import TIMEOUT, Child, close, running
+from dpaudit.mechanisms.processes import MAX_ANSWER_BYTES, TIMEOUT, Child, close, running
 from dpaudit.mechanisms.protocol import MechanismError
 
 
@@ -117,6 +117,11 @@ def _answered(child: Child, request: dict[str, Any], timeout: float | None, awai
     except wire.Unsendable as error:
         raise MechanismError(f"the dataset cannot be sent to {child.name}: {error}") from None
     answer = child.exchange(frame, _framed, timeout=timeout, awaited=awaited)
+    announced = wire.HEADER.unpack_from(answer)[0]
+    if not 0 <= announced <= MAX_ANSWER_BYTES:
+        raise child.failed(
+            f"announced an answer of {announced:,} bytes; at most {MAX_ANSWER_BYTES:,} are read: return smaller outputs"
+        )
     try:
         found = wire.unframe(answer[wire.HEADER.size :])
     except ValueError as error:
@@ -131,7 +136,10 @@ def _answered(child: Child, request: dict[str, Any], timeout: float | None, awai
 def _framed(heard: bytearray) -> int:
     if len(heard) < wire.HEADER.size:
         return 0
-    size = wire.HEADER.size + wire.HEADER.unpack_from(heard)[0]
+    announced = int(wire.HEADER.unpack_from(heard)[0])
+    if not 0 <= announced <= MAX_ANSWER_BYTES:
+        return len(heard)  # `_answered` says what is wrong
+    size = wire.HEADER.size + announced
     return int(size) if len(heard) >= size else 0
 
 

@@ -15,10 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 
+from dpaudit.mechanisms import guardian
 from dpaudit.mechanisms.protocol import MechanismError
 
 TIMEOUT = 600.0  # seconds of silence that are borne if the user names no other limit
-_DAY = 86_400.0  # seconds; polls take no number above 24.8 days
+MAX_ANSWER_BYTES = 2**31  # of one answer; a program that says more is ended before it fills the memory
+_LOOK = 1.0  # seconds after which it is looked whether a silent program has died
 _KEPT = 4  # programs that stay alive between requests, in each process of ours
 _PATIENCE = 1.0  # seconds a program has to end by itself when its stdin is closed
 _PIECE = 1 << 18  # bytes read at once
@@ -59,6 +61,7 @@ class Child:
             )
         except OSError as error:
             raise MechanismError(f"{name} could not be started: {error.strerror}: {error.filename}") from None
+        guardian.watch(self._process.pid)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)
@@ -105,11 +108,15 @@ class Child:
             pipes.register(self._process.stdout, selectors.EVENT_READ)
             pipes.register(self._process.stderr, selectors.EVENT_READ)
             while True:
-                wait = None if deadline is None else deadline - time.monotonic()
-                ready = pipes.select(None if wait is None else min(wait, _DAY)) if wait is None or wait > 0 else []
-                if not ready and wait is not None and wait > _DAY:
+                wait = _LOOK if deadline is None else deadline - time.monotonic()
+                ready = pipes.select(min(wait, _LOOK)) if wait > 0 else []
+                if not ready and self._process.poll() is not None:
+                    raise self._error(
+                        f"{self._ending()} while {awaited} was awaited (a process that it started holds its stdout)"
+                    )
+                if not ready and wait > _LOOK:
                     continue
-                if not ready:
+                if not ready and deadline is not None:
                     raise self._error(
                         f"was silent for {timeout:g} s while {awaited} was awaited, and was ended; if it is only slow, "
                         "raise the timeout"
@@ -131,6 +138,11 @@ class Child:
                         piece = os.read(key.fd, _PIECE)
                         self._heard += piece
                         size = finished(self._heard)
+                        if len(self._heard) > MAX_ANSWER_BYTES and not size:
+                            raise self._error(
+                                f"sent more than {MAX_ANSWER_BYTES / 2**30:g} GiB in one answer, and was ended; return "
+                                "smaller outputs, or fewer at once"
+                            )
                         if size:
                             answer = bytes(memoryview(self._heard)[:size])
                             del self._heard[:size]
@@ -186,6 +198,7 @@ class Child:
             self._process.wait(patience)
         with contextlib.suppress(ProcessLookupError, PermissionError):  # also children it left behind
             os.killpg(self._process.pid, signal.SIGKILL)
+        guardian.leave(self._process.pid)
         self._process.wait()
         if not self._process.stderr.closed:
             self._read_stderr()

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
+from dpaudit.mechanisms.exits import end_process
+
 BACKENDS = ("loky", "dask", "ray")
+_LOOK_SECONDS = 0.5  # between two looks of a worker whether its parent is alive
 
 
 class BackendError(Exception):
@@ -96,7 +102,7 @@ def called_elsewhere(function: Callable[[Any], Any], values: Sequence[Any], jobs
         if pools is not None:
             parallel.__enter__()
     try:
-        found: list[Any] = parallel(delayed(function)(value) for value in values)
+        found: list[Any] = parallel(delayed(_attended)(function, value, os.getpid()) for value in values)
     except BaseException:
         if pools is not None:  # the next call gets new workers
             with suppress(Exception):
@@ -105,6 +111,25 @@ def called_elsewhere(function: Callable[[Any], Any], values: Sequence[Any], jobs
     if pools is not None:
         pools[jobs] = parallel
     return found
+
+
+def _attended(function: Callable[[Any], Any], value: Any, parent: int) -> Any:
+    """function(value), in a process that ends when the process that started it has ended."""
+    global _attends
+    if not _attends and os.getppid() == parent:
+        _attends = True
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    return function(value)
+
+
+_attends = False  # whether this process, a worker, watches its parent
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent: nobody would end a worker that is stuck in a mechanism."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    end_process(1)
 
 
 def dask_workers() -> frozenset[str]:

@@ -13,6 +13,8 @@ from typing import TextIO
 
 import numpy as np
 
+from dpaudit.mechanisms.exits import exits_refused
+
 
 @dataclass(slots=True)
 class Conduct:
@@ -74,7 +76,7 @@ def watched(*, randomness: bool = True) -> Iterator[Conduct]:
     state = _global_states() if randomness else None
     alone = threading.current_thread() is threading.main_thread()  # stdout belongs to all threads
     try:
-        with redirect_stdout(_Printed(conduct, sys.stderr)) if alone else nullcontext():  # type: ignore[type-var]
+        with exits_refused(), redirect_stdout(_Printed(conduct, sys.stderr)) if alone else nullcontext():  # type: ignore[type-var]
             yield conduct
     finally:
         if os.getpid() != process:

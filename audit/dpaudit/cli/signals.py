@@ -1,0 +1,30 @@
+"""Signals that ask the program to end are handled like Ctrl-C: what was measured is reported and written."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType
+
+_received: list[int] = []
+
+
+def handle_termination() -> None:
+    """Treat SIGTERM and SIGHUP as an interruption; a second one ends the process at once.
+
+    A signal that is ignored, as SIGHUP under `nohup`, stays ignored.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
+    _received.append(number)
+    raise KeyboardInterrupt
+
+
+def interrupted_code(ordinary: int) -> int:
+    """The exit code of an interrupted command: 128 + signal, as shells count; `ordinary` after Ctrl-C."""
+    return 128 + _received[0] if _received else ordinary

@@ -1,0 +1,139 @@
+"""However dpaudit ends, nothing that it started lives on, and foreign code cannot end it without a word."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit.mechanisms import CommandMechanism, MechanismError
+
+from .command_line import CONFIG
+
+_PATIENCE = 60.0  # seconds; far longer than any of these takes on a busy machine
+_STUCK = """
+import os, sys, time
+sys.stdin.readline()
+open("started", "w").write(str(os.getpid()))
+while True: pass
+"""
+
+
+def alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state != "Z"
+
+
+def awaited(path: Path) -> int:
+    """The number that another process writes to a file."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        if path.exists() and (text := path.read_text()):
+            return int(text)
+        time.sleep(0.02)
+    raise AssertionError(f"{path} was not written")
+
+
+def ends(process: int) -> bool:
+    end = time.monotonic() + _PATIENCE
+    while alive(process):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def started(folder: Path, *options: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "dpaudit", "run", "stuck.yaml", "--no-pdf", *options]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL", "SIGQUIT"])
+def test_a_stuck_program_ends_with_dpaudit_and_what_was_measured_is_written(how: str, folder: Path) -> None:
+    (folder / "stuck.py").write_text(_STUCK)
+    program = f"command: [{sys.executable}, stuck.py]"
+    (folder / "stuck.yaml").write_text(CONFIG.replace("builtin: gaussian, params: {sigma: 1.0}", program))
+    with started(folder) as dpaudit:
+        program_id = awaited(folder / "started")
+        dpaudit.send_signal(getattr(signal, how))
+        _, said = dpaudit.communicate(timeout=_PATIENCE)
+    assert ends(program_id)
+    if how in ("SIGTERM", "SIGHUP"):
+        assert dpaudit.returncode == 3, said
+        assert "interrupted" in said
+        assert "Traceback" not in said
+        found = json.loads((folder / "dpaudit-results" / "noise.json").read_text())
+        assert found["verdict"] == "inconclusive"
+    else:
+        assert dpaudit.returncode == -getattr(signal, how)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_stuck_worker_ends_with_dpaudit(folder: Path) -> None:
+    (folder / "slow.py").write_text(
+        "import os, time\n"
+        "def release(dataset, rng):\n"
+        f"    if os.getppid() != {os.getpid()}:\n"
+        "        open('started', 'w').write(str(os.getpid()))\n"
+        "        while True: time.sleep(0.01)\n"
+        "    time.sleep(0.05)\n"
+        "    return 0.0\n"
+    )
+    (folder / "stuck.yaml").write_text(
+        CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "slow.py:release"}')
+    )
+    with started(folder, "--jobs", "2") as dpaudit:
+        worker = awaited(folder / "started")
+        assert worker != dpaudit.pid
+        dpaudit.kill()
+        dpaudit.communicate(timeout=_PATIENCE)
+    assert ends(worker)
+
+
+def test_a_program_that_died_is_reported_although_its_child_holds_the_pipe() -> None:
+    with CommandMechanism(["sh", "-c", "read x; sleep 1000 & exit 1"]) as mechanism:
+        began = time.monotonic()
+        with pytest.raises(MechanismError, match=r"ended with exit status 1 .*holds its stdout"):
+            mechanism.sample([0], 1, np.random.default_rng(0))
+        assert time.monotonic() - began < _PATIENCE
+
+
+def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaudit.mechanisms.processes.MAX_ANSWER_BYTES", 10**6)
+    with (
+        CommandMechanism(["sh", "-c", "read x; exec yes | tr -d '\\n'"]) as mechanism,
+        pytest.raises(MechanismError, match="in one answer, and was ended; return smaller outputs"),
+    ):
+        mechanism.sample([0], 1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("place", ["run", "import", "exit"])
+def test_a_mechanism_cannot_end_dpaudit_without_a_word(place: str, folder: Path) -> None:
+    (folder / "sly.py").write_text(
+        "import atexit, os\n"
+        f"place = {place!r}\n"
+        "if place == 'import': os._exit(0)\n"
+        "if place == 'exit': atexit.register(os._exit, 0)\n"
+        "def release(dataset, rng):\n"
+        "    if place == 'run': os._exit(0)\n"
+        "    return dataset[0] * 100\n"
+    )
+    text = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "sly.py:release"}')
+    (folder / "stuck.yaml").write_text(text)
+    with started(folder) as dpaudit:
+        shown, said = dpaudit.communicate(timeout=_PATIENCE)
+    expected = {"run": 3, "import": 2, "exit": 1}[place]
+    assert dpaudit.returncode == expected, shown + said
+    if place != "exit":
+        assert "os._exit(0) was called" in said
