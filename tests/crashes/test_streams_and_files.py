@@ -104,7 +104,7 @@ def test_nothing_that_is_said_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_control_characters_are_spelt_out(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.say("a\x1b[2K\rb")
-    assert capsys.readouterr().err == "a\\x1b[2K\\x0db\n"
+    assert capsys.readouterr().err == "a\\x1b[2K\\rb\n"
 
 
 def test_a_log_on_a_full_disk_ends_no_audit(folder: Path, command: Command) -> None:

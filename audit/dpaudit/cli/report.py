@@ -72,5 +72,5 @@ def unreadable(file: Path, error: BaseException) -> str:
         return f"{file} is a config, not a result; run it first: dpaudit run {file}"
     if isinstance(error, RecursionError | MemoryError):
         return f"{file} is nested too deeply or is too large to read"
-    text = str(error)
+    text = str(getattr(error, "strerror", None) or error)
     return text if str(file) in text else f"{file}: {text}"

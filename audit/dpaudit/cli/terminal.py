@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
+from dpaudit.text.printable import printable
+
 _SIGNS = str.maketrans(
     {"✗": "X", "▲": "X", "○": "o", "◇": "?", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "─": "-", "\u00a0": " "}
 )
 _SPINNER = "-\\|/"
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 
 
 def prepare() -> None:
@@ -46,13 +47,13 @@ def finish() -> None:
 
 
 def show(text: str) -> None:
-    """Write a line to stdout, with control characters escaped."""
-    _write(sys.stdout, f"{text.translate(_CONTROLS)}\n")
+    """Write a line to stdout, with control characters and changes of direction escaped."""
+    _write(sys.stdout, f"{printable(text)}\n")
 
 
 def say(text: str) -> None:
-    """Write a line to stderr, with control characters escaped."""
-    _write(sys.stderr, f"{text.translate(_CONTROLS)}\n")
+    """Write a line to stderr, with control characters and changes of direction escaped."""
+    _write(sys.stderr, f"{printable(text)}\n")
 
 
 def drawn(text: str) -> None:

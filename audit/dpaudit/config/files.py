@@ -16,9 +16,11 @@ from pydantic_core import ErrorDetails
 from dpaudit.config.models import AuditConfig, MechanismConfig, PairConfig, SearchConfig
 from dpaudit.config.numbers import Loader
 from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.spelling import hint
 
 _MAX_FILE_BYTES = 2**20  # larger files are refused before they are parsed
+_MAX_NUMBER_CHARACTERS = 1_000
 _MAX_NODES = 100_000  # keys and list entries of a file, with aliases expanded
 _MAX_QUOTED = 80  # characters of a wrong value that a message quotes
 
@@ -88,11 +90,10 @@ def read_text(text: str, file: Path) -> PlannedAudit:
 
 def _read(file: Path) -> list[PlannedAudit]:
     try:
-        size = file.stat().st_size
-        if size > _MAX_FILE_BYTES:
-            raise ConfigError(f"{file}: has {size:,} bytes; the maximum size of a config is {_MAX_FILE_BYTES:,}")
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_foreign(file, _MAX_FILE_BYTES)
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: cannot be read: {error}") from None
     return _audits(text, file)
 
@@ -163,7 +164,16 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...], file: Path) -> Iterable
 
 
 def _check_characters(node: yaml.Node, file: Path) -> None:
-    """Refuse a lone surrogate such as "\\ud800", which is half of a character and cannot be written to a file."""
+    """Refuse a lone surrogate such as "\\ud800", which is half of a character and cannot be written to a file.
+
+    Refuse a number of very many digits, too: YAML 1.1 reads 1:1:1... as one number, in quadratic time.
+    """
+    number = isinstance(node, yaml.ScalarNode) and node.tag.endswith((":int", ":float"))
+    if number and len(node.value) > _MAX_NUMBER_CHARACTERS:
+        raise ConfigError(
+            f"{file}:{node.start_mark.line + 1}: the number {node.value[:40]}… has {len(node.value):,} characters; "
+            f"the maximum is {_MAX_NUMBER_CHARACTERS}"
+        )
     if isinstance(node, yaml.ScalarNode) and any("\ud800" <= letter <= "\udfff" for letter in node.value):
         raise ConfigError(
             f"{file}:{node.start_mark.line + 1}: {node.value[:40]!r} contains half of a character "

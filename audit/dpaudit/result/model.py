@@ -14,8 +14,11 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.rounding import lower, upper
+
+MAX_RESULT_BYTES = 2**25  # of a file; results have some hundred kB
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -99,7 +102,7 @@ class AuditResult:
     def from_json(cls, path: str | Path) -> AuditResult:
         """Read a result that `to_json` wrote.  ValueError, naming the file, for anything else."""
         try:
-            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+            return cls.from_dict(json.loads(read_foreign(path, MAX_RESULT_BYTES)))
         except RecursionError:
             raise ValueError(f"{path} is not a result of dpaudit: it is nested too deeply") from None
         except ValueError as error:

@@ -27,8 +27,10 @@ from typing import Any
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.testing.session import Record
 from dpaudit.testing.wealth import Chain
+from dpaudit.text.foreign_files import read_foreign
 
 FORMAT = "dpaudit-baseline/2"
+MAX_BASELINE_BYTES = 2**25
 _MOST = 2**53  # that a whole number in a file may be
 _MOST_FINGERPRINTS = 1000  # kept of one test; of a test that repeats itself there is only one
 
@@ -101,11 +103,11 @@ class BaselineError(Exception):
 def read(path: Path, false_alarm: float) -> Baseline:
     """The baseline in a file, an empty one if there is no file.  BaselineError if it is damaged, or something else."""
     try:
-        content = path.read_text(encoding="utf-8")
+        content = read_foreign(path, MAX_BASELINE_BYTES)
     except FileNotFoundError:
         return Baseline(false_alarm=false_alarm, tests={})
     except (OSError, UnicodeDecodeError) as error:
-        raise BaselineError(f"{path} cannot be read: {error}") from None
+        raise BaselineError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         values = json.loads(content)
         if not isinstance(values, dict) or not str(values.get("format", "")).startswith("dpaudit-baseline/"):
