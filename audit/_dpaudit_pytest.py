@@ -260,6 +260,7 @@ class _Gathering:
         if not (self._records or self._notes or self._trouble):
             return
         from dpaudit.testing.summary import summary
+        from dpaudit.text.encodable import encodable
         from dpaudit.text.printable import one_line
 
         terminalreporter.section("dpaudit")
@@ -270,8 +271,9 @@ class _Gathering:
         if not self._records:
             return
         budget = self._config.getoption("--dpaudit-false-alarm")
+        encoding = getattr(getattr(getattr(terminalreporter, "_tw", None), "_file", None), "encoding", None)
         for line in summary(self._records, tests=self._tests, false_alarm=budget, runs=self._runs):
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(encodable(line, encoding))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import io
 import re
 from decimal import Decimal
 from importlib.util import find_spec
@@ -14,14 +13,15 @@ import pypdf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
 from dpaudit.catalogue import Gaussian
-from dpaudit.cli.console import result_table
 from dpaudit.inference.sequential.strategy import lower_bound
 from dpaudit.testing.failures import violation
 from dpaudit.text.rounding import at_least, at_most, lower, percent_at_most, upper
+from dpaudit_reports.claimed import enlarged
+from dpaudit_reports.formats.run import Run, Screen
+from dpaudit_reports.formats.table import text as text_of_table
 
 BOUND = re.compile(r"\b(p_value|\w*_lower|\w*_upper|mu_lower|epsilon_lower)\b")
 WRITERS = {"lower", "upper", "at_least", "at_most"}
@@ -113,14 +113,12 @@ def violated() -> AuditResult:
 
 
 def test_every_medium_rounds_the_bounds_of_a_result_safely(violated: AuditResult) -> None:
-    table = Console(width=200, record=True, file=io.StringIO())
-    table.print(result_table([violated], [None], wide=True))
     pytest_says = violation(violated, None, 0.05, None)
     for said in (str(violated), pytest_says):
         assert "mu >= 1.0006," in said
         assert "p <= 0.031" in said
-    shown = table.export_text()
-    assert "mu ≥\u00a01.0006" in shown
+    shown = text_of_table(Run.of([violated]), Screen(width=200))
+    assert "μ\u00a0≥\u00a01.0006" in shown
     assert "0.031" in shown
     assert "p <= 0.031" in repr(violated)
 
@@ -128,14 +126,12 @@ def test_every_medium_rounds_the_bounds_of_a_result_safely(violated: AuditResult
 def test_a_narrow_table_holds_what_was_certified_and_would_have_been_seen(violated: AuditResult) -> None:
     nothing = dataclasses.replace(violated, verdict=Verdict.NO_VIOLATION, name="second")
     void = dataclasses.replace(violated, verdict=Verdict.INCONCLUSIVE, certified=False, name="third")
-    table = Console(width=80, record=True, file=io.StringIO())
-    table.print(result_table([violated, nothing, void], [None, "violation", None], wide=False))
-    first, second, third = re.split("second|third", table.export_text())
-    assert "certified mu ≥\u00a01.0006" in first
-    assert "epsilon ≥" in first
+    shown = text_of_table(Run.of([violated, nothing, void], [None, "violation", None]), Screen(width=80))
+    first, second, third = re.split("second|third", shown.partition("\n\n")[0])
+    assert "certified / claimed: μ\u00a0≥\u00a01.0006" in first
     assert "detectable" not in first
-    assert f"detectable (90 %): {nothing.detectable.claim}" in " ".join(second.split())
-    assert "certified nothing" in third
+    assert f"detectable (90 %): {enlarged(nothing.detectable.claim)}" in " ".join(second.split())
+    assert "certified / claimed: nothing" in third
     assert "detectable" not in third
 
 
@@ -144,9 +140,7 @@ def test_terminal_and_pdf_write_the_same_p_value(violated: AuditResult, tmp_path
     close.to_pdf(tmp_path / "a.pdf")
     text = " ".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "a.pdf").pages)
     assert "0.000246" in text  # 0.00025 does not show that it is below the level
-    table = Console(width=200, record=True, file=io.StringIO())
-    table.print(result_table([close], [None], wide=True))
-    assert "0.000246" in table.export_text()
+    assert "0.000246" in text_of_table(Run.of([close]), Screen(width=200))
 
 
 def test_a_bisected_bound_is_the_refuted_end() -> None:

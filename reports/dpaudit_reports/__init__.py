@@ -110,12 +110,18 @@ def to_markdown(reported: Reported) -> str:
 
 
 def print_report(reported: Reported) -> None:
-    """Print the report to stdout, as wide as the terminal; figures in words."""
+    """Print the report to stdout, as wide as the terminal; figures in words, and ASCII where stdout needs it."""
+    import sys
+
     from rich.console import Console
 
+    from dpaudit.text.encodable import encodable
     from dpaudit_reports.terminal import terminal
 
-    Console().print(*terminal(_document(reported)), sep="\n")
+    console = Console()
+    with console.capture() as printed:
+        console.print(*terminal(_document(reported)), sep="\n")
+    sys.stdout.write(encodable(printed.get(), getattr(sys.stdout, "encoding", None)))
 
 
 def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:

@@ -1,13 +1,11 @@
-"""How a verdict is marked: a sign and a word, told apart in black and white and when read aloud.
-
-No verdict has a tick or a green light: no audit shows that a mechanism is private.
-"""
+"""How documents mark a verdict: the signs of `dpaudit.text.signs`, with a capital letter."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from dpaudit.result.values import Verdict
+from dpaudit.text.signs import SIGNS
 from dpaudit_reports.blocks import Tone
 
 
@@ -21,7 +19,6 @@ class Mark:
 
 
 MARKS = {
-    Verdict.VIOLATION: Mark("▲", "Violation", "bad"),
-    Verdict.NO_VIOLATION: Mark("○", "No violation found", "clear"),
-    Verdict.INCONCLUSIVE: Mark("◇", "Inconclusive", "open"),
+    verdict: Mark(SIGNS[verdict.value].sign, SIGNS[verdict.value].title, SIGNS[verdict.value].tone)
+    for verdict in Verdict
 }

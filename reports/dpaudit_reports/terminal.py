@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text as Words
 
+from dpaudit.text.signs import SIGNS
 from dpaudit_reports.blocks import (
     Block,
     Callout,
@@ -29,7 +30,7 @@ from dpaudit_reports.blocks import (
 )
 from dpaudit_reports.printable import printable
 
-_TONES = {"bad": "bold red", "clear": "bold blue", "open": "bold"}
+_TONES = {sign.tone: sign.style for sign in SIGNS.values()}
 
 
 def terminal(document: Document) -> Iterator[RenderableType]:

@@ -39,7 +39,7 @@ def test_a_failure_shows_the_evidence_and_keeps_it(run: Run, pytester: pytest.Py
         r"report     found/\S+\.pdf",
         r"same runs  pytest test_project.py::test_wrong --dpaudit-seed 0",
         r"new runs   pytest test_project.py::test_wrong --dpaudit-seed 1",
-        r"2 audits: 1 violation, 1 no violation found$",
+        r"2 audits: ▲ 1 violation, ○ 1 no violation found$",
         r"split over 2 tests: a true claim fails this suite in at most one run of 1,000$",
     ):
         assert re.search(line, done.out, re.MULTILINE), line
@@ -87,7 +87,7 @@ def test_repeats(dpaudit):
     assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
     assert done.out.count("E         because    100 runs per dataset are too few to see") == 2
     assert done.out.count("runs (trials=) show it with 99.9 % probability\nE") == 2
-    assert "3 audits: 3 inconclusive" in done.out
+    assert "3 audits: ◇ 3 inconclusive" in done.out
     assert "because    a sequence of " in done.out
     assert "because    what to do: independent runs seem dependent once in 10^9 audits" in done.out
 
@@ -178,7 +178,7 @@ def test_impossible_options_are_refused(run: Run, arguments: tuple[str, ...], me
 def test_workers_share_budget_and_baseline(elsewhere: Run, tmp_path: Path) -> None:
     done = elsewhere(MANY, "-n", "2", "--dpaudit-trials", "100", "--dpaudit-baseline", "b.json")
     assert done.counts == {"passed": 5}, done.out
-    assert "6 audits: no violation found" in done.out
+    assert "6 audits: ○ no violation found" in done.out
     assert "split over 4 tests: " in done.out
     values = json.loads((tmp_path / "b.json").read_text())
     assert (values["runs"], values["founders"]) == (1, 4)

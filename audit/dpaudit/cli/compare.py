@@ -41,18 +41,23 @@ def compare(
     except ConfigError as error:
         refuse(str(error))
     results, code = run_and_judge(list(variants.values()), how)
-    if results and not options.no_pdf:
+    if results:
+        from dpaudit.cli.console import screen
+        from dpaudit.cli.terminal import drawn
         from dpaudit.cli.write_result import refuse_links
         from dpaudit_reports import comparison, write_pdf
+        from dpaudit_reports.formats.versions import text
 
         by_name = {result.name: result for result in results}
         audits: dict[str, dict[str, AuditResult]] = {}
         for (name, version), variant in variants.items():
             if variant.config.name in by_name:
                 audits.setdefault(name, {})[version] = by_name[variant.config.name]
+        drawn(text(audits, screen()))
         try:
-            refuse_links(options.output / "comparison.pdf")
-            write_pdf(comparison(audits), options.output / "comparison.pdf")
+            if not options.no_pdf:
+                refuse_links(options.output / "comparison.pdf")
+                write_pdf(comparison(audits), options.output / "comparison.pdf")
         except OSError as error:
             say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")
     leave(code)

@@ -39,6 +39,8 @@ class How:
     quiet: bool = False
     debug: bool = False
     log: Path | None = None  # file of the event log, see `event_log`
+    form: str = "table"  # how the results are shown, see `dpaudit_reports.formats`
+    stop_first: bool = False  # end the command at the first violation
 
 
 class NotReady(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from dpaudit.cli.ending import INCONCLUSIVE, NO_VIOLATION, VIOLATION, leave, pri
 from dpaudit.cli.options import Debug, NoCode
 from dpaudit.cli.report import unreadable
 from dpaudit.cli.terminal import say, show, waiting
+
+if TYPE_CHECKING:
+    from dpaudit.engine.audit import Replay
 
 
 def replay(
@@ -65,5 +68,17 @@ def replay(
         print_traceback(debug)
         say(printable(f"{file}: the mechanism failed to run: {error}"))
         leave(INCONCLUSIVE)
-    show(str(found))
+    show(_signed(found))
     leave(INCONCLUSIVE if not found.reproduced else VIOLATION if found.refuted else NO_VIOLATION)
+
+
+def _signed(found: Replay) -> str:
+    """The replay in words, with the sign of the result's verdict on the first line and that of the fresh runs last."""
+    from dpaudit.result.values import Verdict
+    from dpaudit.text.signs import SIGNS
+
+    fresh = Verdict.VIOLATION if found.refuted else Verdict.NO_VIOLATION
+    fresh = fresh if found.reproduced else Verdict.INCONCLUSIVE
+    first, *lines, last = str(found).split("\n")
+    first = f"{SIGNS[found.result.verdict.value].sign} {first}"
+    return "\n".join([first, *lines, f"{SIGNS[fresh.value].sign} {last}"])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpaudit.cli.console import progress_bar
+from dpaudit.cli.progress import progress_bar
 from dpaudit.config import ConfigError, PlannedAudit, read_text
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
 from dpaudit.cli.options import Configs, NoCode, RunOptions, with_run_options
 from dpaudit.cli.terminal import show, waiting
+from dpaudit_reports.formats import FORMATS
 
 if TYPE_CHECKING:
     from dpaudit.cli.prepare_run import How
@@ -31,6 +33,17 @@ def run(
         bool, typer.Option("--dry-run", help="Check the configs and list the code they would run, without running it.")
     ] = False,
     no_code: NoCode = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run only this audit; a pattern such as 'sum-*', and repeatable."),
+    ] = None,
+    stop_first: Annotated[bool, typer.Option("-x", "--exitfirst", help="Stop at the first violation.")] = False,
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="|".join(FORMATS), help="Format of the results on stdout; messages are on stderr."
+        ),
+    ] = "table",
 ) -> None:
     """Run the audits in config files and write DIR/NAME.json and DIR/NAME.pdf for each audit.
 
@@ -43,11 +56,15 @@ def run(
     Exit codes: 0 no violation found, 1 violation, 2 wrong usage or config, 3 inconclusive or not completed, 4 internal
     error.
     """
+    if form not in FORMATS:
+        from dpaudit.text.spelling import hint
+
+        refuse(f"--format must be one of {', '.join(FORMATS)}; got {form!r}; {hint(form, FORMATS, 'see --help')}")
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.config import ConfigError, read_configs, with_requirements
+        from dpaudit.config import ConfigError, only_named, read_configs, with_requirements
 
         try:
-            planned = with_requirements(read_configs(configs), with_ or [])
+            planned = only_named(with_requirements(read_configs(configs), with_ or []), only or [])
         except ConfigError as error:
             refused = str(error)
         else:
@@ -61,7 +78,8 @@ def run(
     if no_code and foreign:
         refuse("\n".join(["--no-code allows builtin mechanisms only:", *foreign]))
     if not dry_run:
-        leave(run_and_judge(planned, checked_settings(options, pdf=not options.no_pdf))[1])
+        how = checked_settings(options, pdf=not options.no_pdf)
+        leave(run_and_judge(planned, replace(how, form=form, stop_first=stop_first))[1])
 
 
 def checked_settings(options: RunOptions, *, pdf: bool) -> How:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.cli.console import ended_line, log_to_stderr, print_results, progress_bar
+from dpaudit.cli.console import log_to_stderr, show_run
 from dpaudit.cli.event_log import event_log, log_result
 from dpaudit.cli.internal_errors import command_line, report_internal_error
 from dpaudit.cli.prepare_run import How, check_claims, load, prepare_folder, share_guarantee, show_traceback, workers
+from dpaudit.cli.progress import ended_line, numbered, progress_bar
 from dpaudit.cli.terminal import say
 from dpaudit.cli.write_result import write_result
 from dpaudit.config import FROM_MECHANISM, PlannedAudit
@@ -23,6 +25,7 @@ from dpaudit.mechanisms.protocol import message_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
+from dpaudit_reports.formats.run import Audited, Run
 
 
 @dataclass(slots=True)
@@ -30,11 +33,13 @@ class Outcome:
     """Outcome of the audits of one command."""
 
     results: list[AuditResult] = field(default_factory=list)
-    expected: list[str | None] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)  # names of audits that did not run or whose result was lost
     broken: list[str] = field(default_factory=list)  # names of audits that ended in an internal error of dpaudit
+    reasons: dict[str, str] = field(default_factory=dict)  # why audits have no result, by their names
+    saved: dict[str, Path] = field(default_factory=dict)  # the JSON files of results, by the names of their audits
     written: int = 0  # number of results in the output folder
     interrupted: bool = False
+    stopped: bool = False  # by -x, at the first violation
 
 
 @exits_refused()
@@ -53,41 +58,77 @@ def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
     outcome = Outcome()
     with event_log(how.log) as log, workers(how):
         try:
-            for number, ((one, mechanism, claim), confidence) in enumerate(
-                zip(ready, promise.confidences, strict=True), 1
-            ):
-                result = _run_one(one, mechanism, claim, confidence, promise, how, log, outcome)
+            for number, (audit_, confidence) in enumerate(zip(ready, promise.confidences, strict=True), 1):
+                place = numbered(number, len(planned), audit_[0].config.name)
+                result = _run_one(place, *audit_, confidence, promise, how, log, outcome)
                 if result is None:
                     continue
                 outcome.results.append(result)
-                outcome.expected.append(one.config.expect)
                 if not how.quiet:
                     say(ended_line(number, len(planned), result))
-                place = write_result(result, how)
-                outcome.written += place == how.output
-                if place != how.output:  # elsewhere or nowhere: nobody who reads the folder finds it
-                    outcome.failed.append(result.name)
-                if place == how.output and not how.quiet and result.name in replaced:
-                    say(f"{result.name}.json replaced the result of an earlier run")
-                elif place != how.output and result.name in replaced:
-                    say(f"{result.name}.json in {how.shown or how.output} is still the result of an earlier run")
+                _keep(result, how, outcome, replaced)
                 log_result(log, result)
-                if not how.quiet or result.verdict is not Verdict.NO_VIOLATION:
-                    for warning in result.warnings:
-                        say(f"{one.file}:{one.line}: audit {result.name}: {warning}")
+                _warn(audit_[0], result, how)
                 if result.stopped_by == "interruption":
                     raise KeyboardInterrupt
+                if how.stop_first and result.violated and number < len(planned):
+                    outcome.stopped = True
+                    break
         except KeyboardInterrupt:
             outcome.interrupted = True
             say(_interrupted(how))
-    if outcome.results:
-        print_results(outcome.results, outcome.expected, promise.words(outcome.results))
-        if not how.quiet and outcome.written:
-            say(f"results are in {how.shown or how.output}")
+    if outcome.stopped and not how.quiet:
+        say("stopped at the first violation (-x); the audits after this one were not run")
+    _show(planned, outcome, promise, how)
     return outcome
 
 
+def _keep(result: AuditResult, how: How, outcome: Outcome, replaced: Set[str]) -> None:
+    """Write a result, and report what became of an earlier one."""
+    place = write_result(result, how)
+    if place != how.output:  # elsewhere or nowhere: nobody who reads the folder finds it
+        outcome.failed.append(result.name)
+    if place is not None:
+        named = Path(how.shown) if how.shown and place == how.output else place  # as the user named the folder
+        outcome.saved[result.name] = named / f"{result.name}.json"
+        outcome.written += place == how.output
+    if result.name in replaced and place != how.output:
+        say(f"{result.name}.json in {how.shown or how.output} is still the result of an earlier run")
+    elif result.name in replaced and not how.quiet:
+        say(f"{result.name}.json replaced the result of an earlier run")
+
+
+def _warn(planned: PlannedAudit, result: AuditResult, how: How) -> None:
+    if not how.quiet or result.verdict is not Verdict.NO_VIOLATION:
+        for warning in result.warnings:
+            say(f"{planned.file}:{planned.line}: audit {result.name}: {warning}")
+
+
+def _show(planned: Sequence[PlannedAudit], outcome: Outcome, promise: Promise, how: How) -> None:
+    """Show all results on stdout, and on stderr where they are kept."""
+    results = {result.name: result for result in outcome.results}
+    ended = "after the first violation (-x)" if outcome.stopped else "the command was interrupted"
+    audits = [
+        Audited(
+            name=name,
+            result=results.get(name),
+            reason="" if name in results else outcome.reasons.get(name, f"not run: {ended}"),
+            failed=name in outcome.reasons,
+            expected=one.config.expect,
+            file=one.file,
+            line=one.line,
+            saved=outcome.saved.get(name),
+        )
+        for one in planned
+        for name in [one.config.name]
+    ]
+    show_run(Run(audits=audits, together=promise.words(outcome.results)), how.form)
+    if not how.quiet and outcome.written:
+        say(f"results are in {how.shown or how.output}")
+
+
 def _run_one(
+    place: str,
     planned: PlannedAudit,
     mechanism: Any,
     claim: TradeoffFunction,
@@ -101,7 +142,7 @@ def _run_one(
     name = planned.config.name
     log("started", audit=name, claim=str(claim))
     try:
-        return _audited(planned, mechanism, claim, confidence, promise, how, log)
+        return _audited(place, planned, mechanism, claim, confidence, promise, how, log)
     except (MechanismError, ValueError) as error:
         show_traceback(how)
         reason = message_of(error)
@@ -119,12 +160,14 @@ def _run_one(
         show_traceback(how)
         reason = f"the mechanism raised {raised(error)}"
         outcome.failed.append(name)
+    outcome.reasons[name] = f"could not be run: {reason}"
     say(f"{planned.file}:{planned.line}: audit {name} could not be run: {reason}")
     log("failed", audit=name, reason=reason)
     return None
 
 
 def _audited(
+    place: str,
     planned: PlannedAudit,
     mechanism: Any,
     claim: TradeoffFunction,
@@ -135,7 +178,7 @@ def _audited(
 ) -> AuditResult:
     config = planned.config
     threshold = log_threshold(confidence)
-    with progress_bar(config.name, shown=not how.quiet, log_threshold=threshold) as bar:
+    with progress_bar(place, shown=not how.quiet, log_threshold=threshold) as bar:
 
         def report(now: Progress) -> None:
             if bar is not None:

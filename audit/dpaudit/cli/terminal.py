@@ -13,11 +13,9 @@ import time
 from collections.abc import Iterator
 from typing import IO
 
+from dpaudit.text.encodable import encodable
 from dpaudit.text.printable import printable
 
-_SIGNS = str.maketrans(
-    {"✗": "X", "▲": "X", "○": "o", "◇": "?", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "─": "-", "\u00a0": " "}
-)
 _SPINNER = "-\\|/"
 
 
@@ -61,14 +59,9 @@ def drawn(text: str) -> None:
     _write(sys.stdout, text)
 
 
-def plain(text: str, stream: IO[str] | None) -> str:
-    """Replace characters that the stream cannot encode."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except (UnicodeError, LookupError):
-        return text.translate(_SIGNS).encode("ascii", "backslashreplace").decode("ascii")
-    return text
+def encoding_of(stream: IO[str] | None) -> str:
+    """Return the encoding of a stream; "utf-8" if it has none."""
+    return getattr(stream, "encoding", None) or "utf-8"
 
 
 @contextlib.contextmanager
@@ -78,7 +71,7 @@ def waiting(text: str, *, shown: bool) -> Iterator[None]:
     if not shown:
         yield
         return
-    if not _is_terminal(stream):
+    if not is_terminal(stream):
         say(f"{text} ...")
         yield
         return
@@ -101,7 +94,8 @@ def waiting(text: str, *, shown: bool) -> Iterator[None]:
         _write(stream, "\r\x1b[2K")
 
 
-def _is_terminal(stream: IO[str] | None) -> bool:
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Whether a person sees the stream."""
     try:
         return stream is not None and stream.isatty()
     except (ValueError, AttributeError):
@@ -113,7 +107,7 @@ def _write(stream: IO[str] | None, text: str) -> None:
     if stream is None:
         return
     try:
-        stream.write(plain(text, stream))
+        stream.write(encodable(text, encoding_of(stream)))
         stream.flush()
     except UnicodeError:
         with contextlib.suppress(OSError, ValueError):

@@ -7,6 +7,7 @@ Public names: those below.
 from dpaudit.config.files import read_configs, read_text
 from dpaudit.config.models import FROM_MECHANISM, MAX_NAME_BYTES, AuditConfig, schema
 from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.config.selection import only_named
 from dpaudit.config.versions import side_by_side, with_requirements
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "AuditConfig",
     "ConfigError",
     "PlannedAudit",
+    "only_named",
     "read_configs",
     "read_text",
     "schema",

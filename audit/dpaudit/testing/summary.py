@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from dpaudit.testing.session import Record, one_in
 from dpaudit.text.rounding import lower, upper
+from dpaudit.text.signs import SIGNS
 
 _MAX_SLOWEST = 3  # number of slow audits that are listed
 _MIN_SLOW_SECONDS = 1.0
@@ -26,9 +27,10 @@ def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: 
     refuted = sum(record["verdict"] == "violation" for record in records)
     unclear = sum(record["verdict"] == "inconclusive" for record in records)
     others = len(records) - refuted - unclear
-    found = [f"{refuted} violation{_s(refuted)}"] if refuted else []
-    found += [f"{unclear} inconclusive"] if unclear else []
-    found += [f"{others} no violation found" if found else "no violation found"] if others else []
+    violation, inconclusive, none_found = (SIGNS[w] for w in ("violation", "inconclusive", "no violation found"))
+    found = [f"{violation.sign} {refuted} {violation.word}{_s(refuted)}"] if refuted else []
+    found += [f"{inconclusive.sign} {unclear} {inconclusive.word}"] if unclear else []
+    found += [f"{none_found.sign} {f'{others} ' if found else ''}{none_found.word}"] if others else []
     often = one_in(false_alarm)
     if runs:
         which = {1: "this run", 2: "this run or the run before"}.get(runs, f"this run or any of the {runs - 1} before")

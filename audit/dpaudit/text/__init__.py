@@ -1,5 +1,5 @@
-"""Formats numbers and text: rounds bounds to their safe side, escapes control characters, suggests spellings.
+"""Formats numbers and text: rounding to the safe side, escapes, spelling, signs of verdicts, ASCII.
 
 May import: nothing of ours.
-Public names: `rounding`, `printable`, `spelling`, `version`.
+Public names: `rounding`, `printable`, `spelling`, `signs`, `encodable`, `version`.
 """

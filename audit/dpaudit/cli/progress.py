@@ -1,0 +1,182 @@
+"""What is shown on stderr while audits run: a line that moves on a terminal, and a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from dpaudit.cli.terminal import encoding_of, say
+from dpaudit.engine.audit import Progress
+from dpaudit.result.model import AuditResult
+from dpaudit.text.encodable import encodable
+from dpaudit.text.printable import one_line
+from dpaudit.text.signs import SIGNS
+
+_INTERVAL = 5.0  # seconds between two lines where there is no terminal
+_MIN_NAME = 16  # characters of a name that are shown before anything else of the line is
+_BAR = 14  # cells of the bar and of the space beside it
+_MIN_BAR = 100  # columns of a terminal that has room for the bar
+
+
+@dataclass(slots=True)
+class Pace:
+    """How fast an audit runs, from the first progress on."""
+
+    clock: Callable[[], float] = time.monotonic
+    _first: tuple[float, int] | None = field(default=None, init=False)  # when, and trials at that time
+
+    def measured(self, now: Progress) -> tuple[float, float]:
+        """Return runs per second and the seconds left, each NaN while it is not known.
+
+        The seconds are those until all allowed runs are made; an audit that refutes its claim ends before.
+        """
+        at = self.clock()
+        if self._first is None or now.trials < self._first[1]:
+            self._first = (at, now.trials)
+        passed, made = at - self._first[0], now.trials - self._first[1]
+        if passed <= 0 or made <= 0:
+            return math.nan, math.nan
+        return made / passed, (now.allowed - now.trials) * passed / made
+
+
+@contextmanager
+def progress_bar(
+    name: str, *, shown: bool, log_threshold: float | None = None
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Show how far one audit is: runs, rate, time left and evidence.
+
+    Args:
+        name: Name of the audit, possibly after its number, "2 of 4  NAME".
+        shown: Whether to show anything.
+        log_threshold: Logarithm of the evidence at which the audit stops; None if unknown.
+
+    Yields:
+        A function that shows the progress and never raises; None if nothing is shown.
+    """
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with _moving(name, console, log_threshold) as update:
+            yield update
+    else:
+        yield _now_and_then(name)
+
+
+def _now_and_then(name: str, clock: Callable[[], float] = time.monotonic) -> Callable[[Progress], None]:
+    """Write a line every few seconds, for a log."""
+    pace, last = Pace(clock), clock()
+
+    def update(now: Progress) -> None:
+        nonlocal last
+        measured, at = pace.measured(now), clock()
+        if at - last >= _INTERVAL:
+            last = at
+            say(progress_line(name, now, *measured))
+
+    return update
+
+
+@contextmanager
+def _moving(name: str, console: object, log_threshold: float | None) -> Iterator[Callable[[Progress], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.table import Column
+
+    assert isinstance(console, Console)
+    encoding = encoding_of(sys.stderr)
+    whole = Column(no_wrap=True, overflow="crop")
+    bar = console.width >= _MIN_BAR
+    columns: list[ProgressColumn] = [
+        SpinnerColumn("line"),
+        *([BarColumn(bar_width=_BAR - 2)] if bar else []),
+        TextColumn("{task.fields[line]}", markup=False, table_column=whole),
+    ]
+    pace, broken = Pace(), False
+
+    def line(now: Progress | None) -> str:
+        room = console.width - 2 - (_BAR if bar else 0) - 1
+        if now is None:
+            first = "" if log_threshold is None else f" · evidence 1 of {_amount(log_threshold)}"
+            return encodable(f"{_folded(name, max(room - len(first), _MIN_NAME))}{first}", encoding)
+        return encodable(progress_line(name, now, *pace.measured(now), width=room), encoding)
+
+    with Bars(*columns, console=console, transient=True) as bars:
+        task = bars.add_task("", total=None, line=line(None))
+
+        def update(now: Progress) -> None:
+            nonlocal broken
+            if broken:
+                return
+            try:
+                bars.update(task, total=now.allowed, completed=now.trials, line=line(now))
+            except (OSError, ValueError, UnicodeError):
+                broken = True  # the terminal has closed; the audit continues
+
+        yield update
+
+
+def progress_line(name: str, now: Progress, rate: float, left: float, *, width: int | None = None) -> str:
+    """Return the progress in one line.
+
+    Args:
+        name: Name of the audit, possibly after its number.
+        now: Where the audit stands.
+        rate: Runs per second; NaN if not known.
+        left: Seconds until all allowed runs are made; NaN if not known.
+        width: Columns of the terminal.  The rate is left out first, then the name is shortened, then the evidence and
+            the time are left out.
+    """
+    runs = f"{now.trials:,} of {now.allowed:,} runs"
+    speed = "" if math.isnan(rate) else f"{rate:,.0f} runs/s" if rate >= 10 else f"{rate:.2g} runs/s"
+    time_left = "" if math.isnan(left) else f"up to {_duration(left)} left"
+    evidence = "" if math.isnan(now.log_e) else f"evidence {_amount(now.log_e)} of {_amount(now.log_threshold)}"
+    name = one_line(name)
+    choices = ([runs, speed, time_left, evidence], [runs, time_left, evidence], [runs, time_left], [runs])
+    if width is None:
+        return " · ".join(filter(None, [name, *choices[0]]))
+    for parts in choices:
+        rest = " · ".join(filter(None, parts))
+        least = len(name) if parts is choices[0] else min(len(name), _MIN_NAME)
+        if least + 3 + len(rest) <= width:
+            break
+    return f"{_folded(name, max(width - 3 - len(rest), 1))} · {rest}"[:width]
+
+
+def _folded(name: str, columns: int) -> str:
+    return name if len(name) <= columns else f"{name[: max(columns - 1, 0)]}…"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 99.5:
+        return f"{math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{math.ceil(minutes / 60)} h"
+
+
+def _amount(log_e: float) -> str:
+    if math.isnan(log_e):
+        return "?"  # not known before the end of the audit
+    return f"{math.exp(log_e):.3g}" if abs(log_e) < 20 else f"10^{log_e / math.log(10):.0f}"
+
+
+def numbered(number: int, audits: int, name: str) -> str:
+    """Return the name after its number, "2 of 4  NAME"; of one audit the name alone."""
+    return name if audits == 1 else f"{number:{len(str(audits))}d} of {audits}  {name}"
+
+
+def ended_line(number: int, audits: int, result: AuditResult) -> str:
+    """Return the line that is shown when an audit ends."""
+    verdict = SIGNS[result.verdict.value].shown()
+    return (
+        f"{number:{len(str(audits))}d} of {audits}  {one_line(result.name)}  {verdict}  "
+        f"{result.trials_used:,} runs  {result.elapsed_s:.1f} s"
+    )

@@ -1,0 +1,41 @@
+"""Chooses audits by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.text.spelling import hint
+
+_MAX_LISTED = 8  # names that a message lists
+
+
+def only_named(audits: Sequence[PlannedAudit], patterns: Sequence[str]) -> list[PlannedAudit]:
+    """Return the audits whose names match a pattern, in their order; all audits if there is no pattern.
+
+    Args:
+        audits: Audits of configs.
+        patterns: Names, or patterns with *, ? and [...], as in a shell.  Letters must agree in case.
+
+    Raises:
+        ConfigError: If a pattern matches no audit.
+    """
+    names = [audit.config.name for audit in audits]
+    problems = [
+        f"--only {pattern}: no audit has this name; {hint(pattern, names, _listed(names))}"
+        for pattern in patterns
+        if not any(fnmatchcase(name, pattern) for name in names)
+    ]
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return [
+        audit
+        for audit, name in zip(audits, names, strict=True)
+        if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return f"the audits are {', '.join(names[:_MAX_LISTED])}{more}"

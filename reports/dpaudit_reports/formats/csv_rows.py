@@ -1,0 +1,34 @@
+"""CSV (RFC 4180, with line feeds): a header, and one row for each audit."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from dpaudit.text.printable import one_line
+from dpaudit_reports.formats.facts import facts
+from dpaudit_reports.formats.run import Audited, Run, Screen
+
+_FORMULA = ("=", "+", "-", "@")
+
+
+def text(run: Run, screen: Screen) -> str:
+    """Return the rows.  Several warnings are one cell, separated by " | "."""
+    stream = io.StringIO()
+    header = list(facts(Audited(name="")))
+    rows = csv.writer(stream, lineterminator="\n")
+    rows.writerow(header)
+    rows.writerows([_cell(value) for value in facts(audited).values()] for audited in run.audits)
+    return stream.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    words = one_line(" | ".join(value) if isinstance(value, list) else str(value))
+    return f"'{words}" if words.startswith(_FORMULA) else words  # a spreadsheet would run it as a formula

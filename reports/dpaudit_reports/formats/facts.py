@@ -1,0 +1,99 @@
+"""The facts of an audit: as numbers for programs, and as words for messages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.values import Verdict
+from dpaudit.text.printable import one_line
+from dpaudit.text.rounding import at_most, percent, runs
+from dpaudit_reports.blocks import Text
+from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline, label, tells
+from dpaudit_reports.formats.run import Audited
+from dpaudit_reports.reasons import reason
+
+_NAMES = {"ε": "epsilon", "μ": "mu"}
+
+
+def facts(audited: Audited) -> dict[str, Any]:
+    """Return the facts with all digits.  Every audit has the same keys; a value that does not apply is None."""
+    result = audited.result
+    bound = headline(result) if result is not None and result.certified else None
+    return {
+        "name": audited.name,
+        "verdict": None if result is None else result.verdict.value,
+        "claim": None if result is None else str(result.claim),
+        "confidence": None if result is None else result.confidence,
+        "method": None if result is None else result.method,
+        "runs_per_dataset": None if result is None else result.trials_used,
+        "stopped_by": None if result is None else result.stopped_by,
+        "p_value": None if result is None else finite(result.p_value),
+        "e_value": None if result is None else finite(result.e_value),
+        "parameter": None if bound is None else _NAMES[bound.symbol],
+        "delta": None if bound is None else bound.delta,
+        "certified_at_least": None if bound is None else finite(bound.certified),
+        "claimed_at_most": None if bound is None else finite(bound.claimed),
+        "detectable": detectable(result) or None,
+        "seconds": None if result is None else round(result.elapsed_s, 3),
+        "expected": audited.expected,
+        "as_expected": audited.as_expected,
+        "config": None if audited.file is None else str(audited.file),
+        "line": None if audited.file is None else audited.line,
+        "result": None if audited.saved is None else str(audited.saved),
+        "reason": (audited.reason if result is None else reason(result)) or None,
+        "warnings": [] if result is None else list(result.warnings),
+    }
+
+
+def finite(value: float) -> float | str | None:
+    """Return a float that JSON can hold; infinity as "inf" like in result files, and NaN as None."""
+    if math.isnan(value):
+        return None
+    return str(value) if math.isinf(value) else value
+
+
+def detectable(result: AuditResult | None) -> str:
+    """The smallest violation that would have been found with 90 % probability.
+
+    "" after a violation, if nothing is certified, and of no result.
+    """
+    if result is None or result.violated or not result.certified:
+        return ""
+    return enlarged(result.detectable.claim) or "nothing"
+
+
+def certified(result: AuditResult) -> str:
+    """The certified bound on the claim's own parameter beside the claimed value, "ε ≥ 1.003 / 1 at δ = 0"."""
+    return flat(certified_of_claimed(result))
+
+
+def flat(text: Text) -> str:
+    """The text of a block without its markup."""
+    return text if isinstance(text, str) else "".join(s if isinstance(s, str) else s.text for s in text)
+
+
+def why(audited: Audited) -> str:
+    """Why there is no verdict, on one line; "" if there is one."""
+    return one_line(audited.reason if audited.result is None else reason(audited.result))
+
+
+def sentence(audited: Audited) -> str:
+    """The verdict and its numbers on one printable line, for a message of another program."""
+    result = audited.result
+    if result is None:
+        return f"no result: {why(audited)}"
+    claim = one_line(label(result.claim))
+    expected = {None: "", True: ", as expected", False: ", not as expected"}[audited.as_expected]
+    confidence = f"{percent(result.confidence)} confidence"
+    match result.verdict:
+        case Verdict.VIOLATION:
+            words = f"violation of {claim} at {confidence}{expected}: certified / claimed {certified(result)}"
+        case Verdict.NO_VIOLATION:
+            seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result))}"
+            words = f"no violation of {claim} found at {confidence}{expected}; {seen}"
+        case _:
+            words = f"inconclusive about {claim}{expected}: {why(audited) or 'the result does not say why'}"
+    p_value = f", p {p_value_words(result, at_most)}" if tells(result) else ""
+    return f"{words.rstrip('.')}{p_value}, {runs(result.trials_used)}"

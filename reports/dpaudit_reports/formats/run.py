@@ -1,0 +1,63 @@
+"""What a format gets: the audits of one command, and the screen that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
+from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited:
+    """One audit of a command: its result, or why there is none."""
+
+    name: str
+    result: AuditResult | None = None
+    reason: str = ""  # why there is no result; "" if there is one
+    failed: bool = False  # there is no result because the audit failed, not because the command ended before it
+    expected: str | None = None  # the config's `expect`: "violation", "no violation" or None
+    file: Path | None = None  # the config, as the user named it
+    line: int = 1  # where the audit begins in the config
+    saved: Path | None = None  # the JSON file of the result
+
+    @property
+    def sign(self) -> Sign:
+        """Sign, word and colour of the verdict."""
+        return NO_RESULT if self.result is None else SIGNS[self.result.verdict.value]
+
+    @property
+    def as_expected(self) -> bool | None:
+        """Whether the verdict is the one that the config expects; None if it expects none."""
+        if self.expected is None:
+            return None
+        wanted = Verdict.VIOLATION if self.expected == "violation" else Verdict.NO_VIOLATION
+        return self.result is not None and self.result.verdict is wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """All audits of one command, in the order of the configs."""
+
+    audits: Sequence[Audited]
+    together: str = ""  # what holds of all audits together, in words
+
+    @classmethod
+    def of(cls, results: Sequence[AuditResult], expected: Sequence[str | None] | None = None) -> Run:
+        """Return a run that holds only results."""
+        wanted = [None] * len(results) if expected is None else expected
+        return cls(
+            audits=[Audited(name=r.name, result=r, expected=e) for r, e in zip(results, wanted, strict=True)],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """Where a table is shown."""
+
+    width: int | None = None  # in character cells; None for as many as are needed, e.g. in a file
+    encoding: str = "utf-8"
+    terminal: bool = False  # whether it shows colours; NO_COLOR and TERM are respected

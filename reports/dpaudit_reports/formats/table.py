@@ -1,0 +1,175 @@
+"""The table of a terminal: a line for each audit, with further lines for what does not fit beside it.
+
+Nothing is cut off.  Columns that do not fit move below their audit, the longest first, each with its name.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from dpaudit.result.values import Verdict
+from dpaudit.text.encodable import encodable
+from dpaudit.text.printable import one_line
+from dpaudit.text.rounding import count
+from dpaudit_reports.claimed import label
+from dpaudit_reports.formats.facts import certified, detectable, why
+from dpaudit_reports.formats.run import Audited, Run, Screen
+from dpaudit_reports.formats.wrapping import packed, wrapped
+from dpaudit_reports.sections.summary import p_value
+
+_GAP, _INDENT = 2, 4
+_MIN_NAME = 24  # cells: a name is broken to this width before another column moves below
+_LONG = ("claim", "certified / claimed", "detectable (90 %)")
+_MOVES = (_LONG, ("as expected",), ("p-value",), ("runs",), ("audit",))  # which columns move below, in this order
+_RIGHT = {"runs", "p-value"}
+_NO_VALUE = "–"
+_LEGEND = {
+    "runs": "runs: on each dataset.",
+    "p-value": "p-value: – if it is no evidence against the claim.",
+    "certified / claimed": "certified: the privacy loss is at least this; claimed: at most this.",
+    "detectable (90 %)": "detectable: such a violation would have been found with 90 % probability.",
+}
+_NO_SIZE = "An audit stops at its first proof of a violation, so the loss may be much larger."
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    cells: dict[str, str]  # by the column's name
+    style: str  # of the verdict
+    expected: bool | None
+    below: tuple[str, ...]  # always below the audit
+
+
+def text(run: Run, screen: Screen) -> str:
+    """Return the table, a legend and what holds of all audits together, with colours on a terminal."""
+    told = [audited for audited in run.audits if audited.result is not None or audited.failed]
+    if not told:
+        return ""
+    rows = [_row(audited, screen.encoding) for audited in told]
+    nothing = {"", encodable(_NO_VALUE, screen.encoding)}
+    columns = [name for name in rows[0].cells if any(row.cells[name] not in nothing for row in rows)]
+    beside = _beside(columns, rows, screen.width)
+    widths = _widths(beside, rows, screen.width)
+    rule = Text(encodable("─", screen.encoding) * _total(widths), style="dim")
+    lines = [*([Text()] if screen.terminal else []), _header(widths), rule]
+    for row in rows:
+        lines += _audit(row, widths, [name for name in columns if name not in beside], screen)
+    notes = [words for name, words in _LEGEND.items() if name in columns]
+    notes += [_NO_SIZE] if any(_stopped_at_once(audited) for audited in told) else []
+    paragraphs = notes if screen.width is None else [" ".join(notes)]
+    lines += [Text(), *(Text(line, style="dim") for words in paragraphs for line in _prose(words, screen))]
+    if missing := [one_line(audited.name) for audited in run.audits if audited not in told]:
+        lines += [Text(), *(Text(line) for line in _prose(f"Not run: {', '.join(missing)}.", screen))]
+    if run.together:
+        lines += [Text(), *(Text(line) for line in _prose(one_line(run.together), screen))]
+    return drawn(lines, screen)
+
+
+def _stopped_at_once(audited: Audited) -> bool:
+    result = audited.result
+    return result is not None and result.method == "sequential" and result.stopped_by == "evidence"
+
+
+def _row(audited: Audited, encoding: str) -> _Row:
+    result = audited.result
+    expected = audited.as_expected
+    cells = {
+        "verdict": audited.sign.shown(encoding),
+        "audit": one_line(audited.name),
+        "runs": _NO_VALUE if result is None else count(result.trials_used),
+        "p-value": _NO_VALUE if result is None else p_value(result),
+        "as expected": "" if expected is None else "yes" if expected else "NO",
+        "claim": "" if result is None else one_line(label(result.claim)),
+        "certified / claimed": "" if result is None else certified(result),
+        "detectable (90 %)": one_line(detectable(result)),
+    }
+    unanswered = result is None or result.verdict is Verdict.INCONCLUSIVE
+    because = (f"because: {why(audited) or 'the result does not say why'}",) if unanswered else ()
+    return _Row(
+        {name: encodable(cell, encoding) for name, cell in cells.items()},
+        audited.sign.style,
+        expected,
+        tuple(encodable(words, encoding) for words in because),
+    )
+
+
+def _beside(columns: Sequence[str], rows: Sequence[_Row], width: int | None) -> list[str]:
+    """The columns that fit beside each other."""
+    beside = list(columns)
+    for moved in _MOVES:
+        if width is None or _total(_widths(beside, rows, width)) <= width:
+            break
+        beside = [name for name in beside if name not in moved]
+    return beside
+
+
+def _widths(beside: Sequence[str], rows: Sequence[_Row], width: int | None) -> dict[str, int]:
+    """The width of each column; that of the names takes what the others leave, but at least `_MIN_NAME`."""
+    widths = {name: max(cell_len(name), *(cell_len(row.cells[name]) for row in rows)) for name in beside}
+    if width is not None and "audit" in widths:
+        left = width - (_total(widths) - widths["audit"])
+        widths["audit"] = max(min(widths["audit"], _MIN_NAME), min(widths["audit"], left))
+    return widths
+
+
+def _total(widths: dict[str, int]) -> int:
+    return sum(widths.values()) + _GAP * (len(widths) - 1)
+
+
+def _header(widths: dict[str, int]) -> Text:
+    cells = (name.rjust(width) if name in _RIGHT else name.ljust(width) for name, width in widths.items())
+    return Text((" " * _GAP).join(cells).rstrip(), style="bold")
+
+
+def _audit(row: _Row, widths: dict[str, int], below: Sequence[str], screen: Screen) -> list[Text]:
+    name, *more = wrapped(row.cells["audit"], widths["audit"]) if "audit" in widths else [""]
+    line = Text()
+    for column, width in widths.items():
+        cell = name if column == "audit" else row.cells[column]
+        space = " " * (width - cell_len(cell))
+        line.append(" " * _GAP if line else "")
+        line.append(space if column in _RIGHT else "")
+        line.append(cell, _style(column, row))
+        line.append("" if column in _RIGHT else space)
+    line.rstrip()
+    lines = [line]
+    before = widths["verdict"] + _GAP
+    lines += [Text(" " * before + part) for part in more]
+    items = [f"{column}: {row.cells[column]}" for column in below if row.cells[column]]
+    room = None if screen.width is None else max(screen.width - _INDENT, 1)
+    separator = encodable(" · ", screen.encoding)
+    told = [*packed(items, separator, room), *(part for words in row.below for part in wrapped(words, room))]
+    return lines + [Text(" " * _INDENT + part) for part in told]
+
+
+def _style(column: str, row: _Row) -> str:
+    if column == "verdict":
+        return row.style
+    return "bold red" if column == "as expected" and row.expected is False else ""
+
+
+def _prose(words: str, screen: Screen) -> list[str]:
+    return wrapped(encodable(words, screen.encoding), screen.width)
+
+
+def drawn(lines: Sequence[Text], screen: Screen) -> str:
+    """Return lines as text for a screen, with colours as codes.  No line is broken or cut."""
+    stream = io.StringIO()
+    console = Console(
+        file=stream,
+        force_terminal=screen.terminal,
+        color_system="auto" if screen.terminal else None,
+        width=screen.width or 80,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    return stream.getvalue()
