@@ -132,23 +132,31 @@ def progress_line(name: str, now: Progress, rate: float, left: float, *, width: 
         now: Where the audit stands.
         rate: Runs per second; NaN if not known.
         left: Seconds until all allowed runs are made; NaN if not known.
-        width: Columns of the terminal.  The rate is left out first, then the name is shortened, then the evidence and
-            the time are left out.
+        width: Columns of the terminal.  The rate is left out first, then the threshold of the evidence, the evidence
+            and the time.  The name takes the room that the longest numbers would leave, so that nothing jumps.
     """
-    runs = f"{now.trials:,} of {now.allowed:,} runs"
-    speed = "" if math.isnan(rate) else f"{rate:,.0f} runs/s" if rate >= 10 else f"{rate:.2g} runs/s"
-    time_left = "" if math.isnan(left) else f"up to {_duration(left)} left"
-    evidence = "" if math.isnan(now.log_e) else f"evidence {_amount(now.log_e)} of {_amount(now.log_threshold)}"
+    whole = f"{now.allowed:,}"
+    runs = (f"{now.trials:,} of {whole} runs", 2 * len(whole) + 9)
+    rate_words = "" if math.isnan(rate) else f"{rate:,.0f} runs/s" if rate >= 10 else f"{rate:.2g} runs/s"
+    speed = (rate_words, 14)
+    time_left = ("" if math.isnan(left) else f"≤ {_duration(left)} left", 13)
+    known = "" if math.isnan(now.log_e) else f"evidence {_amount(now.log_e)}"
+    evidence, needed = (known, 15), (known and f"{known} of {_amount(now.log_threshold)}", 25)
     name = one_line(name)
-    choices = ([runs, speed, time_left, evidence], [runs, time_left, evidence], [runs, time_left], [runs])
+    choices = (
+        [runs, speed, time_left, needed],
+        [runs, time_left, needed],
+        [runs, time_left, evidence],
+        [runs, time_left],
+        [runs],
+    )
     if width is None:
-        return " · ".join(filter(None, [name, *choices[0]]))
+        return " · ".join(filter(None, [name, *(words for words, _ in choices[0])]))
     for parts in choices:
-        rest = " · ".join(filter(None, parts))
-        least = len(name) if parts is choices[0] else min(len(name), _MIN_NAME)
-        if least + 3 + len(rest) <= width:
+        room = width - sum(3 + max(most, len(words)) for words, most in parts)
+        if room >= min(len(name), _MIN_NAME):
             break
-    return f"{_folded(name, max(width - 3 - len(rest), 1))} · {rest}"[:width]
+    return " · ".join(filter(None, [_folded(name, max(room, 1)), *(words for words, _ in parts)]))[:width]
 
 
 def _folded(name: str, columns: int) -> str:

@@ -48,19 +48,13 @@ def text(audits: Mapping[str, Mapping[str, AuditResult]], screen: Screen) -> str
             line.rstrip()
             lines.append(line)
         return drawn([Text(), *lines], screen)
-    widest = max(cell_len(sign.shown()) for sign in signs.values())
     lines = [Text()]
     for name in audits:
         lines += map(Text, wrapped(names[name], screen.width))
         for version in versions:
             sign = signs[name, version]
-            before = "    "
-            room = max(screen.width - len(before) - widest - len(_GAP), 8)
-            line = Text(before)
-            line.append(_padded(sign, widest, screen.encoding), sign.style)
-            head, *more = wrapped(titles[version], room)
-            line.append(_GAP + head)
-            lines += [line, *(Text(" " * (len(before) + widest + len(_GAP)) + part) for part in more)]
+            words = f"{sign.shown(screen.encoding)}  {titles[version]}"
+            lines += [Text(f"    {part}", style=sign.style) for part in wrapped(words, max(screen.width - 4, 1))]
     return drawn(lines, screen)
 
 

@@ -1,0 +1,187 @@
+"""What `dpaudit run` shows: the table, the formats, progress, and the choice of audits."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import Result
+
+from dpaudit.cli import progress
+from dpaudit.cli.progress import Pace, progress_line
+from dpaudit.engine.audit import Progress
+from dpaudit_reports.formats import FORMATS
+from dpaudit_reports.formats.wrapping import wrapped
+
+Command = Callable[..., Result]
+
+CONFIG = """\
+audits:
+  - {name: gaussian-noise-on-a-bounded-sum, claim: gaussian(mu=1), mechanism: {builtin: gaussian, params: {sigma: 1.0}},
+     pairs: [{d0: [0], d1: [1]}], trials: 600, seed: 0, expect: no violation}
+  - {name: laplace-with-half-of-the-noise-it-claims-to-add, claim: pure(epsilon=1),
+     mechanism: {builtin: laplace, params: {scale: 0.2}}, pairs: [{d0: [0], d1: [1]}], trials: 600, seed: 0}
+  - {name: much-too-short, claim: gaussian(mu=1), mechanism: {builtin: gaussian, params: {sigma: 1.0}},
+     pairs: [{d0: [0], d1: [1]}], trials: 5, seed: 0}
+  - {name: broken, claim: gaussian(mu=1), mechanism: {python: 'bad.py:f'}, pairs: [{d0: [0], d1: [1]}]}
+"""
+NAMES = [
+    "gaussian-noise-on-a-bounded-sum",
+    "laplace-with-half-of-the-noise-it-claims-to-add",
+    "much-too-short",
+    "broken",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    (tmp_path / "bad.py").write_text("def f(dataset, rng):\n    raise ValueError('no \\u202e way\\x1b[2J')\n")
+    return tmp_path
+
+
+def holds(shown: str, name: str) -> bool:
+    """Whether a table holds all of a name, perhaps on several lines."""
+    return any(all(piece in shown for piece in wrapped(name, width)) for width in range(6, len(name) + 1))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_run_at_80_columns_cuts_nothing(folder: Path, encoding: str) -> None:
+    """In a process of its own, as in a terminal.  Fails by chance < 1 in 10**6: the seeds are fixed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "dpaudit", "run", "c.yaml", "--no-pdf"],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "80", "PYTHONIOENCODING": encoding},
+    )
+    assert done.returncode == 1
+    shown, said = done.stdout.decode(encoding), done.stderr.decode(encoding)
+    assert max(map(len, shown.splitlines())) <= 80
+    joined = re.sub(r"\s+", "", shown)
+    assert all(holds(shown, name) for name in NAMES)
+    for words in ("pure(epsilon=1)", "certified/claimed:", "detectable(90%):", "because:5runsperdatasetare"):
+        assert words.replace(" ", "") in joined
+    assert "…" not in shown
+    assert "..." not in shown
+    signs = "▲○◇" if encoding == "utf-8" else "Xo?"
+    verdicts = [f"{sign} {word}" for sign, word in zip(signs, ("violation", "no violation found", "inconclusive"))]  # noqa: B905
+    for verdict in verdicts:
+        assert verdict in shown
+        assert verdict in said
+    assert f"2 of 4  {NAMES[1]}  {verdicts[0]}" in said
+    assert "\x1b" not in shown + said
+    assert "\u202e" not in shown + said
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_results_are_on_stdout_and_messages_on_stderr(form: str, folder: Path, command: Command) -> None:
+    done = command("run", "c.yaml", "--no-pdf", "--format", form)
+    assert done.exit_code == 1
+    assert all(name in done.stdout for name in NAMES)
+    assert "of 4  " in done.stderr
+    assert "of 4  " not in done.stdout
+    if form == "json":
+        found = json.loads(done.stdout)
+        assert [one["name"] for one in found] == NAMES
+        assert [one["line"] for one in found] == [2, 4, 6, 8]
+        assert json.loads((folder / found[1]["result"]).read_text())["verdict"] == "violation"
+    if form == "junit":
+        assert ElementTree.fromstring(done.stdout)[0].attrib["tests"] == "4"
+    if form == "sarif":
+        assert json.loads(done.stdout)["version"] == "2.1.0"
+
+
+@pytest.mark.usefixtures("folder")
+def test_x_stops_at_the_first_violation(command: Command) -> None:
+    done = command("run", "c.yaml", "--no-pdf", "-x")
+    assert done.exit_code == 1
+    assert "stopped at the first violation (-x)" in done.stderr
+    assert f"Not run: {', '.join(NAMES[2:])}." in done.stdout
+    assert "1 of 4 claims refuted" in done.stdout  # the promise was shared by all four
+    found = json.loads(command("run", "c.yaml", "--no-pdf", "-x", "-q", "--format", "json").stdout)
+    assert [one["reason"] for one in found[2:]] == ["not run: after the first violation (-x)"] * 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_only_chooses_audits_by_name(command: Command) -> None:
+    def names(*patterns: str) -> list[str]:
+        options = [word for pattern in patterns for word in ("--only", pattern)]
+        done = command("run", "c.yaml", "--no-pdf", "-q", "--format", "json", *options)
+        return [one["name"] for one in json.loads(done.stdout)]
+
+    assert names("much-too-short") == ["much-too-short"]
+    assert names("much*", "gauss*") == [NAMES[0], NAMES[2]]
+    done = command("run", "c.yaml", "--only", "much-to-short", "--only", "zzz")
+    assert done.exit_code == 2
+    assert "--only much-to-short: no audit has this name; did you mean much-too-short?" in done.stderr
+    assert f"--only zzz: no audit has this name; the audits are {', '.join(NAMES)}" in done.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_unknown_format_is_refused_before_anything_runs(command: Command) -> None:
+    done = command("run", "c.yaml", "--format", "jsn")
+    assert done.exit_code == 2
+    assert (
+        "--format must be one of table, json, csv, github, sarif, junit; got 'jsn'; did you mean json?" in done.stderr
+    )
+    assert done.stdout == ""
+
+
+NOW = Progress(trials=12_000, allowed=100_000, log_e=math.log(0.407), log_threshold=math.log(300))
+
+
+def test_a_line_of_progress_says_runs_rate_time_and_evidence() -> None:
+    line = progress_line("2 of 4  sum", NOW, 3100.0, 28.4)
+    assert line == "2 of 4  sum · 12,000 of 100,000 runs · 3,100 runs/s · ≤ 29 s left · evidence 0.407 of 300"
+    assert progress_line("sum", NOW, math.nan, math.nan) == "sum · 12,000 of 100,000 runs · evidence 0.407 of 300"
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 77, 100, 200])
+def test_a_line_of_progress_fits(width: int) -> None:
+    line = progress_line("2 of 4  laplace-with-half-of-the-noise", NOW, 3100.0, 28.4, width=width)
+    assert len(line) <= width
+    assert width < 77 or "12,000 of 100,000 runs · ≤ 29 s left · evidence 0.407" in line.replace("3,100 runs/s · ", "")
+
+
+def test_what_a_line_of_progress_shows_does_not_change_with_its_numbers() -> None:
+    shown = {
+        len(progress_line("2 of 4  laplace-with-half-of-the-noise", now, rate, left, width=77).split(" · "))
+        for trials in (1, 99_999)
+        for log_e in (0.0, -3.21, 4.56)
+        for now in [Progress(trials=trials, allowed=100_000, log_e=log_e, log_threshold=math.log(300))]
+        for rate, left in ((0.5, 8_000.0), (123_456.0, 1.0))
+    }
+    assert len(shown) == 1
+
+
+def test_rate_and_time_left_are_of_the_runs_so_far() -> None:
+    times = iter([10.0, 12.0, 14.0])
+    pace = Pace(lambda: next(times))
+
+    def at(trials: int) -> Progress:
+        return Progress(trials=trials, allowed=1000, log_e=0.0, log_threshold=3.0)
+
+    assert all(map(math.isnan, pace.measured(at(0))))
+    assert pace.measured(at(100)) == (50.0, 18.0)
+    assert pace.measured(at(400)) == (100.0, 6.0)
+
+
+def test_without_a_terminal_there_is_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    times = iter([0.0, 1.0, 1.0, 4.0, 4.0, 6.0, 6.0, 7.0, 7.0, 12.0, 12.0])
+    update = progress._now_and_then("1 of 2  a\u202eb", lambda: next(times))
+    for trials in (10, 20, 30, 40, 50):
+        update(Progress(trials=trials, allowed=100, log_e=0.0, log_threshold=3.0))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" · ")[:2] for line in lines] == [
+        ["1 of 2  a\\u202eb", "30 of 100 runs"],
+        ["1 of 2  a\\u202eb", "50 of 100 runs"],
+    ]
