@@ -32,7 +32,7 @@ _NO_VALUE = "–"
 _LEGEND = {
     "runs": "runs: on each dataset.",
     "p-value": "p-value: – if it is no evidence against the claim.",
-    "certified / claimed": "certified: the privacy loss is at least this; claimed: at most this.",
+    "certified / claimed": "certified: the mechanism's parameter is at least this; claimed: at most this.",
     "detectable (90 %)": "detectable: such a violation would have been found with 90 % probability.",
 }
 _NO_SIZE = "An audit stops at its first proof of a violation, so the loss may be much larger."
