@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import secrets
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,25 @@ from dpaudit.cli.app import app
 os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that tests start
 
 Command = Callable[..., Result]
+
+_NO_BYTECODE = sys.dont_write_bytecode  # PYTHONDONTWRITEBYTECODE, as in many containers
+
+
+def pytest_configure() -> None:
+    """Compile our packages once; else each process that a test starts would compile them anew."""
+    if not _NO_BYTECODE:
+        return
+    for package in ("dpaudit", "dpaudit_attacks", "dpaudit_reports"):
+        spec = find_spec(package)
+        for folder in (spec and spec.submodule_search_locations) or ():
+            compileall.compile_dir(folder, quiet=2)
+    sys.dont_write_bytecode = False  # during collection: pytest rewrites the assertions of test modules once
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish() -> None:
+    """Code that tests write is not kept: a second version of the same second and size would not be noticed."""
+    sys.dont_write_bytecode = _NO_BYTECODE
 
 
 @pytest.fixture(autouse=True, scope="session")
