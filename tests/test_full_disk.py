@@ -24,7 +24,7 @@ confidence: 0.95
 claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 1.0}}
 pairs: [{d0: [0], d1: [1]}]
-trials: 20000
+trials: 10000
 attacks: [logistic]
 """
 
@@ -59,7 +59,7 @@ needs_mount = pytest.mark.skipif(not can_mount(), reason="no namespace in which 
 
 @needs_mount
 def test_a_full_disk_ends_the_audit_without_a_verdict_and_overwrites_nothing(tmp_path: Path, command: Command) -> None:
-    """300 kB hold some of 20,000 trials, and no second result."""
+    """300 kB hold some of 10,000 trials, and no second result."""
     (tmp_path / "c.yaml").write_text(CONFIG)
     out = tmp_path / "out"
     before = tmp_path / "out.before"
