@@ -52,7 +52,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Run:
-    """The same in a process of its own, in `tmp_path`."""
+    """Writes `test_project.py` and runs pytest on it in a process of its own, in `tmp_path`."""
 
     def run(code: str | None, *arguments: str) -> Done:
         if code is not None:
@@ -102,3 +102,16 @@ def run(pytester: pytest.Pytester, warm: None, monkeypatch: pytest.MonkeyPatch) 
         return Done(int(done.ret), done.stdout.str(), done.stderr.str())
 
     return run
+
+
+@pytest.fixture
+def here(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """As `run`, in `tmp_path`: a session after those of `elsewhere`, which were killed."""
+    monkeypatch.chdir(tmp_path)
+
+    def here(code: str | None, *arguments: str) -> Done:
+        if code is not None:
+            (tmp_path / "test_project.py").write_text(HEAD + code)
+        return run(None, *arguments)
+
+    return here

@@ -18,6 +18,7 @@ from dpaudit.testing import journal as journals_module
 from dpaudit.testing.baseline import Baseline, BaselineError, read
 from dpaudit.testing.journal import FORMAT, Journal, _checksum, begin, take_up
 
+pytest_plugins = ["pytester"]
 Run = Callable[..., Any]
 
 KILLED = """
@@ -46,7 +47,7 @@ def journals(folder: Path) -> list[Path]:
     return sorted(folder.glob("b.json.*.journal"))
 
 
-def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, tmp_path: Path) -> None:
+def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, here: Run, tmp_path: Path) -> None:
     """Killed in its second test, in its first session; the journal is torn and copied before the next one."""
     (tmp_path / "kill").touch()
     assert elsewhere(KILLED.format(whom="os.getpid()"), *FILE).code == -signal.SIGKILL
@@ -58,7 +59,7 @@ def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, tmp_pat
     shutil.copy(left, copy)
     (tmp_path / "kill").unlink()
 
-    elsewhere(None, *FILE, "--collect-only")  # takes it up, and audits nothing
+    here(None, *FILE, "--collect-only")  # takes it up, and audits nothing
     first = chains(tmp_path)
     assert not journals(tmp_path)
     assert {name: chain["runs"] for name, chain in first.items()} == {"test_first": 1, "test_second": 1}
@@ -66,12 +67,12 @@ def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, tmp_pat
 
     before = (tmp_path / "b.json").read_bytes()
     shutil.copy(copy, left)
-    done = elsewhere(None, *FILE, "--collect-only")
+    done = here(None, *FILE, "--collect-only")
     assert done.code == 0
     assert not journals(tmp_path)
     assert (tmp_path / "b.json").read_bytes() == before
 
-    done = elsewhere(None, *FILE)
+    done = here(None, *FILE)
     assert done.code == 0
     second = chains(tmp_path)
     assert {name: chain["runs"] for name, chain in second.items()} == {
@@ -83,15 +84,15 @@ def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, tmp_pat
     assert not journals(tmp_path)
 
 
-def test_a_killed_session_counts_as_one_that_ended(elsewhere: Run, tmp_path: Path) -> None:
+def test_a_killed_session_counts_as_one_that_ended(elsewhere: Run, here: Run, tmp_path: Path) -> None:
     """The same two tests with and without the kill give the same chains."""
     ended = tmp_path / "ended"
     ended.mkdir()
-    elsewhere(KILLED.format(whom="os.getpid()"), *FILE, "-k", "first or second")
+    here(KILLED.format(whom="os.getpid()"), *FILE, "-k", "first or second")
     shutil.move(tmp_path / "b.json", ended / "b.json")
     (tmp_path / "kill").touch()
     assert elsewhere(None, *FILE, "-k", "first or second").code == -signal.SIGKILL
-    done = elsewhere(None, *FILE, "--collect-only")
+    done = here(None, *FILE, "--collect-only")
     assert "an earlier session was killed: the baseline now counts the 2 audits that it had finished" in done.out
     assert (tmp_path / "b.json").read_text() == (ended / "b.json").read_text()
 
@@ -113,7 +114,7 @@ def test_it(dpaudit):
 
 
 @pytest.mark.parametrize("whom", ["os.getpid()", "os.getppid()"])
-def test_workers_write_the_journal_of_their_session(elsewhere: Run, tmp_path: Path, whom: str) -> None:
+def test_workers_write_the_journal_of_their_session(elsewhere: Run, here: Run, tmp_path: Path, whom: str) -> None:
     """A worker of pytest-xdist is killed, which the session survives; or its controller, which it does not."""
     pytest.importorskip("xdist")
     (tmp_path / "kill").touch()
@@ -124,7 +125,7 @@ def test_workers_write_the_journal_of_their_session(elsewhere: Run, tmp_path: Pa
         assert not journals(tmp_path)
     else:
         assert done.code == -signal.SIGKILL
-        elsewhere(None, *FILE, "--collect-only")
+        here(None, *FILE, "--collect-only")
     found = chains(tmp_path)
     assert {found["test_first"]["runs"], found["test_second"]["runs"]} == {1}
 
@@ -267,7 +268,7 @@ def test_an_audit_that_never_ended_counts_as_lost(tmp_path: Path, lines: list[An
     assert read(path, 1e-3) == after
 
 
-def test_an_audit_that_is_killed_has_no_second_chance_for_nothing(elsewhere: Run, tmp_path: Path) -> None:
+def test_an_audit_that_is_killed_has_no_second_chance_for_nothing(elsewhere: Run, here: Run, tmp_path: Path) -> None:
     """Killed within its second audit by the mechanism itself; the claim is true, and what was won is gone."""
     code = """
 import os, pathlib, signal
@@ -281,12 +282,12 @@ def test_it(dpaudit):
         return float(rng.normal(sum(dataset), 1.0))
     dpaudit.assert_private(release, claim=CLAIM, pairs=BIT)
 """
-    assert elsewhere(code, *FILE).code == 0
+    assert here(code, *FILE).code == 0
     before = chains(tmp_path)["test_it"]
     assert before["runs"] == 1
     (tmp_path / "kill").touch()
     assert elsewhere(None, *FILE).code == -signal.SIGKILL
-    done = elsewhere(None, *FILE, "--collect-only")
+    done = here(None, *FILE, "--collect-only")
     assert "now counts the 0 audits that it had finished, and as lost 1 that it had begun" in done.out
     after = chains(tmp_path)["test_it"]
     assert (after["runs"], after["log_invested"], after["trials"]) == (2, "-inf", before["trials"])
@@ -393,9 +394,9 @@ def test_a_journal_that_was_removed_before_it_was_locked_is_made_again(
     assert len(going.lines()) == 1
 
 
-def test_text_of_a_damaged_baseline_reaches_the_terminal_escaped(elsewhere: Run, tmp_path: Path) -> None:
+def test_text_of_a_damaged_baseline_reaches_the_terminal_escaped(here: Run, tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text(json.dumps({"format": "dpaudit-baseline/\x1b[2J"}))
-    done = elsewhere("", *FILE)
+    done = here("", *FILE)
     assert done.code == pytest.ExitCode.USAGE_ERROR
     assert "\x1b[2J" not in done.out + done.err
     assert "dpaudit-baseline/\\x1b[2J" in done.out + done.err
