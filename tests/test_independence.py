@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, hypergeom
 
-from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit
-from dpaudit.catalogue import Gaussian
-from dpaudit.inference.independence import ENOUGH, FIRST_SHARE, Memory, coupling, dependence, drift, key
+from dpaudit import Pair
+from dpaudit.inference.independence import FIRST_SHARE, Memory, coupling, dependence, drift, key
 from dpaudit.inference.independence.correlation import few_stretches, neighbours
 from dpaudit.inference.independence.hypergeometric import two_sided
 from dpaudit.inference.independence.memory import CHECKPOINTS
@@ -278,113 +277,3 @@ def test_outputs_of_any_kind_have_columns(outputs: Any) -> None:
         assert len(scores[side]) == 80
         assert columns[side].shape[1] <= 17
     assert np.array_equal(columns[0], columns[1][::-1], equal_nan=True)
-
-
-# --- audits
-
-
-class Counted:
-    """Counts its runs on each dataset."""
-
-    def __init__(self, scale: float) -> None:
-        self.scale, self.runs = scale, [0, 0]
-
-    def __call__(self, dataset: list[int], rng: Rng) -> float:
-        self.runs[dataset[0]] += 1
-        return float(dataset[0] + self.scale * rng.normal())
-
-
-def test_an_early_violation_is_followed_by_runs_that_test_independence_only() -> None:
-    """Fails by chance < 1 in 10**6: the datasets are 20 standard deviations apart."""
-    mechanism = Counted(0.05)
-    result = audit(mechanism, PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=0)
-    assert result.violated
-    assert result.trials_used < ENOUGH
-    assert mechanism.runs == [ENOUGH, ENOUGH]
-    assert result.environment["runs after the evidence"] == ENOUGH - result.trials_used
-    limited = Counted(0.05)
-    assert audit(limited, PureDP(1.0), PAIR, attacks="logistic", trials=40, seed=0).violated
-    assert limited.runs == [40, 40]
-    assert audit(Counted(0.05), PureDP(1.0), PAIR, trials=1000, seed=0, jobs=2).violated
-    late = Counted(1.0)
-    used = audit(late, GaussianDP(0.5), PAIR, attacks="logistic", trials=5000, seed=0)
-    assert late.runs == [used.trials_used] * 2
-    assert "runs after the evidence" not in used.environment
-
-
-def test_runs_that_fail_after_the_evidence_change_nothing() -> None:
-    """Fails by chance < 1 in 10**6: the datasets are 20 standard deviations apart."""
-
-    class Breaks(Counted):
-        def __call__(self, dataset: list[int], rng: Rng) -> float:
-            if self.runs[dataset[0]] > 35:
-                raise OSError("gone")
-            return super().__call__(dataset, rng)
-
-    result = audit(Breaks(0.05), PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=0)
-    assert result.trials_used < 35
-    assert result.violated
-
-
-class Walk:
-    """Ignores its data, and adds noise to its last output on the same dataset."""
-
-    def __init__(self) -> None:
-        self.at = [0.0, 0.0]
-
-    def __call__(self, dataset: list[int], rng: Rng) -> float:
-        self.at[dataset[0]] += rng.normal()
-        return self.at[dataset[0]]
-
-
-def test_an_early_violation_in_dependent_runs_is_none() -> None:
-    """The seed is given: the evidence is there after 23 runs, too few to see that they depend on each other."""
-    result = audit(Walk(), PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=10)
-    assert result.trials_used == 23
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert not result.certified
-
-
-def test_rare_outcomes_of_independent_runs_do_not_make_an_audit_inconclusive() -> None:
-    """Fails by chance < 1 in 10**6; the seeds are given.  24 of 200 such audits were inconclusive."""
-
-    class Rare:
-        def sample(self, dataset: list[int], n: int, rng: Rng) -> Any:
-            return (rng.random(n) < 1e-3).astype(int)
-
-    for seed in range(3):
-        result = audit(Rare(), PureDP(1.0), PAIR, trials=4000, seed=seed, attacks="logistic", method="fixed")
-        assert result.verdict is Verdict.NO_VIOLATION
-
-
-def test_dependence_that_shows_in_a_later_part_of_a_long_audit_is_noticed() -> None:
-    """The first 4,000 runs are sound; the seeds are given."""
-
-    class Late:
-        def __init__(self) -> None:
-            self.runs = 0
-
-        def sample(self, dataset: list[int], n: int, rng: Rng) -> Any:
-            self.runs += n
-            return dataset[0] + rng.normal(size=n) + 2.0 * (self.runs > 40_000)
-
-    result = audit(Late(), GaussianDP(3.0), PAIR, trials=40_000, seed=0, attacks="logistic", method="fixed")
-    assert result.verdict is Verdict.INCONCLUSIVE
-    assert any("drift" in words for words in result.warnings)
-
-
-def test_observed_times_may_drift_and_outputs_may_not() -> None:
-    """The seeds are given."""
-
-    class Stored:
-        def __init__(self) -> None:
-            self.last = 0.0
-
-        def __call__(self, dataset: list[int], rng: Rng) -> float:
-            self.last = 0.95 * self.last + rng.normal()
-            return self.last
-
-    result = audit(Stored(), GaussianDP(3.0), PAIR, trials=600, seed=0, attacks="logistic", observe_time=True)
-    assert result.verdict is Verdict.INCONCLUSIVE
-    sound = audit(Gaussian(1.0), GaussianDP(1.5), PAIR, trials=600, seed=0, attacks="logistic")
-    assert sound.certified

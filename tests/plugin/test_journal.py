@@ -1,4 +1,4 @@
-"""What sessions found that were killed: it is taken up, once.  Seeds are fixed; nothing here can fail by chance."""
+"""The journal in which a session writes what it finds: when a later one takes it up, and when it is refused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import fcntl
 import json
 import math
 import os
-import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,119 +16,9 @@ from dpaudit.testing import journal as journals_module
 from dpaudit.testing.baseline import Baseline, BaselineError, read
 from dpaudit.testing.journal import FORMAT, Journal, _checksum, begin, take_up
 
-pytest_plugins = ["pytester"]
-Run = Callable[..., Any]
-
-KILLED = """
-import os, pathlib, signal
-
-def test_first(dpaudit):
-    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
-
-def test_second(dpaudit):
-    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
-    if pathlib.Path("kill").exists():
-        os.kill({whom}, signal.SIGKILL)
-
-def test_third(dpaudit):
-    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
-"""
-FILE = ("--dpaudit-baseline", "b.json", "--dpaudit-trials", "60")
-
-
-def chains(folder: Path) -> dict[str, Any]:
-    tests = json.loads((folder / "b.json").read_text())["tests"]
-    return {node.rsplit("::", 1)[-1]: entry["chains"][0] for node, entry in tests.items()}
-
 
 def journals(folder: Path) -> list[Path]:
     return sorted(folder.glob("b.json.*.journal"))
-
-
-def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, here: Run, tmp_path: Path) -> None:
-    """Killed in its second test, in its first session; the journal is torn and copied before the next one."""
-    (tmp_path / "kill").touch()
-    assert elsewhere(KILLED.format(whom="os.getpid()"), *FILE).code == -signal.SIGKILL
-    assert not (tmp_path / "b.json").exists()
-    (left,) = journals(tmp_path)
-    with left.open("ab") as file:
-        file.write(left.read_bytes()[:-40].strip())  # a line that was torn, and one more copy of what is there
-    copy = tmp_path / "copy"
-    shutil.copy(left, copy)
-    (tmp_path / "kill").unlink()
-
-    here(None, *FILE, "--collect-only")  # takes it up, and audits nothing
-    first = chains(tmp_path)
-    assert not journals(tmp_path)
-    assert {name: chain["runs"] for name, chain in first.items()} == {"test_first": 1, "test_second": 1}
-    assert json.loads((tmp_path / "b.json").read_text())["founders"] == 3
-
-    before = (tmp_path / "b.json").read_bytes()
-    shutil.copy(copy, left)
-    done = here(None, *FILE, "--collect-only")
-    assert done.code == 0
-    assert not journals(tmp_path)
-    assert (tmp_path / "b.json").read_bytes() == before
-
-    done = here(None, *FILE)
-    assert done.code == 0
-    second = chains(tmp_path)
-    assert {name: chain["runs"] for name, chain in second.items()} == {
-        "test_first": 2, "test_second": 2, "test_third": 1
-    }  # fmt: skip
-    outputs = json.loads((tmp_path / "b.json").read_text())["tests"]["test_project.py::test_first"]["outputs"]
-    assert len(outputs) == len(set(outputs))  # other randomness than the killed session's: it was a run of its own
-    assert "adds no evidence" not in done.out
-    assert not journals(tmp_path)
-
-
-def test_a_killed_session_counts_as_one_that_ended(elsewhere: Run, here: Run, tmp_path: Path) -> None:
-    """The same two tests with and without the kill give the same chains."""
-    ended = tmp_path / "ended"
-    ended.mkdir()
-    here(KILLED.format(whom="os.getpid()"), *FILE, "-k", "first or second")
-    shutil.move(tmp_path / "b.json", ended / "b.json")
-    (tmp_path / "kill").touch()
-    assert elsewhere(None, *FILE, "-k", "first or second").code == -signal.SIGKILL
-    done = here(None, *FILE, "--collect-only")
-    assert "an earlier session was killed: the baseline now counts the 2 audits that it had finished" in done.out
-    assert (tmp_path / "b.json").read_text() == (ended / "b.json").read_text()
-
-
-def test_a_refutation_is_not_forgotten_by_killing_the_session(elsewhere: Run, tmp_path: Path) -> None:
-    code = """
-import os, signal
-
-def test_it(dpaudit):
-    try:
-        dpaudit.assert_private(noise(0.2), claim=CLAIM, pairs=BIT)
-    finally:
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
-    assert elsewhere(code, *FILE).code == -signal.SIGKILL
-    done = elsewhere(code, *FILE)
-    assert done.code == -signal.SIGKILL
-    assert chains(tmp_path)["test_it"]["refuted"]
-
-
-@pytest.mark.parametrize("whom", ["os.getpid()", "os.getppid()"])
-def test_workers_write_the_journal_of_their_session(elsewhere: Run, here: Run, tmp_path: Path, whom: str) -> None:
-    """A worker of pytest-xdist is killed, which the session survives; or its controller, which it does not."""
-    pytest.importorskip("xdist")
-    (tmp_path / "kill").touch()
-    done = elsewhere(KILLED.format(whom=whom), *FILE, "-n", "1", "--max-worker-restart", "0")
-    (tmp_path / "kill").unlink()
-    if whom == "os.getpid()":
-        assert "no evidence" not in done.out
-        assert not journals(tmp_path)
-    else:
-        assert done.code == -signal.SIGKILL
-        here(None, *FILE, "--collect-only")
-    found = chains(tmp_path)
-    assert {found["test_first"]["runs"], found["test_second"]["runs"]} == {1}
-
-
-# --- without sessions
 
 
 def record(node: str = "a::b", number: int = 1) -> dict[str, Any]:
@@ -268,48 +156,6 @@ def test_an_audit_that_never_ended_counts_as_lost(tmp_path: Path, lines: list[An
     assert read(path, 1e-3) == after
 
 
-def test_an_audit_that_is_killed_has_no_second_chance_for_nothing(elsewhere: Run, here: Run, tmp_path: Path) -> None:
-    """Killed within its second audit by the mechanism itself; the claim is true, and what was won is gone."""
-    code = """
-import os, pathlib, signal
-
-def test_it(dpaudit):
-    runs = []
-    def release(dataset, rng):
-        runs.append(1)
-        if len(runs) > 60 and pathlib.Path("kill").exists():
-            os.kill(os.getpid(), signal.SIGKILL)
-        return float(rng.normal(sum(dataset), 1.0))
-    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT)
-"""
-    assert here(code, *FILE).code == 0
-    before = chains(tmp_path)["test_it"]
-    assert before["runs"] == 1
-    (tmp_path / "kill").touch()
-    assert elsewhere(None, *FILE).code == -signal.SIGKILL
-    done = here(None, *FILE, "--collect-only")
-    assert "now counts the 0 audits that it had finished, and as lost 1 that it had begun" in done.out
-    after = chains(tmp_path)["test_it"]
-    assert (after["runs"], after["log_invested"], after["trials"]) == (2, "-inf", before["trials"])
-
-
-def test_an_audit_that_is_interrupted_counts_as_lost_when_the_session_ends(elsewhere: Run, tmp_path: Path) -> None:
-    code = """
-def test_it(dpaudit):
-    runs = []
-    def release(dataset, rng):
-        runs.append(1)
-        if len(runs) > 60:
-            raise KeyboardInterrupt
-        return float(rng.normal(sum(dataset), 1.0))
-    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT)
-"""
-    done = elsewhere(code, *FILE)
-    assert "audits that did not end are counted as lost: test_project.py::test_it" in done.out
-    assert chains(tmp_path)["test_it"]["log_invested"] == "-inf"
-    assert not journals(tmp_path)
-
-
 def test_a_journal_that_was_removed_before_it_was_locked_is_begun_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,11 +238,3 @@ def test_a_journal_that_was_removed_before_it_was_locked_is_made_again(
     going.add(record(), 1)
     assert removed
     assert len(going.lines()) == 1
-
-
-def test_text_of_a_damaged_baseline_reaches_the_terminal_escaped(here: Run, tmp_path: Path) -> None:
-    (tmp_path / "b.json").write_text(json.dumps({"format": "dpaudit-baseline/\x1b[2J"}))
-    done = here("", *FILE)
-    assert done.code == pytest.ExitCode.USAGE_ERROR
-    assert "\x1b[2J" not in done.out + done.err
-    assert "dpaudit-baseline/\\x1b[2J" in done.out + done.err
