@@ -41,8 +41,6 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
     log_e = np.array([strategy(claim).log_e(claim, counts[None]) for counts in counted])
     curve = _curve(ratio0, ratio1)
     counts0, counts1 = bin_counts(ratio0), bin_counts(ratio1)
-    alphas, betas = 1 - np.cumsum(counts0)[:-1] / trials, np.cumsum(counts1)[:-1] / trials
-    at = int(np.argmin(betas - claim.beta(alphas)))
     e_value = float(np.exp(min(log_e.max(), 700.0)))
     return AuditResult(
         name="opendp-gaussian-sum",
@@ -56,21 +54,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
         trials_allowed=100_000,
         mu_lower=1.0432 if verdict is Verdict.VIOLATION else 0.8719,
         curve=curve,
-        witness=Witness(
-            pair="one record changed",
-            attack="threshold",
-            region="output above 0.52",
-            threshold=float(EDGES[at]),
-            alpha=float(alphas[at]),
-            beta=float(betas[at]),
-            claimed_beta=float(claim.beta(float(alphas[at]))),
-            counts=Counts(
-                false_positives=int(counts0[at + 1 :].sum()),
-                n0=trials,
-                false_negatives=int(counts1[: at + 1].sum()),
-                n1=trials,
-            ),
-        ),
+        witness=_witness(claim, counts0, counts1),
         detectable=Detectable(
             claim="gaussian(mu=1.12)",
             assumption="if the noise has the claim's own shape",
@@ -96,6 +80,28 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
         warnings=(),
         environment=ENVIRONMENT,
         elapsed_s=3.217,
+    )
+
+
+def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Witness:
+    """The threshold at which the claim fails by most."""
+    trials = int(counts0.sum())
+    alphas, betas = 1 - np.cumsum(counts0)[:-1] / trials, np.cumsum(counts1)[:-1] / trials
+    at = int(np.argmin(betas - claim.beta(alphas)))
+    return Witness(
+        pair="one record changed",
+        attack="threshold",
+        region="output above 0.52",
+        threshold=float(EDGES[at]),
+        alpha=float(alphas[at]),
+        beta=float(betas[at]),
+        claimed_beta=float(claim.beta(float(alphas[at]))),
+        counts=Counts(
+            false_positives=int(counts0[at + 1 :].sum()),
+            n0=trials,
+            false_negatives=int(counts1[: at + 1].sum()),
+            n1=trials,
+        ),
     )
 
 
