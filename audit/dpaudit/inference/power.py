@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.fixed.binomial import LEAST
 from dpaudit.inference.fixed.exact_binomial import p_value
-from dpaudit.inference.fixed.regions import deviations, evidence_against, threshold_for_claim
+from dpaudit.inference.fixed.regions import deviations, evidence_against, thresholds_for_claim
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.strategy import Strategy
 from dpaudit.numerics.arrays import Array
@@ -89,12 +89,8 @@ def fixed_margin(
         return best
     rng = np.random.default_rng(0)
     p, q = (side / side.sum() for side in truth)
-    regions = [
-        threshold_for_claim(
-            rng.multinomial(pilot, p), rng.multinomial(pilot, q), claim, trials=trials, significance=significance
-        )
-        for _ in range(_PILOTS)
-    ]
+    pilots = np.array([(rng.multinomial(pilot, p), rng.multinomial(pilot, q)) for _ in range(_PILOTS)])
+    regions = thresholds_for_claim(pilots[:, 0], pilots[:, 1], claim, trials=trials, significance=significance)
     alpha, beta = np.cumsum(p[::-1])[::-1][1:][regions], np.cumsum(q)[:-1][regions]
     x, z = (rng.binomial(trials, np.minimum(rate, 1.0), size=(_OUTCOMES, _PILOTS)).ravel() for rate in (alpha, beta))
     order = np.argsort(evidence_against(claim, x, trials, z, trials))

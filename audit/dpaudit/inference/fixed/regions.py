@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,14 +44,24 @@ def threshold_for_claim(
         trials: outputs of each dataset that will be tested.
         significance: of the test.
     """
+    return thresholds_for_claim(counts0[None], counts1[None], claim, trials=trials, significance=significance)[0]
+
+
+def thresholds_for_claim(
+    counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
+) -> list[int]:
+    """`threshold_for_claim` of several pilots of one size, (m, BINS) each: faster than one after the other."""
     match claim:
         case GaussianDP():
-            found = threshold_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=-1)
+            found = _thresholds_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=-1)
         case PureDP() | ApproxDP():
-            found = _threshold_against(counts0, counts1, claim, trials=trials, significance=significance)
+            found = _thresholds_against(counts0, counts1, claim, trials=trials, significance=significance)
         case _:
-            found = -1
-    return found if found >= 0 else best_threshold(counts0, counts1, claim)
+            found = [-1] * len(counts0)
+    open_ = [i for i, k in enumerate(found) if k < 0]
+    for i, k in zip(open_, _best_thresholds(counts0[open_], counts1[open_], claim), strict=True):
+        found[i] = k
+    return found
 
 
 def delta_of(claim: TradeoffFunction) -> float:
@@ -61,10 +72,12 @@ def delta_of(claim: TradeoffFunction) -> float:
     return math.nan
 
 
-def _threshold_against(
+def _thresholds_against(
     counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
-) -> int:
+) -> list[int]:
     """The region for an (epsilon, delta) claim, which is also that of the bound of epsilon at this delta.
+
+    One for each pilot, (m, BINS) each.
 
     A region is sure of its evidence if it expects `_AMPLE` standard deviations more than the test needs.  Of the sure
     regions the one with the largest expected bound is taken; if none is sure, the one with the most evidence.  A pilot
@@ -72,15 +85,24 @@ def _threshold_against(
     threshold parts the pilot's outputs.
     """
     delta = delta_of(claim)
-    promised = _promised_epsilon(counts0, counts1, delta, trials, significance)
-    if not (np.any(promised > -np.inf) and counts0.any() and counts1.any()):
-        return -1
-    where = np.flatnonzero(promised > -np.inf)
-    expected = _expected_deviations(counts0, counts1, claim, trials, where)
-    most = float(expected.max())
-    if most >= _NOTABLE:
-        where = where[expected >= min(most, -float(ndtri(significance)) + _AMPLE)]
-    return int(where[np.argmax(promised[where])])
+    found = [-1] * len(counts0)
+    promised: dict[int, Array] = {}
+    for i, (one, other) in enumerate(zip(counts0, counts1, strict=True)):
+        bounds = _promised_epsilon(one, other, delta, trials, significance)
+        if np.any(bounds > -np.inf) and one.any() and other.any():
+            promised[i] = bounds
+    if not promised:
+        return found
+    parting = [np.flatnonzero(bounds > -np.inf) for bounds in promised.values()]
+    guesses = [_guesses(counts0[i], counts1[i], where) for i, where in zip(promised, parting, strict=True)]
+    expected = _expected_deviations(claim, trials, np.concatenate(guesses, axis=2))
+    ends = np.cumsum([len(where) for where in parting])[:-1]
+    for i, where, evidence in zip(promised, parting, np.split(expected, ends), strict=True):
+        most = float(evidence.max())
+        if most >= _NOTABLE:
+            where = where[evidence >= min(most, -float(ndtri(significance)) + _AMPLE)]
+        found[i] = int(where[np.argmax(promised[i][where])])
+    return found
 
 
 def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
@@ -94,12 +116,23 @@ def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) ->
     f(a) = a and little for rare events: a weak pilot leads there, a strong one goes where its evidence is.  Events that
     the pilot never showed under d1, or always under d0, are worth nothing, since the scores may not be to scale.
     """
-    n0, n1 = int(counts0.sum()), int(counts1.sum())
+    return _best_thresholds(counts0[None], counts1[None], claim)[0]
+
+
+def _best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> list[int]:
+    """`best_threshold` of several pilots of one size, (m, BINS) each."""
+    if not len(counts0):
+        return []
+    n0, n1 = int(counts0[0].sum()), int(counts1[0].sum())
     if n0 == 0 or n1 == 0:
-        return int(np.argmax(_worth(claim)))
-    happens, fails = np.cumsum(counts1[::-1])[::-1][1:] > 0, np.cumsum(counts0)[:-1] > 0
+        return [int(np.argmax(_worth(claim)))] * len(counts0)
+    happens, fails = _above(counts1) > 0, _up_to(counts0) > 0
     worth = np.where(happens & fails, _TYPICAL * _worth(claim), 0.0)
-    return int(np.argmax(worth + deviations(claim, counts0.astype(np.float64), n0, counts1.astype(np.float64), n1)))
+    mistakes = _above(counts0) * (n1 + 1) + _up_to(counts1)  # few pairs differ where pilots are small
+    pairs, places = np.unique(mistakes, return_inverse=True)
+    evidence = evidence_against(claim, pairs // (n1 + 1), n0, pairs % (n1 + 1), n1)
+    found = worth + np.sqrt(2 * evidence)[places.reshape(mistakes.shape)]
+    return [int(k) for k in np.argmax(found, axis=-1)]
 
 
 def threshold_for_epsilon(
@@ -137,20 +170,21 @@ def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: in
     return _promised(best, counts0, counts1, trials, significance)
 
 
-def _expected_deviations(
-    counts0: Counts, counts1: Counts, claim: TradeoffFunction, trials: int, where: npt.NDArray[np.intp]
-) -> Array:
-    """Evidence that {bin > k} is expected to give against `claim`, as many standard deviations, for each k in `where`.
+def _guesses(counts0: Counts, counts1: Counts, where: npt.NDArray[np.intp]) -> Array:
+    """Two guesses of alpha and beta of {bin > k} for each k in `where`, (2 guesses, 2 rates, len(where)).
 
-    At the less favourable of two guesses: the event is rarer than the pilot says, or its complement is, by
-    `_DOUBT_OF_EVIDENCE` standard errors.
+    The event is rarer than the pilot says, or its complement is, by `_DOUBT_OF_EVIDENCE` standard errors.
     """
     alpha, beta = (np.clip(rate[where], 0.0, 1.0) for rate in _rates(counts0, counts1))
     pilot = int(counts0.sum() + counts1.sum()) / 2
     rarer, other = (_lessened(1 - rate, pilot, _DOUBT_OF_EVIDENCE) for rate in (beta, alpha))
-    guesses = (rarer * alpha, 1 - rarer * (1 - beta)), (1 - other * (1 - alpha), other * beta)
-    found = [evidence_against(claim, trials * a, trials, trials * b, trials) for a, b in guesses]
-    return np.asarray(np.sqrt(2 * np.minimum(*found)))
+    return np.array([(rarer * alpha, 1 - rarer * (1 - beta)), (1 - other * (1 - alpha), other * beta)])
+
+
+def _expected_deviations(claim: TradeoffFunction, trials: int, guesses: Array) -> Array:
+    """Evidence that is expected against `claim` at the less favourable guess, as many standard deviations."""
+    found = evidence_against(claim, trials * guesses[:, 0], trials, trials * guesses[:, 1], trials)
+    return np.asarray(np.sqrt(2 * found.min(axis=0)))
 
 
 def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
@@ -165,20 +199,36 @@ def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significa
     That is the region on which to test a Gaussian claim about as strong as the truth (`best_threshold`), unless another
     one promises clearly more.  How strong the truth is, is read off where the pilot's two errors are equal.
     """
+    return _thresholds_for_mu(
+        counts0[None], counts1[None], trials=trials, significance=significance, otherwise=otherwise
+    )[0]
+
+
+def _thresholds_for_mu(
+    counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int
+) -> list[int]:
+    """`threshold_for_mu` of several pilots of one size, (m, BINS) each."""
 
     def bound(alpha: Array, beta: Array) -> Array:
         found: Array = -ndtri(np.maximum(alpha, _LEAST)) - ndtri(np.maximum(beta, _LEAST))
         return found
 
-    promised = _promised(bound, counts0, counts1, trials, significance)
-    if not (np.any(promised > -np.inf) and counts0.any() and counts1.any()):
-        return otherwise
-    alpha = np.cumsum(counts0[::-1])[::-1][1:] / counts0.sum()
-    beta = np.cumsum(counts1)[:-1] / counts1.sum()
-    error = float(np.min(np.maximum(alpha, beta)))
-    strength = -2 * float(ndtri(min(max(error, 1e-4), 0.49)))
-    usual, other = best_threshold(counts0, counts1, GaussianDP(float(f"{strength:.1g}"))), int(np.argmax(promised))
-    return other if promised[other] > _CLEARLY * promised[usual] else usual
+    found = [otherwise] * len(counts0)
+    promised: dict[int, Array] = {}
+    alike: dict[float, list[int]] = {}  # pilots by how strong the truth seems
+    for i, (one, other) in enumerate(zip(counts0, counts1, strict=True)):
+        bounds = _promised(bound, one, other, trials, significance)
+        if not (np.any(bounds > -np.inf) and one.any() and other.any()):
+            continue
+        promised[i] = bounds
+        error = float(np.min(np.maximum(_above(one) / one.sum(), _up_to(other) / other.sum())))
+        strength = -2 * float(ndtri(min(max(error, 1e-4), 0.49)))
+        alike.setdefault(float(f"{strength:.1g}"), []).append(i)
+    for mu, pilots in alike.items():
+        for i, usual in zip(pilots, _best_thresholds(counts0[pilots], counts1[pilots], GaussianDP(mu)), strict=True):
+            best = int(np.argmax(promised[i]))
+            found[i] = best if promised[i][best] > _CLEARLY * promised[i][usual] else usual
+    return found
 
 
 def _promised(
@@ -189,7 +239,7 @@ def _promised(
     -inf where the event does not part the pilot's outputs.
     """
     both = (counts0 + counts1).astype(np.float64)
-    inside = np.cumsum(both[::-1])[::-1][1:]
+    inside = _above(both)
     parting = (inside > 0) & (inside < both.sum())
     if not parting.any() or trials == 0:
         return np.full(len(parting), -np.inf)
@@ -214,7 +264,7 @@ def _rates(counts0: Counts, counts1: Counts) -> tuple[Array, Array]:
     both = (counts0 + counts1).astype(np.float64)
     p, q = both * expit(-CENTRES), both * expit(CENTRES)
     p, q = p / p.sum(), q / q.sum()
-    return np.cumsum(p[::-1])[::-1][1:], np.cumsum(q)[:-1]
+    return _above(p), _up_to(q)
 
 
 @lru_cache(maxsize=64)
@@ -232,9 +282,18 @@ def _worth(claim: TradeoffFunction) -> Array:
 
 
 def deviations(claim: TradeoffFunction, counts0: Array, n0: int, counts1: Array, n1: int) -> Array:
-    """Signed-root evidence of every event {bin > k}, as many standard deviations; (BINS - 1,)."""
-    x, z = np.cumsum(counts0[::-1])[::-1][1:], np.cumsum(counts1)[:-1]
-    return np.asarray(np.sqrt(2 * evidence_against(claim, x, n0, z, n1)))
+    """Signed-root evidence of every event {bin > k}, as many standard deviations; (..., BINS - 1) of (..., BINS)."""
+    return np.asarray(np.sqrt(2 * evidence_against(claim, _above(counts0), n0, _up_to(counts1), n1)))
+
+
+def _above(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """How many are in {bin > k}, (..., BINS - 1) of (..., BINS)."""
+    return np.asarray(np.cumsum(counts[..., ::-1], axis=-1)[..., ::-1][..., 1:])
+
+
+def _up_to(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """How many are in {bin <= k}, (..., BINS - 1) of (..., BINS)."""
+    return np.asarray(np.cumsum(counts, axis=-1)[..., :-1])
 
 
 def evidence_against(claim: TradeoffFunction, x: npt.ArrayLike, n0: int, z: npt.ArrayLike, n1: int) -> Array:
