@@ -42,10 +42,11 @@ def pool_of(sides: Sequence[Sequence[Any]], datasets: Sequence[Any]) -> Pool | N
         datasets: d0 and d1.
     """
     plain = [[output.output if isinstance(output, Timed) else output for output in outputs] for outputs in sides]
-    counts = [Counter(map(key, outputs)) for outputs in plain]
+    keys = [[key(output) for output in outputs] for outputs in plain]
+    counts = [Counter(side) for side in keys]
     found: list[Pool] = []
     for side, outputs in enumerate(plain):
-        examples = {key(output): output for output in outputs}
+        examples = dict(zip(keys[side], outputs, strict=True))
         repeated = {k: examples[k] for k, times in counts[side].items() if times > 1 and not_whole(examples[k])}
         if not repeated or len(examples) == 1:
             continue

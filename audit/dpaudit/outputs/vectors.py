@@ -33,8 +33,9 @@ def summary(parts: Parts, name: str, entries: np.ndarray[Any, Any] | list[float]
     if len(entries) <= ENTRIES:
         _short_summary(parts, name, entries if isinstance(entries, list) else entries.tolist())
         return
-    values = np.asarray(entries, dtype=np.float64)
-    finite = values[np.isfinite(values)]
+    values = np.ascontiguousarray(entries, dtype=np.float64)
+    known = np.isfinite(values)
+    finite = values if known.all() else values[known]
     parts.counts[f"number of entries of {name} that are not finite"] = len(values) - len(finite)
     parts.counts[f"number of zeros in {name}"] = float(np.count_nonzero(values == 0))
     if len(finite):

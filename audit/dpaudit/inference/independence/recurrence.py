@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -12,10 +13,14 @@ import numpy.typing as npt
 
 from dpaudit.inference.independence.hypergeometric import log_choose
 
+_LARGE = 4096  # bytes above which an array's digest stands for it, so that copies of all outputs do not fill the memory
+
 
 def key(output: Any) -> Hashable:
     """Equal for equal outputs."""
     match output:
+        case np.ndarray() if output.nbytes > _LARGE and output.dtype.kind in "biufc":
+            return hashlib.sha256(np.ascontiguousarray(output).data).digest()
         case np.ndarray() | np.generic():
             return output.tobytes()
         case str() | bytes() | int() | float() | None:
