@@ -275,7 +275,7 @@ def test_every_kind_of_claim_is_among_the_examples() -> None:
 
 @pytest.mark.parametrize("claim", EXAMPLES, ids=lambda claim: claim.label)
 def test_arrays_of_any_shape_and_scalars_are_treated_alike(claim: TradeoffFunction) -> None:
-    grid = np.linspace(0, 1, 12).reshape(3, 2, 2)
+    grid = np.linspace(0, 1, 6).reshape(3, 1, 2)
     for ask in (claim.beta, claim.delta, claim.epsilon):
         values = ask(grid)
         assert values.shape == grid.shape

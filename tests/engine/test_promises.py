@@ -236,7 +236,7 @@ def test_the_same_seed_gives_the_same_result_whatever_the_jobs() -> None:
         time.sleep(0.001)  # slow enough to be sent elsewhere
         return float(sum(dataset) + rng.normal())
 
-    for mechanism, trials in ((slow, 400), (Laplace(0.9), 3000)):
+    for mechanism, trials in ((slow, 400), (Laplace(0.9), 1000)):
         alone = audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, confidence=0.95)
         assert same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, jobs=2, confidence=0.95))
         assert same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, confidence=0.95))
