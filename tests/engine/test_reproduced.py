@@ -6,50 +6,29 @@ in each process: two processes agree with probability 0.
 
 from __future__ import annotations
 
-import importlib
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, Pair, PureDP, Verdict, audit, replay
+from dpaudit import Pair, PureDP, audit, replay
 from dpaudit.engine import constant_outputs as constant
 from dpaudit.engine import reproduced
 from dpaudit.engine.collector import new_collector
 from dpaudit.engine.judgement import Judgement
-from dpaudit.engine.pools import pool_of
-from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.held import fractions, held_numbers
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling import fresh_process as fresh
 from dpaudit.sampling.runs import Terms
 
-PAIR = Pair([0], [1])
-ONCE = "noise may have been drawn once and used again"
+from .reproducing import ONCE, PAIR, audited, is_in_doubt
 
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow machine must not decide how many processes there are."""
     monkeypatch.setattr(reproduced, "MAX_SECONDS", 3600.0)
-
-
-def audited(mechanism: Any, **settings: Any) -> AuditResult:
-    settings = {"trials": 1000, "seed": 0, "confidence": 0.8} | settings  # few processes confirm a violation then
-    return audit(mechanism, "pure(epsilon=1)", PAIR, **settings)
-
-
-def is_in_doubt(result: AuditResult, words: str = "") -> None:
-    text = " ".join(result.warnings)
-    assert result.verdict is Verdict.INCONCLUSIVE, text
-    assert not result.certified
-    assert (result.p_value, result.mu_lower) == (1.0, 0.0)
-    assert ONCE in text, text
-    assert words in text, text
 
 
 _IN_A_FILE = """
@@ -246,86 +225,6 @@ def test_code_that_keeps_nothing_starts_no_process(monkeypatch: pytest.MonkeyPat
     assert audited(lambda dataset, rng: round(dataset[0] + 0.3 * float(rng.laplace()), 1)).violated
 
 
-def test_a_program_with_a_pool_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing is left to chance, see above."""
-    monkeypatch.setattr(reproduced, "_MOST_CONFIRMING", 2)
-    (tmp_path / "pool.py").write_text(
-        "import json, random, sys\n"
-        "pool = [random.gauss(0, 1) for _ in range(5)]\n"
-        "for line in sys.stdin:\n"
-        "    q = json.loads(line)\n"
-        "    out = [q['dataset'][0] + random.choice(pool) for _ in range(q['n'])]\n"
-        "    print(json.dumps({'outputs': out}), flush=True)\n"
-    )
-    with CommandMechanism([sys.executable, "pool.py"], cwd=tmp_path) as mechanism:
-        is_in_doubt(audited(mechanism), "only 5 different values")
-
-
-_SCRIPT = """
-import json
-import numpy as np
-from dpaudit import Pair, audit
-
-DRAWN = float(np.random.default_rng(5).laplace())
-SHIFT = 1 / 3
-scale = 0.25
-def drawn(dataset, rng):
-    return dataset[0] + DRAWN
-def shifted(dataset, rng):
-    return dataset[0] * scale + SHIFT
-def noisy(dataset, rng):
-    return dataset[0] + DRAWN + 0.3 * rng.laplace()
-if __name__ == "__main__":
-    found = {}
-    for mechanism in (drawn, shifted, noisy):
-        result = audit(mechanism, "pure(epsilon=1)", Pair([0], [1]), trials=300, seed=0, confidence=0.95)
-        found[mechanism.__name__] = result.verdict.name, " ".join(result.warnings)
-    print(json.dumps(found))
-"""
-
-
-def test_a_number_drawn_in_a_script_is_told_from_a_parameter(tmp_path: Path) -> None:
-    """New processes cannot run the script again.  Its source says which numbers are literals.  The seed decides."""
-    (tmp_path / "script.py").write_text(_SCRIPT)
-    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    verdict, words = found["drawn"]
-    assert verdict == "INCONCLUSIVE"
-    assert "the source does not give DRAWN as a literal" in words
-    verdict, words = found["shifted"]
-    assert verdict == "VIOLATION"
-    assert "the mechanism has no noise or a fixed seed" in words
-    verdict, words = found["noisy"]
-    assert verdict == "VIOLATION"
-    assert "runs in this process were assumed to be independent" in words
-    assert "DRAWN" in words
-
-
-def test_a_pool_is_told_from_grids_candidates_and_shared_values() -> None:
-    rng = np.random.default_rng(0)
-    pools = rng.normal(size=(2, 20))
-    drawn = [list(rng.choice(pool, size=200)) for pool in pools]
-    grids = [list(0.1 * rng.integers(-9, 9, size=200) + 0.1234567890123 * side) for side in (0, 1)]
-    shared = [list(np.log(20 + rng.integers(9, size=200))) for _ in (0, 1)]
-    whole = [list(rng.integers(9, size=200).astype(float)) for _ in (0, 1)]
-    fresh_noise = [list(rng.normal(size=200)) for _ in (0, 1)]
-    nothing = [[0], [1]]
-
-    def strong(sides: Any, datasets: Any = nothing) -> bool | None:
-        pool = pool_of(sides, datasets)
-        return None if pool is None else pool.strong
-
-    assert strong(drawn) is True
-    assert strong([[[x, 1] for x in side] for side in drawn]) is True
-    assert strong([[np.array([x, 1.0]) for x in side] for side in drawn]) is True
-    assert strong(drawn, [list(pool) for pool in pools]) is False
-    assert strong(grids) is False
-    assert strong(shared) is False
-    assert strong(whole) is None
-    assert strong(fresh_noise) is None
-    assert strong([["a", None, 0.5, float("nan")] * 9, [0.5] * 36]) is False
-
-
 def test_held_numbers_are_found_wherever_they_are_kept(in_a_file: Any) -> None:
     mechanism, rng = in_a_file("jitter"), np.random.default_rng(0)
     before = held_numbers(mechanism)
@@ -357,29 +256,3 @@ def test_a_violation_that_no_pair_shows_alone_is_asked_about_on_the_strongest(mo
     assert asked == []
     constant.judged(collector, {0: -2.0, 1: -0.1}, claim, 0.01)
     assert asked == [1]
-
-
-@pytest.mark.parametrize("first", [False, True])
-def test_a_module_of_the_same_name_does_not_stand_for_the_audited_one(
-    first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """New processes run the code that was audited: not a module in the working folder, nor one that is found first.
-
-    The other module keeps nothing, and the violation would stand.  Too few processes are allowed for a test of the
-    claim, so nothing is left to chance.
-    """
-    monkeypatch.setattr(reproduced, "_MOST_CONFIRMING", 2)
-    pool = "return float(dataset[0] + POOL[rng.integers(3)] + 1e-6 * rng.normal())"
-    for folder, body in (("own", pool), ("other", "return float(dataset[0] + rng.normal())")):
-        (tmp_path / folder).mkdir()
-        text = f"import numpy as np\nPOOL = np.random.default_rng().laplace(size=3)\ndef release(dataset, rng): {body}"
-        (tmp_path / folder / "of_one_name.py").write_text(text)
-    monkeypatch.chdir(tmp_path / "other")
-    monkeypatch.syspath_prepend(tmp_path / "own")
-    mechanism = importlib.import_module("of_one_name").release
-    if first:
-        monkeypatch.syspath_prepend(tmp_path / "other")
-    try:
-        is_in_doubt(audited(mechanism, confidence=0.999999), "holds other numbers")
-    finally:
-        del sys.modules["of_one_name"]

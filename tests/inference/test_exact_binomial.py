@@ -12,123 +12,25 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from scipy.optimize import bisect
-from scipy.special import comb, ndtr, ndtri, xlogy
-from scipy.stats import beta as beta_law
+from scipy.special import ndtri
 from scipy.stats import binom
 
-from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TabulatedTradeoff, TradeoffFunction
+from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.fixed import outcomes
 from dpaudit.inference.fixed.clopper_pearson import clopper_pearson, clopper_pearson_lower, clopper_pearson_upper
 from dpaudit.inference.fixed.evidence import Arc
-from dpaudit.inference.fixed.exact_binomial import _SHARE, epsilon_lower, mu_lower, p_value, parameter_lower
+from dpaudit.inference.fixed.exact_binomial import epsilon_lower, mu_lower, p_value, parameter_lower
 from dpaudit.inference.fixed.outcomes import Outcomes, _slack, largest_probability
 from dpaudit.numerics.arrays import Array
 
-ASYMMETRIC = TabulatedTradeoff(alpha=[0.0, 0.1, 0.5, 1.0], beta=[0.9, 0.5, 0.1, 0.0])
-CLAIMS: list[TradeoffFunction] = [
-    PureDP(0.0),
-    PureDP(1.0),
-    PureDP(3.0),
-    GaussianDP(0.0),
-    GaussianDP(0.7),
-    GaussianDP(2.0),
-    ApproxDP(epsilon=0.0, delta=0.3),
-    ApproxDP(epsilon=0.5, delta=0.1),
-    ApproxDP(epsilon=2.0, delta=0.01),
-    LaplaceDP(1.5),
-    ASYMMETRIC,
-]
-ALPHAS: Array = np.unique(np.concatenate([[0.0, 1.0], np.geomspace(1e-6, 0.5, 150), np.linspace(0, 1, 301)]))
+from .plain_exact_binomial import ALPHAS, CLAIMS, law, plain_bound, plain_evidence, plain_p_value, tail
 
-
-# --- a slow, plain second version
-
-
-def points(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Array, Array]:
-    """The grid along the curve that evidence is measured from, all of it."""
-
-    def grid(n: int) -> Array:
-        step = 0.1 / (2 * math.sqrt(n))
-        return np.sin(np.minimum(step * np.arange(math.ceil(math.pi / 2 / step) + 1), math.pi / 2)) ** 2
-
-    alpha, beta = grid(n0), grid(n1)
-    return np.concatenate([alpha, claim.beta(beta)]), np.concatenate([claim.beta(alpha), beta])
-
-
-@lru_cache
-def plain_evidence(claim: TradeoffFunction, n0: int, n1: int) -> Array:
-    """Evidence of every outcome (x, z), (n0 + 1, n1 + 1)."""
-
-    def divergence(n: int, rates: Array) -> Array:
-        p = ((np.arange(n + 1) + 0.5) / (n + 1))[:, None]
-        with np.errstate(divide="ignore"):
-            value = xlogy(p, p) - xlogy(p, rates) + xlogy(1 - p, 1 - p) - xlogy(1 - p, 1 - rates)
-        return np.where(p < rates, (n + 1) * value, 0.0)
-
-    alpha, beta = points(claim.symmetrized(), n0, n1)
-    return np.asarray((divergence(n0, alpha)[:, None, :] + divergence(n1, beta)[None, :, :]).min(axis=2))
-
-
-def law(n: int, rates: Array) -> Array:
-    """Probability of each of 0, ..., n mistakes at each rate, (n + 1, rates)."""
-    k = np.arange(n + 1)[:, None]
-    return np.asarray(comb(n, k) * rates**k * (1 - rates) ** (n - k))
-
-
-def tail(inside: Array, n0: int, n1: int, alpha: Array, beta: Array) -> Array:
-    """Probability of a set of outcomes, (n0 + 1, n1 + 1), at each (alpha, beta)."""
-    return np.asarray((law(n0, alpha) * (inside @ law(n1, beta))).sum(axis=0))
+# --- against a slow, plain second version
 
 
 def test_the_plain_law_is_the_binomial_one() -> None:
     for n in (1, 8, 40):
         assert law(n, ALPHAS) == pytest.approx(binom.pmf(np.arange(n + 1)[:, None], n, ALPHAS), rel=1e-12)
-
-
-def dense(x: int, n: int, level: float) -> Array:
-    """A fine grid over the Clopper-Pearson interval that pays for alpha."""
-    low = beta_law.ppf(_SHARE * level / 2, x, n - x + 1) if x > 0 else 0.0
-    high = beta_law.isf(_SHARE * level / 2, x + 1, n - x) if x < n else 1.0
-    return np.asarray(np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 300))
-
-
-def plain_p_value(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> float:
-    """inf { s : M(s) <= s } by bisection."""
-    evidence = plain_evidence(claim, n0, n1)
-    if evidence[x, z] <= 1e-9:
-        return 1.0
-    claim = claim.symmetrized()
-    inside = (evidence >= evidence[x, z] * (1 - 1e-9) - 1e-9).astype(float)
-
-    def refuted(level: float) -> bool:
-        alpha = np.sin(dense(x, n0, level)) ** 2
-        return float(tail(inside, n0, n1, alpha, claim.beta(alpha)).max()) <= (1 - _SHARE) * level
-
-    low, high = 0.0, 1.0
-    if not refuted(high):
-        return 1.0
-    for _ in range(25):
-        middle = (low + high) / 2
-        low, high = (low, middle) if refuted(middle) else (middle, high)
-    return high
-
-
-def plain_bound(family: Callable[[float], TradeoffFunction], x: int, n0: int, z: int, n1: int) -> float:
-    """Theorem 2 to the letter for a significance of 0.05; a scan from above instead of a search."""
-    cutoff, steps = float(ndtri(0.05)) ** 2 / 2, np.arange(0, 6, 0.02)
-    against_none = plain_evidence(family(0.0), n0, n1)
-    if against_none[x, z] <= 1e-9:
-        return 0.0
-    if against_none[x, z] < cutoff:
-        inside = against_none >= against_none[x, z] - 1e-9
-    else:
-        rank = bisect(lambda t: plain_evidence(family(t), n0, n1)[x, z] - cutoff, 0.0, 20.0, xtol=1e-6)
-        inside = plain_evidence(family(rank - 2e-6), n0, n1) >= cutoff - 1e-9
-    alpha = np.sin(dense(x, n0, 0.05)) ** 2
-    for t in steps[::-1]:
-        if tail(inside.astype(float), n0, n1, alpha, family(t).beta(alpha)).max() <= (1 - _SHARE) * 0.05:
-            return float(t)
-    return 0.0
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
@@ -277,63 +179,6 @@ def test_nothing_between_grid_points_is_missed(claim: TradeoffFunction, n1: int)
         alpha = np.concatenate([alpha, np.clip([claim.beta(0.0), fixed_point(claim)], low, high)])  # the kinks
         largest = float(region.probability(alpha, claim.beta(alpha)).max())
         assert largest * (1 - 1e-9) <= bound <= largest + 1.01 * _slack(largest) + 1e-6
-
-
-# --- reference values
-
-
-def test_clopper_pearson_bounds() -> None:
-    # beta.ppf(.95, 6, 95); the value of jax_privacy.auditing._clopper_pearson_upper(5, 100, .05)
-    assert clopper_pearson_upper(5, 100, significance=0.05) == pytest.approx(0.1022533776432745, rel=1e-12)
-    for k, n in ((0, 1), (1, 1), (0, 50), (50, 50), (17, 50), (3, 100_000)):
-        upper, lower = (bound(k, n, significance=0.01) for bound in (clopper_pearson_upper, clopper_pearson_lower))
-        assert k == n or binom.cdf(k, n, upper) == pytest.approx(0.01, rel=1e-9)
-        assert k == 0 or binom.sf(k - 1, n, lower) == pytest.approx(0.01, rel=1e-9)
-        assert lower <= k / n <= upper
-    assert clopper_pearson_upper(7, 7, significance=0.05) == 1.0
-    assert clopper_pearson_lower(0, 0, significance=0.05) == 0.0
-
-
-def pair_epsilon(x: int, n0: int, y: int, n1: int, delta: float, significance: float) -> float:
-    """The usual bound: two intervals, each with half of the significance."""
-    alpha = clopper_pearson_upper(x, n0, significance=significance / 2)
-    power = clopper_pearson_lower(y, n1, significance=significance / 2)
-    return max(math.log((power - delta) / alpha), math.log((1 - alpha - delta) / (1 - power)))
-
-
-def test_two_intervals_give_what_other_tools_report() -> None:
-    # jax_privacy.auditing, test_epsilon_clopper_pearson_explicit: quantiles of N(0, 1) and N(1, 1), threshold 0.5
-    scores = ndtri((np.arange(1000) + 0.5) / 1000)
-    x, y = int((scores > 0.5).sum()), int((scores + 1 > 0.5).sum())
-    alpha, power = clopper_pearson_upper(x, 1000, significance=0.05), clopper_pearson_lower(y, 1000, significance=0.05)
-    assert math.log(power / alpha) == pytest.approx(0.6904531341866593, abs=1e-6)
-    # privacy_estimates, test_symmetry, method "beta": FN, FP, TN, TP = 12, 58, 200, 200; the lower end of 0.05
-    assert pair_epsilon(58, 258, 200, 212, 1e-5, 0.025) == pytest.approx(1.9323114, abs=1e-6)
-    # privacy_estimates, test_onesided_twosided_estimates: 923, 19, 982, 76, one-sided at 0.05
-    assert pair_epsilon(19, 1001, 76, 999, 1e-5, 0.05) == pytest.approx(0.7170823, abs=1e-6)
-
-
-def test_the_exact_bound_is_about_as_large_as_a_bayesian_one_that_guarantees_nothing() -> None:
-    # privacy_estimates, method "joint-beta", for the same counts: 2.10606 and 0.98352
-    assert epsilon_lower(58, 258, 200, 212, delta=1e-5, significance=0.025) >= 2.09
-    assert epsilon_lower(19, 1001, 76, 999, delta=1e-5, significance=0.05) >= 0.975
-
-
-@pytest.mark.parametrize(
-    ("n", "least", "limit"), [(1_000, 0.900, 0.9043), (10_000, 0.969, 0.9696), (100_000, 0.990, 0.9904)]
-)
-def test_mu_lower_is_close_to_what_any_valid_bound_could_be(n: int, least: float, limit: float) -> None:
-    """At the median counts of mu = 1 and the midpoint; benchmarks/fixed_bounds.py has the medians over all counts."""
-    mistakes = round(2 * n * float(ndtr(-0.5)))
-    x, z = mistakes // 2, mistakes - mistakes // 2
-    assert least <= mu_lower(x, n, n - z, n, significance=0.05) <= limit + 0.5 / math.sqrt(n) / 10
-
-
-def test_rare_events_beat_two_intervals_too() -> None:
-    """Where the likelihood ratio without its half outputs would fall behind."""
-    for x, y, n in ((6, 67, 1_000), (1, 23, 1_000), (0, 10, 1_000), (13, 228, 10_000), (62, 668, 10_000)):
-        exact = epsilon_lower(x, n, y, n, delta=1e-5, significance=0.05)
-        assert exact > pair_epsilon(x, n, y, n, 1e-5, 0.05) + 0.05
 
 
 # --- relations

@@ -1,101 +1,26 @@
-"""Mechanisms in environments of their own."""
+"""Mechanisms that run in another Python."""
 
 from __future__ import annotations
 
 import math
-import os
 import pickle
 import re
-import signal
-import struct
-import subprocess
-import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from dpaudit import MechanismError, Pair
-from dpaudit.mechanisms import environments, wire
-from dpaudit.mechanisms.environments import environment, pinned_version, project_name
-from dpaudit.mechanisms.interpreters import check_version, find_interpreter
+from dpaudit.mechanisms.interpreters import find_interpreter
 from dpaudit.sampling.sampler import Sampler
 
-from .programs import isolated, wheel
+from .programs import isolated
+from .values import FLOATS, OTHERS, bits
 
 
 def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def bits(value: float) -> int:
-    return int(struct.unpack("<Q", struct.pack("<d", value))[0])
-
-
-def nan(payload: int, negative: bool = False) -> float:
-    return float(struct.unpack("<d", struct.pack("<Q", 0x7FF8 << 48 | negative << 63 | payload))[0])
-
-
-FLOATS = [
-    0.0,
-    -0.0,
-    5e-324,
-    -2.2250738585072009e-308,
-    sys.float_info.max,
-    math.inf,
-    -math.inf,
-    0.1,
-    nan(12345, True),
-    nan(1),
-]
-OTHERS: list[Any] = [
-    None, True, False, 0, -1, 2**63 - 1, -(2**63), 2**63, 2**200, -(2**200), "", "é\ud800", b"\x00\xff", [], (), {},
-    [1, 2.0], [True, False], [2**63, 1], (1, [2, (3,)]), {"a": {1: [None]}, (1, 2): b""},
-]  # fmt: skip
-
-
-# --- the encoding -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", OTHERS, ids=repr)
-def test_values_arrive_as_they_are(value: Any) -> None:
-    arrived = wire.unframe(wire.frame(value)[8:])
-    assert arrived == value
-    assert type(arrived) is type(value)
-    assert [type(item) for item in arrived] == [type(item) for item in value] if isinstance(value, list) else True
-
-
-@pytest.mark.parametrize("form", [list, tuple, np.array], ids=["list", "tuple", "array"])
-def test_every_bit_of_a_float_arrives(form: Any) -> None:
-    arrived = wire.unframe(wire.frame(form(FLOATS))[8:])
-    assert list(map(bits, arrived)) == list(map(bits, FLOATS))
-    assert list(map(bits, wire.unframe(wire.frame([[x] for x in FLOATS])[8:])[8])) == [bits(FLOATS[8])]
-
-
-@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f4", "f8", "c16", "S3", "U2", ">f8"])
-def test_arrays_and_scalars_keep_their_type(dtype: str) -> None:
-    array = np.array([[0, 1], [1, 0]]).astype(dtype)
-    whole = wire.unframe(wire.frame(array)[8:])
-    assert whole.dtype == array.dtype
-    assert (whole == array).all()
-    scalar = wire.unframe(wire.frame(array[0, 1])[8:])
-    assert type(scalar) is type(array[0, 1])
-    rows = wire.unframe(wire.frame(list(array[0]))[8:])
-    assert [type(item) for item in rows] == [type(item) for item in array[0]]
-
-
-def test_what_has_no_encoding_is_refused() -> None:
-    with pytest.raises(wire.Unsendable, match=r"a builtins\.set cannot be sent"):
-        wire.frame([1, {2}])
-
-
-@pytest.mark.parametrize("body", [b"", b"?", b"d123", b"s" + b"\xff" * 8, b"l" + b"\x02" + b"\0" * 7 + b"N", b"NN"])
-def test_garbage_is_not_a_value(body: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        wire.unframe(body)
 
 
 # --- the worker -------------------------------------------------------------------------------------------------------
@@ -266,109 +191,6 @@ def test_few_workers_stay_alive(tmp_path: Path) -> None:
     ids = [isolated(tmp_path, code, "M", params={"i": i}).sample(0, 1, rng())[0] for i in range(7)]
     alive = [pid for pid in ids if Path(f"/proc/{pid}").exists()] if Path("/proc").exists() else ids[:4]
     assert len(alive) <= 4
-
-
-# --- environments -----------------------------------------------------------------------------------------------------
-
-
-def test_an_environment_has_its_packages_and_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = wheel(tmp_path, "tinynoise", "1.2", "def noise(rng): return rng.gauss(0, 1)\n")
-    code = "import tinynoise\ndef release(dataset, rng): return tinynoise.noise(rng)"
-    mechanism = isolated(tmp_path, code, requires=[tiny])
-    assert isinstance(mechanism.sample(0, 1, rng())[0], float)
-    assert mechanism.packages["tinynoise"] == "1.2"
-    monkeypatch.setattr(environments, "_build", None)  # would fail if it were called
-    assert environment([tiny]) == environment((tiny,))
-
-
-def test_a_failed_installation_shows_what_the_installer_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
-    wanting = wheel(tmp_path, "wanting", "1.0", "", requires="no-such-thing-anywhere==3")
-    before = set(environments.cache_folder().rglob("*"))
-    with pytest.raises(
-        MechanismError, match=r"installing wanting @ .* failed; .* said:\n(.*\n)*.*no-such-thing-anywhere"
-    ):
-        environment([wanting])
-    left = set(environments.cache_folder().rglob("*")) - before
-    assert {path.suffix for path in left if path.is_file()} <= {".lock"}
-
-
-def test_one_that_was_interrupted_is_made_anew_and_only_once(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny = wheel(tmp_path, "tinyhalf", "1.0", "x = 1\n")
-    program = f"""
-import time
-from dpaudit.mechanisms import environments
-environments._run = lambda *given: time.sleep(600)  # an installer that does not end
-environments.environment([{tiny!r}])
-"""
-    process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "DPAUDIT_CACHE": str(cache)})
-
-    def begun() -> set[Path]:
-        return {path for path in (cache / "environments").glob("*-*-*") if path.is_dir()}
-
-    before = begun()
-    while process.poll() is None and begun() <= before:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    built: list[Path] = []
-    build = environments._build
-    monkeypatch.setattr(environments, "_build", lambda *given: (built.append(given[0]), build(*given))[1])
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: environment([tiny]), range(4)))
-    assert found[0].packages["tinyhalf"] == "1.0"
-    assert all(one == found[0] for one in found)
-    assert len(built) == 1
-
-
-def test_a_python_that_is_not_there_is_named() -> None:
-    with pytest.raises(MechanismError, match=r"there is no Python 3\.99 on this machine: looked on PATH, in .*"):
-        environment([], "3.99")
-
-
-@pytest.mark.parametrize("version", ["3", "3.x", "2.7", "3.7", "py3.11", ""])
-def test_a_version_reads_like_one(version: str) -> None:
-    with pytest.raises(ValueError, match="python_version must"):
-        check_version(version)
-
-
-@pytest.mark.parametrize(
-    ("requirement", "project"),
-    [
-        ("opendp==0.14.2", "opendp"), ("Pure_LDP >= 1", "pure-ldp"), ("a.b[c]~=1.0", "a-b"), ("x @ file:///x.whl", "x"),
-        ("numpy<2 ; python_version < '3.9'", "numpy"), ("torch", "torch"),
-    ],
-)  # fmt: skip
-def test_a_requirement_names_its_project(requirement: str, project: str) -> None:
-    assert project_name(requirement) == project
-
-
-@pytest.mark.parametrize(
-    "requirement",
-    [
-        "", "-r file", "--index-url=x", "./folder", "a b", "==1", "a\nb", "a\n", "a==1 --index-url=x", "a==1, b==2",
-        "a==newest", "a[b==1", "a; b", "a @", "a==1 # why", "a~=1",
-        "a; " + "(" * 3000,
-    ],
-)  # fmt: skip
-def test_what_is_not_a_requirement_is_refused(requirement: str) -> None:
-    with pytest.raises(ValueError, match="a requirement must read like"):
-        project_name(requirement)
-
-
-@pytest.mark.parametrize(
-    ("requirement", "pinned"),
-    [
-        ("opendp==0.14.2", ("opendp", "0.14.2")), ("Some_Thing == 1.0rc1", ("Some_Thing", "1.0rc1")),
-        ("a==1!2.0+local", ("a", "1!2.0+local")), ("a", None), ("a>=1", None), ("a==1.*", None), ("a===1", None),
-        ("a==1,!=2", None), ("a[b]==1", None), ("a==1; python_version > '3'", None), ("a @ file:///x.whl", None),
-    ],
-)  # fmt: skip
-def test_only_a_plain_exact_version_is_pinned(requirement: str, pinned: tuple[str, str] | None) -> None:
-    assert pinned_version(requirement) == pinned
 
 
 # --- shared state -----------------------------------------------------------------------------------------------------

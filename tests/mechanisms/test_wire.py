@@ -1,0 +1,50 @@
+"""Values as bytes: each arrives as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.mechanisms import wire
+
+from .values import FLOATS, OTHERS, bits
+
+
+@pytest.mark.parametrize("value", OTHERS, ids=repr)
+def test_values_arrive_as_they_are(value: Any) -> None:
+    arrived = wire.unframe(wire.frame(value)[8:])
+    assert arrived == value
+    assert type(arrived) is type(value)
+    assert [type(item) for item in arrived] == [type(item) for item in value] if isinstance(value, list) else True
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array], ids=["list", "tuple", "array"])
+def test_every_bit_of_a_float_arrives(form: Any) -> None:
+    arrived = wire.unframe(wire.frame(form(FLOATS))[8:])
+    assert list(map(bits, arrived)) == list(map(bits, FLOATS))
+    assert list(map(bits, wire.unframe(wire.frame([[x] for x in FLOATS])[8:])[8])) == [bits(FLOATS[8])]
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f4", "f8", "c16", "S3", "U2", ">f8"])
+def test_arrays_and_scalars_keep_their_type(dtype: str) -> None:
+    array = np.array([[0, 1], [1, 0]]).astype(dtype)
+    whole = wire.unframe(wire.frame(array)[8:])
+    assert whole.dtype == array.dtype
+    assert (whole == array).all()
+    scalar = wire.unframe(wire.frame(array[0, 1])[8:])
+    assert type(scalar) is type(array[0, 1])
+    rows = wire.unframe(wire.frame(list(array[0]))[8:])
+    assert [type(item) for item in rows] == [type(item) for item in array[0]]
+
+
+def test_what_has_no_encoding_is_refused() -> None:
+    with pytest.raises(wire.Unsendable, match=r"a builtins\.set cannot be sent"):
+        wire.frame([1, {2}])
+
+
+@pytest.mark.parametrize("body", [b"", b"?", b"d123", b"s" + b"\xff" * 8, b"l" + b"\x02" + b"\0" * 7 + b"N", b"NN"])
+def test_garbage_is_not_a_value(body: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        wire.unframe(body)

@@ -1,0 +1,34 @@
+"""Values that an encoding must carry bit by bit."""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+from typing import Any
+
+
+def bits(value: float) -> int:
+    return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+
+
+def nan(payload: int, negative: bool = False) -> float:
+    return float(struct.unpack("<d", struct.pack("<Q", 0x7FF8 << 48 | negative << 63 | payload))[0])
+
+
+FLOATS = [
+    0.0,
+    -0.0,
+    5e-324,
+    -2.2250738585072009e-308,
+    sys.float_info.max,
+    math.inf,
+    -math.inf,
+    0.1,
+    nan(12345, True),
+    nan(1),
+]
+OTHERS: list[Any] = [
+    None, True, False, 0, -1, 2**63 - 1, -(2**63), 2**63, 2**200, -(2**200), "", "é\ud800", b"\x00\xff", [], (), {},
+    [1, 2.0], [True, False], [2**63, 1], (1, [2, (3,)]), {"a": {1: [None]}, (1, 2): b""},
+]  # fmt: skip
