@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,12 @@ def source(tmp_path: Path) -> Any:
 def test_numbers_are_parameters_only_if_the_source_says_so(source: Any, name: str, drawn: list[str]) -> None:
     assert drawn_perhaps(source(name)) == drawn
     assert drawn_perhaps(batched(source(name))) == drawn
+
+
+@pytest.fixture(autouse=True)
+def _no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without xdist, `__main__` is a file of pytest, so that its functions pass for those of a library."""
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
 
 
 def _run(cells: list[str], **names: Any) -> Any:
