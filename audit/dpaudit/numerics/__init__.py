@@ -1,5 +1,5 @@
 """Numerical tools that know nothing of privacy: array types and a fast logistic regression.
 
 May import: nothing of ours.
-Public names: `arrays.Array`, `logistic.ridge`.
+Public names: `arrays`, `logistic.ridge`.
 """

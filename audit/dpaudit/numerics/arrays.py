@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
 """Floats of any shape."""
+
+AnyArray = npt.NDArray[Any]
+"""An array of any type and shape."""
