@@ -1,6 +1,6 @@
 """Claims as trade-off functions: one class a claim, with `beta` and `delta`.  `operations` make new claims of them.
 
-May import: `numerics`, `text`.
+May import: `numerics`, `text`, `values`.
 Public names: those below.
 """
 

@@ -26,7 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeVar, overload
+from typing import ClassVar, NamedTuple, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ import numpy.typing as npt
 from dpaudit.claims.bisection import least_below
 from dpaudit.claims.envelope import Half, Lines
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Parameters
 
 Operation = TypeVar("Operation", bound="Callable[..., TradeoffFunction]")
 
@@ -44,7 +45,7 @@ def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:
     names = [f"{p.name}=..." for p in list(signature.parameters.values())[1:] if p.default is p.empty]
 
     @functools.wraps(init)
-    def checked(self: Any, *values: Any, **named: Any) -> None:
+    def checked(self: object, *values: object, **named: object) -> None:
         try:
             signature.bind(self, *values, **named)
         except TypeError as error:
@@ -86,7 +87,7 @@ class TradeoffFunction(ABC):
     name: ClassVar[str]
     """What the claim is called in configs: `parse_claim("name(field=value)")`."""
 
-    def __init_subclass__(cls, **settings: Any) -> None:
+    def __init_subclass__(cls, **settings: object) -> None:
         """Make `ApproxDP(1.0)` say how the claim is written."""
         super().__init_subclass__(**settings)
         if "__init__" in cls.__dict__:
@@ -239,7 +240,7 @@ class TradeoffFunction(ABC):
         return _OPERATIONS["subsampled"](self, rate, relation=relation)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The constructor's arguments by name."""
         return {f.name.lstrip("_"): getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
@@ -322,7 +323,7 @@ def _first(values: Array, bad: npt.NDArray[np.bool_]) -> float:
     return float(np.atleast_1d(values)[np.atleast_1d(bad)][0])
 
 
-def _argument(name: str, value: Any, *, brief: bool) -> str:
+def _argument(name: str, value: object, *, brief: bool) -> str:
     if isinstance(value, TradeoffFunction):
         return value._text(brief=brief)
     if isinstance(value, tuple):
@@ -332,6 +333,6 @@ def _argument(name: str, value: Any, *, brief: bool) -> str:
     return f"{name}={_show(value)}"
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     """A number as short as it can be written without changing it."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ class PrivacyLoss(PolygonalClaim):
         object.__setattr__(self, "_delta", tuple(d.tolist()))
 
     @classmethod
-    def from_pld(cls, pld: Any, *, points: int = 1000) -> PrivacyLoss:
+    def from_pld(cls, pld: object, *, points: int = 1000) -> PrivacyLoss:
         """The promise of a `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
 
         If the distribution is not symmetric (adding a record differs from removing one), the larger delta of the

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import SupportsFloat, SupportsIndex
 
 
-def nonnegative(name: str, value: Any) -> float:
+def nonnegative(name: str, value: object) -> float:
     """`value` as a finite float >= 0, else ValueError."""
     number = _number(value)
     if not 0 <= number < math.inf:
@@ -14,7 +14,7 @@ def nonnegative(name: str, value: Any) -> float:
     return number
 
 
-def probability(name: str, value: Any) -> float:
+def probability(name: str, value: object) -> float:
     """`value` as a float in [0, 1], else ValueError."""
     number = _number(value)
     if not 0 <= number <= 1:
@@ -22,7 +22,7 @@ def probability(name: str, value: Any) -> float:
     return number
 
 
-def count(name: str, value: Any) -> int:
+def count(name: str, value: object) -> int:
     """`value` as an integer >= 1, else ValueError.  2.0 and 1e4 are integers, too."""
     number = _number(value)
     if not (1 <= number < math.inf and number == math.floor(number)):
@@ -30,9 +30,9 @@ def count(name: str, value: Any) -> int:
     return int(number)
 
 
-def _number(value: Any) -> float:
+def _number(value: object) -> float:
     """NaN, which is in no range, for whatever is not a number."""
-    if isinstance(value, str | bytes):
+    if isinstance(value, str | bytes) or not isinstance(value, SupportsFloat | SupportsIndex):
         return math.nan
     try:
         return float(value)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from dpaudit.claims.base import PolygonalClaim, TradeoffFunction
 from dpaudit.claims.divergences import fixed_orders
 from dpaudit.claims.envelope import Lines
 from dpaudit.claims.ranges import nonnegative
+from dpaudit.values import Parameters
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -30,10 +31,10 @@ class RenyiDP(PolygonalClaim):
     _epsilon: tuple[float, ...]  # nats, >= 0, one for each order
 
     def __init__(self, *, order: float | Sequence[float], epsilon: float | Sequence[float]) -> None:
-        orders, epsilons = _tuple(order), _tuple(epsilon)
-        if len(orders) != len(epsilons) or not orders:
-            raise ValueError(f"order and epsilon must have the same length >= 1, got {len(orders)} and {len(epsilons)}")
-        orders = tuple(nonnegative("order", a) for a in orders)
+        given, epsilons = _tuple(order), _tuple(epsilon)
+        if len(given) != len(epsilons) or not given:
+            raise ValueError(f"order and epsilon must have the same length >= 1, got {len(given)} and {len(epsilons)}")
+        orders = tuple(nonnegative("order", a) for a in given)
         for a in orders:
             if not a > 1:
                 raise ValueError(f"order must be finite and > 1, got {a:g}")
@@ -62,12 +63,12 @@ class RenyiDP(PolygonalClaim):
         return 0.0 if min(self._epsilon) == 0 else math.inf
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The constructor's arguments; numbers if there is one order, else tuples."""
         if len(self._order) == 1:
             return {"order": self._order[0], "epsilon": self._epsilon[0]}
         return super().parameters
 
 
-def _tuple(values: Any) -> tuple[Any, ...]:
+def _tuple(values: object) -> tuple[object, ...]:
     return tuple(np.asarray(values, dtype=object).ravel().tolist()) if not isinstance(values, str) else (values,)

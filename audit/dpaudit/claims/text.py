@@ -11,7 +11,6 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from typing import Any
 
 from dpaudit.claims.approximate import ApproxDP
 from dpaudit.claims.base import TradeoffFunction
@@ -165,7 +164,7 @@ def _check_parameters(node: ast.Call, name: str, kind: Callable[..., TradeoffFun
         raise ValueError(f"{name} has no parameter {given}; {hint}  (it reads {_form(name, kind)})")
 
 
-def _argument(node: ast.expr) -> Any:
+def _argument(node: ast.expr) -> object:
     """A claim, a number, or the name of a relation."""
     if isinstance(node, ast.Call):
         return _claim(node)
@@ -176,7 +175,7 @@ def _argument(node: ast.expr) -> Any:
     return _value(node)
 
 
-def _value(node: ast.expr) -> Any:
+def _value(node: ast.expr) -> object:
     """A number or a list of numbers."""
     if isinstance(node, ast.Tuple | ast.List):
         return [_number(element) for element in node.elts]
@@ -185,7 +184,7 @@ def _value(node: ast.expr) -> Any:
 
 def _number(node: ast.expr) -> float:
     try:
-        value: Any = ast.literal_eval(node)
+        value: object = ast.literal_eval(node)
     except ValueError:
         value = None
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
@@ -25,6 +24,7 @@ from dpaudit.claims.base import OneOrder
 from dpaudit.claims.envelope import Half
 from dpaudit.claims.operations.pld_library import pld_pmf, unknown_release
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Foreign
 
 _TAIL = 1e-22  # delta at which the grid ends: what is beyond counts as an infinite loss
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution
@@ -99,7 +99,7 @@ def _fine_total(parts: Sequence[Part]) -> tuple[Half, float]:
     return coarse, step
 
 
-def half_of_pld(pld: Any) -> Half:
+def half_of_pld(pld: Foreign) -> Half:
     """The guarantees of a dp-accounting PrivacyLossDistribution, in both orders of a pair; see `PrivacyLoss`."""
     if type(pld).__module__.partition(".")[0] != "dp_accounting":
         raise ValueError(f"pld must be a PrivacyLossDistribution of dp-accounting, got {type(pld).__name__}")
@@ -156,7 +156,7 @@ def _total(parts: Sequence[Part], step: float) -> Half:
     return Half(profile.slope, -math.expm1(log_finite) + math.exp(log_finite) * profile.gap)
 
 
-def _self_composed(pmf: Any, times: int) -> Any:
+def _self_composed(pmf: Foreign, times: int) -> Foreign:
     """The law of the sum of so many losses, in stages of which none spreads far beyond its input's range.
 
     dp-accounting chooses the range of the sum among 40 Chernoff bounds that suit sums not much wider than their terms;
@@ -175,7 +175,7 @@ def _self_composed(pmf: Any, times: int) -> Any:
     return total.compose(pmf.self_compose(rest, _CUT), _CUT) if rest else total
 
 
-def _profile_of(pmf: Any) -> Half:
+def _profile_of(pmf: Foreign) -> Half:
     """delta(s) = m_inf + sum over losses l > s of (1 - e^(s - l)) mass, at 0 and at the grid's points s > 0."""
     from scipy.signal import lfilter
 

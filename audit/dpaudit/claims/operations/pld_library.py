@@ -8,16 +8,17 @@ the numbers known beforehand.  A release that answers differently is refused, wi
 from __future__ import annotations
 
 from importlib import metadata
-from typing import Any
 
 import numpy as np
+
+from dpaudit.values import Foreign
 
 KNOWN_VERSIONS = ">=0.4.3,<0.7"  # the bounds of the extra `accounting` in pyproject.toml
 _INSTALL = 'pip install "dpaudit[accounting]"'
 _STEP, _START, _MASS = 0.5, -1, np.array([0.25, 0.5, 0.25])
 
 
-def pld_pmf() -> Any:
+def pld_pmf() -> Foreign:
     """The module `dp_accounting.pld.pld_pmf`.
 
     Raises:
@@ -50,7 +51,7 @@ def unknown_release(difference: str) -> ImportError:
     )
 
 
-def _difference(library: Any) -> str:
+def _difference(library: Foreign) -> str:
     """The first difference between a small distribution and what is known of it; "" if there is none."""
     try:
         one = library.DensePLDPmf(_STEP, _START, _MASS, 0.0, True)
@@ -64,7 +65,7 @@ def _difference(library: Any) -> str:
         return f"{type(error).__name__}: {error}"
 
 
-def _misread(pmf: Any, count: int) -> str:
+def _misread(pmf: Foreign, count: int) -> str:
     mass = _MASS
     for _ in range(count - 1):
         mass = np.convolve(mass, _MASS)
