@@ -1,5 +1,5 @@
 """Pairs of neighbouring datasets, and the search for pairs that reveal violations.
 
-May import: nothing of ours.
+May import: `values`.
 Public names: `pair.Pair`, `search.SearchPairs`.
 """

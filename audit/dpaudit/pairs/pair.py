@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
+
+from dpaudit.values import Dataset
 
 Relation = Literal["add_remove", "replace_one", "unspecified"]
 _PLAIN = (int, float, str, bytes, tuple, list, dict, type(None))
@@ -29,8 +31,8 @@ class Pair:
         ValueError: If `relation` is none of these.
     """
 
-    d0: Any
-    d1: Any
+    d0: Dataset
+    d1: Dataset
     relation: Relation = "unspecified"
     label: str = ""
 
@@ -42,7 +44,7 @@ class Pair:
         return self.label or f"{brief(self.d0)} | {brief(self.d1)}"
 
 
-def brief(dataset: Any, most: int = 40) -> str:
+def brief(dataset: Dataset, most: int = 40) -> str:
     """Write a dataset on one line, shortened to `most` characters."""
     text = " ".join(repr(dataset).split())
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -78,7 +80,7 @@ def doubts(pair: Pair) -> str:
     return ""
 
 
-def _unshared(d0: Any, d1: Any) -> tuple[int, int]:
+def _unshared(d0: Dataset, d1: Dataset) -> tuple[int, int]:
     """Count the records that only d0 has, and only d1; (0, 0) if records are not compared."""
     if not (isinstance(d0, list | tuple) and isinstance(d1, list | tuple)) or len(d0) > _MAX_COMPARED_RECORDS:
         return 0, 0
@@ -88,7 +90,7 @@ def _unshared(d0: Any, d1: Any) -> tuple[int, int]:
     return (records0 - records1).total(), (records1 - records0).total()
 
 
-def _record(record: Any) -> Any:
+def _record(record: object) -> object:
     """Return the record, or its text if it is unhashable or NaN."""
     try:
         hash(record)
@@ -97,7 +99,7 @@ def _record(record: Any) -> Any:
     return repr(record) if record != record else record
 
 
-def _records(dataset: Any) -> int | None:
+def _records(dataset: Dataset) -> int | None:
     """Return the number of records; None unless the dataset is a list, tuple, array or data frame."""
     if isinstance(dataset, list | tuple):
         return len(dataset)

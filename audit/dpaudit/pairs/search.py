@@ -12,18 +12,19 @@ of an empty dataset, equal records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from dpaudit.pairs.pair import Pair
+from dpaudit.values import Dataset, Record
 
 Moves = Literal["add_remove", "replace_one", "one_value", "all_values"]
 MOVES: tuple[str, ...] = get_args(Moves)
 
-Schema = Mapping[str, Sequence[Any]]
+Schema = Mapping[str, Sequence[Record]]
 """Maps each column to (low, high) or to a list of categories."""
 
 _FAR_WIDTHS = 1000.0  # distance of stray values from the bounds, in widths; large enough to expose missing clamping
@@ -65,8 +66,8 @@ class SearchPairs:
     whole: bool = False
     schema: Schema | None = None
     strays: bool | None = None
-    generator: Callable[[np.random.Generator], Any] | None = None
-    build: Callable[[Any], Any] | None = None
+    generator: Callable[[np.random.Generator], Iterable[Record] | Pair] | None = None
+    build: Callable[[Dataset], Dataset] | None = None
     most: int | None = None
     seed: int = 0
 
@@ -226,7 +227,7 @@ class SearchPairs:
                 rest = [base] * (self.size - 1)
                 yield Pair([base, *rest], [near, *rest], "unspecified", f"the next value, around {base:g}")
 
-    def _drawn(self, generator: Callable[[np.random.Generator], Any]) -> Iterator[Pair]:
+    def _drawn(self, generator: Callable[[np.random.Generator], Iterable[Record] | Pair]) -> Iterator[Pair]:
         rng = np.random.default_rng(self.seed)
         for _ in range(self._limit * _MAX_DRAWS):
             drawn = generator(rng)
@@ -243,8 +244,10 @@ class SearchPairs:
             if self.relation == "add_remove":
                 yield Pair([*before, *after], records, "add_remove", f"without and with record {place}")
                 continue
-            other = list(generator(rng))
-            if other:
+            again = generator(rng)
+            if isinstance(again, Pair):
+                yield again
+            elif other := list(again):
                 new = other[int(rng.integers(len(other)))]
                 yield Pair([*before, one, *after], [*before, new, *after], "replace_one", f"record {place} replaced")
 
@@ -253,20 +256,20 @@ class SearchPairs:
 class _Records:
     """The records that a search may use."""
 
-    at: Callable[[float], Any]  # maps 0 to the smallest record, 1 to the largest, and shares between them
-    unusual: Sequence[tuple[str, Any]]  # label and record that a mechanism must clamp or drop
+    at: Callable[[float], Record]  # maps 0 to the smallest record, 1 to the largest, and shares between them
+    unusual: Sequence[tuple[str, Record]]  # label and record that a mechanism must clamp or drop
     bounded: bool  # whether bounds were given, so that the mechanism should know which records are unusual
 
     @property
-    def low(self) -> Any:
+    def low(self) -> Record:
         return self.at(0.0)
 
     @property
-    def high(self) -> Any:
+    def high(self) -> Record:
         return self.at(1.0)
 
     @property
-    def middle(self) -> Any:
+    def middle(self) -> Record:
         return self.at(0.5)
 
 
@@ -285,8 +288,8 @@ def _of_numbers(bounds: tuple[float, float] | None, whole: bool) -> _Records:
 
 
 def _of_table(schema: Schema) -> _Records:
-    def at(share: float) -> dict[str, Any]:
-        row = {}
+    def at(share: float) -> dict[str, Record]:
+        row: dict[str, Record] = {}
         for column, values in schema.items():
             if _numeric(values):
                 row[column] = _rounded(values[0] + share * (values[1] - values[0]), _whole(values))
@@ -294,7 +297,7 @@ def _of_table(schema: Schema) -> _Records:
                 row[column] = values[round(share * (len(values) - 1))]
         return row
 
-    unusual: list[tuple[str, Any]] = []
+    unusual: list[tuple[str, Record]] = []
     numbers = [column for column, values in schema.items() if _numeric(values)]
     if numbers:
         beyond = {
@@ -310,12 +313,12 @@ def _of_table(schema: Schema) -> _Records:
     return _Records(at, unusual, True)
 
 
-def _check_bounds(name: str, bounds: Sequence[Any]) -> None:
+def _check_bounds(name: str, bounds: Sequence[Record]) -> None:
     if not (len(bounds) == 2 and -math.inf < bounds[0] < bounds[1] < math.inf):
         raise ValueError(f"{name} must be (low, high), both finite and low < high, got {bounds!r}")
 
 
-def _numeric(values: Sequence[Any]) -> bool:
+def _numeric(values: Sequence[Record]) -> bool:
     """Whether a column has bounds (a tuple of two numbers) and not categories."""
     return (
         isinstance(values, tuple)
@@ -324,7 +327,7 @@ def _numeric(values: Sequence[Any]) -> bool:
     )
 
 
-def _whole(values: Sequence[Any]) -> bool:
+def _whole(values: Sequence[Record]) -> bool:
     return all(isinstance(value, int) for value in values)
 
 
