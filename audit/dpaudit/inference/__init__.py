@@ -3,6 +3,6 @@
 `sequential` bets and may stop at any time; `fixed` counts a number of trials that was planned; `independence` asks
 whether runs are exchangeable.
 
-May import: `claims`, `numerics`.
+May import: `claims`, `numerics`, `values`.
 Public names: the modules.
 """

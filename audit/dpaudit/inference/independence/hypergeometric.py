@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln
 
 from dpaudit.numerics.arrays import Array
@@ -26,11 +26,15 @@ def two_sided(x: int, total: int, marked: int, drawn: int) -> float:
     return min(1.0, 2 * tail * (1 + 1e-6))  # the sum is rounded by less than that
 
 
-def log_choose(n: Any, k: Any) -> Any:
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - np.asarray(k) + 1)
+Whole = int | npt.NDArray[np.intp]
 
 
-def notable(counts: Array, total: int, marked: Any, drawn: Any) -> Iterator[tuple[int, ...]]:
+def log_choose(n: Whole, k: Whole) -> Array:
+    chosen: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - np.asarray(k) + 1)
+    return chosen
+
+
+def notable(counts: Array, total: int, marked: Whole, drawn: Whole) -> Iterator[tuple[int, ...]]:
     """Where hypergeometric counts are so far from their means that a tail is worth computing."""
     mean = marked * drawn / total
     variance = mean * (1 - marked / total) * (total - drawn) / max(1, total - 1)

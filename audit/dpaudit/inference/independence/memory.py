@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
+from dpaudit.values import Output, RawOutputs
 
 SUSPICIOUS = 1e-9
 """P-value from which independence is called into question, of all tests of an audit together."""
@@ -40,12 +38,12 @@ FIRST_SHARE = 0.5 / len(CHECKPOINTS)
 class Memory:
     """Outputs of one dataset in the order of their runs: the first ones all, later ones more and more thinly."""
 
-    first: list[Any] = field(default_factory=list)
-    spread: list[Any] = field(default_factory=list)  # every `_every`-th of all
+    first: list[Output] = field(default_factory=list)
+    spread: list[Output] = field(default_factory=list)  # every `_every`-th of all
     _every: int = 1
     _seen: int = 0
 
-    def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any], bytes_each: float = 8.0) -> None:
+    def add(self, outputs: RawOutputs, bytes_each: float = 8.0) -> None:
         """The outputs of the next runs, and how large they are."""
         most = int(min(_KEPT, max(2 * FEWEST, _KEPT_BYTES / bytes_each)))
         self.first.extend(outputs[: max(0, most - len(self.first))])
@@ -61,7 +59,7 @@ class Memory:
         return max((n for n in CHECKPOINTS if n <= len(self.first)), default=0)
 
     @property
-    def thinned(self) -> list[Any]:
+    def thinned(self) -> list[Output]:
         """Outputs spread over the audit, up to a number of runs that is fixed beforehand; none of a short audit."""
         if self._every == 1 or self._seen < ENOUGH:
             return []

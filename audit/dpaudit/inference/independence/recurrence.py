@@ -6,17 +6,17 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.inference.independence.hypergeometric import log_choose
+from dpaudit.values import Output
 
 _LARGE = 4096  # bytes above which an array's digest stands for it, so that copies of all outputs do not fill the memory
 
 
-def key(output: Any) -> Hashable:
+def key(output: Output) -> Hashable:
     """Equal for equal outputs."""
     match output:
         case np.ndarray() if output.nbytes > _LARGE and output.dtype.kind in "biufc":
