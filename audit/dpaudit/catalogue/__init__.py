@@ -5,14 +5,13 @@ usually audited against; `private`, whether it keeps that; and `inputs`, its nei
 "x" is the dataset as a vector.  "One" or "all" of its values may move by at most 1 between neighbours where it holds
 answers to counting queries.
 
-May import: `claims`, `numerics`.
+May import: `claims`, `numerics`, `values`.
 Public names: `BUILTIN`, and those below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from dpaudit.catalogue.floats import GaussianBoxMuller, GeometricByTrials, LaplaceInverseCdf
 from dpaudit.catalogue.histograms import MissingCells, NoisyHistogram1, NoisyHistogram2, PrefixSum, ThresholdRelease
@@ -42,7 +41,7 @@ from dpaudit.catalogue.subsampling import SubsampledGaussian, SubsampledWrongly
 
 __all__ = ["BUILTIN", "Gaussian", "Geometric", "Laplace"]
 
-BUILTIN: Mapping[str, Callable[..., Any]] = {
+BUILTIN: Mapping[str, Callable[..., object]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
     "geometric": Geometric,

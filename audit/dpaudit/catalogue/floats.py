@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.catalogue.promises import Inputs, Pure, check_positive
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Dataset
 
 _ANSWER: Inputs = {"relation": "one_value", "size": 1}
 
@@ -32,7 +33,7 @@ class LaplaceInverseCdf(Pure):
     private: ClassVar[bool] = False
     leak: ClassVar[str] = "float_bits"
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         u = rng.random(n) - 0.5
         with np.errstate(divide="ignore"):
             noise: Array = np.sign(u) * np.log(1 - 2 * np.abs(u)) / self.epsilon
@@ -60,7 +61,7 @@ class GaussianBoxMuller:
     def claim(self) -> TradeoffFunction:
         return GaussianDP(1 / self.sigma)
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         radius = np.sqrt(-2 * np.log(1 - rng.random(n)))
         noise: Array = self.sigma * radius * np.cos(2 * math.pi * rng.random(n))
         return float(np.ravel(dataset)[0]) + noise
@@ -81,7 +82,7 @@ class GeometricByTrials(Pure):
     private: ClassVar[bool] = False
     leak: ClassVar[str] = "time"
 
-    def __call__(self, dataset: Any, rng: np.random.Generator) -> int:
+    def __call__(self, dataset: Dataset, rng: np.random.Generator) -> int:
         go_on = math.exp(-self.epsilon / self.most)
         while True:
             size, sign = 0, 1 if rng.random() < 0.5 else -1

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.catalogue.promises import Inputs, Pure
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Dataset
 
 _CELLS: Inputs = {"relation": "one_value", "size": 5}
 _NAMES: Inputs = {"relation": "add_remove", "size": 10, "whole": True, "bounds": (0, 4), "strays": False}
@@ -23,7 +24,7 @@ class NoisyHistogram1(Pure):
     inputs: ClassVar[Inputs] = _CELLS
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         return x + rng.laplace(0.0, 1 / self.epsilon, (n, len(x)))
 
@@ -38,7 +39,7 @@ class NoisyHistogram2(Pure):
     inputs: ClassVar[Inputs] = _CELLS
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         return x + rng.laplace(0.0, self.epsilon, (n, len(x)))
 
@@ -53,12 +54,12 @@ class PrefixSum(Pure):
     inputs: ClassVar[Inputs] = {"relation": "all_values", "size": 10}
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         return np.cumsum(x + rng.laplace(0.0, 1 / self.epsilon, (n, len(x))), axis=1)
 
 
-def _noisy_counts(dataset: Any, n: int, rng: np.random.Generator, scale: float) -> tuple[list[str], Array]:
+def _noisy_counts(dataset: Dataset, n: int, rng: np.random.Generator, scale: float) -> tuple[list[str], Array]:
     """The cells that occur, and their counts with noise, (n, cells)."""
     counts = Counter(str(record) for record in dataset)
     names = sorted(counts)
@@ -77,7 +78,7 @@ class MissingCells(Pure):
     inputs: ClassVar[Inputs] = _NAMES
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[dict[str, float]]:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[dict[str, float]]:
         names, noisy = _noisy_counts(dataset, n, rng, 1 / self.epsilon)
         return [dict(zip(names, row, strict=True)) for row in noisy.tolist()]
 
@@ -96,6 +97,6 @@ class ThresholdRelease(Pure):
     inputs: ClassVar[Inputs] = _NAMES
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[dict[str, float]]:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[dict[str, float]]:
         names, noisy = _noisy_counts(dataset, n, rng, 1 / self.epsilon)
         return [{name: v for name, v in zip(names, row, strict=True) if v > self.threshold} for row in noisy.tolist()]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.catalogue.promises import Inputs, Pure, check_positive
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Dataset
 
 _RECORDS: Inputs = {"relation": "add_remove", "size": 10, "bounds": (0.0, 1.0)}
 
 
-def _column(dataset: Any) -> Array:
+def _column(dataset: Dataset) -> Array:
     return np.asarray(dataset, dtype=np.float64).reshape(-1)
 
 
@@ -31,7 +32,7 @@ class NoisySum(Pure):
     inputs: ClassVar[Inputs] = _RECORDS
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         clamped = np.clip(np.nan_to_num(_column(dataset)), 0.0, 1.0)
         return float(clamped.sum()) + rng.laplace(0.0, 1 / self.epsilon, n)
 
@@ -45,7 +46,7 @@ class NanSurvives(Pure):
     inputs: ClassVar[Inputs] = _RECORDS
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return float(np.clip(_column(dataset), 0.0, 1.0).sum()) + rng.laplace(0.0, 1 / self.epsilon, n)
 
 
@@ -61,7 +62,7 @@ class SensitivityOff(Pure):
     inputs: ClassVar[Inputs] = {"relation": "replace_one", "size": 10, "bounds": (-1.0, 1.0)}
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         clamped = np.clip(np.nan_to_num(_column(dataset)), -1.0, 1.0)
         return float(clamped.sum()) + rng.laplace(0.0, 1 / self.epsilon, n)
 
@@ -78,7 +79,7 @@ class BoundsFromData(Pure):
     inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10}
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _column(dataset)
         largest = float(np.abs(x).max()) if len(x) else 0.0
         return float(x.sum()) + largest / self.epsilon * rng.laplace(0.0, 1.0, n)
@@ -94,7 +95,7 @@ class FixedSeed(Pure):
     inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10}
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         noise = np.random.default_rng(self.seed).laplace(0.0, 1 / self.epsilon)
         return np.full(n, float(_column(dataset).sum()) + noise)
 
@@ -111,7 +112,7 @@ class ReusedNoise(Pure):
     inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10}
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _column(dataset)
         noise = rng.laplace(0.0, 2 / self.epsilon, n)
         return np.column_stack([float(x.sum()) + noise, len(x) + noise])
@@ -130,7 +131,7 @@ class MeanOfTrueCount(Pure):
     inputs: ClassVar[Inputs] = _RECORDS
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         clamped = np.clip(np.nan_to_num(_column(dataset)), 0.0, 1.0)
         if not len(clamped):
             return np.zeros(n)
@@ -153,5 +154,5 @@ class VarianceForDeviation:
     def claim(self) -> TradeoffFunction:
         return GaussianDP(1 / self.sigma)
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return float(_column(dataset).sum()) + rng.normal(0.0, math.sqrt(self.sigma), n)

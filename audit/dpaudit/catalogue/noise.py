@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.catalogue.promises import Inputs, Pure, check_positive
 from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction, ZeroConcentratedDP
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Dataset
 
 _RECORDS: Inputs = {"relation": "add_remove", "size": 10}
 _ANSWER: Inputs = {"relation": "one_value", "size": 1}
@@ -32,7 +33,7 @@ class Gaussian:
     def claim(self) -> TradeoffFunction:
         return GaussianDP(1 / self.sigma)
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return float(np.sum(dataset)) + rng.normal(0.0, self.sigma, n)
 
 
@@ -52,7 +53,7 @@ class Laplace:
     def claim(self) -> TradeoffFunction:
         return LaplaceDP(1 / self.scale)
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return float(np.sum(dataset)) + rng.laplace(0.0, self.scale, n)
 
 
@@ -75,7 +76,7 @@ class Geometric:
     def claim(self) -> TradeoffFunction:
         return PureDP(1 / self.scale)
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         stop = -math.expm1(-1 / self.scale)
         return float(np.sum(dataset)) + (rng.geometric(stop, n) - rng.geometric(stop, n)).astype(np.float64)
 
@@ -100,7 +101,7 @@ class DiscreteGaussian:
     def claim(self) -> TradeoffFunction:
         return ZeroConcentratedDP(1 / (2 * self.sigma**2))
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         reach = math.ceil(12 * self.sigma) + 1
         noise = np.arange(-reach, reach + 1)
         mass = np.exp(-np.square(noise / self.sigma) / 2)
@@ -119,7 +120,7 @@ class Snapping(Pure):
     inputs: ClassVar[Inputs] = _ANSWER
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         scale = (1 + self.bound * 2.0**-49) / self.epsilon
         grid = 2.0 ** math.ceil(math.log2(scale))
         x = float(np.clip(_number(dataset), -self.bound, self.bound))
@@ -167,7 +168,7 @@ class TruncatedGeometric:
         above = [whole - 2 ** (k * (z - c + 1)) * ticks ** (n - 1 - z + c) for z in range(c, n)]
         return [*below, *above, whole]
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         count = int(_number(dataset))
         if not 0 <= count <= self.most:
             raise ValueError(f"the count must be in 0..{self.most}, got {count}")
@@ -188,9 +189,9 @@ class LaplaceParallel(Pure):
     inputs: ClassVar[Inputs] = _ANSWER
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return _number(dataset) + rng.laplace(0.0, self.times / self.epsilon, (n, self.times))
 
 
-def _number(dataset: Any) -> float:
+def _number(dataset: Dataset) -> float:
     return float(np.ravel(dataset)[0])

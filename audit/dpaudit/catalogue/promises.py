@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dpaudit.claims import PureDP, TradeoffFunction
 
-Inputs = Mapping[str, Any]
+Inputs = Mapping[str, object]
 """Arguments of `SearchPairs`: relation, size and bounds of what the claim is about."""
 
 

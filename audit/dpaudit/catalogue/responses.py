@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dpaudit.catalogue.promises import Inputs, check_positive
 from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Dataset
 
 _BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "strays": False}
 
@@ -21,7 +22,7 @@ def _check_share(name: str, value: float) -> None:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
 
 
-def _value(dataset: Any) -> int:
+def _value(dataset: Dataset) -> int:
     return int(np.ravel(dataset)[0])
 
 
@@ -41,7 +42,7 @@ class Spinner:
     def claim(self) -> TradeoffFunction:
         return PureDP(abs(math.log(self.truth / (1 - self.truth))))
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         lies = rng.random(n) >= self.truth
         return np.where(lies, 1.0 - _value(dataset), float(_value(dataset)))
 
@@ -65,7 +66,7 @@ class SpinnerAndCoin:
     def claim(self) -> TradeoffFunction:
         return PureDP(math.log1p(self.truth) - math.log1p(-self.truth))
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return np.where(rng.random(n) < self.truth, _value(dataset), rng.integers(0, 2, n)).astype(np.float64)
 
 
@@ -91,7 +92,7 @@ class KaryResponse:
     def claim(self) -> TradeoffFunction:
         return PureDP(self.epsilon)
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         lies = rng.random(n) >= 1 / (1 + (self.k - 1) * math.exp(-self.epsilon))
         return ((_value(dataset) + lies * rng.integers(1, self.k, n)) % self.k).astype(np.float64)
 
@@ -149,7 +150,7 @@ class OneTimeRappor:
     def claim(self) -> TradeoffFunction:
         return PureDP(2 * self.hashes * math.log((2 - self.f) / self.f))
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         chances = np.where(bloom(_value(dataset), self.bits, self.hashes), 1 - self.f / 2, self.f / 2)
         return (rng.random((n, self.bits)) < chances).astype(np.float64)
 
@@ -186,7 +187,7 @@ class Rappor:
         low, high = self.chances
         return PureDP(self.hashes * abs(math.log(high * (1 - low) / (low * (1 - high)))))
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         low, high = self.chances
         chances = np.where(bloom(_value(dataset), self.bits, self.hashes), high, low)
         return (rng.random((n, self.bits)) < chances).astype(np.float64)

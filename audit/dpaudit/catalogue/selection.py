@@ -7,12 +7,13 @@ Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy", 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.catalogue.promises import Inputs, Pure
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Dataset
 
 _QUERIES: Inputs = {"relation": "all_values", "size": 5}
 
@@ -30,7 +31,7 @@ class Exponential(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         weights = np.exp(self.epsilon * (x - x.max()) / 2)
         return rng.choice(len(x), n, p=weights / weights.sum()).astype(np.float64)
@@ -46,7 +47,7 @@ class NoisyMax1(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         return _best(x + rng.laplace(0.0, 2 / self.epsilon, (n, len(x))))
 
@@ -58,7 +59,7 @@ class NoisyMax2(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         return _best(x + rng.exponential(2 / self.epsilon, (n, len(x))))
 
@@ -73,7 +74,7 @@ class NoisyMax3(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         best: Array = np.max(x + rng.laplace(0.0, 2 / self.epsilon, (n, len(x))), axis=1)
         return best
@@ -89,7 +90,7 @@ class NoisyMax4(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         best: Array = np.max(x + rng.exponential(2 / self.epsilon, (n, len(x))), axis=1)
         return best

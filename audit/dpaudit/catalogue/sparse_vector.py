@@ -11,7 +11,7 @@ the second.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from dpaudit.catalogue.promises import Inputs, Pure
 from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Dataset
 
 Flags = npt.NDArray[np.bool_]
 
@@ -35,7 +36,7 @@ def _labels(asked: Flags, above: Flags) -> Array:
     return np.where(asked, above.astype(np.float64), -1.0)
 
 
-def _x(dataset: Any) -> Array:
+def _x(dataset: Dataset) -> Array:
     return np.asarray(dataset, dtype=np.float64)
 
 
@@ -49,7 +50,7 @@ class Svt1(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _x(dataset)
         limit = self.threshold + rng.laplace(0.0, 2 / self.epsilon, (n, 1))
         noise = rng.laplace(0.0, 4 * self.most / self.epsilon, (n, len(x)))
@@ -69,7 +70,7 @@ class Svt2(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _x(dataset)
         limits = self.threshold + rng.laplace(0.0, 2 * self.most / self.epsilon, (n, self.most))
         answers = x + rng.laplace(0.0, 4 * self.most / self.epsilon, (n, len(x)))
@@ -96,7 +97,7 @@ class Svt3(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _x(dataset)
         limit = self.threshold + rng.laplace(0.0, 2 / self.epsilon, (n, 1))
         answers = x + rng.laplace(0.0, 2 * self.most / self.epsilon, (n, len(x)))
@@ -117,7 +118,7 @@ class Svt4(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _x(dataset)
         limit = self.threshold + rng.laplace(0.0, 4 / self.epsilon, (n, 1))
         noise = rng.laplace(0.0, 4 / (3 * self.epsilon), (n, len(x)))
@@ -136,7 +137,7 @@ class Svt5(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         limit = self.threshold + rng.laplace(0.0, 2 / self.epsilon, (n, 1))
         return (_x(dataset) >= limit).astype(np.float64)
 
@@ -153,7 +154,7 @@ class Svt6(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _x(dataset)
         limit = self.threshold + rng.laplace(0.0, 2 / self.epsilon, (n, 1))
         return (x + rng.laplace(0.0, 2 / self.epsilon, (n, len(x))) >= limit).astype(np.float64)
@@ -173,7 +174,7 @@ class Svt34Parallel(Pure):
     def claim(self) -> TradeoffFunction:
         return PureDP(2 * self.epsilon)
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         parts = (Svt3(self.epsilon, most=2), Svt4(self.epsilon, most=2))
         return np.hstack([part.sample(dataset, n, rng) for part in parts])
 
@@ -191,7 +192,7 @@ class NumericalSvt(Pure):
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _x(dataset)
         limit = self.threshold + rng.laplace(0.0, 3 / self.epsilon, (n, 1))
         noise = rng.laplace(0.0, 6 * self.most / self.epsilon, (n, len(x)))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.catalogue.promises import Inputs, check_positive
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class SubsampledGaussian(_Subsampled):
     inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10, "bounds": (-1.0, 1.0), "strays": False}
     private: ClassVar[bool] = True
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         total: Array = (rng.random((n, len(x))) < self.rate) @ x
         return total + rng.normal(0.0, self.sigma, n)
@@ -54,7 +55,7 @@ class SubsampledWrongly(_Subsampled):
     inputs: ClassVar[Inputs] = {"relation": "replace_one", "size": 8, "bounds": (-1.0, 1.0), "strays": False}
     private: ClassVar[bool] = False
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Array:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = np.asarray(dataset, dtype=np.float64)
         order = np.argsort(rng.random((n, len(x))), axis=1)[:, : round(self.rate * len(x))]
         total: Array = x[order].sum(axis=1)
