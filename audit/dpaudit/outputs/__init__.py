@@ -2,11 +2,11 @@
 
 `Outputs` holds a block of outputs as they came; an encoding, learned from the past, turns them into a feature matrix.
 
-May import: `numerics`.
+May import: `numerics`, `values`.
 Public names: those below.
 """
 
-from dpaudit.outputs.block import VIEWS, Outputs
+from dpaudit.outputs.block import VIEWS, Outputs, View
 from dpaudit.outputs.derived import derived, derived_names
 from dpaudit.outputs.encoders import register_encoder
 from dpaudit.outputs.encoding import Encoding, PartsEncoding, PlainEncoding
@@ -26,6 +26,7 @@ __all__ = [
     "Recurring",
     "Scale",
     "Timed",
+    "View",
     "derived",
     "derived_names",
     "register_encoder",

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import AnyArray, Array
 
 PER_NUMBER = 3  # columns of bits for each number
 _ZERO, _NOT_FINITE, _MISSING = 4000.0, 4001.0, 4002.0  # instead of an exponent
 _LOW = 0xFF
 
 
-def bits(values: np.ndarray[Any, Any] | Sequence[int | float]) -> Array:
+def bits(values: AnyArray | Sequence[int | float]) -> Array:
     """(n,) numbers -> (n, 3): exponent of the first bit, exponent of the last bit, last eight bits of the significand.
 
     Integers of any size are exact.  The significand of a whole number is the number itself, that of others has 53 bits.
@@ -42,7 +41,7 @@ def bits(values: np.ndarray[Any, Any] | Sequence[int | float]) -> Array:
     return table
 
 
-def _integers(values: np.ndarray[Any, Any]) -> Array:
+def _integers(values: AnyArray) -> Array:
     unsigned = values.astype(np.int64).view(np.uint64) if values.dtype.kind in "bi" else values.astype(np.uint64)
     low = unsigned & (~unsigned + np.uint64(1))
     zero = unsigned == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,10 @@ from dpaudit.outputs.encoding import Encoding, PlainEncoding, kind_of, parts_of_
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.outcomes import OutputError, Timed
 from dpaudit.outputs.plain import Plain, plain_array
+from dpaudit.values import Output, RawOutputs
+
+View = RawOutputs
+"""n outputs as an attack sees them: an array of n rows, or a list of n outputs."""
 
 
 class Outputs:
@@ -24,7 +28,7 @@ class Outputs:
 
     def __init__(
         self,
-        raw: Sequence[Any] | Plain | None,
+        raw: Sequence[Output] | Plain | None,
         array: Plain | None,
         seconds: Array | None,
         parts: list[Parts] | None = None,
@@ -33,11 +37,11 @@ class Outputs:
         self.array = array  # (n,) or (n, d) if they are plain numbers
         self.seconds = seconds  # (n,) running times, if they were observed
         self._parts = parts
-        self._views: dict[str, tuple[Encoding, Any]] = {}
+        self._views: dict[str, tuple[Encoding, View]] = {}
         self._misfits: tuple[Encoding, npt.NDArray[np.bool_]] | None = None
 
     @classmethod
-    def read(cls, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> Outputs:
+    def read(cls, outputs: RawOutputs) -> Outputs:
         """OutputError if an output cannot be read."""
         seconds = None
         if not isinstance(outputs, np.ndarray | list):  # a series, a tensor, a tuple
@@ -57,7 +61,7 @@ class Outputs:
             return len(self.array)
         return len(self._parts) if self._parts is not None else len(self.listed())
 
-    def listed(self) -> Sequence[Any] | Plain:
+    def listed(self) -> Sequence[Output] | Plain:
         """The outputs one by one; none if they were not kept."""
         return () if self.raw is None else self.raw
 
@@ -82,7 +86,13 @@ class Outputs:
             self._misfits = encoding, encoding.misfits([None] * len(self) if self.raw is None else self.raw)
         return self._misfits[1]
 
-    def view(self, encoding: Encoding, sees: str) -> Any:
+    @overload
+    def view(self, encoding: Encoding, sees: Literal["features", "derived", "bits", "timed"]) -> Array: ...
+
+    @overload
+    def view(self, encoding: Encoding, sees: str) -> View: ...
+
+    def view(self, encoding: Encoding, sees: str) -> View:
         """What an attack that `sees` this gets: n rows, or a list of n outputs.  Misfits must have been taken out."""
         known = self._views.get(sees)
         if known is None or known[0] is not encoding:
@@ -158,7 +168,7 @@ class Outputs:
             parts = [one for block in blocks for one in block._parts or ()]
         elif not plain:
             parts = [one for block in blocks for one in block.parts()]
-        raw: Sequence[Any] | Plain | None = None
+        raw: Sequence[Output] | Plain | None = None
         if array is not None and all(isinstance(block.raw, np.ndarray) for block in blocks):
             raw = array
         elif all(block.raw is not None for block in blocks):
@@ -176,7 +186,7 @@ class Outputs:
         return whole
 
 
-def _size(output: Any) -> float:
+def _size(output: Output) -> float:
     if hasattr(output, "nbytes"):
         return float(output.nbytes)
     inside = list(output.values()) if isinstance(output, dict) else output
@@ -187,7 +197,7 @@ def _size(output: Any) -> float:
     return sys.getsizeof(output) + deeper
 
 
-def _read_all(outputs: Sequence[Any]) -> list[Parts]:
+def _read_all(outputs: Sequence[Output]) -> list[Parts]:
     try:
         return parts_of_all(outputs)
     except OutputError:
@@ -203,7 +213,7 @@ def _features(outputs: Outputs, encoding: Encoding) -> Array:
 
 
 def _derived(outputs: Outputs, encoding: Encoding) -> Array:
-    features: Array = outputs.view(encoding, "features")
+    features = outputs.view(encoding, "features")
     return np.hstack([features, derived(features[:, : encoding.numeric])])
 
 
@@ -213,7 +223,7 @@ def _bits(outputs: Outputs, encoding: Encoding) -> Array:
     return encoding.bits(outputs.parts())
 
 
-def _natural(outputs: Outputs, encoding: Encoding) -> Any:
+def _natural(outputs: Outputs, encoding: Encoding) -> View:
     if isinstance(encoding, PlainEncoding):
         array = _plain(outputs, encoding)
         return array.reshape(-1) if encoding.single else array.reshape(len(array), -1)
@@ -235,7 +245,7 @@ def _plain(outputs: Outputs, encoding: PlainEncoding) -> Plain:
     )
 
 
-_VIEWS: dict[str, Callable[[Outputs, Encoding], Any]] = {
+_VIEWS: dict[str, Callable[[Outputs, Encoding], View]] = {
     "features": _features,
     "derived": _derived,
     "bits": _bits,

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import AnyArray, Array
 
 _ALONE = 8  # columns that are looked at one by one
 _PAIRED = 6  # columns that are compared with each other
@@ -40,7 +39,7 @@ def derived_names(names: Sequence[str]) -> list[str]:
     return [words.format(name) for name in names[:_ALONE] for words in _OF_ONE] + of_several
 
 
-def _several(features: Array, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+def _several(features: Array, names: Sequence[str]) -> Iterator[tuple[str, AnyArray]]:
     paired = range(min(_PAIRED, features.shape[1]))
     for i, j in itertools.combinations(paired, 2):
         first, second = features[:, i], features[:, j]
@@ -77,7 +76,7 @@ def _alone(columns: Array) -> Array:
     return found.reshape(len(columns), columns.shape[1] * len(_OF_ONE))
 
 
-def _together(features: Array) -> Iterator[tuple[str, Any]]:
+def _together(features: Array) -> Iterator[tuple[str, AnyArray]]:
     known = np.where(np.isfinite(features), features, 0.0)
     yield "sum of all numbers", known.sum(axis=1)
     yield "norm of all numbers", np.sqrt((known**2).sum(axis=1))

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from dpaudit.outputs.bits import PER_NUMBER, bits
 from dpaudit.outputs.named import Parts
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import Plain, plain_array
+from dpaudit.values import Foreign, Output
 
 _EXACT = 2**53  # integers up to this are floats
 _MOST_COLUMNS = 96
@@ -82,7 +82,7 @@ class PlainEncoding:
         rows = array.reshape(len(array), self.columns)
         return np.hstack([bits(rows[:, j]) for j in range(min(self.columns, _MOST_BITS))])
 
-    def misfits(self, outputs: Sequence[Any] | Plain) -> npt.NDArray[np.bool_]:
+    def misfits(self, outputs: Sequence[Output] | Plain) -> npt.NDArray[np.bool_]:
         """Which outputs of any kinds are not what this encoding knows, (n,)."""
         arrays = [plain_array([output]) for output in outputs]
         return np.array(
@@ -238,7 +238,7 @@ class PartsEncoding:
 Encoding = PlainEncoding | PartsEncoding
 
 
-def parts_of_all(outputs: Sequence[Any] | Plain) -> list[Parts]:
+def parts_of_all(outputs: Sequence[Output] | Plain) -> list[Parts]:
     """Parts of every output; an error says which output it was."""
     return [parts_of(output) for output in outputs]
 
@@ -254,7 +254,7 @@ def _float(value: int | float) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _centre(values: Any) -> int:
+def _centre(values: Foreign) -> int:
     """A typical value of integers that floats cannot hold, 0 for other numbers."""
     known = sorted(value for value in values if isinstance(value, int))
     return known[len(known) // 2] if known and max(-known[0], known[-1]) > _EXACT else 0

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import numbers
-from typing import Any
 
 import numpy as np
+
+from dpaudit.numerics.arrays import AnyArray
 
 _EXACT = 2**53
 
 
-def is_frame(value: Any) -> bool:
+def is_frame(value: object) -> bool:
     """Whether this is a data frame."""
     return hasattr(value, "columns") and hasattr(value, "shape") and hasattr(value, "__getitem__")
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """Whether this is None or the missing value of pandas, which is not even equal to itself."""
     return value is None or type(value).__name__ == "NAType"
 
 
-def row_names(value: Any, most: int) -> list[Any]:
+def row_names(value: object, most: int) -> list[object]:
     """The names of the first rows of a frame or series; none if it has no index, or one that only numbers the rows."""
     index = getattr(value, "index", None)
     if index is None or not hasattr(index, "__array__"):  # a list has a method of that name
@@ -30,7 +31,7 @@ def row_names(value: Any, most: int) -> list[Any]:
     return list(index[:most])
 
 
-def column(entries: Any) -> np.ndarray[Any, Any]:
+def column(entries: object) -> AnyArray:
     """The entries of a column, (rows,); numbers among which some are missing are floats, NaN where they are.
 
     Integers that floats cannot hold stay as they are.
@@ -46,6 +47,6 @@ def column(entries: Any) -> np.ndarray[Any, Any]:
     return np.array([np.nan if is_missing(entry) else float(entry) for entry in listed])
 
 
-def _exactly_a_float(entry: Any) -> bool:
+def _exactly_a_float(entry: object) -> bool:
     """Whether this is a number that floats can hold."""
     return isinstance(entry, float) or (isinstance(entry, numbers.Integral) and abs(int(entry)) <= _EXACT)

@@ -11,9 +11,10 @@ import pathlib
 import uuid
 import zlib
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
+
+from dpaudit.values import Foreign
 
 LISTED = 4096  # elements of a long sequence of anything but numbers that are looked at at all
 TEXT = 64  # characters up to which a text is a label as it stands
@@ -28,14 +29,14 @@ class Parts:
     counts: dict[str, float] = dataclasses.field(default_factory=dict)  # a missing one is 0
 
 
-def some_elements(elements: Iterable[Any]) -> list[Any]:
+def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
     """The first ones of a large set in a fixed order: a set's own order differs from process to process."""
     kinds = set(map(type, elements))
     in_order = sorted(elements) if kinds in ({str}, {int}, {bytes}) else sorted(elements, key=label_of)
     return in_order[:LISTED]
 
 
-def label_of(value: Any) -> str:
+def label_of(value: object) -> str:
     """A short text that equal values share."""
     if isinstance(value, np.generic):
         value = value.item()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from dpaudit.values import Output
 
 
 class OutputError(Exception):
@@ -30,5 +31,5 @@ class Raised:
 class Timed:
     """An output and how long it took, where the analyst can tell."""
 
-    output: Any
+    output: Output
     seconds: float  # >= 0

@@ -35,17 +35,18 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 import numpy as np
 
+from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.encoders import encoder_of
 from dpaudit.outputs.frames import column, is_frame, is_missing, row_names
 from dpaudit.outputs.named import LISTED, TEXT, Parts, label_of, some_elements
 from dpaudit.outputs.outcomes import OutputError, Raised
 from dpaudit.outputs.vectors import ENTRIES, bag, floats, summary, vector
+from dpaudit.values import Foreign, Output
 
-Reader = Callable[[Parts, str, Any, int], None]
+Reader = Callable[[Parts, str, Foreign, int], None]
 """Adds the parts of a value to what is known: (parts, name of the value, value, depth)."""
 
 _KEYS = 512  # keys and elements that are looked at one by one
@@ -55,14 +56,14 @@ _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def parts_of(output: Any) -> Parts:
+def parts_of(output: Output) -> Parts:
     """The parts of one output.  OutputError for an object that nobody taught us to read."""
     parts = Parts()
     _add(parts, "output", output, 0)
     return parts
 
 
-def _add(parts: Parts, name: str, value: Any, depth: int) -> None:
+def _add(parts: Parts, name: str, value: object, depth: int) -> None:
     encoder = encoder_of(value)
     if type(value) is float and encoder is None:  # by far the most frequent; what follows would do the same
         _float(parts, name, value, depth)
@@ -85,7 +86,7 @@ def _add(parts: Parts, name: str, value: Any, depth: int) -> None:
     reader(parts, name, value, depth)
 
 
-def _reader_of(value: Any) -> Reader | None:
+def _reader_of(value: object) -> Reader | None:
     """The first that fits, in the order of `_READERS`, which have all subclasses too."""
     if is_missing(value):
         return _missing
@@ -99,7 +100,7 @@ def _reader_of(value: Any) -> Reader | None:
     return _series if hasattr(value, "__array__") and not isinstance(value, type) else None
 
 
-def _missing(parts: Parts, name: str, value: Any, depth: int) -> None:
+def _missing(parts: Parts, name: str, value: object, depth: int) -> None:
     parts.labels[f"type of {name}"] = "None" if value is None else "missing"
 
 
@@ -108,10 +109,10 @@ def _enum(parts: Parts, name: str, value: enum.Enum, depth: int) -> None:
     parts.labels[name] = value.name or str(value.value)
 
 
-def _numbered(word: str, number: Callable[[Any], int | float]) -> Reader:
+def _numbered(word: str, number: Callable[[Foreign], int | float]) -> Reader:
     """A reader of values that are one number."""
 
-    def read(parts: Parts, name: str, value: Any, depth: int) -> None:
+    def read(parts: Parts, name: str, value: Foreign, depth: int) -> None:
         parts.labels[f"type of {name}"], parts.numbers[name] = word, number(value)
 
     return read
@@ -137,7 +138,7 @@ def _numpy_time(parts: Parts, name: str, value: np.datetime64 | np.timedelta64, 
     parts.labels[f"type of {name}"], parts.numbers[name] = value.dtype.name, int(value.astype(np.int64))
 
 
-def _written(parts: Parts, name: str, value: Any, depth: int) -> None:
+def _written(parts: Parts, name: str, value: object, depth: int) -> None:
     """Text, and what is a name of something: paths, UUIDs."""
     parts.labels[f"type of {name}"] = "text" if isinstance(value, str) else type(value).__name__
     _text(parts, name, str(value))
@@ -164,7 +165,7 @@ def _text(parts: Parts, name: str, text: str) -> None:
         vector(parts, name, np.frombuffer(text.encode("utf-8", "replace"), np.uint8).astype(np.float64))
 
 
-def _bytes(parts: Parts, name: str, value: Any, depth: int) -> None:
+def _bytes(parts: Parts, name: str, value: Foreign, depth: int) -> None:
     data = bytes(value)
     parts.labels[f"type of {name}"] = "bytes"
     parts.labels[name] = label_of(data)
@@ -174,7 +175,7 @@ def _bytes(parts: Parts, name: str, value: Any, depth: int) -> None:
         parts.numbers[f"{name}[-1]"] = data[-1]
 
 
-def _array(parts: Parts, name: str, array: np.ndarray[Any, Any], depth: int) -> None:
+def _array(parts: Parts, name: str, array: AnyArray, depth: int) -> None:
     kind = f"type of {name}"
     if array.dtype.kind not in "biuf":
         if array.dtype.kind == "c":
@@ -191,7 +192,7 @@ def _array(parts: Parts, name: str, array: np.ndarray[Any, Any], depth: int) -> 
     vector(parts, name, array.reshape(-1))
 
 
-def _sequence(parts: Parts, name: str, entries: Sequence[Any], depth: int) -> None:
+def _sequence(parts: Parts, name: str, entries: Sequence[object], depth: int) -> None:
     length = len(entries)
     parts.numbers[f"length of {name}"] = length
     if length == 0:
@@ -215,14 +216,14 @@ def _sequence(parts: Parts, name: str, entries: Sequence[Any], depth: int) -> No
         parts.counts[f"number of {label} in {name}"] = count
 
 
-def _set(parts: Parts, name: str, value: AbstractSet[Any], depth: int) -> None:
+def _set(parts: Parts, name: str, value: AbstractSet[object], depth: int) -> None:
     parts.labels[f"type of {name}"] = type(value).__name__
     parts.numbers[f"length of {name}"] = len(value)
     for element in some_elements(value) if len(value) > LISTED else value:
         parts.counts[f"{label_of(element)} in {name}"] = 1
 
 
-def _listed(parts: Parts, name: str, value: Sequence[Any], depth: int) -> None:
+def _listed(parts: Parts, name: str, value: Sequence[object], depth: int) -> None:
     """A tuple, list or range."""
     parts.labels[f"type of {name}"] = type(value).__name__
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -231,18 +232,18 @@ def _listed(parts: Parts, name: str, value: Sequence[Any], depth: int) -> None:
         _sequence(parts, name, value, depth)
 
 
-def _mapping(parts: Parts, name: str, value: Mapping[Any, Any], depth: int) -> None:
+def _mapping(parts: Parts, name: str, value: Mapping[Foreign, object], depth: int) -> None:
     parts.labels[f"type of {name}"] = type(value).__name__
     _entries(parts, name, value, depth)
 
 
-def _dataclass(parts: Parts, name: str, value: Any, depth: int) -> None:
-    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+def _dataclass(parts: Parts, name: str, value: Foreign, depth: int) -> None:
+    fields: dict[str, object] = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     parts.labels[f"type of {name}"] = type(value).__name__
     _entries(parts, name, fields, depth)
 
 
-def _entries(parts: Parts, name: str, mapping: Mapping[Any, Any], depth: int) -> None:
+def _entries(parts: Parts, name: str, mapping: Mapping[Foreign, object], depth: int) -> None:
     parts.numbers[f"number of keys of {name}"] = len(mapping)
     for index, (key, value) in enumerate(mapping.items()):
         label = label_of(key)
@@ -258,7 +259,7 @@ def _entries(parts: Parts, name: str, mapping: Mapping[Any, Any], depth: int) ->
         summary(parts, name, numbers)
 
 
-def _series(parts: Parts, name: str, series: Any, depth: int) -> None:
+def _series(parts: Parts, name: str, series: object, depth: int) -> None:
     """A series, or any array of another library."""
     names, values = row_names(series, LISTED), np.asarray(series)
     if values.ndim == 1:
@@ -277,13 +278,13 @@ def _names(parts: Parts, name: str, names: Sequence[str]) -> None:
         parts.counts[f"number of rows named {row} in {name}"] = count
 
 
-def _frame(parts: Parts, name: str, frame: Any, depth: int) -> None:
+def _frame(parts: Parts, name: str, frame: Foreign, depth: int) -> None:
     """A data frame as a bag of rows, for their order carries nothing; their names do."""
     parts.labels[f"type of {name}"] = "data frame"
     columns = [str(column) for column in frame.columns]
     parts.numbers[f"rows of {name}"], parts.numbers[f"columns of {name}"] = frame.shape[0], len(columns)
-    numeric: dict[str, np.ndarray[Any, Any]] = {}
-    values: list[list[Any]] = []
+    numeric: dict[str, AnyArray] = {}
+    values: list[list[object]] = []
     for title, key in zip(columns[:ENTRIES], frame.columns, strict=False):
         parts.counts[f"column {title!r} in {name}"] = 1
         entries = column(frame[key])

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.encoders import encoder_of
+from dpaudit.values import Output, RawOutputs
 
-Plain = np.ndarray[Any, Any]
+Plain = AnyArray
 """(n,) or (n, d), of integers, floats or booleans."""
 
 _MOST_COLUMNS = 1024  # longer vectors are summarised
 _SINGLE = {bool, int, float}
 
 
-def plain_array(outputs: Sequence[Any] | np.ndarray[Any, Any]) -> Plain | None:
+def plain_array(outputs: RawOutputs) -> Plain | None:
     """The outputs as one array that loses nothing of them; None if there is no such array.
 
     Lists must hold one type of number only: that an output is 1 and not 1.0, or a list and no tuple, may be the leak.
@@ -39,7 +40,7 @@ def plain_array(outputs: Sequence[Any] | np.ndarray[Any, Any]) -> Plain | None:
     return array
 
 
-def _alike(outputs: Sequence[Any]) -> bool:
+def _alike(outputs: Sequence[Output]) -> bool:
     """Whether all outputs, and all numbers in them, are of the same types."""
     kinds = set(map(type, outputs))
     if len(kinds) != 1:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
+from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.named import Parts
 
 ENTRIES = 64  # entries of a sequence, and pieces of a long one, that are looked at one by one
 _HUGE = 1e300
 
 
-def vector(parts: Parts, name: str, entries: np.ndarray[Any, Any]) -> None:
+def vector(parts: Parts, name: str, entries: AnyArray) -> None:
     """Numbers in a fixed order; `entries`: (length,)."""
     if len(entries) <= ENTRIES:
         for index, entry in enumerate(entries.tolist()):
@@ -28,7 +28,7 @@ def vector(parts: Parts, name: str, entries: np.ndarray[Any, Any]) -> None:
     summary(parts, name, entries)
 
 
-def summary(parts: Parts, name: str, entries: np.ndarray[Any, Any] | list[float]) -> None:
+def summary(parts: Parts, name: str, entries: AnyArray | list[float]) -> None:
     """What does not depend on the order of numbers; `entries`: (length,)."""
     if len(entries) <= ENTRIES:
         _short_summary(parts, name, entries if isinstance(entries, list) else entries.tolist())
@@ -59,12 +59,12 @@ def _short_summary(parts: Parts, name: str, entries: list[float]) -> None:
         parts.numbers[f"least of {name}"], parts.numbers[f"largest of {name}"] = min(finite), max(finite)
 
 
-def floats(entries: Iterable[Any]) -> list[float]:
+def floats(entries: Iterable[object]) -> list[float]:
     kinds = (int, float, np.integer, np.floating)
     return [float(x) for x in entries if isinstance(x, kinds) and -_HUGE < x < _HUGE]
 
 
-def bag(parts: Parts, name: str, entries: np.ndarray[Any, Any]) -> None:
+def bag(parts: Parts, name: str, entries: AnyArray) -> None:
     known = np.sort(entries[~np.isnan(entries)])
     parts.counts[f"missing values of {name}"] = len(entries) - len(known)
     summary(parts, name, known)
