@@ -1,6 +1,6 @@
 """Runs anybody's code: functions, files, private environments and programs.  Also finds out what code that is.
 
-May import: nothing of ours.
+May import: `values`.
 Public names: those below.
 """
 

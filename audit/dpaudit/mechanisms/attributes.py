@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 _POINTER = struct.calcsize("P")
 _OBJECT_SIZE = object.__basicsize__
 
 
-def attributes(value: Any) -> dict[str, Any] | None:
+def attributes(value: object) -> dict[str, object] | None:
     """All attributes of an object of a plain Python class; None if it may hold more state than these."""
     cls = type(value)
     slots = [name for base in cls.__mro__ for name in _slots(base)]

@@ -6,13 +6,13 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
 from dpaudit.mechanisms.json_values import from_json, to_json
 from dpaudit.mechanisms.processes import TIMEOUT, Child, close, named, running, shown
 from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.values import Dataset, Output
 
 SEEDS = 2**53  # seeds lie below: JSON readers that know only floating-point numbers then read them exactly
 
@@ -60,7 +60,7 @@ class CommandMechanism:
         """Start the program now.  MechanismError if there is none."""
         self._child()
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any]:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[Output]:
         """n outputs.  MechanismError if the program dies, is silent, or answers with anything else."""
         seed = int(rng.integers(SEEDS))
         try:

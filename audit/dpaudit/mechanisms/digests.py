@@ -9,9 +9,10 @@ import fractions
 import hashlib
 import struct
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
+
+from dpaudit.values import Foreign
 
 _DOUBLE = struct.Struct("<d")
 
@@ -20,7 +21,7 @@ class Unknowable(Exception):
     """A value whose content cannot be compared; says which one."""
 
 
-def simple_content(value: Any) -> bytes | None:
+def simple_content(value: Foreign) -> bytes | None:
     """The content of a value without parts; None if it has parts, or is of no known type."""
     kind = type(value)
     if value is None or value is Ellipsis or value is NotImplemented or kind is bool:
@@ -46,7 +47,7 @@ def simple_content(value: Any) -> bytes | None:
     return f"{value!r} {value.str}".encode()
 
 
-def address_of(value: Any) -> str:
+def address_of(value: Foreign) -> str:
     return f"{value.__module__}.{value.__qualname__}"
 
 

@@ -26,7 +26,6 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -42,11 +41,12 @@ from dpaudit.mechanisms.modules import (
     user_files,
     user_folders,
 )
+from dpaudit.values import Foreign
 
 __all__ = ["Unknowable", "fingerprint", "same_content"]
 
 
-def fingerprint(value: Any, what: str = "it") -> str:
+def fingerprint(value: object, what: str = "it") -> str:
     """SHA-256 of type and content, as 64 hexadecimal digits.
 
     Args:
@@ -62,7 +62,7 @@ def fingerprint(value: Any, what: str = "it") -> str:
         raise Unknowable(f"{what} is nested too deeply") from None
 
 
-def same_content(a: Any, b: Any) -> bool:
+def same_content(a: object, b: object) -> bool:
     """Whether two values certainly have the same types and content."""
     try:
         return type(a) is type(b) and fingerprint(a) == fingerprint(b)
@@ -79,11 +79,12 @@ class _Walk:
     """One value and all that it is made of, as a tree of SHA-256 digests."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, bool], tuple[Any, bytes]] = {}  # functions and classes that are done, kept alive
+        # Functions and classes that are done, kept alive.
+        self._known: dict[tuple[int, bool], tuple[object, bytes]] = {}
         self._partly = False  # whether what cannot be compared is left out, all but its type
         self._path: list[int] = []  # containers, functions and objects that are being walked, outermost first
 
-    def token(self, value: Any, where: str) -> bytes:
+    def token(self, value: object, where: str) -> bytes:
         """The digest of one value."""
         if isinstance(value, np.ndarray | np.generic):
             return self._numpy(value, where)
@@ -108,13 +109,13 @@ class _Walk:
             self._known[id(value), self._partly] = value, found
         return found
 
-    def _rest(self, value: Any, where: str) -> bytes:
+    def _rest(self, value: object, where: str) -> bytes:
         """What can be compared of a value that cannot be as a whole: the attributes of an object of the user's."""
         held = {} if is_library(type(value).__module__) else getattr(value, "__dict__", {})
         parts = [part for name in sorted(held) for part in (name.encode(), self.token(held[name], where))]
         return digest("partly", address_of(type(value)).encode(), *parts)
 
-    def _compound(self, value: Any, where: str) -> bytes:
+    def _compound(self, value: object, where: str) -> bytes:
         match value:
             case types.FunctionType():
                 return self._function(value)
@@ -138,7 +139,7 @@ class _Walk:
         found = self._plain(value, where)
         return found if found is not None else self._container(value, where)
 
-    def _plain(self, value: Any, where: str) -> bytes | None:
+    def _plain(self, value: object, where: str) -> bytes | None:
         """The digest of a value that stands for itself or wraps another one; None if it is a container or an object."""
         match value:
             case np.random.Generator() | np.random.RandomState():
@@ -158,7 +159,7 @@ class _Walk:
                 return self._many("cached_property", [value.func], where)
         return None
 
-    def _container(self, value: Any, where: str) -> bytes:
+    def _container(self, value: Foreign, where: str) -> bytes:
         kind = type(value)
         if isinstance(value, list | tuple) and kind in (list, tuple):
             return digest(kind.__name__, *self._items(value, where))
@@ -179,7 +180,7 @@ class _Walk:
         found = foreign_content(value, where, self._many)
         return found if found is not None else self._instance(value, where)
 
-    def _items(self, value: list[Any] | tuple[Any, ...], where: str) -> Iterator[bytes]:
+    def _items(self, value: list[Foreign] | tuple[Foreign, ...], where: str) -> Iterator[bytes]:
         kinds = set(map(type, value))
         if kinds == {float}:
             yield digest("floats", array.array("d", value).tobytes())
@@ -188,7 +189,7 @@ class _Walk:
         else:
             yield from (self.token(item, where) for item in value)
 
-    def _numpy(self, value: Any, where: str) -> bytes:
+    def _numpy(self, value: Foreign, where: str) -> bytes:
         if isinstance(value, np.ma.MaskedArray):
             return self._many("masked", [value.data, np.ma.getmaskarray(value), value.fill_value], where)
         if isinstance(value, np.ndarray) and type(value) not in (np.ndarray, np.matrix, np.recarray, np.memmap):
@@ -200,7 +201,7 @@ class _Walk:
         about = (type(value).__name__, repr(value.dtype), value.dtype.str, str(value.shape))
         return digest("numpy", *(part.encode() for part in about), np.ascontiguousarray(value).tobytes())
 
-    def _instance(self, value: Any, where: str) -> bytes:
+    def _instance(self, value: object, where: str) -> bytes:
         held = attributes(value)
         if held is None:
             raise Unknowable(f"{where} holds a {address_of(type(value))}, whose content cannot be compared")
@@ -229,7 +230,7 @@ class _Walk:
         parts += self._globals(function.__code__, function.__globals__, where)
         return digest("function", *parts)
 
-    def _globals(self, code: types.CodeType, names: dict[str, Any], where: str) -> Iterator[bytes]:
+    def _globals(self, code: types.CodeType, names: dict[str, object], where: str) -> Iterator[bytes]:
         wanted = attribute_names(code)
         for name in sorted(global_names(code) & names.keys()):
             yield digest(name, self._read(names[name], names, f"the global {name} of {where}"))
@@ -240,7 +241,7 @@ class _Walk:
                     yield digest(name, file_fingerprint(other).encode())
             yield from self._taken(sys.modules.get(name), wanted)
 
-    def _read(self, value: Any, names: dict[str, Any], where: str) -> bytes:
+    def _read(self, value: object, names: dict[str, object], where: str) -> bytes:
         """A value that code reads in a module, `names`.
 
         One that cannot be compared as a whole is what the module's file makes of it on import; and the parts that can
@@ -258,7 +259,7 @@ class _Walk:
         finally:
             self._partly = before
 
-    def _taken(self, value: Any, wanted: set[str], depth: int = 5) -> Iterator[bytes]:
+    def _taken(self, value: object, wanted: set[str], depth: int = 5) -> Iterator[bytes]:
         """What code takes by name from a module of the user's: it may have been changed since the file was read."""
         if not isinstance(value, types.ModuleType) or is_library(value.__name__) or not depth:
             return
@@ -304,17 +305,17 @@ class _Walk:
         return digest("class", *parts)
 
     @staticmethod
-    def _is_address(value: Any) -> bool:
+    def _is_address(value: object) -> bool:
         """Whether it is a function or class of a library, found there under its name."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         if not isinstance(module, str) or not is_library(module):
             return False
-        found: Any = sys.modules.get(module)
+        found: object = sys.modules.get(module)
         for part in name.split("."):
             found = getattr(found, part, None)
         return found is value or getattr(builtins, name, None) is value
 
-    def _address(self, value: Any) -> bytes:
+    def _address(self, value: object) -> bytes:
         return digest("address", address_of(value).encode(), self._file_of(value.__module__))
 
     @staticmethod
@@ -325,7 +326,7 @@ class _Walk:
         stat = file.stat()
         return _file_token(file, stat.st_mtime_ns, stat.st_size).encode()
 
-    def _many(self, kind: str, parts: list[Any], where: str) -> bytes:
+    def _many(self, kind: str, parts: list[object], where: str) -> bytes:
         return digest(kind, *(self.token(part, where) for part in parts))
 
 
@@ -336,5 +337,5 @@ _NOT_OF_A_CLASS = frozenset(
 )  # fmt: skip
 
 
-def _is_of_numpy(function: Any) -> bool:
+def _is_of_numpy(function: Foreign) -> bool:
     return getattr(np, str(function.__name__), None) is function

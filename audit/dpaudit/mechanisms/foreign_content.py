@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from dpaudit.mechanisms.digests import Unknowable, digest
+from dpaudit.values import Foreign
 
-Many = Callable[[str, list[Any], str], bytes]
+Many = Callable[[str, list[object], str], bytes]
 """The digest of several values together: (kind, values, where they are)."""
 
 
-def foreign_content(value: Any, where: str, many: Many) -> bytes | None:
+def foreign_content(value: object, where: str, many: Many) -> bytes | None:
     """The digest of a value of pandas, polars, torch or scipy; None if it is of no known type of theirs."""
     reader = _LIBRARIES.get(type(value).__module__.split(".")[0])
     return None if reader is None else reader(value, where, many)
 
 
-def _of_pandas(value: Any, where: str, many: Many) -> bytes | None:
+def _of_pandas(value: Foreign, where: str, many: Many) -> bytes | None:
     kind = type(value).__name__
     if kind in ("NAType", "NaTType"):
         return digest(kind)
@@ -26,7 +26,7 @@ def _of_pandas(value: Any, where: str, many: Many) -> bytes | None:
         return many("DataFrame", [value.columns, value.index, value.attrs, columns], where)
     if kind not in ("Series", "MultiIndex") and not kind.endswith("Index"):
         return None
-    parts: list[Any] = [str(value.dtype), value.to_numpy()]
+    parts: list[object] = [str(value.dtype), value.to_numpy()]
     if kind == "Series":
         parts += [value.name, value.index, value.attrs]
     else:
@@ -36,7 +36,7 @@ def _of_pandas(value: Any, where: str, many: Many) -> bytes | None:
     return many(kind, parts, where)
 
 
-def _of_polars(value: Any, where: str, many: Many) -> bytes | None:
+def _of_polars(value: Foreign, where: str, many: Many) -> bytes | None:
     match type(value).__name__:
         case "DataFrame":
             return many("polars", [value.get_column(name) for name in value.columns], where)
@@ -45,7 +45,7 @@ def _of_polars(value: Any, where: str, many: Many) -> bytes | None:
     return None
 
 
-def _of_torch(value: Any, where: str, many: Many) -> bytes | None:
+def _of_torch(value: Foreign, where: str, many: Many) -> bytes | None:
     if not hasattr(value, "detach"):
         return digest("torch", str(value).encode()) if type(value).__name__ in ("dtype", "device") else None
     try:
@@ -55,14 +55,14 @@ def _of_torch(value: Any, where: str, many: Many) -> bytes | None:
     return many("tensor", [str(value.dtype), str(value.device), content], where)
 
 
-def _of_scipy(value: Any, where: str, many: Many) -> bytes | None:
+def _of_scipy(value: Foreign, where: str, many: Many) -> bytes | None:
     if not hasattr(value, "tocoo"):
         return None
     found = value.tocoo()
     return many("sparse", [type(value).__name__, value.shape, found.coords, found.data], where)
 
 
-_LIBRARIES: dict[str, Callable[[Any, str, Many], bytes | None]] = {
+_LIBRARIES: dict[str, Callable[[object, str, Many], bytes | None]] = {
     "pandas": _of_pandas,
     "polars": _of_polars,
     "torch": _of_torch,

@@ -19,7 +19,6 @@ import types
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from dpaudit.mechanisms.code_names import global_names
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.values import Foreign
 
 _MOST_OBJECTS, _MOST_NUMBERS = 20_000, 1_000_000  # that are looked at in all: a second or two
 _MOST_ITEMS = 2_000  # of one container
@@ -38,15 +38,15 @@ _MRO, _NAMESPACE = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"]._
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 
 
-def held_numbers(mechanism: Any) -> Counter[float]:
+def held_numbers(mechanism: object) -> Counter[float]:
     """All finite numbers that are held, and how often; parameters are among them.
 
     Args:
         mechanism: as in `audit`, in this process.
     """
     found: Counter[float] = Counter()
-    left: list[Any] = [mechanism]
-    seen: dict[int, Any] = {}  # kept alive, so that no address is used twice
+    left: list[object] = [mechanism]
+    seen: dict[int, object] = {}  # kept alive, so that no address is used twice
     looked = 0
     while left and len(seen) < _MOST_OBJECTS and looked < _MOST_NUMBERS:
         value = left.pop()
@@ -77,7 +77,7 @@ def fractions(numbers: Iterable[float]) -> set[float]:
     return {number for number in numbers if isinstance(number, float) and not number.is_integer()}
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: Foreign) -> list[Foreign]:
     """What a value is made of, or reads when it is called."""
     if _is(value, *_GENERATORS):
         return []
@@ -103,12 +103,12 @@ def _parts(value: Any) -> list[Any]:
     return [type(value), *_attributes(value)]
 
 
-def _is(value: Any, *kinds: type) -> bool:
+def _is(value: object, *kinds: type) -> bool:
     """As `isinstance`, which would ask a property `__class__` of the user's."""
     return issubclass(type(value), kinds)
 
 
-def _number(value: Any) -> int | float:
+def _number(value: Foreign) -> int | float:
     """The number without a class of the user's, which might compare or hash it otherwise."""
     if _is(value, np.generic):
         value = np.generic.item(value)
@@ -122,9 +122,9 @@ def _module(cls: type) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _attributes(value: Any) -> list[Any]:
+def _attributes(value: object) -> list[object]:
     """Attributes of an object, without calling any code of its own."""
-    held: list[Any] = list(_dict(value).values())
+    held: list[object] = list(_dict(value).values())
     for cls in _MRO(type(value)):
         slots = [member for member in _NAMESPACE(cls).values() if type(member) is types.MemberDescriptorType]
         for slot in [] if is_library(_module(cls)) else slots:
@@ -135,7 +135,7 @@ def _attributes(value: Any) -> list[Any]:
     return held
 
 
-def _dict(value: Any) -> dict[str, Any]:
+def _dict(value: object) -> dict[str, object]:
     """An object's `__dict__`, also where its class has a property of that name; empty if there is none."""
     for cls in _MRO(type(value)):
         found = _NAMESPACE(cls).get("__dict__")
@@ -145,11 +145,11 @@ def _dict(value: Any) -> dict[str, Any]:
     return {}
 
 
-def _of_function(function: types.FunctionType) -> list[Any]:
+def _of_function(function: types.FunctionType) -> list[object]:
     """What a function of the user's holds and reads; of modules that it reads, what it names."""
     if is_library(str(function.__module__ or "")):
         return []
-    held: list[Any] = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    held: list[object] = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
     held += vars(function).values()
     for cell in function.__closure__ or ():
         try:

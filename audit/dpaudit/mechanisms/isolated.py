@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from dpaudit.mechanisms import wire, worker
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.processes import MAX_ANSWER_BYTES, TIMEOUT, Child, close, running
 from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class IsolatedMechanism:
     address: str  # module:object or file.py:object
     requires: Sequence[str] = ()  # requirements, as for pip
     python_version: str | None = None  # "3.11" or "3.11.7"; that of this process if None
-    params: Mapping[str, Any] | None = None  # if given, the object is a factory called once with them
+    params: Parameters | None = None  # if given, the object is a factory called once with them
     batched: bool = False
     folder: Path = field(default_factory=Path)  # what a relative file path is relative to
     timeout: float | None = TIMEOUT  # seconds without an answer after which the worker is given up; None: no limit
@@ -51,7 +51,7 @@ class IsolatedMechanism:
         """Build the environment and load the mechanism now.  MechanismError says what failed."""
         self._child()
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any] | np.ndarray[Any, Any]:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         """n outputs.  MechanismError if the mechanism raises, its process dies or is silent, or n are not returned."""
         child = self._child()
         seed = int(rng.integers(2**63))
@@ -61,7 +61,7 @@ class IsolatedMechanism:
         outputs = answer["outputs"]
         if len(outputs) != n:
             raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
-        found: Sequence[Any] | np.ndarray[Any, Any] = outputs
+        found: RawOutputs = outputs
         return found
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class IsolatedMechanism:
         self.close()
 
     @property
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, object]:
         params = None if self.params is None else dict(self.params)
         return {
             "address": self.address,
@@ -111,7 +111,7 @@ class IsolatedMechanism:
         return child
 
 
-def _answered(child: Child, request: dict[str, Any], timeout: float | None, awaited: str) -> dict[str, Any]:
+def _answered(child: Child, request: dict[str, object], timeout: float | None, awaited: str) -> dict[str, Foreign]:
     try:
         frame = wire.frame(request)
     except wire.Unsendable as error:

@@ -14,24 +14,25 @@ import binascii
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+
+from dpaudit.values import Foreign, Json
 
 _FLOAT, _BYTES = "$float", "$bytes"
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """`value` on one line.  TypeError if it holds something that has no form in JSON."""
     return json.dumps(_plain(value), allow_nan=False, separators=(", ", ": "))
 
 
-def from_json(text: str | bytes) -> Any:
+def from_json(text: str | bytes) -> Json:
     """The value of a text.  ValueError if it is none."""
     return json.loads(text, object_hook=_special)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Foreign) -> Foreign:
     if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, float):
@@ -52,7 +53,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__qualname__} has no form in JSON")
 
 
-def _special(found: dict[str, Any]) -> Any:
+def _special(found: dict[str, object]) -> object:
     if len(found) != 1:
         return found
     ((key, text),) = found.items()

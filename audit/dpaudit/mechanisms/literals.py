@@ -21,7 +21,6 @@ import linecache
 import sys
 import types
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from dpaudit.mechanisms.code_names import global_names
 from dpaudit.mechanisms.modules import is_library
@@ -38,7 +37,7 @@ _CONSTANTS = frozenset(("pi", "e", "tau", "inf", "nan"))
 _DEEPEST = 10  # names that lead to names
 
 
-def drawn_perhaps(mechanism: Any) -> list[str]:
+def drawn_perhaps(mechanism: object) -> list[str]:
     """Names of numbers that are not whole and that no source shows to be parameters; of a function, else none."""
     function = mechanism.function if isinstance(mechanism, Batched) else mechanism
     found: list[str] = []
@@ -58,7 +57,7 @@ def drawn_perhaps(mechanism: Any) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _held(function: types.FunctionType, source: _Source) -> Iterator[tuple[str, Any, bool]]:
+def _held(function: types.FunctionType, source: _Source) -> Iterator[tuple[str, object, bool]]:
     """Names and values that a function holds, and whether the source gives them."""
     code = function.__code__
     for name in sorted(global_names(code) & function.__globals__.keys()):

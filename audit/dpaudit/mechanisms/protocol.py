@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+
+from dpaudit.values import Dataset, RawOutputs
+
+BatchFunction = Callable[[Dataset, int, np.random.Generator], RawOutputs]
+"""`(dataset, n, rng)` -> n independent outputs, in a sequence of length n or an array of n rows."""
 
 
 @runtime_checkable
 class Mechanism(Protocol):
     """A randomised mechanism that can be run many times in one call."""
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any]:
-        """`n` independent outputs on `dataset`, in a sequence of length n."""
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
+        """`n` independent outputs on `dataset`, in a sequence of length n or an array of n rows."""
         ...
 
 
@@ -22,16 +27,16 @@ class Mechanism(Protocol):
 class Batched:
     """A function `(dataset, n, rng) -> n outputs` as a mechanism."""
 
-    function: Callable[[Any, int, np.random.Generator], Sequence[Any]]
+    function: BatchFunction
 
-    def sample(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any]:
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         return self.function(dataset, n, rng)
 
-    def __call__(self, dataset: Any, n: int, rng: np.random.Generator) -> Sequence[Any]:
+    def __call__(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
         return self.function(dataset, n, rng)
 
 
-def batched(function: Callable[[Any, int, np.random.Generator], Sequence[Any]]) -> Batched:
+def batched(function: BatchFunction) -> Batched:
     """Decorator for a mechanism that returns n outputs at once; each must be drawn independently."""
     return Batched(function)
 

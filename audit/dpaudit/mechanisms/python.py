@@ -7,18 +7,17 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.timeout import RunTimeout, limited
 from dpaudit.mechanisms.worker import misfit
+from dpaudit.values import Foreign, Parameters
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,13 @@ class PythonMechanism:
     """A mechanism by address: loaded when used, and anew in every worker, so that it need not be picklable."""
 
     address: str  # module:object or file.py:object
-    params: Mapping[str, Any] | None = None  # if given, the object is a factory called once with them
+    params: Parameters | None = None  # if given, the object is a factory called once with them
     batched: bool = False
     folder: Path = field(default_factory=Path)  # what a relative file path is relative to
     timeout: float | None = None  # seconds that loading it may take; None: no limit
 
     @cached_property
-    def loaded(self) -> Any:
+    def loaded(self) -> Foreign:
         """The mechanism object.
 
         Code that it runs may do anything: whatever it raises is a MechanismError, `SystemExit` included, and the
@@ -60,11 +59,11 @@ class PythonMechanism:
         """The working directory to which loading it changed, before it was changed back; "" if it did not."""
         return str(self.__dict__.get("_moved_to", ""))
 
-    def _load(self) -> Any:
+    def _load(self) -> Foreign:
         module_name, _, object_name = self.address.rpartition(":")
         if not module_name or not object_name:
             raise MechanismError(f"must read package.module:object or file.py:object, got {self.address!r}")
-        found: Any = _module(module_name, self.folder)
+        found: Foreign = _module(module_name, self.folder)
         for part in object_name.split("."):
             try:
                 found = getattr(found, part)
@@ -81,10 +80,10 @@ class PythonMechanism:
             raise MechanismError(f"{self.address} {problem}")
         return Batched(found) if self.batched and not hasattr(found, "sample") else found
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "loaded"}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.modules import file_fingerprint, imported_files, is_library, module_file, user_folders
@@ -35,7 +34,7 @@ class Source:
     packages: Mapping[str, str] = field(default_factory=dict)  # versions by name, of installed packages
 
 
-def source_of(mechanism: Any) -> Source:
+def source_of(mechanism: object) -> Source:
     """The code of a mechanism.
 
     Args:
@@ -54,7 +53,7 @@ def source_of(mechanism: Any) -> Source:
     return found
 
 
-def _found(mechanism: Any) -> Source:
+def _found(mechanism: object) -> Source:
     if isinstance(mechanism, IsolatedMechanism):
         file = _addressed(mechanism.address, mechanism.folder)
         beside = (
@@ -73,7 +72,7 @@ def _found(mechanism: Any) -> Source:
     return Source(file=file, sha256=_sha256(file), modules=others, packages=_required(names))
 
 
-def file_of(mechanism: Any) -> Path | None:
+def file_of(mechanism: object) -> Path | None:
     """The file that the mechanism's own code is in; None if it has none, or belongs to an installed package."""
     if isinstance(mechanism, PythonMechanism | IsolatedMechanism):
         return _addressed(mechanism.address, mechanism.folder)
@@ -81,7 +80,7 @@ def file_of(mechanism: Any) -> Path | None:
     return None if is_library(module) else module_file(module)
 
 
-def _module_of(mechanism: Any) -> str:
+def _module_of(mechanism: object) -> str:
     while True:
         if isinstance(mechanism, Batched):
             mechanism = mechanism.function

@@ -23,13 +23,13 @@ import dataclasses
 import dis
 import sys
 import types
-from typing import Any
 
 import numpy as np
 
 from dpaudit.mechanisms.code_names import global_names
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.values import Dataset, Foreign
 
 _KEEP_NOTHING = frozenset(
     ("numpy", "scipy", "math", "cmath", "random", "secrets", "statistics", "itertools", "operator", "fractions",
@@ -54,7 +54,7 @@ _MADE_BY_DATACLASS = frozenset(
 _PLAIN = ("builtins", "numpy", "pandas", "polars", "datetime", "decimal", "fractions")
 
 
-def forgets(mechanism: Any, *datasets: Any) -> bool:
+def forgets(mechanism: object, *datasets: Dataset) -> bool:
     """Whether no run can leave anything behind for a later one, in memory, and none finds noise that was drawn before.
 
     Args:
@@ -65,19 +65,19 @@ def forgets(mechanism: Any, *datasets: Any) -> bool:
     return all(_is_plain(dataset) for dataset in datasets) and check.mechanism(mechanism) and not check.fractions
 
 
-def portable(mechanism: Any) -> bool:
+def portable(mechanism: object) -> bool:
     """Whether a copy in another process starts as the mechanism did, whatever it has done here."""
     return _Check(None).mechanism(mechanism)
 
 
-def immutable(value: Any) -> bool:
+def immutable(value: Foreign) -> bool:
     """Whether it is a number, text or bytes, or a tuple or frozenset of these."""
     if type(value) in (tuple, frozenset):
         return all(map(immutable, value))
     return value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes, range)
 
 
-def _content(value: Any) -> bool:
+def _content(value: Foreign) -> bool:
     """Whether it is a list, dict, set or array of what cannot change."""
     if type(value) in (list, set, tuple, frozenset):
         return all(immutable(item) or _content(item) for item in value)
@@ -86,7 +86,7 @@ def _content(value: Any) -> bool:
     return type(value) is np.ndarray and not value.dtype.hasobject
 
 
-def not_whole(value: Any) -> bool:
+def not_whole(value: Foreign) -> bool:
     """Whether it is, or holds, a number that is not whole."""
     if isinstance(value, float | complex | np.floating):
         return value != value or value.imag != 0 or not float(value.real).is_integer()
@@ -97,7 +97,7 @@ def not_whole(value: Any) -> bool:
     return type(value) is np.ndarray and value.dtype.kind in "fc" and bool(np.any(value != np.round(value)))
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: Foreign) -> bool:
     if type(value) in (list, tuple, set, frozenset):
         return all(type(item) in (int, float, str, bool) or _is_plain(item) for item in value)
     if type(value) is dict:
@@ -121,10 +121,10 @@ class _Check:
         self._changes = False  # whether any code may change one
         self.fractions = False  # whether code holds a number that is not whole, which may be noise
 
-    def mechanism(self, mechanism: Any) -> bool:
+    def mechanism(self, mechanism: object) -> bool:
         return self._mechanism(mechanism) and not (self._changeable and self._changes)
 
-    def _mechanism(self, mechanism: Any) -> bool:
+    def _mechanism(self, mechanism: object) -> bool:
         if isinstance(mechanism, PythonMechanism):
             mechanism = mechanism.loaded
         if isinstance(mechanism, Batched):
@@ -135,7 +135,7 @@ class _Check:
             return True
         return self._frozen(mechanism)
 
-    def _frozen(self, value: Any) -> bool:
+    def _frozen(self, value: Foreign) -> bool:
         cls = type(value)
         params = getattr(cls, "__dataclass_params__", None)
         if params is None or not params.frozen:
@@ -179,7 +179,7 @@ class _Check:
             self._held(value) for value in [*held, *self._read(function)]
         )
 
-    def _read(self, function: types.FunctionType) -> list[Any]:
+    def _read(self, function: types.FunctionType) -> list[object]:
         names = global_names(function.__code__)
         if names & _POWERFUL:
             return [object()]
@@ -203,7 +203,7 @@ class _Check:
         inside = [part for part in code.co_consts if isinstance(part, types.CodeType)]
         return all(self._code(part, outer & set(part.co_freevars)) for part in inside)
 
-    def _held(self, value: Any) -> bool:
+    def _held(self, value: object) -> bool:
         self.fractions |= not_whole(value)
         if immutable(value):
             return True
@@ -218,12 +218,12 @@ class _Check:
             return self._of_module(value)
         return dataclasses.is_dataclass(value) and self._frozen(value)
 
-    def _of_module(self, value: Any) -> bool:
+    def _of_module(self, value: object) -> bool:
         """Whether a function or class is found under its name in a module that may be used."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
         if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
             return False
-        found: Any = sys.modules.get(module)
+        found: object = sys.modules.get(module)
         for part in name.split("."):
             found = getattr(found, part, None)
         return found is value and self._may_use(module)

@@ -25,7 +25,7 @@ except ImportError:  # not every environment has it
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from dpaudit.values import Foreign
 
 HEADER = struct.Struct("<q")
 _SIZE = struct.Struct("=q")
@@ -37,7 +37,7 @@ class Unsendable(Exception):
     """A value that has no encoding; says which."""
 
 
-def frame(value: Any) -> bytes:
+def frame(value: object) -> bytes:
     """`value` as it goes over the wire.  Unsendable if something in it has no encoding."""
     out = bytearray(HEADER.size)
     _encode(value, out)
@@ -45,7 +45,7 @@ def frame(value: Any) -> bytes:
     return bytes(out)
 
 
-def unframe(body: bytes) -> Any:
+def unframe(body: bytes) -> Foreign:
     """The value in the body of a frame.  ValueError if it is not one."""
     try:
         value, end = _decode(memoryview(body), 0)
@@ -56,7 +56,7 @@ def unframe(body: bytes) -> Any:
     return value
 
 
-def _encode(value: Any, out: bytearray) -> None:
+def _encode(value: Foreign, out: bytearray) -> None:
     kind = type(value)
     if value is None:
         out += b"N"
@@ -87,7 +87,7 @@ def _encode(value: Any, out: bytearray) -> None:
         _encode_foreign(value, out)
 
 
-def _encode_foreign(value: Any, out: bytearray) -> None:
+def _encode_foreign(value: Foreign, out: bytearray) -> None:
     """A value of a type that is neither Python's own nor numpy's."""
     kind = type(value)
     if isinstance(value, int):  # IntEnum and the like
@@ -117,7 +117,7 @@ def _encode_int(value: int, out: bytearray) -> None:
         _encode_sized(b"I", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True), out)
 
 
-def _encode_list(value: Any, out: bytearray) -> None:
+def _encode_list(value: Foreign, out: bytearray) -> None:
     """Lists of one kind of number go as one piece: this is what most mechanisms return, by the thousand."""
     kinds = set(map(type, value))
     if len(kinds) == 1:
@@ -137,7 +137,7 @@ def _encode_list(value: Any, out: bytearray) -> None:
     return None
 
 
-def _encode_numpy(value: Any, out: bytearray) -> None:
+def _encode_numpy(value: Foreign, out: bytearray) -> None:
     if value.dtype.kind not in "biufcSU":  # objects, dates, records: as Python sees them
         return _encode(value.tolist(), out)
     if isinstance(value, numpy.generic):
@@ -149,7 +149,7 @@ def _encode_numpy(value: Any, out: bytearray) -> None:
     return _encode_sized(b"b", value.tobytes(), out)
 
 
-def _decode(data: memoryview, at: int) -> tuple[Any, int]:
+def _decode(data: memoryview, at: int) -> tuple[Foreign, int]:
     tag, at = chr(data[at]), at + 1
     if tag in "NTF":
         return {"N": None, "T": True, "F": False}[tag], at
@@ -191,7 +191,7 @@ def _decode(data: memoryview, at: int) -> tuple[Any, int]:
     raise ValueError(f"unknown tag {tag!r}")
 
 
-def _decode_array(data: memoryview, at: int) -> tuple[Any, int]:
+def _decode_array(data: memoryview, at: int) -> tuple[Foreign, int]:
     dtype, at = _decode(data, at)
     shape, at = _decode(data, at)
     content, at = _decode(data, at)

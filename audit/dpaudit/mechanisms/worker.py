@@ -23,10 +23,12 @@ except ImportError:  # not every environment has it
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, BinaryIO
+    from typing import BinaryIO
+
+    from dpaudit.values import Dataset, Foreign, Output, Parameters, RawOutputs
 
 
-def _beside(name: str) -> Any:
+def _beside(name: str) -> object:
     """A module from the folder of this file, where there is no package `dpaudit`."""
     spec = importlib.util.spec_from_file_location(
         "_dpaudit_" + name, os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
@@ -46,7 +48,7 @@ else:
 _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types whose values cannot change
 
 
-def misfit(found: Any, batched: bool = False) -> str:
+def misfit(found: Foreign, batched: bool = False) -> str:
     """Say why an object cannot be called as a mechanism; "" if it can, or if its signature is not known."""
     import inspect
 
@@ -74,7 +76,7 @@ def misfit(found: Any, batched: bool = False) -> str:
     return problem + "; if it returns one output, leave out `batched`"
 
 
-def _binds(signature: Any, values: tuple[str, ...]) -> bool:
+def _binds(signature: Foreign, values: tuple[str, ...]) -> bool:
     try:
         signature.bind(*values)
     except TypeError:
@@ -85,9 +87,9 @@ def _binds(signature: Any, values: tuple[str, ...]) -> bool:
 class _Loaded:
     """The user's mechanism in this process."""
 
-    def __init__(self, address: str, folder: str, params: dict[str, Any] | None, batched: bool) -> None:
+    def __init__(self, address: str, folder: str, params: Parameters | None, batched: bool) -> None:
         module_name, _, object_name = address.rpartition(":")
-        found: Any = _module(module_name, folder)
+        found: Foreign = _module(module_name, folder)
         for part in object_name.split("."):
             if not hasattr(found, part):
                 raise LookupError(f"{module_name} has no object {object_name!r}")
@@ -98,10 +100,10 @@ class _Loaded:
         if problem:
             raise TypeError(f"{address} {problem}")
         self.found = found
-        self.many: Callable[..., Any] | None = getattr(found, "sample", found if batched else None)
+        self.many: Callable[..., Foreign] | None = getattr(found, "sample", found if batched else None)
         self.changed: bool | None = None  # whether it changes its dataset in place; None: not looked at yet
 
-    def sample(self, dataset: Any, n: int, seed: int) -> Any:
+    def sample(self, dataset: Dataset, n: int, seed: int) -> RawOutputs:
         rng = _seeded(seed)
         if self.many is None:
             return [self._run(dataset, rng) for _ in range(n)]
@@ -116,14 +118,14 @@ class _Loaded:
             return outputs
         return outputs if hasattr(outputs, "__array__") and not hasattr(outputs, "columns") else list(outputs)
 
-    def _run(self, dataset: Any, rng: Any) -> Any:
+    def _run(self, dataset: Dataset, rng: object) -> Output:
         """One run on a dataset of its own; its output is copied, since the mechanism may change it later."""
         given = _copied(dataset)
         output = _copied(self.found(given, rng))
         self._look(dataset, given)
         return output
 
-    def _look(self, dataset: Any, given: Any) -> None:
+    def _look(self, dataset: Dataset, given: Dataset) -> None:
         if self.changed is None:
             try:
                 self.changed = wire.frame(given) != wire.frame(dataset)
@@ -131,7 +133,7 @@ class _Loaded:
                 self.changed = True
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Foreign) -> Foreign:
     """An equal value that shares nothing mutable with this one."""
     kind = type(value)
     if kind in _FIXED:
@@ -145,7 +147,7 @@ def _copied(value: Any) -> Any:
     return copy.deepcopy(value)
 
 
-def _refuse_shared(outputs: Any) -> None:
+def _refuse_shared(outputs: RawOutputs) -> None:
     seen = {}  # type: dict[int, int]
     for run, output in enumerate(outputs):
         if isinstance(output, (list, dict, set, bytearray)) or hasattr(output, "__array_interface__"):
@@ -158,7 +160,7 @@ def _refuse_shared(outputs: Any) -> None:
                 )
 
 
-def _module(name: str, folder: str) -> Any:
+def _module(name: str, folder: str) -> object:
     path = os.path.join(folder, name)
     beside = os.path.dirname(path) if name.endswith(".py") else folder
     if beside not in sys.path:
@@ -176,7 +178,7 @@ def _module(name: str, folder: str) -> Any:
     return module
 
 
-def _seeded(seed: int) -> Any:
+def _seeded(seed: int) -> object:
     """The rng for one call; also seeds, each with a key of its own, the global generators that libraries draw from."""
     import hashlib
     import random
@@ -194,7 +196,7 @@ def _seeded(seed: int) -> Any:
     return numpy.random.Generator(numpy.random.Philox(key=key("rng")))
 
 
-def _answer(request: Any, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None]:
+def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None]:
     import traceback
 
     try:
