@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import TypeVar
 
 from dpaudit.mechanisms.exits import end_process
+from dpaudit.values import Foreign
 
 BACKENDS = ("loky", "dask", "ray")
 _LOOK_SECONDS = 0.5  # between two looks of a worker whether its parent is alive
@@ -75,13 +76,16 @@ def _ray(scheduler: str | None) -> Iterator[None]:
         ray.shutdown()
 
 
-_kept: ContextVar[dict[int, Any] | None] = ContextVar("_kept", default=None)  # by jobs; None: nothing is kept
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+_kept: ContextVar[dict[int, Foreign] | None] = ContextVar("_kept", default=None)  # by jobs; None: nothing is kept
 
 
 @contextmanager
 def _keeping_pools() -> Iterator[None]:
     """Workers stay from one call to the next: Ray would start all of them again for each block of trials."""
-    pools: dict[int, Any] = {}
+    pools: dict[int, Foreign] = {}
     token = _kept.set(pools)
     try:
         yield
@@ -91,7 +95,7 @@ def _keeping_pools() -> Iterator[None]:
             pool.__exit__(None, None, None)
 
 
-def called_elsewhere(function: Callable[[Any], Any], values: Sequence[Any], jobs: int) -> list[Any]:
+def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task], jobs: int) -> list[Answer]:
     """function(value) for each value, by the workers in use.  Raises what joblib does, e.g. if a worker dies."""
     from joblib import Parallel, delayed
 
@@ -102,7 +106,7 @@ def called_elsewhere(function: Callable[[Any], Any], values: Sequence[Any], jobs
         if pools is not None:
             parallel.__enter__()
     try:
-        found: list[Any] = parallel(delayed(_attended)(function, value, os.getpid()) for value in values)
+        found: list[Answer] = parallel(delayed(_attended)(function, value, os.getpid()) for value in values)
     except BaseException:
         if pools is not None:  # the next call gets new workers
             with suppress(Exception):
@@ -113,7 +117,7 @@ def called_elsewhere(function: Callable[[Any], Any], values: Sequence[Any], jobs
     return found
 
 
-def _attended(function: Callable[[Any], Any], value: Any, parent: int) -> Any:
+def _attended(function: Callable[[Task], Answer], value: Task, parent: int) -> Answer:
     """function(value), in a process that ends when the process that started it has ended."""
     global _attends
     if not _attends and os.getppid() == parent:
@@ -143,7 +147,7 @@ def dask_workers() -> frozenset[str]:
     return frozenset(client.nthreads()) if client is not None else frozenset()
 
 
-def _module(name: str, extra: str) -> Any:
+def _module(name: str, extra: str) -> Foreign:
     try:
         return importlib.import_module(name)
     except ImportError:

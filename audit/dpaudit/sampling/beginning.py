@@ -7,9 +7,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
+
+from dpaudit.values import Output
 
 _LOG_ORDERS = math.log(1e9)  # by chance, fresh outputs have the fingerprint of given ones at most once in 10**9 times
 _MOST_OUTPUTS = 20_000  # of one dataset; outputs that hardly vary need not be read to the end
@@ -29,9 +30,9 @@ class _Side:
     count: int = 0
     log_orders: float = 0.0  # log M
     _seen: Counter[bytes] = field(default_factory=Counter)
-    _hash: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
+    _hash: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
 
-    def add(self, outputs: Iterable[Any]) -> None:
+    def add(self, outputs: Iterable[Output]) -> None:
         """Further outputs, of which no more are read than are needed."""
         for output in outputs:
             if self.unmistakable or self.count >= _MOST_OUTPUTS:
@@ -51,7 +52,7 @@ class _Side:
         return str(self._hash.hexdigest())
 
 
-def _value(output: Any) -> bytes:
+def _value(output: Output) -> bytes:
     """Equal for equal outputs, also in another process; unequal ones may be equal, which errs on the safe side."""
     if isinstance(output, np.ndarray | np.generic) and not output.dtype.hasobject:
         return output.tobytes()
@@ -67,7 +68,7 @@ class Beginning:
     def __init__(self) -> None:
         self._sides = _Side(), _Side()
 
-    def add(self, pair: int, sides: Sequence[Any]) -> None:
+    def add(self, pair: int, sides: Sequence[Iterable[Output]]) -> None:
         """One block of a pair."""
         if pair == 0:
             for side, outputs in zip(self._sides, sides, strict=True):

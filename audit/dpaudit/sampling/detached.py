@@ -17,11 +17,13 @@ import random
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from dpaudit.mechanisms.protocol import in_words
+from dpaudit.numerics.arrays import AnyArray
+from dpaudit.values import Foreign, Output, RawOutputs
 
 
 class NotCopyable(Exception):
@@ -32,7 +34,7 @@ class SharedOutputs(Exception):
     """Outputs of different runs that are one object; says which runs."""
 
 
-def _with_subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+def _with_subclasses(kind: type[object]) -> Iterator[type[object]]:
     yield kind
     for subclass in kind.__subclasses__():
         yield from _with_subclasses(subclass)
@@ -48,7 +50,7 @@ IMMUTABLE: frozenset[type] = frozenset(
 _CONTAINERS: frozenset[type] = frozenset({list, dict, set, tuple})
 
 
-def immutable(value: Any) -> bool:
+def immutable(value: Foreign) -> bool:
     """Whether nothing in `value` can change.  False where that is not certain."""
     kind = type(value)
     if kind in IMMUTABLE:
@@ -58,7 +60,7 @@ def immutable(value: Any) -> bool:
     return False
 
 
-def detached(value: Any) -> Any:
+def detached(value: Foreign) -> Foreign:
     """An equal value of the same type that shares nothing mutable with `value`.
 
     Args:
@@ -87,7 +89,7 @@ def detached(value: Any) -> Any:
     return value if immutable(value) else _deep(value)()
 
 
-def generator_in(value: Any) -> str:
+def generator_in(value: Foreign) -> str:
     """The type of a generator of random numbers of which a deep copy of `value` holds a copy; "" if there is none.
 
     Copies of one generator make the same draws.
@@ -96,7 +98,7 @@ def generator_in(value: Any) -> str:
         return ""
     if type(value) in (list, set, tuple) and IMMUTABLE.issuperset(map(type, value)):
         return ""
-    copies: dict[int, Any] = {}
+    copies: dict[int, object] = {}
     try:
         copy.deepcopy(value, copies)
     except Exception:
@@ -113,32 +115,32 @@ class Dataset:
     What has to be copied is found out once, so that a copy of a short list takes a fraction of a microsecond.
     """
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         """Take a copy of `value`.  NotCopyable if there is none."""
         self._prepare(detached(value))
 
-    def _prepare(self, value: Any) -> None:
+    def _prepare(self, value: object) -> None:
         self._value = value
-        self.copy: Callable[[], Any] = _copier(value)
+        self.copy: Callable[[], Foreign] = _copier(value)
         self.fixed = immutable(value)
 
-    def changed(self, given: Any) -> bool:
+    def changed(self, given: object) -> bool:
         """Whether a copy is no longer equal to the dataset.  False where that cannot be told."""
         return not self.fixed and not _same(self._value, given)
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Foreign:
         """The dataset, to be looked at only."""
         return self._value
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> object:
         return (self._value,)  # a tuple, since a false state would not be given to __setstate__
 
-    def __setstate__(self, state: tuple[Any]) -> None:
+    def __setstate__(self, state: tuple[Foreign]) -> None:
         self._prepare(state[0])
 
 
-def detached_batch(outputs: Any) -> Any:
+def detached_batch(outputs: Foreign) -> RawOutputs:
     """The outputs of one call of a batched mechanism, detached from it and from each other.
 
     Args:
@@ -154,7 +156,8 @@ def detached_batch(outputs: Any) -> Any:
     if type(outputs) is np.ndarray and not outputs.dtype.hasobject:
         return outputs.copy(order="K")
     if not isinstance(outputs, (list, tuple)) and not (type(outputs) is np.ndarray and outputs.ndim == 1):
-        return detached(outputs)
+        whole: RawOutputs = detached(outputs)
+        return whole
     if IMMUTABLE.issuperset(map(type, outputs)):
         return outputs.copy() if isinstance(outputs, np.ndarray) else list(outputs)
     _refuse_shared(outputs)
@@ -166,8 +169,8 @@ def detached_batch(outputs: Any) -> Any:
     return array
 
 
-def _refuse_shared(outputs: Iterable[Any]) -> None:
-    owners: dict[Any, int] = {}
+def _refuse_shared(outputs: Iterable[Output]) -> None:
+    owners: dict[object, int] = {}
     for run, output in enumerate(outputs):
         for key, kind in _mutable_parts(output):
             if (other := owners.setdefault(key, run)) != run:
@@ -177,7 +180,7 @@ def _refuse_shared(outputs: Iterable[Any]) -> None:
                 )
 
 
-def _mutable_parts(value: Any) -> Iterator[tuple[Any, str]]:
+def _mutable_parts(value: object) -> Iterator[tuple[object, str]]:
     """What identifies each mutable object in a value, and its type's name; inside of containers only."""
     kind = type(value)
     if kind in IMMUTABLE:
@@ -201,7 +204,7 @@ def _mutable_parts(value: Any) -> Iterator[tuple[Any, str]]:
             yield from _mutable_parts(item)
 
 
-def _constant(value: Any) -> bool:
+def _constant(value: Foreign) -> bool:
     """Whether runs may well return one object: an enumeration, a function, a sentinel, a frozen dataclass."""
     if isinstance(value, (enum.Enum, type, types.FunctionType, types.BuiltinFunctionType)):
         return True
@@ -220,7 +223,7 @@ class _Empty:
     """An object with attributes, and nothing else."""
 
 
-def _copier(value: Any) -> Callable[[], Any]:
+def _copier(value: object) -> Callable[[], Foreign]:
     """A function that makes copies of `value`, as long as nobody changes it."""
     if immutable(value):
         return lambda: value
@@ -238,7 +241,7 @@ class _Tangled(Exception):
     """Parts of a value may share objects, which only a deep copy of the whole keeps so."""
 
 
-def _compiled(value: Any, seen: set[int]) -> Callable[[], Any]:
+def _compiled(value: Foreign, seen: set[int]) -> Callable[[], Foreign]:
     """The fastest way to copy a part of a container.  `seen`: the parts before it."""
     if immutable(value):
         return lambda: value
@@ -252,25 +255,25 @@ def _compiled(value: Any, seen: set[int]) -> Callable[[], Any]:
         return _deep(value)
     if kind is dict and all(map(immutable, value)):
         if all(map(immutable, value.values())):
-            return cast(Callable[[], Any], value.copy)
+            return cast(Callable[[], Foreign], value.copy)
         makers = [(key, _compiled(item, seen)) for key, item in value.items()]
         return lambda: {key: make() for key, make in makers}
     if kind in (list, set) and all(map(immutable, value)):
-        return cast(Callable[[], Any], value.copy)
+        return cast(Callable[[], Foreign], value.copy)
     if kind in (list, tuple):
         items = [_compiled(item, seen) for item in value]
         return (lambda: [make() for make in items]) if kind is list else (lambda: tuple(make() for make in items))
     raise _Tangled
 
 
-def _array(value: np.ndarray[Any, Any]) -> Callable[[], Any]:
+def _array(value: AnyArray) -> Callable[[], Foreign]:
     if value.flags.c_contiguous:
-        copied: Callable[[], Any] = value.copy
+        copied: Callable[[], Foreign] = value.copy
         return copied
     return lambda: value.copy(order="K")
 
 
-def _deep(value: Any) -> Callable[[], Any]:
+def _deep(value: object) -> Callable[[], Foreign]:
     """Deep copies; tries one, so that it fails now if ever."""
     kind = type(value)
     package = kind.__module__.partition(".")[0]
@@ -285,7 +288,7 @@ def _deep(value: Any) -> Callable[[], Any]:
     return lambda: copy.deepcopy(value)
 
 
-def _pickled(value: Any) -> Callable[[], Any]:
+def _pickled(value: object) -> Callable[[], Foreign]:
     try:
         kept = pickle.dumps(value)
     except Exception as error:
@@ -294,13 +297,13 @@ def _pickled(value: Any) -> Callable[[], Any]:
     return lambda: pickle.loads(kept)
 
 
-def _holds_mutable_cells(frame: Any) -> bool:
+def _holds_mutable_cells(frame: Foreign) -> bool:
     columns = [frame[name] for name in frame.columns] if hasattr(frame, "columns") else [frame]
     objects = [column for column in columns if getattr(getattr(column, "dtype", None), "hasobject", False)]
     return not all(immutable(cell) for column in objects for cell in column)
 
 
-def _same(first: Any, second: Any) -> bool:
+def _same(first: object, second: object) -> bool:
     """Whether two values are equal, NaN being equal to itself; True where that cannot be told."""
     try:
         return _equal(first, second)
@@ -308,7 +311,7 @@ def _same(first: Any, second: Any) -> bool:
         return True
 
 
-def _equal(first: Any, second: Any) -> bool:
+def _equal(first: Foreign, second: Foreign) -> bool:
     kind = type(first)
     if kind is not type(second):
         return False

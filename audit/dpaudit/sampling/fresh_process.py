@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from dpaudit.outputs import Timed
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.outside import outside
 from dpaudit.sampling.runs import Runs, Terms, resolved
+from dpaudit.values import Foreign, Output
+
+Answer = TypeVar("Answer")
 
 Place = tuple[str | int, ...]
 """Keys and places that lead to a part of an output; () is the whole one."""
@@ -56,10 +59,10 @@ class ByName:
     file: str  # of the module
 
     @property
-    def loaded(self) -> Any:
+    def loaded(self) -> object:
         """The object.  By its file, if its module's name leads to no module here, or to another one."""
         try:
-            found: Any = importlib.import_module(self.module)
+            found: object = importlib.import_module(self.module)
         except ImportError:
             found = None
         if found is None or str(module_file(self.module)) != self.file:
@@ -69,7 +72,7 @@ class ByName:
         return found
 
 
-def sent(mechanism: Any) -> Any:
+def sent(mechanism: object) -> object:
     """What a new process makes the mechanism from: the mechanism without the state that it has kept here.
 
     Raises:
@@ -95,12 +98,12 @@ def sent(mechanism: Any) -> Any:
     )
 
 
-def _by_name(mechanism: Any) -> ByName | None:
+def _by_name(mechanism: object) -> ByName | None:
     function = mechanism.function if isinstance(mechanism, Batched) else mechanism
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None
-    found: Any = sys.modules.get(module)
+    found: object = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     file = module_file(module)
@@ -112,8 +115,8 @@ def _by_name(mechanism: Any) -> ByName | None:
 
 
 def outputs_in_a_fresh_process(
-    mechanism: Any,
-    datasets: Sequence[Any],
+    mechanism: Foreign,
+    datasets: Sequence[Foreign],
     seeds: Sequence[int],
     terms: Terms,
     *,
@@ -161,13 +164,13 @@ def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
     return found
 
 
-def values_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> list[Any]:
+def values_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> list[Foreign]:
     """The outputs themselves, the first one of each of the runs.  Otherwise as `twin_in_a_fresh_process`."""
-    found: list[Any] = _in_a_fresh_process(_values, runs, timeout=timeout)
+    found: list[Output] = _in_a_fresh_process(_values, runs, timeout=timeout)
     return found
 
 
-def _in_a_fresh_process(ask: Callable[..., Any], runs: Sequence[Runs], *more: Any, timeout: float) -> Any:
+def _in_a_fresh_process(ask: Callable[..., Answer], runs: Sequence[Runs], *more: object, timeout: float) -> Answer:
     mechanism = runs[0].mechanism
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         mechanism.close()
@@ -181,10 +184,11 @@ def _in_a_fresh_process(ask: Callable[..., Any], runs: Sequence[Runs], *more: An
         raise NotPossible(
             f"the mechanism or a dataset cannot be sent to a new process ({type(error).__name__}: {error})"
         ) from None
-    return _answer(task, timeout)
+    found: Answer = _answer(task, timeout)
+    return found
 
 
-def _cloudpickle() -> Any:
+def _cloudpickle() -> Foreign:
     """It comes with joblib: as a package that joblib requires, or inside it before version 1.6."""
     try:
         return importlib.import_module("cloudpickle")
@@ -192,7 +196,7 @@ def _cloudpickle() -> Any:
         return importlib.import_module("joblib.externals.cloudpickle")
 
 
-def _answer(task: bytes, timeout: float) -> Any:
+def _answer(task: bytes, timeout: float) -> Foreign:
     folders = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
     try:
         done = subprocess.run(
@@ -224,7 +228,7 @@ def _made(runs: Sequence[Runs], parts: Sequence[Sequence[Sequence[Place]]]) -> l
     ]
 
 
-def _values(runs: Sequence[Runs]) -> list[Any]:
+def _values(runs: Sequence[Runs]) -> list[Output]:
     return [_outputs(one)[0] for one in runs]
 
 
@@ -243,11 +247,11 @@ def _twin(runs: Sequence[Runs]) -> Twin:
     return Twin(outputs, (loaded if a_history else held) & later)
 
 
-def _here(mechanism: Any) -> Any:
+def _here(mechanism: object) -> object:
     return mechanism.loaded if isinstance(mechanism, ByName) else mechanism
 
 
-def _outputs(runs: Runs) -> list[Any]:
+def _outputs(runs: Runs) -> list[Output]:
     """What the runs give, in this process.  NotPossible if they fail, or read what earlier runs may have left."""
     mechanism = _here(runs.mechanism)
     resolved(mechanism)
@@ -264,16 +268,16 @@ def _outputs(runs: Runs) -> list[Any]:
     return [output.output if isinstance(output, Timed) else output for output in outcome.outputs]
 
 
-def parts_of(output: Any) -> dict[Place, Any]:
+def parts_of(output: Output) -> dict[Place, Output]:
     """The parts of a list, tuple, dict or array that hold no further ones, at most 100, by their paths.
 
     Of an output that is one list of numbers, an array of one axis, at most 1,000.
     """
     if isinstance(output, np.ndarray) and output.ndim == 1 and not output.dtype.hasobject:
         return {(i,): number for i, number in enumerate(output[:_MOST_NUMBERS])}
-    found: dict[Place, Any] = {}
+    found: dict[Place, Output] = {}
 
-    def look(value: Any, path: Place) -> None:
+    def look(value: object, path: Place) -> None:
         if len(found) >= _MOST_PARTS:
             return
         if isinstance(value, np.ndarray) and value.ndim == 1 and not value.dtype.hasobject:
@@ -292,7 +296,7 @@ def parts_of(output: Any) -> dict[Place, Any]:
     return found
 
 
-def part_of(output: Any, path: Place) -> Any:
+def part_of(output: Output, path: Place) -> Output:
     """The part with this path; `Missing` if there is none."""
     for step in path:
         try:
@@ -306,7 +310,7 @@ class Missing:
     """What an output has where it has no such part."""
 
 
-def told_apart(output: Any) -> str:
+def told_apart(output: Output) -> str:
     """A text that is equal for equal outputs, in any process."""
     if isinstance(output, Timed):
         output = output.output
@@ -316,7 +320,7 @@ def told_apart(output: Any) -> str:
         return repr(output)
 
 
-def _packed(answer: Any) -> bytes:
+def _packed(answer: object) -> bytes:
     try:
         return pickle.dumps(answer)
     except Exception as error:  # of a type of output
@@ -326,7 +330,7 @@ def _packed(answer: Any) -> bytes:
 def _main() -> None:
     own_out = os.dup(1)
     os.dup2(2, 1)  # what the mechanism prints must not mix with the answer
-    answer: Any
+    answer: object
     sys.addaudithook(outside)
     try:
         ask, runs, more = pickle.loads(sys.stdin.buffer.read())  # a task of our parent

@@ -12,7 +12,6 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import numpy as np
 
@@ -38,7 +37,7 @@ def global_randomness() -> Callable[[], None]:
     generator = np.random.mtrand.get_bit_generator()
     numpy = np.random.get_state(legacy=False)  # noqa: NPY002  (others use it)
     torch = sys.modules.get("torch")
-    drawn: Any = None
+    drawn: object = None
     with suppress(Exception):  # a torch that is only half imported
         drawn = torch.get_rng_state() if torch is not None else None
 

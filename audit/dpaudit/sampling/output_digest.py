@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from dpaudit.mechanisms.wire import HEADER, frame
+from dpaudit.values import RawOutputs
 
 _BYTES = 32
 
@@ -23,7 +23,7 @@ class OutputsDigest:
         self._hash = hashlib.blake2b(digest_size=_BYTES)
         self._complete = True
 
-    def add(self, pair: int, start: int, sides: Sequence[Sequence[Any] | np.ndarray[Any, Any]]) -> None:
+    def add(self, pair: int, start: int, sides: Sequence[RawOutputs]) -> None:
         """One block."""
         if not self._complete:
             return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from importlib.machinery import all_suffixes
 from pathlib import Path
-from typing import Any
 
 from dpaudit.mechanisms.modules import of_library
 
@@ -17,7 +16,7 @@ class Outside:
         self.running = False  # or still being loaded, when any file may be read, unless it can be written as well
         self.found = ""  # the first thing, in words
 
-    def __call__(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
         if self.found:
             return
         if event == "open":

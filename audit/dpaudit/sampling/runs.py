@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, SharedOut
 from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
 from dpaudit.sampling.side_effects import Conduct, watched
 from dpaudit.sampling.streams import stream, trial_streams
+from dpaudit.values import Foreign, Output, RawOutputs
 
 Failures = Literal["stop", "outcome", "retry"]
 
@@ -29,7 +30,7 @@ _FIRST_RUNS = 8  # after which the dataset is looked at
 class Outcome:
     """Outputs of one side of a block; if the mechanism failed, those before the failure."""
 
-    outputs: Sequence[Any] | np.ndarray[Any, Any]
+    outputs: RawOutputs
     failure: str = ""  # what happened, on which trial; "" if nothing
     conduct: Conduct = field(default_factory=Conduct)
 
@@ -61,7 +62,7 @@ class Runs:
     changes later is its own affair.
     """
 
-    mechanism: Any
+    mechanism: object
     dataset: Dataset
     seed: int
     pair: int
@@ -82,8 +83,8 @@ class Runs:
         conduct.moved_to = conduct.moved_to or getattr(self.mechanism, "moved_to", "")
         return replace(outcome, conduct=conduct)
 
-    def _one_by_one(self, mechanism: Any, limit: Limit, conduct: Conduct) -> Outcome:
-        outputs: list[Any] = []
+    def _one_by_one(self, mechanism: Foreign, limit: Limit, conduct: Conduct) -> Outcome:
+        outputs: list[Output] = []
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         timed, fresh_dataset = self.terms.observe_time, self.dataset.copy
         called = mechanism if self.terms.timeout is None else limit.around(mechanism)
@@ -120,7 +121,7 @@ class Runs:
             outputs.append(Timed(output, seconds) if timed else output)
         return Outcome(outputs)
 
-    def _together(self, mechanism: Any, limit: Limit, conduct: Conduct) -> Outcome:
+    def _together(self, mechanism: Foreign, limit: Limit, conduct: Conduct) -> Outcome:
         if self.terms.run_by_run:
             what = "the time of a run" if self.terms.observe_time else "which run raised"
             return Outcome([], f"makes many runs in one call, so that {what} cannot be observed")
@@ -189,7 +190,7 @@ def made(runs: Runs) -> Outcome:
         return runs()
 
 
-def resolved(mechanism: Any) -> Any:
+def resolved(mechanism: object) -> object:
     """The object to call."""
     return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from dpaudit.sampling.runs import Outcome, Runs, Terms, made, resolved
 from dpaudit.sampling.side_effects import Conduct
 from dpaudit.sampling.store import Store
 from dpaudit.sampling.streams import stream
+from dpaudit.values import RawOutputs
 
 CHUNK = 16_384  # runs in one call of a batched mechanism; part of the address of its randomness
 _WORTH_SENDING = 0.02  # seconds of work below which other processes cost more than they save
@@ -35,7 +35,7 @@ class Sampler:
     ValueError for a dataset of which there is no copy.
     """
 
-    mechanism: Any
+    mechanism: object
     pairs: Sequence[Pair]
     seed: int
     jobs: int = 1
@@ -121,7 +121,7 @@ class Sampler:
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 
 
-def _dataset(pair: Pair, side: int, value: Any) -> Dataset:
+def _dataset(pair: Pair, side: int, value: object) -> Dataset:
     if kind := generator_in(value):
         raise ValueError(
             f"d{side} of pair {pair} holds a generator of random numbers ({kind}): every run is given a copy of the "
@@ -160,7 +160,7 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
 
 def _joined(parts: list[Outcome]) -> Outcome:
     """Parts in order, up to the first failure."""
-    whole: list[Sequence[Any] | np.ndarray[Any, Any]] = []
+    whole: list[RawOutputs] = []
     failure, conduct = "", Conduct()
     for part in parts:
         whole.append(part.outputs)

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -33,10 +33,9 @@ from dpaudit.sampling.side_effects import Conduct
 from dpaudit.sampling.store_file import BEGIN, StoreError, chained, explained, opened, seed_in
 from dpaudit.sampling.store_identity import Identity
 from dpaudit.sampling.streams import fresh_seed
+from dpaudit.values import Foreign, RawOutputs
 
 __all__ = ["Store", "StoreError", "seed_of"]
-
-Outputs = Sequence[Any] | np.ndarray[Any, Any]
 
 MAX_PART_BYTES = 2**28  # SQLite holds at most 10^9 bytes in one value
 _MAX_VALUE_CHARACTERS = 60  # of one value in a message
@@ -113,7 +112,7 @@ class Store:
             for change in self.changes
         ]
 
-    def get(self, pair: int, start: int, stop: int) -> tuple[Outputs, Outputs] | None:
+    def get(self, pair: int, start: int, stop: int) -> tuple[RawOutputs, RawOutputs] | None:
         """The block that starts at trial `start`, cut off at `stop`; None if there is no such block."""
         if (pair, start) not in self._places:
             return None
@@ -140,8 +139,8 @@ class Store:
         self,
         pair: int,
         start: int,
-        outputs0: Outputs,
-        outputs1: Outputs,
+        outputs0: RawOutputs,
+        outputs1: RawOutputs,
         conduct: tuple[Conduct, Conduct] | None = None,
     ) -> None:
         """Keep a block, with the side effects of its runs; a block that exists is not written again.
@@ -206,7 +205,7 @@ class Store:
             raise self._damaged(f"block {place.number} is not what was written")
         return body
 
-    def _sides(self, place: _Place, body: bytes) -> tuple[Any, Any]:
+    def _sides(self, place: _Place, body: bytes) -> tuple[Foreign, Foreign]:
         try:
             first, second = unframe(body)
         except (ValueError, TypeError, RecursionError, MemoryError):
@@ -219,7 +218,7 @@ class Store:
         rows = [(name, json.dumps(value)) for name, value in values.items()]
         self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
 
-    def _about(self) -> dict[str, Any]:
+    def _about(self) -> dict[str, Foreign]:
         try:
             return {name: json.loads(text) for name, text in self._connection.execute("SELECT name, value FROM about")}
         except (ValueError, TypeError, RecursionError):
@@ -276,16 +275,16 @@ def _listed(names: Sequence[str]) -> str:
     return f"these differ: {', '.join(map(_line, names[:_MAX_LINES]))}{more}"
 
 
-def _sendable(outputs: Outputs) -> Outputs:
+def _sendable(outputs: RawOutputs) -> RawOutputs:
     return outputs if isinstance(outputs, np.ndarray) else list(outputs)
 
 
-def _conduct(reported: dict[str, Any]) -> Conduct:
+def _conduct(reported: dict[str, Foreign]) -> Conduct:
     known = {entry.name for entry in fields(Conduct)}
     return Conduct(**{name: value for name, value in reported.items() if name in known})
 
 
-def _line(text: Any) -> str:
+def _line(text: object) -> str:
     """A value on one short line; of a fingerprint the first digits are enough."""
     short = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", " ".join(str(text).split()))
     return short if len(short) <= _MAX_VALUE_CHARACTERS + 20 else f"{short[:_MAX_VALUE_CHARACTERS]}…{short[-19:]}"

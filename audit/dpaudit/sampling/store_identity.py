@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,7 @@ Identity = Mapping[str, str]
 """Parts by name."""
 
 
-def identity(mechanism: Any, pairs: Sequence[Pair], seed: int, terms: Terms) -> dict[str, str]:
+def identity(mechanism: object, pairs: Sequence[Pair], seed: int, terms: Terms) -> dict[str, str]:
     """The parts that decide the outputs: two audits with equal parts may share their outputs.
 
     Args:
@@ -69,7 +68,7 @@ def _of_pairs(pairs: Sequence[Pair]) -> dict[str, str]:
     return found
 
 
-def _of_mechanism(mechanism: Any) -> dict[str, str]:
+def _of_mechanism(mechanism: object) -> dict[str, str]:
     match mechanism:
         case CommandMechanism():
             return _of_command(mechanism)
@@ -102,7 +101,7 @@ def _of_address(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str
     return found
 
 
-def _surroundings(mechanism: Any) -> dict[str, str]:
+def _surroundings(mechanism: object) -> dict[str, str]:
     modules = _modules(mechanism) if isinstance(mechanism, PythonMechanism) else {}
     return {"packages": _shown(dict(source_of(mechanism).packages), "packages"), **modules}
 
@@ -151,11 +150,11 @@ def _is_script(path: Path) -> bool:
     return first.startswith(b"#!") and b"python" in first
 
 
-def _hidden(value: Any) -> str:
+def _hidden(value: object) -> str:
     return f"sha256 {fingerprint(value)}"
 
 
-def _shown(value: Any, what: str) -> str:
+def _shown(value: object, what: str) -> str:
     return f"{_stable(brief(value, _SHOWN))} sha256 {fingerprint(value, what)}"
 
 
