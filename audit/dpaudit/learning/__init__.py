@@ -1,6 +1,6 @@
 """Combines attacks to one estimate of the log-likelihood ratio, which is learned from past trials only.
 
-May import: `inference`, `numerics`, `outputs`, `sampling`, `text`, and `dpaudit_attacks`.
+May import: `inference`, `numerics`, `outputs`, `sampling`, `text`, `values`, and `dpaudit_attacks`.
 Public names: those below, and `attack.Attack`.
 """
 

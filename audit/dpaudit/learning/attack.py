@@ -12,15 +12,14 @@ from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.text.spelling import hint
 
-View = npt.NDArray[Any] | Sequence[Any]
-"""n outputs, as an attack sees them."""
+Seen = Any
+"""n outputs as an attack sees them.  Which type that is follows from what the attack `sees`."""
 
-Scorer = Callable[[Any], Array]
+Scorer = Callable[[Seen], Array]
 """n outputs, as the attack sees them -> (n,) scores, higher = more like d1; +-inf is legal, NaN is not."""
 
 ENTRY_POINTS = "dpaudit.attacks"
@@ -54,7 +53,7 @@ class Attack(Protocol):
 
     name: str
 
-    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Scorer:
+    def fit(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Scorer:
         """Outputs of d0 and of d1.  Changes nothing."""
         ...
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from dpaudit.learning.attack import Attack, View
+from dpaudit.learning.attack import Attack
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding
-
-RawOutputs = Sequence[Any] | np.ndarray[Any, Any]
-"""n outputs as they came."""
+from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, View
 
 Block = tuple[Outputs, Outputs]
 """As many outputs of d0 as of d1, in the order they came."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.learning.attack import Attack, Scorer, View
+from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.learning.foreign import fit
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import ridge
+from dpaudit.outputs import View
 
 _FOLDS = 3
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dpaudit.learning.attack import Attack, Scorer, View
+from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.learning.blocks import Block, alike, encoding_of, sees, view_of
 from dpaudit.learning.calibration import calibrated
 from dpaudit.learning.clock import Clock
@@ -17,7 +17,7 @@ from dpaudit.learning.native_threads import one_thread
 from dpaudit.learning.safe_scoring import pointwise
 from dpaudit.learning.score import KnownScores, Score
 from dpaudit.learning.settings import FIRST_FIT, Settings
-from dpaudit.outputs import VIEWS, Encoding, Recurring
+from dpaudit.outputs import VIEWS, Encoding, Recurring, View
 from dpaudit.sampling.streams import stream
 
 

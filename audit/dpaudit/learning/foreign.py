@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
-from dpaudit.learning.attack import Attack, Scorer, View
+from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.learning.native_threads import one_thread
+from dpaudit.outputs import View
 from dpaudit.sampling.global_randomness import kept_global_randomness
+from dpaudit.values import Output
 
 _OWN = "dpaudit_attacks"
 
@@ -48,7 +49,7 @@ def copied(view: View) -> View:
     return view.copy() if isinstance(view, np.ndarray) else [_copied(output) for output in view]
 
 
-def _copied(output: Any) -> Any:
+def _copied(output: Output) -> Output:
     if output is None or type(output) in (bool, int, float, str, bytes):
         return output
     try:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dpaudit.learning.attack import Attack
-from dpaudit.learning.blocks import Block, RawOutputs, as_outputs, sees
+from dpaudit.learning.blocks import Block, as_outputs, sees
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import as_it_was, guarded
 from dpaudit.learning.hindsight import Hindsight, Moment
@@ -24,6 +24,7 @@ from dpaudit.learning.settings import Settings
 from dpaudit.learning.stacking import Settled
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs
+from dpaudit.values import RawOutputs
 
 
 @dataclass(eq=False)

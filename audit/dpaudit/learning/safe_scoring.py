@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.learning.attack import Scorer, View
+from dpaudit.learning.attack import Scorer
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import Outputs
+from dpaudit.outputs import Outputs, View
 
 _MAX_SCORE = 60.0  # nats; a score of +-inf counts as this much in the mean
 _MAX_PIECE = 65_536  # outputs that are asked about together, if their views would fill the memory

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from dpaudit.learning.attack import Scorer, View
+from dpaudit.learning.attack import Scorer
 from dpaudit.learning.blocks import Block, joined, plain, view_of
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import copied, is_foreign, protected
@@ -20,7 +20,7 @@ from dpaudit.learning.safe_scoring import in_pieces, pointwise
 from dpaudit.learning.score import settled_scores
 from dpaudit.learning.stacking import Settled, settled
 from dpaudit.numerics.arrays import Array
-from dpaudit.outputs import PlainEncoding
+from dpaudit.outputs import PlainEncoding, View
 from dpaudit.sampling.streams import stream
 
 

@@ -7,7 +7,6 @@ scores of an audit do: they were learned from earlier outputs, which they know b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from dpaudit.learning.foreign import as_it_was, fit, guarded
 from dpaudit.learning.learner import Learner
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs
+from dpaudit.values import Foreign, Output
 
 _MAX_COLUMNS = 8  # of each kind: numbers, others
 
@@ -24,7 +24,7 @@ Columns = tuple[Array, Array]
 
 
 def symmetric_columns(
-    learner: Learner, outputs0: Sequence[Any], outputs1: Sequence[Any], rng: np.random.Generator, *, refit: bool
+    learner: Learner, outputs0: Sequence[Output], outputs1: Sequence[Output], rng: np.random.Generator, *, refit: bool
 ) -> tuple[Columns, Columns]:
     """Columns of the outputs themselves, and one column of scores (none unless `refit`, or if the attack fails).
 
@@ -78,7 +78,7 @@ def _scores(learner: Learner, sides: list[Outputs], encoding: Encoding, rng: np.
     return [np.round(scores, 9)[:, None] for scores in found]
 
 
-def _in_order(outputs: Sequence[Any], order: Any) -> Any:
+def _in_order(outputs: Sequence[Output], order: Foreign) -> Foreign:
     return [outputs[i] for i in order]
 
 
