@@ -14,6 +14,7 @@ import yaml
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
+from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.protocol import MechanismError, in_words
@@ -117,7 +118,7 @@ class PlannedAudit:
         if stated is not None:
             return mechanism, stated
         try:
-            claim = getattr(found, "claim", None)
+            claim = members.claim(found)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # includes SystemExit

@@ -25,6 +25,7 @@ from dpaudit.engine.provenance import environment
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.learning.attack import Attack
+from dpaudit.mechanisms import members
 from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, doubts
@@ -146,5 +147,5 @@ def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
 
 
 def _name(mechanism: Any) -> str:
-    address = getattr(mechanism, "address", None) or getattr(mechanism, "__qualname__", None)
-    return str(address or type(mechanism).__qualname__)
+    named = members.address(mechanism) or getattr(mechanism, "__qualname__", None)
+    return str(named or type(mechanism).__qualname__)

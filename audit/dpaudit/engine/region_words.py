@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.learning import Score
+from dpaudit.learning import Score, members
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
 
@@ -31,12 +31,12 @@ def describe_region(score: Score, threshold: float, examples: Outputs | None) ->
         return in_score
     weights = score.weights()
     strongest = score.attacks[max(weights, key=lambda i: weights[i])]
-    sees = getattr(strongest, "sees", "natural")
-    if sees == "bits":
+    view = members.sees(strongest)
+    if view == "bits":
         in_score = f"low-order bits of the numbers: {in_score}"
-    elif sees == "timed":
+    elif view == "timed":
         in_score = f"running time: {in_score}"
-    if isinstance(score.encoding, PlainEncoding) and score.encoding.single and sees != "timed":
+    if isinstance(score.encoding, PlainEncoding) and score.encoding.single and view != "timed":
         return _numbers(score, examples, threshold, in_score)
     inside = score(examples) > threshold
     if not inside.any() or inside.all():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -36,7 +36,8 @@ class Attack(Protocol):
     "bits":     exponents and last bits of the numbers, exactly (`dpaudit.outputs.bits`);
     "timed":    running times in seconds, and the features.
 
-    Optional: `calibrated = True` if scores are log-likelihood ratios already (otherwise the engine calibrates them).
+    Optional members, each with a protocol in `dpaudit.learning.members`:
+    `calibrated = True` if scores are log-likelihood ratios already (otherwise the engine calibrates them).
     `automatic = False` if "auto" is to leave it out, "released" if it is only for finished programs.  Used beside
     others: `suits(outputs0, outputs1) -> bool` is asked
     first; with `from_trials = n`, for an expensive one, it is first fitted after n trials, and again when they have
@@ -51,30 +52,47 @@ class Attack(Protocol):
     it was, the audit ends INCONCLUSIVE.
     """
 
-    name: str
+    if TYPE_CHECKING:  # a property, so that an attack may state its name as a class variable, too
+
+        @property
+        def name(self) -> str: ...
+    else:
+        name: str
 
     def fit(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Scorer:
         """Outputs of d0 and of d1.  Changes nothing."""
         ...
 
 
+class AttackClass(Protocol):
+    """A class whose objects are attacks, and that names them."""
+
+    name: str
+
+    def __call__(self) -> Attack: ...
+
+
 @cache
-def attack_classes() -> dict[str, type[Attack]]:
+def attack_classes() -> dict[str, AttackClass]:
     """Every attack that is known by name: those that can be made without arguments."""
     package = importlib.import_module("dpaudit_attacks")
-    found: list[type[Attack]] = []
+    found: list[AttackClass] = []
     for module_info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         module = importlib.import_module(f"{package.__name__}.{module_info.name}")
         found += [
             kind
             for _, kind in inspect.getmembers(module, inspect.isclass)
-            if kind.__module__ == module.__name__ and hasattr(kind, "fit") and hasattr(kind, "name")
+            if kind.__module__ == module.__name__ and _is_attack(kind)
         ]
     found += [point.load() for point in entry_points(group=ENTRY_POINTS)]
     return {kind.name: kind for kind in found if _needs_nothing(kind)}
 
 
-def _needs_nothing(kind: type[Attack]) -> bool:
+def _is_attack(kind: object) -> TypeGuard[AttackClass]:
+    return hasattr(kind, "fit") and hasattr(kind, "name")
+
+
+def _needs_nothing(kind: AttackClass) -> bool:
     return all(
         parameter.default is not parameter.empty or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
         for parameter in inspect.signature(kind).parameters.values()

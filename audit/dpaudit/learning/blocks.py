@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.learning.attack import Attack
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, View
 
@@ -36,12 +35,6 @@ def plain(blocks: Sequence[Block]) -> list[Block]:
     ]
     latest = next((kind for kind, numbers in zip(kinds[::-1], whole[::-1], strict=True) if numbers), None)
     return [block for block, kind, numbers in zip(blocks, kinds, whole, strict=True) if numbers and kind == latest]
-
-
-def sees(attack: Attack) -> str:
-    """The view of outputs that an attack asks for, see `Attack`."""
-    view: str = getattr(attack, "sees", "natural")
-    return view
 
 
 def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:

@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dpaudit.learning import members
 from dpaudit.learning.attack import Attack, Scorer
-from dpaudit.learning.blocks import Block, alike, encoding_of, sees, view_of
+from dpaudit.learning.blocks import Block, alike, encoding_of, view_of
 from dpaudit.learning.calibration import calibrated
 from dpaudit.learning.clock import Clock
 from dpaudit.learning.foreign import copied, fit, guarded, is_foreign
+from dpaudit.learning.members import sees
 from dpaudit.learning.memory import PastOutputs
 from dpaudit.learning.mixing import Mixing
 from dpaudit.learning.native_threads import one_thread
@@ -100,16 +102,17 @@ class Fitting:
             return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
         if self.mixing.standing.suspended(index, self.trials):
             return "suspended at the end: other attacks predicted far better"
-        if self.trials < max(FIRST_FIT, getattr(self.attacks[index], "from_trials", 0)):
+        if self.trials < max(FIRST_FIT, members.from_trials(self.attacks[index])):
             return "not used: too few outputs"
         return "not used: does not suit these outputs"
 
     def suits(self, attack: Attack, view0: View, view1: View) -> bool:
         """Whether an attack wants such outputs.  One that is alone is not asked.  Raises what the attack raises."""
-        suits = getattr(attack, "suits", None)
-        if suits is None or len(self.attacks) == 1:
+        if len(self.attacks) == 1 or not members.has_suits(attack):
             return True
-        return bool(suits(copied(view0), copied(view1)) if is_foreign(attack) else suits(view0, view1))
+        if is_foreign(attack):
+            view0, view1 = copied(view0), copied(view1)
+        return bool(attack.suits(view0, view1))
 
     def _encode(self, seen: Block) -> None:
         """Learn the encoding anew if it is time; features that are known already stay known otherwise."""
@@ -126,7 +129,7 @@ class Fitting:
         """Whether it is an attack's turn: an expensive one waits until the trials have doubled."""
         if index in self.dropped or (len(self.attacks) > 1 and self.mixing.standing.suspended(index, self.trials)):
             return False
-        first = getattr(attack, "from_trials", 0) if len(self.attacks) > 1 else 0
+        first = members.from_trials(attack) if len(self.attacks) > 1 else 0
         if self.trials < first:
             return False
         return not first or self.trials >= 2 * self._fitted_at.get(index, 0)
@@ -141,14 +144,14 @@ class Fitting:
                 raise ValueError(f"sees must be one of {', '.join(VIEWS)}, got {view!r}")
             if view == "natural" and memory.whole:
                 seen = memory.whole[-1]
-            most = getattr(attack, "most_rows", memory.max_rows(self.encoding))
+            most = members.most_rows(attack, memory.max_rows(self.encoding))
             view0, view1 = (view_of(side.latest(most), self.encoding, view) for side in seen)
             if not self.suits(attack, view0, view1):
                 self.mixing.standing.leave(index)
                 return
             scorer = fit(attack, view0, view1, rng)
             with one_thread():  # also of a library that the fit has loaded
-                if not getattr(attack, "calibrated", False):
+                if not members.calibrated(attack):
                     scorer = calibrated(attack, scorer, view0, view1, rng)
         except (Exception, SystemExit) as error:  # an attack's mistake must not end the audit
             self.drop(index, f"raised {type(error).__name__} in fit: {error}")

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dpaudit.learning.attack import Attack
-from dpaudit.learning.blocks import Block, as_outputs, sees
+from dpaudit.learning.blocks import Block, as_outputs
 from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import as_it_was, guarded
 from dpaudit.learning.hindsight import Hindsight, Moment
+from dpaudit.learning.members import sees
 from dpaudit.learning.memory import PastOutputs
 from dpaudit.learning.mixing import Mixing
 from dpaudit.learning.rechecks import Rechecks

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.learning.attack import Attack, Scorer
-from dpaudit.learning.blocks import as_outputs, sees
+from dpaudit.learning.blocks import as_outputs
 from dpaudit.learning.clock import Clock
 from dpaudit.learning.foreign import guarded
+from dpaudit.learning.members import sees
 from dpaudit.learning.safe_scoring import asked
 from dpaudit.learning.stacking import Settled
 from dpaudit.numerics.arrays import Array

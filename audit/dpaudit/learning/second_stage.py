@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from dpaudit.learning import members
 from dpaudit.learning.attack import Scorer
 from dpaudit.learning.blocks import Block, joined, plain, view_of
 from dpaudit.learning.fitting import Fitting
@@ -97,7 +98,7 @@ def _leave_out_negligible(fitting: Fitting) -> None:
 def _students(fitting: Fitting, memory: PastOutputs) -> list[int]:
     """Attacks that would study outputs as those that are remembered."""
     assert fitting.encoding is not None
-    able = [i for i, attack in enumerate(fitting.attacks) if hasattr(attack, "study") and i not in fitting.dropped]
+    able = [i for i, attack in enumerate(fitting.attacks) if members.has_study(attack) and i not in fitting.dropped]
     some = plain(memory.blocks)[-1:]
     if not some:
         return []
@@ -122,7 +123,7 @@ def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
         rng, foreign = stream(fitting.seed, "study", fitting.pair, index), is_foreign(attack)
         if foreign:
             view0, view1 = copied(view0), copied(view1)
-        scorer: Scorer | None = attack.study(view0, view1, rng)  # type: ignore[attr-defined]
+        scorer = attack.study(view0, view1, rng) if members.has_study(attack) else None
         if scorer is None:
             return None
         scorer = protected(scorer) if foreign else scorer

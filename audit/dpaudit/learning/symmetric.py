@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.learning.blocks import encoding_of, sees, view_of
+from dpaudit.learning.blocks import encoding_of, view_of
 from dpaudit.learning.foreign import as_it_was, fit, guarded
 from dpaudit.learning.learner import Learner
+from dpaudit.learning.members import sees
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs
 from dpaudit.values import Foreign, Output

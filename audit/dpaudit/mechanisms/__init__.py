@@ -1,6 +1,6 @@
 """Runs anybody's code: functions, files, private environments and programs.  Also finds out what code that is.
 
-May import: `values`.
+May import: `claims`, `values`.
 Public names: those below.
 """
 

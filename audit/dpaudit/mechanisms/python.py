@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 
+from dpaudit.mechanisms import members
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.timeout import RunTimeout, limited
@@ -78,7 +79,7 @@ class PythonMechanism:
                 raise MechanismError(f"calling {self.address} with params {dict(self.params)} {_did(error)}") from error
         if problem := misfit(found, self.batched):
             raise MechanismError(f"{self.address} {problem}")
-        return Batched(found) if self.batched and not hasattr(found, "sample") else found
+        return Batched(found) if self.batched and not members.samples(found) else found
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "loaded"}

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from dpaudit.mechanisms import members
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.mechanisms.python import PythonMechanism
@@ -76,11 +77,11 @@ class Runs:
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with watched(randomness=self.start == 0) as conduct, limited(self.terms.timeout) as limit:
-            if hasattr(mechanism, "sample"):
+            if members.samples(mechanism):
                 outcome = self._together(mechanism, limit, conduct)
             else:
                 outcome = self._one_by_one(mechanism, limit, conduct)
-        conduct.moved_to = conduct.moved_to or getattr(self.mechanism, "moved_to", "")
+        conduct.moved_to = conduct.moved_to or members.moved_to(self.mechanism)
         return replace(outcome, conduct=conduct)
 
     def _one_by_one(self, mechanism: Foreign, limit: Limit, conduct: Conduct) -> Outcome:
@@ -131,7 +132,7 @@ class Runs:
             conduct.failed += 1  # unless it returns
             try:
                 outputs = limit(mechanism.sample, dataset, n, rng)
-                if getattr(mechanism, "changed_dataset", False) or self.dataset.changed(dataset):  # elsewhere, or here
+                if members.changed_dataset(mechanism) or self.dataset.changed(dataset):  # elsewhere, or here
                     conduct.changed = f"d{self.side}"
                 if len(outputs) == n:
                     outcome = Outcome(detached_batch(outputs))

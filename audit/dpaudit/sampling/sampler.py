@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dpaudit.mechanisms import members
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
@@ -114,10 +115,9 @@ class Sampler:
         return _joined(parts[0]), _joined(parts[1])
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
-        if hasattr(resolved(self.mechanism), "sample"):
+        size = max(1, -(-(stop - start) // (2 * self._workers)))  # runs have streams of their own: the cuts are free
+        if members.samples(resolved(self.mechanism)):
             size = CHUNK
-        else:  # runs have streams of their own, so the cuts are free
-            size = max(1, -(-(stop - start) // (2 * self._workers)))
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
 
 

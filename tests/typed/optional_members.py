@@ -1,0 +1,190 @@
+"""Attacks and mechanisms that mypy must accept, and wrong ones that it must reject.
+
+Nobody runs this file: mypy reads it in `tests/test_style.py`.  An unused `type: ignore[code]` is an error there, so a
+wrong implementation that mypy accepts fails the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit import Pair, PureDP, audit, batched
+from dpaudit.learning.attack import Attack
+from dpaudit.learning.members import (
+    HasAutomatic,
+    HasCalibrated,
+    HasFromTrials,
+    HasMostRows,
+    HasSees,
+    HasStudy,
+    HasSuits,
+)
+from dpaudit.mechanisms import Mechanism
+from dpaudit.mechanisms.members import HasAddress, HasChangedDataset, HasClaim, HasMovedTo
+from dpaudit.numerics.arrays import Array
+
+Rows = Sequence[float]
+
+
+class Smallest:
+    """No more than an attack needs."""
+
+    name = "smallest"
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        return lambda outputs: outputs
+
+
+@dataclass(frozen=True)
+class Everything:
+    """All optional members, the name as a class variable."""
+
+    name: ClassVar[str] = "everything"
+    sees: ClassVar[str] = "features"
+    calibrated: ClassVar[bool] = True
+    automatic: ClassVar[str] = "released"
+    from_trials: ClassVar[int] = 100
+    most_rows: int = 3000
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        return lambda outputs: outputs[:, 0]
+
+    def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        return True
+
+    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array] | None:
+        return None
+
+
+smallest: Attack = Smallest()
+everything: Attack = Everything()
+sees: HasSees = Everything()
+calibrated: HasCalibrated = Everything()
+automatic: HasAutomatic = Everything()
+from_trials: HasFromTrials = Everything()
+most_rows: HasMostRows = Everything()
+suits: HasSuits = Everything()
+study: HasStudy = Everything()
+
+no_suits: HasSuits = Smallest()  # type: ignore[assignment]
+no_study: HasStudy = Smallest()  # type: ignore[assignment]
+
+
+class Nameless:
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+        return lambda outputs: outputs
+
+
+class WithoutGenerator:
+    name = "without_generator"
+
+    def fit(self, outputs0: Array, outputs1: Array) -> Callable[[Array], Array]:
+        return lambda outputs: outputs
+
+
+class NoScorer:
+    name = "no_scorer"
+
+    def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> float:
+        return 0.0
+
+
+nameless: Attack = Nameless()  # type: ignore[assignment]
+without_generator: Attack = WithoutGenerator()  # type: ignore[assignment]
+no_scorer: Attack = NoScorer()  # type: ignore[assignment]
+
+
+class Wrong(Smallest):
+    """Each optional member with another type, or other arguments, than dpaudit expects."""
+
+    sees = ("features",)
+    calibrated = "yes"
+    automatic = 1.0
+    from_trials = "100"
+    most_rows = 3000.5
+
+    def suits(self, outputs: Array) -> bool:
+        return True
+
+    def study(self, outputs0: Array, outputs1: Array) -> Callable[[Array], Array]:
+        return lambda outputs: outputs
+
+
+wrong_sees: HasSees = Wrong()  # type: ignore[assignment]
+wrong_calibrated: HasCalibrated = Wrong()  # type: ignore[assignment]
+wrong_automatic: HasAutomatic = Wrong()  # type: ignore[assignment]
+wrong_from_trials: HasFromTrials = Wrong()  # type: ignore[assignment]
+wrong_most_rows: HasMostRows = Wrong()  # type: ignore[assignment]
+wrong_suits: HasSuits = Wrong()  # type: ignore[assignment]
+wrong_study: HasStudy = Wrong()  # type: ignore[assignment]
+
+
+class Lists:
+    """A mechanism that returns lists."""
+
+    claim = "pure(epsilon=1)"
+    address = "mine.py:Lists"
+    changed_dataset = False
+    moved_to = ""
+
+    def sample(self, dataset: Rows, n: int, rng: np.random.Generator) -> list[dict[str, float]]:
+        return [{"sum": sum(dataset)}] * n
+
+
+class Arrays:
+    """A mechanism that returns an array, and states its claim as an object."""
+
+    @property
+    def claim(self) -> PureDP:
+        return PureDP(1.0)
+
+    def sample(self, dataset: Rows, n: int, rng: np.random.Generator) -> Array:
+        return sum(dataset) + rng.laplace(size=n)
+
+
+@batched
+def release(dataset: Rows, n: int, rng: np.random.Generator) -> Array:
+    return sum(dataset) + rng.laplace(size=n)
+
+
+lists: Mechanism = Lists()
+arrays: Mechanism = Arrays()
+decorated: Mechanism = release
+text_claim: HasClaim = Lists()
+object_claim: HasClaim = Arrays()
+address: HasAddress = Lists()
+changed_dataset: HasChangedDataset = Lists()
+moved_to: HasMovedTo = Lists()
+
+
+class OneByOne:
+    claim = 1.0
+    address = 2
+    changed_dataset = "no"
+    moved_to = None
+
+    def sample(self, dataset: Rows, rng: np.random.Generator) -> float:
+        return 0.0
+
+
+one_by_one: Mechanism = OneByOne()  # type: ignore[assignment]
+wrong_claim: HasClaim = OneByOne()  # type: ignore[assignment]
+wrong_address: HasAddress = OneByOne()  # type: ignore[assignment]
+wrong_changed: HasChangedDataset = OneByOne()  # type: ignore[assignment]
+wrong_moved: HasMovedTo = OneByOne()  # type: ignore[assignment]
+
+
+@batched  # type: ignore[arg-type]
+def one_output(dataset: Rows, n: int, rng: np.random.Generator) -> float:
+    return 0.0
+
+
+def called() -> None:
+    """The same through the public functions."""
+    pair = Pair([0.0], [1.0])
+    audit(release, PureDP(1.0), pair, attacks=[Smallest(), Everything(), "logistic"])
+    audit(release, PureDP(1.0), pair, attacks=Nameless())  # type: ignore[arg-type]
