@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 from threadpoolctl import threadpool_limits
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from dpaudit.cli.app import app
 

@@ -14,8 +14,8 @@ PAIR = Pair([0], [1])
 
 
 def stored(mechanism: Any, store: Path, pair: Pair = PAIR, **settings: Any) -> AuditResult:
-    settings = {"trials": 60, "seed": 0, "confidence": 0.95, "attacks": "threshold"} | settings
-    return audit(mechanism, "gaussian(mu=1)", pair, store=store, **settings)
+    chosen: dict[str, Any] = {"trials": 60, "seed": 0, "confidence": 0.95, "attacks": "threshold"} | settings
+    return audit(mechanism, "gaussian(mu=1)", pair, store=store, **chosen)
 
 
 def refused(mechanism: Any, store: Path, *parts: str, pair: Pair = PAIR, **settings: Any) -> None:

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,10 +29,10 @@ def unhurried(dataset: list[float], rng: np.random.Generator) -> float:
     return dataset[0] + float(rng.normal())
 
 
-def found(jobs: int, progress: object = None) -> object:
+def found(jobs: int, progress: Callable[[Progress], None] | None = None) -> object:
     result = audit(
         MECHANISM, "gaussian(mu=1)", Pair([0], [1]), trials=400, jobs=jobs, progress=progress, seed=0, confidence=0.95
-    )  # type: ignore[arg-type]
+    )
     return comparable(result)
 
 
@@ -72,7 +73,8 @@ def cluster() -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
 def wait_for(address: str, workers: int) -> None:
     from distributed import Client
 
-    with Client(address, timeout="60s", set_as_default=False) as client:
+    connect: Any = Client
+    with connect(address, timeout="60s", set_as_default=False) as client:
         client.wait_for_workers(workers, timeout=60)
 
 

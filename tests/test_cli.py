@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from dpaudit.cli.app import COMMANDS, app
 
@@ -287,7 +287,8 @@ def test_a_listing_uses_the_names_that_can_be_typed(kind: str, command: Command)
     from dpaudit.claims import CLAIMS
 
     listed = command("list", kind).stdout
-    for name, thing in {**BUILTIN, **CLAIMS}.items():
+    things: dict[str, Any] = {**BUILTIN, **CLAIMS}
+    for name, thing in things.items():
         assert f"`{thing.__name__}`" not in listed, name
         assert f" {thing.__name__}(" not in listed.replace("Laplace(0, 1)", "").replace("Laplace(epsilon, 1)", ""), name
     assert "Error" not in listed

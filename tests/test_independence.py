@@ -170,7 +170,8 @@ def test_the_level_of_the_tests_is_kept(name: str) -> None:
 
 def in_segments(rng: Rng, n: int, mean: float = 0.0) -> Any:
     """A generator that is copied to workers, or seeded anew in each call: segments begin alike, of many lengths."""
-    noise, found = rng.normal(size=n), []
+    noise = rng.normal(size=n)
+    found: list[float] = []
     while len(found) < n:
         found.extend(noise[: rng.integers(8, 60)] + mean)
     return np.array(found[:n])

@@ -198,7 +198,7 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
         "trials must be a whole number",
     ),
     "delta forgotten": (
-        lambda: ApproxDP(1.0),  # type: ignore[call-arg, misc]
+        lambda: ApproxDP(1.0),  # type: ignore[call-arg]
         TypeError,
         "write ApproxDP(epsilon=..., delta=...)",
     ),

@@ -126,7 +126,7 @@ def test_a_killed_process_loses_at_most_one_block(tmp_path: Path) -> None:
         name="slow",
     )
     store, file = tmp_path / "store", tmp_path / "found.json"
-    command = [sys.executable, "-c", _SCRIPT, store, file]
+    command: list[str | Path] = [sys.executable, "-c", _SCRIPT, store, file]
     rng = np.random.default_rng(0)
     kept = 0
 

@@ -99,8 +99,13 @@ def test_a_mechanism_whose_file_is_edited_after_it_was_loaded_keeps_the_identity
     planned = PlannedAudit(
         file=tmp_path / "c.yaml",
         line=1,
-        config=AuditConfig(
-            name="c", claim="gaussian(mu=1)", mechanism={"python": "rel.py:release"}, pairs=[{"d0": [0], "d1": [1]}]
+        config=AuditConfig.model_validate(
+            {
+                "name": "c",
+                "claim": "gaussian(mu=1)",
+                "mechanism": {"python": "rel.py:release"},
+                "pairs": [{"d0": [0], "d1": [1]}],
+            }
         ),
     )
     mechanism, _ = load(planned, How(settings={}, output=tmp_path))
@@ -177,7 +182,7 @@ def test_a_store_is_refused_after_what_the_code_takes_from_a_module_changed(
             return float(dataset[0] + near.noise(rng))
 
         def within(dataset: list[float], rng: np.random.Generator) -> float:
-            import near_of_ours
+            import near_of_ours  # type: ignore[import-not-found]
 
             return float(dataset[0] + near_of_ours.far_of_ours.noise(rng))
 

@@ -129,7 +129,12 @@ def test_intervals_of_a_sequential_witness_hold_its_true_rates() -> None:
     caught: list[Any] = []
     missed = np.zeros(2, dtype=int)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpaudit.engine.witness.describe_region", lambda *given: caught.append(given) or "")
+
+        def describe(*given: Any) -> str:
+            caught.append(given)
+            return ""
+
+        patch.setattr("dpaudit.engine.witness.describe_region", describe)
         for seed in range(30):
             witness = audit(noisy, GaussianDP(0.5), PAIR, trials=3000, seed=seed, attacks="logistic").witness
             assert witness is not None

@@ -34,7 +34,7 @@ def found(mechanism: Any, centres: tuple[float, float], n: int, seed: int) -> fl
     """Share of fresh outputs whose dataset the attack names rightly; one half if it says nothing."""
     rng = np.random.default_rng(seed)
     seen = [mechanism.sample(centre, n, rng)[:, None] for centre in centres]
-    scorer = ReachableFloats().fit(*seen, rng)
+    scorer = ReachableFloats().fit(seen[0], seen[1], rng)
     fresh0, fresh1 = (scorer(mechanism.sample(centre, 2000, rng)[:, None]) for centre in centres)
     return float(((fresh0 < 0).mean() + (fresh0 == 0).mean() / 2 + (fresh1 > 0).mean() + (fresh1 == 0).mean() / 2) / 2)
 

@@ -45,7 +45,7 @@ def test_trees_pass_over_columns_without_any_number() -> None:
     two standard deviations apart: fails by chance < 1 in 10**6."""
     rng = np.random.default_rng(0)
     rows = [np.column_stack([rng.normal(shift, 1, 600), np.full(600, np.nan)]) for shift in (0.0, 2.0)]
-    scores = [Trees().fit(*rows, rng)(side) for side in rows]
+    scores = [Trees().fit(rows[0], rows[1], rng)(side) for side in rows]
     assert scores[1].mean() > scores[0].mean() + 1
     missing = np.full((50, 2), np.nan)
     assert np.array_equal(Trees().fit(missing, missing, rng)(missing), np.zeros(50))

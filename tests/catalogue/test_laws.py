@@ -6,9 +6,7 @@ Every comparison fails by chance with probability < 1 in 10**7.
 from __future__ import annotations
 
 import math
-import sys
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +19,7 @@ from dpaudit.catalogue import BUILTIN
 from dpaudit.catalogue.responses import bloom, murmur3
 from dpaudit.claims import TradeoffFunction
 
-sys.path.insert(0, str(Path(__file__).parent))
-from plain import PLAIN
+from .plain import PLAIN
 
 ODDS = 1e-7
 N = 40_000

@@ -21,7 +21,7 @@ def response_epsilon(noise: float, k: int) -> float:
     return math.log((1 - noise + noise / k) / (noise / k))
 
 
-def compute(function: str, given: dict[str, Any]) -> float:
+def compute(function: str, given: dict[str, Any]) -> Any:
     match function:
         case "get_epsilon_gaussian":
             return GaussianDP(1 / given["sigma"]).epsilon(given["delta"])
@@ -38,8 +38,8 @@ def compute(function: str, given: dict[str, Any]) -> float:
                 low, high = (middle, high) if claim.beta(1 - middle) < given["fpr"] else (low, middle)
             return high
         case "randomized response TPR":
-            claim = k_ary_response(epsilon=response_epsilon(given["noise"], given["k"]), k=given["k"])
-            return 1 - claim.beta(given["fpr"])
+            response = k_ary_response(epsilon=response_epsilon(given["noise"], given["k"]), k=given["k"])
+            return 1 - response.beta(given["fpr"])
         case "randomized response smallest mu":
             return k_ary_response(epsilon=response_epsilon(given["noise"], 2), k=2).mu()
         case "get_smallest_subsampled_gaussian_noise":

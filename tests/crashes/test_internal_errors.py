@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def test_an_internal_error_exits_with_4_and_names_a_file_to_attach(
 def test_an_internal_error_of_one_audit_does_not_stop_the_others(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = running.audit
+    honest: Callable[..., AuditResult] = vars(running)["audit"]
 
     def audit(*values: Any, **named: Any) -> AuditResult:
         return broken() if named["name"] == "two" else honest(*values, **named)
@@ -90,7 +91,7 @@ def test_an_exit_code_of_1_that_no_command_chose_is_not_passed_on(monkeypatch: p
 
     monkeypatch.setattr(cli, "app", closed)
     monkeypatch.setattr(cli, "prepare", lambda: None)
-    cli.chosen_codes[:] = []
+    vars(cli)["chosen_codes"][:] = []
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == INCONCLUSIVE

@@ -22,8 +22,11 @@ from .command_line import CONFIG, Command, broken
 
 def dpaudit(*arguments: str | bytes, cwd: Path, **settings: Any) -> subprocess.CompletedProcess[bytes]:
     """In a process of its own."""
-    settings = {"capture_output": True} | settings
-    return subprocess.run([sys.executable, "-m", "dpaudit", *arguments], cwd=cwd, timeout=120, check=False, **settings)
+    chosen: Any = {"capture_output": True} | settings
+    done: subprocess.CompletedProcess[bytes] = subprocess.run(
+        [sys.executable, "-m", "dpaudit", *arguments], cwd=cwd, timeout=120, check=False, **chosen
+    )
+    return done
 
 
 class Full(io.StringIO):

@@ -41,8 +41,9 @@ def raising_at(trial: int) -> Callable[[Any, np.random.Generator], float]:
     ],
 )
 def test_impossible_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"mechanism": Gaussian(1.0), "claim": GaussianDP(1.0), "pairs": PAIR, "seed": 0} | arguments
     with pytest.raises(ValueError, match=message):
-        audit(**{"mechanism": Gaussian(1.0), "claim": GaussianDP(1.0), "pairs": PAIR, "seed": 0} | arguments)
+        audit(**given)
 
 
 def test_a_mechanism_that_raises_at_once_is_an_error() -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +61,12 @@ def test_a_run_that_hangs_is_ended() -> None:
     terms = {"timeout": 0.02, "failures": "outcome", "observe_time": True}
     seen = audit(hangs, PureDP(1.0), Pair([0], [1]), trials=40, seed=0, confidence=0.95, **terms)  # type: ignore[arg-type]
     assert seen.trials_used == 40
-    slow = batched(lambda dataset, n, rng: time.sleep(5) or [0.0] * n)
+
+    @batched
+    def slow(dataset: Any, n: int, rng: np.random.Generator) -> list[float]:
+        time.sleep(5)
+        return [0.0] * n
+
     with pytest.raises(MechanismError, match=r"took longer than 0\.1 s in the batch of 10 runs from run 0"):
         audit(slow, PureDP(1.0), PAIR, trials=100, timeout=0.1, seed=0, confidence=0.95)
     with pytest.raises(ValueError, match="timeout must be above 0"):

@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
 from dpaudit.catalogue import Gaussian
 from dpaudit.learning import Learner
+from dpaudit.learning.attack import Attack
 from dpaudit.learning.safe_scoring import asked, in_pieces
 from dpaudit.outputs import Outputs
 
@@ -97,7 +98,7 @@ def test_a_fault_in_one_piece_changes_no_other_piece(score: Any) -> None:
     good = positive(50, 3)
     bad = good.copy()
     bad[20] = -1.0
-    scores, failure = in_pieces(lambda some: asked(score, some.array), Outputs.read(bad), size=16)
+    scores, failure = in_pieces(lambda some: asked(score, np.asarray(some.array)), Outputs.read(bad), size=16)
     assert failure
     assert scores[20] == 0.0
     assert np.delete(scores, 20) == pytest.approx(np.delete(np.log(good), 20))
@@ -112,7 +113,7 @@ def test_a_rare_nan_certifies_nothing_where_outputs_do_not_depend_on_the_data(me
         return np.where(rng.random(n) < 2e-4, -1.0, 1000 * np.exp(0.3 * rng.normal(size=n)))
 
     for seed in (0, 1) if method == "sequential" else (0, 1, 2):
-        attacks = [User(nan_below_zero), "logistic"]
+        attacks: list[str | Attack] = [User(nan_below_zero), "logistic"]
         result = audit(release, PureDP(1.0), PAIR, attacks=attacks, trials=12_000, method=method, seed=seed)
         assert not result.violated
         assert result.mu_lower == 0.0

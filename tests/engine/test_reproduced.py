@@ -249,7 +249,12 @@ def test_held_numbers_are_found_wherever_they_are_kept(in_a_file: Any) -> None:
 def test_a_violation_that_no_pair_shows_alone_is_asked_about_on_the_strongest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the wealth adds up over pairs, so each pair's own may be below 1 where the claim is refuted."""
     asked: list[int] = []
-    monkeypatch.setattr(constant, "reproduced", lambda collector, pair, *_: asked.append(pair) or Judgement())
+
+    def reproduced(collector: Any, pair: int, *_: Any) -> Judgement:
+        asked.append(pair)
+        return Judgement()
+
+    monkeypatch.setattr(constant, "reproduced", reproduced)
     claim = PureDP(1.0).symmetrized()
     collector = new_collector(_Kept(1, 0.1), [PAIR, Pair([0], [2])], "logistic", 100, 0, 1, Terms(), claim)
     constant.judged(collector, {0: -2.0, 1: -0.1}, claim, 0.01, accused=False)

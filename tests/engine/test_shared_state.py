@@ -29,7 +29,8 @@ Rng = np.random.Generator
 
 
 def audited(mechanism: Any, pair: Pair = PAIR, **options: Any) -> AuditResult:
-    return audit(mechanism, CLAIM, pair, **{"trials": 100, "seed": 3, "attacks": ["logistic", "threshold"]} | options)
+    chosen: dict[str, Any] = {"trials": 100, "seed": 3, "attacks": ["logistic", "threshold"]} | options
+    return audit(mechanism, CLAIM, pair, **chosen)
 
 
 def fresh(dataset: list[float], rng: Rng) -> Any:

@@ -64,7 +64,7 @@ def test_a_replay_studies_too() -> None:
     assert found.counts.n0 == TRIALS
     assert found.reproduced
     for said in ("many", -5, 10**9, SEARCHED + STUDIED - 1):  # nothing is learned before the last one
-        environment = result.environment | {fixed.STUDIED: said}
+        environment = {**result.environment, fixed.STUDIED: said}
         again = replay(
             dataclasses.replace(result, environment=environment), twins, PAIR, trials=1000, attacks=Student(), seed=0
         )
@@ -295,8 +295,11 @@ def test_a_score_that_wins_clearly_more_alone_is_not_mixed() -> None:
     def worth(counts: Any) -> float:
         return float(counts[1, CENTRES > 5].sum() - counts[0, CENTRES > 5].sum())
 
-    mixed = settled({7: len}, columns0, columns1, None)
-    alone = settled({7: len}, columns0, columns1, Rivals(worth))
+    def lengths(outputs: Any) -> Any:
+        return len(outputs)
+
+    mixed = settled({7: lengths}, columns0, columns1, None)
+    alone = settled({7: lengths}, columns0, columns1, Rivals(worth))
     assert mixed.slopes[0] > 0.5
     assert alone.slopes.tolist() == [0.0, 1.0]
     assert alone.weights({0: 0.5, 7: 0.5}) == {0: 0.0, 7: 1.0}

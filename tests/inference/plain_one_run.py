@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 from scipy.optimize import linprog
@@ -95,7 +96,8 @@ def largest_chance(m: int, r: int, v: int, epsilons: Array, deltas: Array) -> fl
     total = coo_array((np.ones(counts), (np.zeros(counts, int), np.arange(counts))), shape=(1, size))
     gain = np.zeros(size)
     gain[v:counts] = -1
-    found = linprog(gain, matrix.tocsr(), np.concatenate(limits), total.tocsr(), [1.0], bounds=(0, None))
+    upper, equal = cast(Any, matrix.tocsr()), cast(Any, total.tocsr())  # the stubs do not know sparse matrices here
+    found: Any = linprog(gain, upper, np.concatenate(limits), equal, [1.0], bounds=(0, None))
     assert found.success
     return -float(found.fun)
 
@@ -126,6 +128,6 @@ def largest_chance_of_all(m: int, r: int, v: int, epsilon: float, delta: float) 
     for (u, _), i in chance.items():
         equal[inputs.index(u), i] = 1
     gain = np.concatenate([gain, np.zeros(size - len(chance))])
-    found = linprog(gain, np.array(upper), limits, equal, np.ones(len(inputs)), bounds=(0, None))
+    found: Any = linprog(gain, np.array(upper), limits, equal, np.ones(len(inputs)), bounds=(0, None))
     assert found.success
     return -float(found.fun)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -209,7 +210,8 @@ def test_the_portfolio_is_the_best_one() -> None:
         def loss(x: Array, returns: Array = returns, weights: Array = weights) -> float:
             return -float(weights @ np.log(x @ returns))
 
-        slow = minimize(
+        minimized: Any = minimize  # its stubs do not know a function with default arguments
+        slow = minimized(
             loss,
             np.full(6, 1 / 6),
             bounds=[(0, 1)] * 6,

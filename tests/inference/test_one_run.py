@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -173,17 +174,21 @@ def test_a_coarser_or_sunken_inverse_only_spares_the_claim() -> None:
     few = type(fine).of(fine.epsilon[::40], fine.delta[::40])
     low = type(fine).of(fine.epsilon, np.minimum(fine.delta * 1.05, 1.0))
     for m, r, v in COUNTS:
-        least = least_refuted(lambda s, c=(m, r, v): fine.refutes(*c, s))
+        least = least_refuted(partial(fine.refutes, m, r, v))
         for other in (few, low):
-            assert least_refuted(lambda s, c=(m, r, v), o=other: o.refutes(*c, s)) >= least * (1 - 1e-9)
+            assert least_refuted(partial(other.refutes, m, r, v)) >= least * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_the_recursion_equals_the_published_one(claim: TradeoffFunction) -> None:
     inverse = inverse_of(claim.symmetrized())
     for m, r, v in [(5, 5, 4), (10, 10, 10), (30, 12, 10)]:
-        ours = least_refuted(lambda s, c=(m, r, v): refutes_by_recursion(claim, *c, significance=min(s, 1 - 1e-12)))
-        plain = least_refuted(lambda s, c=(m, r, v): plain_recursion(inverse, *c, s))
+
+        def refutes(s: float, m: int = m, r: int = r, v: int = v) -> bool:
+            return refutes_by_recursion(claim, m, r, v, significance=min(s, 1 - 1e-12))
+
+        ours = least_refuted(refutes)
+        plain = least_refuted(partial(plain_recursion, inverse, m, r, v))
         assert plain * (1 - 1e-7) <= ours <= plain * (1 + 3e-3)  # errs upwards only
         assert p_value(claim, m, r, v) <= min(ours, 1.0) * (1 + 1e-5)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_the_region_of_mu_certifies_nearly_what_the_best_one_would(mu: float) ->
 def test_verdict_and_bound_of_the_claims_own_family_use_one_region() -> None:
     rng, law = np.random.default_rng(2), laplace_noise(1.0)
     counts = rng.multinomial(500, law.p / law.p.sum()), rng.multinomial(500, law.q / law.q.sum())
-    known = {"trials": 4_500, "significance": 0.05}
+    known: Any = {"trials": 4_500, "significance": 0.05}
     outcome = np.array([rng.multinomial(4_500, side / side.sum()) for side in (law.p, law.q)])
     for delta, claim in ((0.0, PureDP(1.0)), (1e-3, ApproxDP(epsilon=1.0, delta=1e-3))):
         k = threshold_for_claim(*counts, claim, **known)

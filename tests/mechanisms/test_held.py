@@ -25,8 +25,8 @@ class Meta(type):
 
 class Attributes(metaclass=Meta):
     __getattr__ = _never
-    __class__ = property(_never)  # type: ignore[assignment]
-    __eq__, __hash__, __bool__, __len__ = _never, _never, _never, _never  # type: ignore[assignment]
+    __class__ = property(_never)
+    __eq__, __hash__, __bool__, __len__ = _never, _never, _never, _never
     shown = property(_never)
 
     def __init__(self) -> None:
@@ -62,16 +62,16 @@ class Table(Mapping[str, float]):
 
 
 class Whole(int):
-    __hash__, __eq__, __int__ = _never, _never, _never  # type: ignore[assignment]
+    __hash__, __eq__, __int__ = _never, _never, _never
 
 
 class Real(float):
-    __hash__, __eq__, __float__ = _never, _never, _never  # type: ignore[assignment]
+    __hash__, __eq__, __float__ = _never, _never, _never
 
 
 class Array(np.ndarray[Any, Any]):
     ravel, __array_ufunc__, __getitem__ = _never, _never, _never  # type: ignore[assignment]
-    dtype = property(_never)  # type: ignore[assignment]
+    dtype = property(_never)
 
 
 class OfNoModule:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,7 @@ from scipy.stats import binom
 from dpaudit import Pair, PureDP, audit
 from dpaudit.outputs import Timed
 
-sys.path.insert(0, str(Path(__file__).parent))
-from leaks import LEAKS, Leaking
+from .leaks import LEAKS, Leaking
 
 PAIR = Pair([0], [1])
 FLOATS = {"last bits of floats", "floating-point noise"}  # leaks that only the attack on floats is for

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import pytest
 from dpaudit import MechanismError, Pair, PureDP, audit
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import resolve_attacks
+from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import (
     OutputError,
     Outputs,
@@ -28,8 +27,7 @@ from dpaudit.outputs.bits import bits
 from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import plain_array
 
-sys.path.insert(0, str(Path(__file__).parent))
-from leaks import LEAKS, Leaking
+from .leaks import LEAKS, Leaking
 
 PAIR = Pair([0], [1])
 
@@ -67,9 +65,9 @@ def test_integers_keep_all_their_bits() -> None:
         assert np.array_equal(np.diff(encoding.features(values)[:, 0]), np.ones(4))
         assert np.array_equal(encoding.bits(values)[:, 2], np.arange(5))
     huge = [2**90 + k for k in range(6)]
-    encoding = PartsEncoding.of([parts_of(value) for value in huge], np.arange(6) % 2 == 1)
-    assert np.array_equal(np.diff(encoding.features([parts_of(value) for value in huge])[:, 0]), np.ones(5))
-    assert encoding.features([parts_of(10**400)])[0, 0] == np.inf
+    of_parts = PartsEncoding.of([parts_of(value) for value in huge], np.arange(6) % 2 == 1)
+    assert np.array_equal(np.diff(of_parts.features([parts_of(value) for value in huge])[:, 0]), np.ones(5))
+    assert of_parts.features([parts_of(10**400)])[0, 0] == np.inf
 
 
 @pytest.mark.parametrize(
@@ -198,7 +196,7 @@ def test_an_integer_beyond_all_floats_may_come_beside_a_float() -> None:
 def test_columns_are_scaled_by_their_finite_numbers() -> None:
     """Against numpy's quantiles of one column after the other, without its missing numbers."""
     rng = np.random.default_rng(0)
-    rows = np.round(rng.normal(size=(50, 6)) * 10.0 ** np.arange(6), 1)
+    rows: Array = np.round(rng.normal(size=(50, 6)) * np.power(10.0, np.arange(6)), 1)
     rows[rng.random(50) < 0.2, 1] = np.nan
     rows[rng.random(50) < 0.2, 2] = np.inf
     rows[:, 3], rows[:, 4] = np.nan, 7.0

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, Pair, audit, batched
-from dpaudit.learning import fitting
 from dpaudit.outputs import Outputs, Recurring, Timed
 
 
@@ -78,7 +77,7 @@ def test_an_audit_is_the_same_without(monkeypatch: pytest.MonkeyPatch) -> None:
         return audit(responses, GaussianDP(1.5), Pair([0], [1]), trials=3000, seed=4, confidence=0.95)
 
     quick = result()
-    monkeypatch.setattr(fitting.Recurring, "of", lambda *seen: None)
+    monkeypatch.setattr(Recurring, "of", lambda *seen: None)
     plain = result()
     assert quick.evidence.fingerprint() == plain.evidence.fingerprint()
     assert quick.e_value == plain.e_value

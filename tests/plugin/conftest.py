@@ -83,7 +83,7 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
     from dpaudit.testing.session import Allowance, Settings
     from dpaudit.testing.summary import summary
 
-    assert summary
+    assert callable(summary)
     settings = Settings(false_alarm=0.001, report=tmp_path_factory.mktemp("warm"))
     with pytest.raises(PrivacyViolation):  # not so by chance < 1 in 10**6
         carry_out(Allowance(node="", share=0.001, settings=settings), _loud, GaussianDP(1.0), Pair([0], [1]))

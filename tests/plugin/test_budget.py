@@ -88,7 +88,8 @@ def plain_wealth(gains: list[float]) -> float:
 
 def test_the_wealth_is_the_mean_of_bets_begun_in_every_run() -> None:
     rng = np.random.default_rng(5)
-    chain, gains = Chain(call=1, number=1, claim=""), []
+    gains: list[float] = []
+    chain = Chain(call=1, number=1, claim="")
     for gain in rng.normal(-0.5, 2, 40):
         needed = -math.log(chain.significance(BUDGET))
         assert plain_wealth([*gains, needed]) == pytest.approx(1 / BUDGET)  # a run may stop exactly there

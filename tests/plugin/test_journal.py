@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from dpaudit.testing import journal as journals_module
 from dpaudit.testing.baseline import Baseline, BaselineError, read
 from dpaudit.testing.journal import FORMAT, Journal, _checksum, begin, take_up
 
@@ -161,7 +160,7 @@ def test_a_journal_that_was_removed_before_it_was_locked_is_begun_anew(
 ) -> None:
     """Another session may find it between the moments when it is opened and locked."""
     path = tmp_path / "b.json"
-    journal, flock = started(path), journals_module.fcntl.flock
+    journal, flock = started(path), fcntl.flock
     removed: list[bool] = []
 
     def raced(file: int, how: int) -> None:
@@ -170,7 +169,7 @@ def test_a_journal_that_was_removed_before_it_was_locked_is_begun_anew(
             journal.path.unlink()
         flock(file, how)
 
-    monkeypatch.setattr(journals_module.fcntl, "flock", raced)
+    monkeypatch.setattr(fcntl, "flock", raced)
     journal.add(record(), 1)
     assert [line["record"] for line in journal.lines()] == [record()]
 
@@ -226,7 +225,8 @@ def test_a_journal_that_was_removed_before_it_was_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between opening and locking it looks like the journal of a killed session."""
-    going, lock, removed = started(tmp_path / "b.json"), fcntl.flock, []
+    removed: list[Path] = []
+    going, lock = started(tmp_path / "b.json"), fcntl.flock
 
     def removing(file: int, how: int) -> None:
         if not removed:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
+from collections.abc import Callable
 from io import BytesIO, StringIO
 from pathlib import Path
+from typing import Any
 
 import pypdf
 import pytest
@@ -20,25 +22,29 @@ from dpaudit.claims import parse_claim
 from dpaudit.cli.app import app
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.blocks import Figure, Table
+from dpaudit_reports.blocks import Figure, Span, Table
 from dpaudit_reports.document import document
 from dpaudit_reports.terminal import terminal
 
 from . import sample
 
 
-def versions():
+def versions() -> dict[str, dict[str, AuditResult]]:
     return {
         "gaussian-sum": {"lib==1.0": sample.violation(), "lib==1.1": sample.no_violation()},
         "laplace": {"lib==1.1": sample.no_violation()},
     }
 
 
+def _words(part: Span) -> str:
+    return part if isinstance(part, str) else part.text
+
+
 def test_a_comparison_puts_versions_side_by_side() -> None:
     compared = dpaudit_reports.comparison(versions())
     verdicts = next(block for block in compared.front if isinstance(block, Table))
     assert [column.title for column in verdicts.columns] == ["Audit", "lib==1.0", "lib==1.1"]
-    words = [["".join(c if isinstance(c, str) else "".join(s.text for s in c)) for c in row] for row in verdicts.rows]
+    words = [["".join(c if isinstance(c, str) else "".join(map(_words, c))) for c in row] for row in verdicts.rows]
     assert words == [
         ["gaussian-sum", "▲ Violation", "○ No violation found"],
         ["laplace", "could not be run", "○ No violation found"],
@@ -76,7 +82,7 @@ def test_many_versions_become_rows() -> None:
 
 
 @pytest.mark.parametrize("audits", [{}, {"a": {}}])
-def test_there_is_no_comparison_of_nothing(audits) -> None:
+def test_there_is_no_comparison_of_nothing(audits: dict[str, dict[str, AuditResult]]) -> None:
     with pytest.raises(ValueError, match="at least one result"):
         dpaudit_reports.comparison(audits)
 
@@ -99,7 +105,7 @@ def test_the_terminal_shows_names_as_they_are(word: str) -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("make", [sample.violation, sample.empty, sample.long])
-def test_the_terminal_is_never_too_narrow(make, width: int) -> None:
+def test_the_terminal_is_never_too_narrow(make: Callable[[], AuditResult], width: int) -> None:
     target = StringIO()
     Console(file=target, width=width).print(*terminal(document([make()])), sep="\n")
     assert max(map(len, target.getvalue().splitlines())) <= width
@@ -108,7 +114,7 @@ def test_the_terminal_is_never_too_narrow(make, width: int) -> None:
 def test_a_pdf_is_tagged_in_a_language_and_says_that_it_keeps_pdf_ua(tmp_path: Path) -> None:
     dpaudit_reports.write_pdf([sample.violation(), sample.hostile()], tmp_path / "report.pdf")
     reader = pypdf.PdfReader(BytesIO((tmp_path / "report.pdf").read_bytes()))
-    root = reader.trailer["/Root"]
+    root: Any = reader.trailer["/Root"]
     assert root["/MarkInfo"]["/Marked"]
     assert root["/Lang"] == "en"
     assert b"pdfuaid" in root["/Metadata"].get_data()

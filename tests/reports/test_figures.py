@@ -6,16 +6,20 @@ import dataclasses
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import dpaudit_reports
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.numerics.arrays import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History
 from dpaudit_reports.figures.canvas import amounts, panel_svg
@@ -65,7 +69,7 @@ def test_nobodys_settings_change_a_figure_and_no_figure_changes_settings() -> No
 @pytest.mark.parametrize(
     "claim", [PureDP(0.0), PureDP(50.0), ApproxDP(epsilon=1, delta=0.3), GaussianDP(0), GaussianDP(40)]
 )
-def test_every_claim_can_be_drawn(claim) -> None:
+def test_every_claim_can_be_drawn(claim: TradeoffFunction) -> None:
     for svg in drawn(dataclasses.replace(sample.violation(), claim=claim)):
         ElementTree.fromstring(svg)
 
@@ -90,7 +94,12 @@ def test_numbers_in_figures_are_not_rounded_with_the_drawing() -> None:
         "0.02",
         "0.04",
     ]
-    assert ">0.0025</text>" in panel_svg(lambda ax: amounts(ax.xaxis, 0, 0.012) or ax.set_xlim(0, 0.012), height=2.0)
+
+    def panel(ax: Axes) -> None:
+        amounts(ax.xaxis, 0, 0.012)
+        ax.set_xlim(0, 0.012)
+
+    assert ">0.0025</text>" in panel_svg(panel, height=2.0)
 
 
 def test_words_in_figures_can_be_found() -> None:
@@ -107,7 +116,7 @@ def test_figures_use_only_colours_that_have_a_counterpart_in_the_dark() -> None:
 
 
 @pytest.mark.parametrize("draw", [profile_svg, tradeoff_svg, evidence_svg, small_errors_svg])
-def test_no_word_of_a_panel_is_cut_off(draw) -> None:
+def test_no_word_of_a_panel_is_cut_off(draw: Callable[[AuditResult], str]) -> None:
     """By the mean width of a letter of the serif they are shown in, half its size."""
     root = ElementTree.fromstring(draw(sample.violation()))
     width, height = map(float, root.attrib["viewBox"].split()[2:])
@@ -153,10 +162,15 @@ def test_every_distribution_can_be_drawn(scores: Scores) -> None:
 @pytest.mark.parametrize("far", [{}, {0: 3, 289: 4}], ids=["near", "some beyond the ends"])
 def test_bars_hold_all_outputs_and_the_region_begins_between_two(far: dict[int, int]) -> None:
     scores = spread(side0={120: 3000, 150: 500} | far, side1={140: 2000, 170: 1500} | far)
-    seen: list[tuple[np.ndarray, np.ndarray]] = []
+    seen: list[tuple[AnyArray, AnyArray]] = []
     ax = Figure().add_subplot()
     stairs = ax.stairs
-    ax.stairs = lambda values, edges, **how: seen.append((values, edges)) or stairs(values, edges, **how)  # type: ignore[method-assign]
+
+    def watched(values: AnyArray, edges: AnyArray, **how: Any) -> Any:
+        seen.append((values, edges))
+        return stairs(values, edges, **how)
+
+    ax.stairs = watched  # type: ignore[method-assign, assignment]
     draw_distributions(ax, scores)
     for values, edges in seen:
         assert values.sum() == pytest.approx(1)
@@ -171,7 +185,7 @@ ODD = [[], [np.nan, np.nan], [1.0], [1.0, 1.0], [1.0, 0.0], [np.inf, 0.5]]
 
 
 @pytest.mark.parametrize("values", ODD)
-def test_every_curve_can_be_drawn(values) -> None:
+def test_every_curve_can_be_drawn(values: list[float]) -> None:
     array = np.array(values, dtype=np.float64)
     curve = Curve(alpha=array, beta=array[::-1], beta_upper=np.ones_like(array))
     for svg in drawn(dataclasses.replace(sample.violation(), curve=curve)):
@@ -187,7 +201,7 @@ def test_every_curve_can_be_drawn(values) -> None:
         ([np.inf] * 2, 1 - 1e-9),
     ],
 )
-def test_every_history_can_be_drawn(values, confidence) -> None:
+def test_every_history_can_be_drawn(values: list[float], confidence: float) -> None:
     history = History(trials=np.arange(1, len(values) + 1), log_e=np.array(values, dtype=np.float64))
     result = dataclasses.replace(sample.violation(), history=history, confidence=confidence)
     ElementTree.fromstring(evidence_svg(result))
@@ -195,6 +209,7 @@ def test_every_history_can_be_drawn(values, confidence) -> None:
 
 def test_a_witness_without_errors_can_be_drawn_on_logarithmic_axes() -> None:
     result = sample.violation()
+    assert result.witness is not None
     witness = dataclasses.replace(result.witness, alpha=0.0, beta=0.0, claimed_beta=1.0)
     ElementTree.fromstring(tradeoff_svg(dataclasses.replace(result, witness=witness)))
 

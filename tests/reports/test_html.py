@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 import dpaudit_reports
+from dpaudit.result.model import AuditResult
 from dpaudit_reports.figures.palette import COLORS
 
 from . import sample
@@ -72,7 +74,7 @@ def test_what_turns_the_direction_of_text_is_written_out() -> None:
 
 
 @pytest.mark.parametrize("make", [sample.violation, sample.no_violation, sample.inconclusive, sample.empty])
-def test_the_page_needs_nothing_and_runs_nothing(make) -> None:
+def test_the_page_needs_nothing_and_runs_nothing(make: Callable[[], AuditResult]) -> None:
     html = dpaudit_reports.to_html([make()])
     page = Page(html)
     assert not {"script", "link", "iframe", "object", "img", "form"} & {tag for tag, _ in page.tags}

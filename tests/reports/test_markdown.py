@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from markdown_it.token import Token
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.blocks import Code, Column, Items, Paragraph, Strong, Table
+from dpaudit_reports.blocks import Block, Code, Column, Items, Paragraph, Strong, Table
 from dpaudit_reports.markdown import MOST_CHARACTERS, blocks_markdown
 
 from . import sample
@@ -52,8 +53,9 @@ def shown(tokens: list[Token]) -> str:
 
 @pytest.mark.parametrize("word", NASTY)
 @pytest.mark.parametrize("kind", [str, Strong, Code])
-def test_a_cell_holds_whatever_is_in_it(word: str, kind) -> None:
-    cell = word if kind is str else (kind(word),)
+def test_a_cell_holds_whatever_is_in_it(word: str, kind: Callable[[str], str | Strong | Code]) -> None:
+    made = kind(word)
+    cell = made if isinstance(made, str) else (made,)
     tokens = READER.parse(blocks_markdown([Table((Column("a"), Column("b")), ((cell, "end"), ("x", cell)))]))
     assert [token.type for token in tokens].count("td_open") == 4
     assert [token.type for token in tokens].count("table_open") == 1
@@ -65,7 +67,7 @@ def test_a_cell_holds_whatever_is_in_it(word: str, kind) -> None:
 
 @pytest.mark.parametrize("word", NASTY)
 @pytest.mark.parametrize("block", [Paragraph, lambda text: Items((text,))])
-def test_a_line_is_only_a_line(word: str, block) -> None:
+def test_a_line_is_only_a_line(word: str, block: Callable[[str], Block]) -> None:
     tokens = READER.parse(blocks_markdown([block(word), Paragraph("end")]))
     kinds = {token.type for token in tokens if token.nesting >= 0}
     assert kinds <= {"paragraph_open", "inline", "bullet_list_open", "list_item_open"}
@@ -93,7 +95,7 @@ def test_a_hostile_result_has_the_shape_of_any_other(word: str) -> None:
 
 
 @pytest.mark.parametrize("make", [sample.violation, sample.no_violation, sample.inconclusive, sample.empty])
-def test_it_is_short_and_begins_with_the_verdict(make) -> None:
+def test_it_is_short_and_begins_with_the_verdict(make: Callable[[], AuditResult]) -> None:
     text = dpaudit_reports.to_markdown([make()])
     assert len(text) < 6_000
     assert "<svg" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def tight(words: str) -> str:
     return "".join(words.split())
 
 
-def titles(outline: list[object], depth: int = 0) -> Iterator[tuple[int, str]]:
+def titles(outline: Sequence[object], depth: int = 0) -> Iterator[tuple[int, str]]:
     for item in outline:
         if isinstance(item, list):
             yield from titles(item, depth + 1)
@@ -60,14 +60,16 @@ def titles(outline: list[object], depth: int = 0) -> Iterator[tuple[int, str]]:
         (sample.inconclusive, "◇ Inconclusive This audit cannot say whether the claim gaussian(mu=1) holds."),
     ],
 )
-def test_an_ordinary_audit_has_three_pages_that_begin_with_its_verdict(make, sentence, tmp_path) -> None:
+def test_an_ordinary_audit_has_three_pages_that_begin_with_its_verdict(
+    make: Callable[[], AuditResult], sentence: str, tmp_path: Path
+) -> None:
     reader = pages([make()], tmp_path)
     assert len(reader.pages) == 3
     assert sentence in text(reader)
     assert (tmp_path / "report.pdf").stat().st_size < 200_000
 
 
-def test_what_an_auditor_needs_can_be_found_in_the_text(tmp_path) -> None:
+def test_what_an_auditor_needs_can_be_found_in_the_text(tmp_path: Path) -> None:
     result = sample.violation()
     found = text(pages([result], tmp_path))
     assert result.witness is not None
@@ -88,19 +90,19 @@ def test_what_an_auditor_needs_can_be_found_in_the_text(tmp_path) -> None:
         assert tight(needed) in tight(found)
 
 
-def test_no_report_says_that_a_mechanism_is_private(tmp_path) -> None:
+def test_no_report_says_that_a_mechanism_is_private(tmp_path: Path) -> None:
     found = text(pages([sample.violation(), sample.no_violation(), sample.inconclusive()], tmp_path)).lower()
     for word in ("is private", "passed", "is safe", "success", "compliant"):
         assert word not in found
 
 
-def test_no_violation_comes_with_the_size_of_one_that_would_have_been_found(tmp_path) -> None:
+def test_no_violation_comes_with_the_size_of_one_that_would_have_been_found(tmp_path: Path) -> None:
     assert "One as large as gaussian(mu=1.12) would have been found with 90 % probability" in text(
         pages([sample.no_violation()], tmp_path)
     )
 
 
-def test_title_and_bookmarks(tmp_path) -> None:
+def test_title_and_bookmarks(tmp_path: Path) -> None:
     reader = pages([sample.violation()], tmp_path)
     assert reader.metadata is not None
     assert reader.metadata.title == "opendp-gaussian-sum"
@@ -119,7 +121,7 @@ def test_title_and_bookmarks(tmp_path) -> None:
     ]
 
 
-def test_many_audits_begin_with_a_summary_and_have_a_part_each(tmp_path) -> None:
+def test_many_audits_begin_with_a_summary_and_have_a_part_each(tmp_path: Path) -> None:
     reader = pages([sample.violation(), sample.no_violation(), sample.inconclusive()], tmp_path)
     first = " ".join(reader.pages[0].extract_text().split())
     assert "Violation: 1. No violation found: 1. Inconclusive: 1." in first
@@ -128,13 +130,13 @@ def test_many_audits_begin_with_a_summary_and_have_a_part_each(tmp_path) -> None
     assert len(reader.pages) == 1 + 3 * 3
 
 
-def test_there_is_no_report_about_nothing(tmp_path) -> None:
+def test_there_is_no_report_about_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one result"):
         dpaudit_reports.write_pdf([], tmp_path / "report.pdf")
     assert not (tmp_path / "report.pdf").exists()
 
 
-def test_the_same_result_gives_the_same_bytes_also_from_its_file(tmp_path) -> None:
+def test_the_same_result_gives_the_same_bytes_also_from_its_file(tmp_path: Path) -> None:
     result = sample.violation()
     result.to_json(tmp_path / "result.json")
     for name, each in {
@@ -146,27 +148,27 @@ def test_the_same_result_gives_the_same_bytes_also_from_its_file(tmp_path) -> No
 
 
 @pytest.mark.parametrize("word", [sample.HOSTILE, sample.LONG, "]] </text> Механизм ελληνικά"])
-def test_names_print_as_they_are_and_never_as_markup(word: str, tmp_path) -> None:
+def test_names_print_as_they_are_and_never_as_markup(word: str, tmp_path: Path) -> None:
     reader = pages([sample.hostile(word)], tmp_path)
     assert reader.metadata is not None
     assert reader.metadata.title == word
     assert tight(text(reader)).count(tight(word)) >= 14
 
 
-def test_a_script_without_a_font_here_still_gives_a_report_and_what_has_no_shape_is_written_out(tmp_path) -> None:
+def test_a_script_without_a_font_here_still_gives_a_report_and_what_has_no_shape_is_written_out(tmp_path: Path) -> None:
     reader = pages([sample.hostile("高斯机制 a\x00\u202eb\ud800")], tmp_path)
     assert len(reader.pages) == 3
     assert "a\\x00\\u202eb\\ud800" in text(reader)
 
 
-def test_a_result_in_which_everything_is_missing_has_a_report(tmp_path) -> None:
+def test_a_result_in_which_everything_is_missing_has_a_report(tmp_path: Path) -> None:
     found = text(pages([sample.empty()], tmp_path))
     assert "No pair was tried." in found
     assert "not known" in found
     assert not re.search(r"\b(nan|inf)\b", found)
 
 
-def test_many_pairs_flow_on_and_repeat_the_table_head(tmp_path) -> None:
+def test_many_pairs_flow_on_and_repeat_the_table_head(tmp_path: Path) -> None:
     reader = pages([sample.crowded(80)], tmp_path)
     found = tight(text(reader))
     assert len(reader.pages) > 5
@@ -174,13 +176,13 @@ def test_many_pairs_flow_on_and_repeat_the_table_head(tmp_path) -> None:
     assert found.count("PairRelationd0d1Runse-value") >= len(reader.pages) - 4
 
 
-def test_three_pairs_still_fit_on_three_pages(tmp_path) -> None:
+def test_three_pairs_still_fit_on_three_pages(tmp_path: Path) -> None:
     result = sample.violation()
     pairs = tuple(dataclasses.replace(result.pairs[0], label=f"pair {i}") for i in range(3))
     assert len(pages([dataclasses.replace(result, pairs=pairs, warnings=("a warning",) * 2)], tmp_path).pages) == 3
 
 
-def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tmp_path) -> None:
+def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tmp_path: Path) -> None:
     """Typst gives up when some hundred matches of one show rule follow each other.  Deterministic."""
     modules = {f"/home/me/project/package/module_{i}.py": "a1b2c3d4" * 8 for i in range(500)}
     packages = {f"a-package-with-a-long-name-{i}": "1.0" for i in range(30)}

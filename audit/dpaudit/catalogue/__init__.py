@@ -38,10 +38,11 @@ from dpaudit.catalogue.responses import KaryResponse, OneTimeRappor, Rappor, Spi
 from dpaudit.catalogue.selection import Exponential, NoisyMax1, NoisyMax2, NoisyMax3, NoisyMax4
 from dpaudit.catalogue.sparse_vector import NumericalSvt, Svt1, Svt2, Svt3, Svt4, Svt5, Svt6, Svt34Parallel
 from dpaudit.catalogue.subsampling import SubsampledGaussian, SubsampledWrongly
+from dpaudit.values import Foreign
 
 __all__ = ["BUILTIN", "Gaussian", "Geometric", "Laplace"]
 
-BUILTIN: Mapping[str, Callable[..., object]] = {
+BUILTIN: Mapping[str, Callable[..., Foreign]] = {
     "gaussian": Gaussian,
     "laplace": Laplace,
     "geometric": Geometric,

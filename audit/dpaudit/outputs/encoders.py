@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dpaudit.values import Output
+from dpaudit.values import Foreign, Output
 
-_ENCODERS: dict[type, Callable[[object], object]] = {}
+_ENCODERS: dict[type, Callable[[Foreign], object]] = {}
 
 
-def register_encoder(kind: type, function: Callable[[object], object]) -> None:
+def register_encoder(kind: type, function: Callable[[Foreign], object]) -> None:
     """From now on read an output, or a part of one, of class `kind` (or a subclass) as `function(output)`.
 
     The function returns what is known: a number, text, bytes, None, a tuple, list, dict, set, array, data frame, ...
@@ -23,7 +23,7 @@ def register_encoder(kind: type, function: Callable[[object], object]) -> None:
     _ENCODERS[kind] = function
 
 
-def encoder_of(output: Output) -> Callable[[object], object] | None:
+def encoder_of(output: Output) -> Callable[[Foreign], object] | None:
     """The function registered for the output's class, or for its nearest ancestor; None if there is none."""
     if not _ENCODERS:
         return None
