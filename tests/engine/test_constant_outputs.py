@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def test_as_many_fresh_processes_as_the_exact_test_needs() -> None:
             <= significance
             < exact_binomial.p_value(claim, 0, k - 1, k - 1, k - 1)
         )
-        alpha = float(1 / (1 + np.e))  # a true claim of epsilon = 1 may agree with this probability at least
+        alpha = float(1 / (1 + math.e))  # a true claim of epsilon = 1 may agree with this probability at least
         if claim == PureDP(1.0):
             assert (1 - alpha) ** (2 * k) <= significance
     assert _runs_needed(PureDP(9.0), 0.01) == 0
