@@ -99,7 +99,7 @@ def test_scores_have_one_bin_more_than_edges_and_guesses_have_none(evidence: Evi
         assert found.shape == (2, len(evidence.edges) + 1)
         assert np.array_equal(evidence.edges, EDGES)
     else:
-        assert evidence.guessed == (35, 40)
+        assert (evidence.guessed.right, evidence.guessed.guesses, evidence.guessed.canaries) == (35, 40, 100)
         assert len(evidence.edges) == 0
         assert evidence.of_pair(0) is None
 

@@ -46,6 +46,12 @@ class Reference:
 Span: TypeAlias = str | Strong | Code | Math | Reference
 Text: TypeAlias = str | tuple[Span, ...]
 
+
+def with_mathematics(text: str) -> tuple[Span, ...]:
+    """Our own text, in which what stands between two dollar signs is mathematics."""
+    return tuple(Math(part) if i % 2 else part for i, part in enumerate(text.split("$")))
+
+
 # --- blocks
 
 

@@ -38,7 +38,7 @@ def has_band(result: AuditResult) -> bool:
     """Whether the result bounds the mechanism's whole curve: beta = 1 - alpha bounds every curve and says nothing."""
     curve = result.curve
     known = np.isfinite(curve.alpha) & np.isfinite(curve.beta_upper)
-    if not (result.certified and result.method != "one_run" and known.any()):
+    if not (result.certified and result.evidence.of_pairs and known.any()):
         return False
     return bool(np.any(curve.beta_upper[known] < 1 - curve.alpha[known] - 1e-12))
 

@@ -83,15 +83,15 @@ class Bound:
 def headline(result: AuditResult) -> Bound | None:
     """The bound on the claim's own parameter; None if the claim is refuted, but no single parameter of it is.
 
-    Of claims that state neither an epsilon nor a mu: epsilon at one delta.  All deltas of a sequential audit hold
-    together, so the one whose bound exceeds the claim most may be chosen; of other methods it is always the same delta.
+    Of claims that state neither an epsilon nor a mu: epsilon at one delta.  Where all bounds
+    hold together, the delta whose bound exceeds the claim most may be chosen; otherwise it is always the same delta.
     """
     own = _own(result)
     if own is not None and (own.exceeds or not result.violated):
         return own
     if not result.violated:
         return _epsilon(result, _ORDINARY_DELTA)
-    if result.method == "sequential":
+    if result.evidence.joint:
         found = [bound for delta in DELTAS if (bound := _epsilon(result, delta)).exceeds]
         return max(found, key=lambda bound: bound.certified - bound.claimed, default=None)
     bound = _epsilon(result, _ORDINARY_DELTA)

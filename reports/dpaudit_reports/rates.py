@@ -30,13 +30,13 @@ class Standing(Enum):
 def standing(result: AuditResult) -> Standing:
     """What a report may say of the region that the result names."""
     found = result.witness
-    if found is None or result.method == "one_run":
+    if found is None or not result.evidence.of_pairs:
         return Standing.NONE
     if not result.certified:
         return Standing.VOID
     if result.violated:
         return Standing.WITNESS
-    if result.method == "fixed":
+    if result.evidence.frozen:
         return Standing.TESTED
     return Standing.CLOSEST if came_near(result, found) else Standing.FAR
 

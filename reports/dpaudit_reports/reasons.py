@@ -47,11 +47,11 @@ def why_void(result: AuditResult) -> str:
     if any(_DEPENDENT in warning for warning in result.warnings):
         return "the runs depend on each other"
     short = f"{result.trials_used:,} of {result.trials_allowed:,} runs, and their number had been fixed beforehand"
-    if result.method == "fixed" and result.stopped_by == "interruption":
+    if result.evidence.frozen and result.stopped_by == "interruption":
         return f"the audit was interrupted after {short}"
-    if result.method == "fixed" and result.stopped_by == "failure":
+    if result.evidence.frozen and result.stopped_by == "failure":
         return f"the mechanism failed after {short}"
-    if result.method == "fixed" and result.trials_used < result.trials_allowed:
+    if result.evidence.frozen and result.trials_used < result.trials_allowed:
         return f"the audit ended after {short}"
     words = "; ".join(why_inconclusive(result)).rstrip(".") or "the reason was not recorded"
     return words if len(words) <= _SHORT else "the reason stands at the top"

@@ -13,6 +13,7 @@ import numpy as np
 
 import dpaudit_reports
 from dpaudit import Pair, audit
+from dpaudit.result.evidence import FixedEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 
@@ -51,6 +52,13 @@ def pure_violation() -> AuditResult:
 @functools.cache
 def fixed(scale: float) -> AuditResult:
     return audit(laplace(scale), "pure(epsilon=1)", PAIR, trials=1000, seed=1, method="fixed", name="fixed")
+
+
+def as_fixed(result: AuditResult) -> AuditResult:
+    """The result of a sequential audit of one pair, as if its counts were those of a fixed number of runs."""
+    (counts,) = result.evidence.histograms
+    evidence = FixedEvidence(pair=0, threshold=len(result.evidence.edges) // 2, pilot=counts, counts=counts)
+    return dataclasses.replace(result, method=evidence.method, evidence=evidence)
 
 
 def dependent() -> AuditResult:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure as Canvas
 from rich.console import Console
 
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, PureDP, audit, parse_claim
+from dpaudit.inference.grid import EDGES
 from dpaudit.result.values import Witness
 from dpaudit_reports.claim_plots import draw_profiles
 from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline
@@ -97,7 +98,7 @@ def test_the_profile_of_a_pure_claim_falls_to_zero_at_its_epsilon(claim: Any) ->
 
 
 def test_a_region_is_drawn_with_the_scores_that_the_witness_keeps() -> None:
-    from dpaudit_reports.scores import EDGES, witness_scores
+    from dpaudit_reports.scores import witness_scores
 
     result = sample.violation()
     assert isinstance(result.witness, Witness)
@@ -107,7 +108,7 @@ def test_a_region_is_drawn_with_the_scores_that_the_witness_keeps() -> None:
         scores = (((120, 30), (160, 5)), ((140, 20), (170, 15)))
 
     class Kept:
-        witness = Keeping
+        witness, evidence = Keeping, result.evidence
 
     scores = witness_scores(Kept)  # type: ignore[arg-type]
     assert scores is not None

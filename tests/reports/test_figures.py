@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 
 import dpaudit_reports
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
+from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Curve, History
@@ -29,7 +30,7 @@ from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.figures.palette import COLORS
 from dpaudit_reports.figures.profile import profile_svg
 from dpaudit_reports.figures.tradeoff import small_errors_svg, tradeoff_svg
-from dpaudit_reports.scores import EDGES, Scores
+from dpaudit_reports.scores import Scores
 
 from . import sample
 
@@ -142,7 +143,7 @@ def spread(*, side0: dict[int, int] | None = None, side1: dict[int, int] | None 
     for side, entries in zip(counts, (side0 or {120: 30, 150: 5}, side1 or {140: 20, 170: 15}), strict=True):
         for place, n in entries.items():
             side[place] = n
-    return Scores(counts0=counts[0], counts1=counts[1], threshold=threshold)
+    return Scores(edges=EDGES, counts0=counts[0], counts1=counts[1], threshold=threshold)
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpaudit.inference import grid
+from dpaudit.inference.grid import EDGES
+from dpaudit.result.evidence import OneRunEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.values import Counts
 from dpaudit_reports.blocks import Callout, Column, Figure, Heading, KeyValues, Listing, Paragraph, Table, Text
 from dpaudit_reports.bounds import certified_profile
-from dpaudit_reports.scores import EDGES, witness_scores
+from dpaudit_reports.scores import witness_scores
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.bounds import bounds
 from dpaudit_reports.sections.provenance import provenance
@@ -105,10 +106,6 @@ def test_a_report_whose_audit_certifies_nothing_says_why() -> None:
     assert "Nothing is certified" in _text(words[0])
 
 
-def test_the_grid_of_scores_is_that_of_result_files() -> None:
-    assert np.array_equal(EDGES, grid.EDGES)
-
-
 @pytest.mark.parametrize("threshold", [math.nan, None])
 def test_the_region_in_the_picture_has_the_counts_of_the_witness(threshold: float | None) -> None:
     result = sample.violation()
@@ -159,7 +156,8 @@ def test_a_name_in_the_replay_line_is_quoted_for_the_shell() -> None:
 
 
 def test_one_run_is_no_runs() -> None:
-    result = dataclasses.replace(sample.violation(), method="one_run", trials_used=1)
+    guesses = OneRunEvidence(canaries=100, guesses=40, right=35)
+    result = dataclasses.replace(sample.violation(), method="one_run", evidence=guesses, trials_used=1)
     callout = verdict(result)[0]
     assert isinstance(callout, Callout)
     assert "after one run." in "".join(part if isinstance(part, str) else part.text for part in callout.text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from dpaudit_reports.rates import Standing, standing
 from dpaudit_reports.reasons import why_inconclusive, why_void
 
 from . import sample
-from .audits import dependent, fixed, markdown, pure_violation, text_of, words_in
+from .audits import as_fixed, dependent, fixed, markdown, pure_violation, text_of, words_in
 
 
 def with_witness(result: AuditResult, **fields: Any) -> AuditResult:
@@ -103,10 +104,10 @@ def test_rates_have_exact_intervals_and_the_allowance_is_at_their_end() -> None:
     assert allowed <= float(shown) <= allowed + 0.1
 
 
-@pytest.mark.parametrize("method", ["sequential", "fixed"])
-def test_a_report_never_names_output_anywhere(method: str) -> None:
+@pytest.mark.parametrize("as_method", [lambda result: result, as_fixed], ids=["sequential", "fixed"])
+def test_a_report_never_names_output_anywhere(as_method: Callable[[AuditResult], AuditResult]) -> None:
     for make in (sample.violation, sample.no_violation):
-        result = with_witness(dataclasses.replace(make(), method=method), region="output anywhere", threshold=-6.98)
+        result = with_witness(as_method(make()), region="output anywhere", threshold=-6.98)
         assert "anywhere" not in text_of(result)
 
 
@@ -235,7 +236,7 @@ def test_where_nothing_is_certified_nothing_is_shown_as_evidence() -> None:
     ],
 )
 def test_a_fixed_audit_that_ended_early_says_so(stopped_by: Any, why: str) -> None:
-    result = dataclasses.replace(dependent(), method="fixed", stopped_by=stopped_by, warnings=())
+    result = dataclasses.replace(as_fixed(dependent()), stopped_by=stopped_by, warnings=())
     assert why_void(result) == why
     found = text_of(result)
     assert f"Nothing is certified: {why}." in found

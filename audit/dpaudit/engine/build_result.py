@@ -200,7 +200,7 @@ def _facts(method: _Sequential | _Fixed, dependent: list[str], judgement: Judgem
     collector = method.collector
     store = collector.sampler.store
     return Facts(
-        fixed=isinstance(method, _Fixed),
+        fixed=not method.evidence.anytime,
         trials=collector.trials,
         allowed=collector.allowed,
         refuted=method.refuted,

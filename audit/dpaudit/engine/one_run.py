@@ -63,7 +63,7 @@ def audit_one_run(
         verdict=found.verdict,
         claim=claim,
         confidence=confidence,
-        method="one_run",
+        method=evidence.method,
         p_value=p_value,
         e_value=0.5 / math.sqrt(p_value) if p_value > 0 else math.inf,  # p to e, as for the fixed test
         trials_used=1,

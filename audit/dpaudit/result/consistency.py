@@ -91,10 +91,10 @@ def _of_witness(result: AuditResult) -> list[str]:
     if witness is None:
         return []
     if (counted := result.evidence.guessed) is not None:
-        guessed = (witness.right, witness.guesses)
-        wrong = witness.guesses > 0 and guessed != counted
+        stated, made = (witness.right, witness.guesses), (counted.right, counted.guesses)
+        wrong = witness.guesses > 0 and stated != made
         words = "the witness has {} of {} guesses right, the evidence {} of {}"
-        return [words.format(*guessed, *counted)] if wrong else []
+        return [words.format(*stated, *made)] if wrong else []
     counts = pair_counts(result)
     if counts is None:
         return []

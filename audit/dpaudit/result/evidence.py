@@ -14,10 +14,21 @@ from dpaudit.inference import power as planning
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.histograms import Counts
-from dpaudit.result.one_run_evidence import OneRunEvidence
+from dpaudit.result.one_run_evidence import Guesses, OneRunEvidence
 from dpaudit.result.sequential_evidence import SequentialEvidence
+from dpaudit.result.words import Words
 
-__all__ = ["Counts", "Evidence", "FixedEvidence", "OneRunEvidence", "SequentialEvidence", "overstated", "read_back"]
+__all__ = [
+    "KINDS",
+    "Counts",
+    "Evidence",
+    "FixedEvidence",
+    "Guesses",
+    "OneRunEvidence",
+    "SequentialEvidence",
+    "overstated",
+    "read_back",
+]
 
 
 class Evidence(Protocol):
@@ -28,7 +39,12 @@ class Evidence(Protocol):
 
     method: ClassVar[str]
     anytime: ClassVar[bool]  # whether the audit stops as soon as it refutes its claim, and all answers allow for that
+    joint: ClassVar[bool]  # whether all bounds and the verdict hold at once; otherwise each one by itself
+    frozen: ClassVar[bool]  # whether region and number of runs were fixed before the outputs that are counted
+    of_pairs: ClassVar[bool]  # whether outputs of the datasets of pairs are counted, in regions that attacks found
+    once: ClassVar[bool]  # whether the mechanism ran once
     slow: ClassVar[bool]  # whether bounds take so long that what is proved of them is not computed again
+    words: ClassVar[Words]  # for reports
 
     @property
     def trials(self) -> int:
@@ -41,8 +57,13 @@ class Evidence(Protocol):
         ...
 
     @property
-    def guessed(self) -> tuple[int, int] | None:
-        """(right, all) guesses about canaries; None if outputs are counted."""
+    def guessed(self) -> Guesses | None:
+        """The guesses about canaries; None if outputs are counted."""
+        ...
+
+    @property
+    def histograms(self) -> tuple[Counts, ...]:
+        """The counts of each pair that has any, each (2, BINS)."""
         ...
 
     def of_pair(self, pair: int | None) -> Counts | None:
@@ -87,16 +108,18 @@ class Evidence(Protocol):
         ...
 
 
-_KINDS: tuple[type[Evidence], ...] = (SequentialEvidence, FixedEvidence, OneRunEvidence)
+KINDS: tuple[type[Evidence], ...] = (SequentialEvidence, FixedEvidence, OneRunEvidence)
+"""Every way to audit.  Whatever depends on it is asked of the evidence; nothing outside compares methods."""
 
 
 def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
     """The evidence whose `to_json` gave these values.  ValueError if there is no such evidence."""
     method = values["method"]
-    for kind in _KINDS:
+    for kind in KINDS:
         if method == kind.method:
             return kind.from_json(values, target)
-    raise ValueError(f"evidence must be of method sequential, fixed or one_run, got {method!r}")
+    *others, last = (kind.method for kind in KINDS)
+    raise ValueError(f"evidence must be of method {', '.join(others)} or {last}, got {method!r}")
 
 
 def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float) -> str:

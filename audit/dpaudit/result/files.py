@@ -9,15 +9,20 @@ import dataclasses
 import enum
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.inference.grid import BINS
-from dpaudit.result.evidence import overstated, read_back
+from dpaudit.result.evidence import KINDS, overstated, read_back
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+
+if TYPE_CHECKING:
+    _Method = str
+else:
+    _Method = Literal[tuple(kind.method for kind in KINDS)]
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -50,7 +55,7 @@ class _ResultFile(BaseModel):
     verdict: Verdict
     claim: str
     confidence: float = Field(gt=0, lt=1)
-    method: Literal["sequential", "fixed", "one_run"]
+    method: _Method
     p_value: float = Field(ge=0, le=1)
     e_value: float = Field(ge=0)
     trials_used: _Whole

@@ -13,6 +13,25 @@ from dpaudit.inference.fixed.regions import delta_of, threshold_for_epsilon, thr
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
+from dpaudit.result.words import DONG, OF_PAIRS, Words
+
+_WORDS = Words(
+    principle=(
+        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
+        "Roth & Su 2022). The first runs chose a pair of datasets, a score and a rejection region, which "
+        "were then frozen. On the other runs the two kinds of mistakes are independent binomial counts. The p-value is "
+        "the largest probability, over a confidence interval of the type I error, of counts that speak at least as "
+        "much against the claim as those observed, computed exactly (Berger & Boos 1994). Nothing is assumed about the "
+        "noise; runs must be independent of each other, and their number was fixed beforehand."
+    ),
+    references=(
+        DONG,
+        "Berger, R. & Boos, D. (1994). P values maximized over a confidence set for the nuisance parameter. "
+        "J. Am. Stat. Assoc. 89, 1012–1016.",
+    ),
+    proof="the exact test of the witness's fresh counts",
+    **OF_PAIRS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,7 +44,12 @@ class FixedEvidence:
 
     method: ClassVar[str] = "fixed"
     anytime: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
+    frozen: ClassVar[bool] = True
+    of_pairs: ClassVar[bool] = True
+    once: ClassVar[bool] = False
     slow: ClassVar[bool] = True
+    words: ClassVar[Words] = _WORDS
     pair: int  # on which all trials were spent, chosen in the pilot
     threshold: int  # the region of the claim is: bin > threshold
     pilot: (
@@ -58,6 +82,10 @@ class FixedEvidence:
     @property
     def guessed(self) -> None:
         return None
+
+    @property
+    def histograms(self) -> tuple[Counts]:
+        return (self.counts,)
 
     def of_pair(self, pair: int | None) -> Counts | None:
         """All counts: they are of one pair, whatever its number among those of the result."""

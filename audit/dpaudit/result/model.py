@@ -171,7 +171,7 @@ class AuditResult:
 
     @property
     def _runs(self) -> str:
-        return "one run" if self.evidence.guessed is not None else f"{self.trials_used:,} runs per dataset"
+        return "one run" if self.evidence.once else f"{self.trials_used:,} runs per dataset"
 
 
 Written = Callable[..., str]

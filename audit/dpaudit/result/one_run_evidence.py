@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -13,6 +13,52 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import sha256
+from dpaudit.result.words import Words
+
+_WORDS = Words(
+    principle=(
+        "Each canary was included in the data by a fair coin of its own. From the one output it was guessed for some "
+        "canaries, their number fixed beforehand, whether they were included. The p-value bounds the chance of so many "
+        "right guesses under the claim (Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024)."
+    ),
+    references=(
+        "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36.",
+        "Mahloujifar, S., Melis, L. & Chaudhuri, K. (2024). Auditing f-differential privacy in one run. "
+        "arXiv:2410.22235.",
+    ),
+    errors=(
+        "An attack that tells by its score whether a canary was included errs in two ways: $α$ is how often it takes a "
+        "canary that was left out for an included one, $β$ how often an included one for one left out."
+    ),
+    no_band="Blue: the errors observed over all canaries. One run bounds no curve; chance can carry it into the grey.",
+    proof="the number of right guesses",
+    untried="Other canaries and other scores: only those given were tried.",
+    others="other canaries or scores",
+    again="There was one run, with coins of its own; a new one has to be made and audited anew.",
+)
+
+
+class Guesses(Protocol):
+    """Guesses about which canaries were in the data."""
+
+    @property
+    def canaries(self) -> int:
+        """Canaries, each included by a coin of its own."""
+        ...
+
+    @property
+    def guesses(self) -> int:
+        """Guesses that were made, their number fixed beforehand."""
+        ...
+
+    @property
+    def right(self) -> int:
+        """Guesses that were right."""
+        ...
+
+    def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
+        """The fewest right guesses, of as many as were made, that refute a claim; None if no number does."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +67,12 @@ class OneRunEvidence:
 
     method: ClassVar[str] = "one_run"
     anytime: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
+    frozen: ClassVar[bool] = False
+    of_pairs: ClassVar[bool] = False
+    once: ClassVar[bool] = True
     slow: ClassVar[bool] = False
+    words: ClassVar[Words] = _WORDS
     canaries: int
     guesses: int  # fixed beforehand
     right: int
@@ -36,8 +87,13 @@ class OneRunEvidence:
         return np.zeros(0)
 
     @property
-    def guessed(self) -> tuple[int, int]:
-        return self.right, self.guesses
+    def guessed(self) -> OneRunEvidence:
+        """Itself: all of it is guesses."""
+        return self
+
+    @property
+    def histograms(self) -> tuple[()]:
+        return ()
 
     def of_pair(self, pair: int | None) -> None:
         return None

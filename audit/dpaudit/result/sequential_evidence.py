@@ -14,9 +14,31 @@ from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, lower_bound, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
+from dpaudit.result.words import DONG, OF_PAIRS, Words
 
 NEARLY = 1e-6
 """What a file says of its own counts is computed again with other roundings at the most (relative)."""
+
+_WORDS = Words(
+    principle=(
+        "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
+        "Roth & Su 2022). A trial runs the mechanism once on each dataset. A score, learned from "
+        "earlier trials only, estimates how much likelier an output is under d1 than under d0; bets on its "
+        "thresholds are priced by the claim's privacy profile, so that under a true claim no trial is expected "
+        "to win. The wealth $E$ is then a nonnegative supermartingale, and it ever reaches $1/s$ with probability at "
+        "most $s$ (Ville 1939): the audit may look after every trial and stop at any time. The bets are those whose "
+        "wealth grows fastest against a range of violations (Grünwald, de Heide & Koolen 2024). They do not "
+        "depend on the claim that is priced, so verdict and bounds hold together. Nothing is assumed about the "
+        "noise; trials must be independent of each other."
+    ),
+    references=(
+        DONG,
+        "Ville, J. (1939). Étude critique de la notion de collectif. Gauthier-Villars, Paris.",
+        "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
+    ),
+    proof="the wealth of the bets",
+    **OF_PAIRS,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,7 +51,12 @@ class SequentialEvidence:
 
     method: ClassVar[str] = "sequential"
     anytime: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    frozen: ClassVar[bool] = False
+    of_pairs: ClassVar[bool] = True
+    once: ClassVar[bool] = False
     slow: ClassVar[bool] = False
+    words: ClassVar[Words] = _WORDS
     target: TradeoffFunction  # the claim audited, for both orders
     counts: Counts  # (pairs, 2, BINS), outputs of d0 and of d1
     single: bool = False  # of each trial one output is counted, chosen by a coin; otherwise both are
@@ -49,6 +76,10 @@ class SequentialEvidence:
     @property
     def guessed(self) -> None:
         return None
+
+    @property
+    def histograms(self) -> tuple[Counts, ...]:
+        return tuple(self.counts)
 
     def of_pair(self, pair: int | None) -> Counts | None:
         return self.counts[pair] if pair is not None and pair < len(self.counts) else None

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from dpaudit.numerics.arrays import Array
 from dpaudit_reports.figures.canvas import amounts, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN, WITNESS
-from dpaudit_reports.scores import EDGES, Scores
+from dpaudit_reports.scores import Scores
 
 _BARS = 36
 _OUTSIDE = 0.002  # of either side's outputs may lie beyond the ends; they are counted in the last bars
@@ -21,11 +21,11 @@ def distributions_svg(scores: Scores) -> str:
 
 
 def _draw(ax: Axes, scores: Scores) -> None:
-    cut = float(EDGES[scores.threshold])
+    cut = scores.cut
     low, high = _range(scores, cut)
     width = (high - low) / _BARS
     edges = cut + width * np.arange(np.floor((low - cut) / width), np.ceil((high - cut) / width) + 1)
-    shares = [_shares(counts, edges) for counts in (scores.counts0, scores.counts1)]
+    shares = [_shares(counts, scores.edges, edges) for counts in (scores.counts0, scores.counts1)]
     top = 1.08 * max(1e-9, *(share.max() for share in shares))
     ax.axvspan(cut, edges[-1], color=FORBIDDEN, linewidth=0, label="region")
     ax.axvline(cut, color=CLAIM, linewidth=0.8)
@@ -45,15 +45,15 @@ def _range(scores: Scores, cut: float) -> tuple[float, float]:
     below = np.array([np.cumsum(c)[:-1] / max(1, c.sum()) for c in (scores.counts0, scores.counts1)])
     inner = np.flatnonzero((below.min(axis=0) >= _OUTSIDE) | (below.max(axis=0) >= _OUTSIDE))
     outer = np.flatnonzero(below.min(axis=0) <= 1 - _OUTSIDE)
-    low = float(EDGES[inner[0] - 1 if len(inner) and inner[0] else 0])
-    high = float(EDGES[min(outer[-1] + 1, len(EDGES) - 1) if len(outer) else -1])
+    low = float(scores.edges[inner[0] - 1 if len(inner) and inner[0] else 0])
+    high = float(scores.edges[min(outer[-1] + 1, len(scores.edges) - 1) if len(outer) else -1])
     half = max(0.25, 0.06 * (high - low))
     return min(low, cut - half), max(high, cut + half)
 
 
-def _shares(counts: npt.NDArray[np.int64], edges: Array) -> Array:
-    """Share of the outputs in each bar; the grid's bins are cut as if outputs were spread evenly within them."""
+def _shares(counts: npt.NDArray[np.int64], bins: Array, edges: Array) -> Array:
+    """Share of the outputs in each bar; `bins` are cut as if outputs were spread evenly within them."""
     total = max(1, int(counts.sum()))
-    below: Array = np.interp(edges, EDGES, np.cumsum(counts)[:-1] / total)
+    below: Array = np.interp(edges, bins, np.cumsum(counts)[:-1] / total)
     below[0], below[-1] = 0.0, 1.0 if counts.sum() else 0.0
     return np.diff(below)

@@ -24,7 +24,7 @@ def point_name(result: AuditResult) -> str:
     """What the diamond stands for; "" where none is drawn: one run, and where nothing came near a violation."""
     match standing(result):
         case Standing.WITNESS:
-            if result.method == "fixed":
+            if result.evidence.frozen:
                 return "fresh counts"
             return "witness" if result.witness is not None and accounted(result.witness) else "chosen by these counts"
         case Standing.TESTED if result.witness is not None and came_near(result, result.witness):

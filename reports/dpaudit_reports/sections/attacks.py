@@ -14,8 +14,8 @@ _UNUSED = "not used: "  # begins the note of an attack that was not used, before
 
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
-    """One row for each attack that was used, by weight, and one line for the others.  Nothing for one run."""
-    if result.method == "one_run":
+    """One row for each attack that was used, by weight, and one line for the others.  Nothing without pairs."""
+    if not result.evidence.of_pairs:
         return ()
     heading = Heading("Attacks")
     if not result.attacks:

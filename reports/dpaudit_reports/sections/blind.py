@@ -21,31 +21,21 @@ def blind(result: AuditResult) -> tuple[Block, ...]:
         return heading, Paragraph(words)
     if result.violated:
         return heading, Items((_stopped(result), *_loss(result)))
-    items = (_size(result), *_rate(result.detectable.smallest_rate), *_loss(result), _untried(result))
+    items = (_size(result), *_rate(result.detectable.smallest_rate), *_loss(result), result.evidence.words.untried)
     return heading, Items(items)
 
 
 def _stopped(result: AuditResult) -> str:
     """A violation is a proof about what was tried, and says nothing about the rest."""
-    if result.method == "one_run":
-        return "The proof says nothing about other canaries or scores."
+    others = result.evidence.words.others
     if result.stopped_by == "evidence":
-        return "The audit stopped at its proof; it says nothing about other pairs or attacks."
-    return "The proof says nothing about other pairs or attacks."
-
-
-def _untried(result: AuditResult) -> str:
-    if result.method == "one_run":
-        return "Other canaries and other scores: only those given were tried."
-    return (
-        "Other datasets and other attacks: a claim is about all neighbours, and only the pairs and attacks "
-        "of this audit were tried."
-    )
+        return f"The audit stopped at its proof; it says nothing about {others}."
+    return f"The proof says nothing about {others}."
 
 
 def _size(result: AuditResult) -> Text:
     if not result.detectable.claim:
-        few = "one run" if result.method == "one_run" else "so few runs"
+        few = "one run" if result.evidence.once else "so few runs"
         return f"Violations of any size: none would have been found with 90\u00a0% probability by {few}."
     return (
         "Smaller violations: the smallest that would have been found with 90\u00a0% probability is ",

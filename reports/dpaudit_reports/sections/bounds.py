@@ -62,7 +62,7 @@ def _bounds(result: AuditResult) -> tuple[Bound, ...]:
 
 
 def _together(result: AuditResult) -> str:
-    return "All bounds and the verdict hold together" if result.method == "sequential" else "Each bound holds by itself"
+    return "All bounds and the verdict hold together" if result.evidence.joint else "Each bound holds by itself"
 
 
 def _row(bound: Bound) -> tuple[Text, ...]:

@@ -13,11 +13,11 @@ from dpaudit_reports.reasons import why_void
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:
-    """Wealth against trials with the threshold at which the claim is refuted.  Nothing for one run."""
-    if result.method == "one_run":
+    """Wealth against trials with the threshold at which the claim is refuted.  Nothing without pairs."""
+    if not result.evidence.of_pairs:
         return ()
     heading, void = Heading("Evidence against the claim"), why_void(result)
-    if result.method != "sequential":
+    if not result.evidence.anytime:
         return heading, Paragraph(f"There is no valid evidence: {void}." if void else _by_p_value(result))
     if result.history.trials.size == 0:
         return heading, Paragraph("The growth of the evidence was not recorded.", quiet=True)

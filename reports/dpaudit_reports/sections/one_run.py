@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
-from dpaudit.claims import TradeoffFunction
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit_reports.blocks import Block, Heading, KeyValues, Paragraph, Text
 from dpaudit_reports.numbers import at_most, count, number
 
 
-@runtime_checkable
-class Guesses(Protocol):
-    """The evidence of one run."""
-
-    canaries: int
-    guesses: int
-    right: int
-
-    def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
-        """The fewest right guesses that refute a claim; None if no number does."""
-        ...
-
-
 def one_run(result: AuditResult) -> tuple[Block, ...]:
-    """Guesses made and right, by chance, and needed; nothing for audits of many runs."""
-    guessed = guesses(result)
+    """Guesses made and right, by chance, and needed; nothing where outputs are counted."""
+    guessed = result.evidence.guessed
     if guessed is None:
         return ()
     least = guessed.least_right(result.claim, confidence=result.confidence)
@@ -49,8 +33,3 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
             quiet=True,
         ),
     )
-
-
-def guesses(result: AuditResult) -> Guesses | None:
-    """What was guessed; None for audits of many runs."""
-    return result.evidence if isinstance(result.evidence, Guesses) else None

@@ -11,13 +11,13 @@ from dpaudit_reports.reasons import why_void
 
 
 def pairs(result: AuditResult) -> tuple[Block, ...]:
-    """One row a pair; its evidence only where that is valid.  Nothing for one run."""
-    if result.method == "one_run":
+    """One row a pair; its evidence only where that is valid.  Nothing without pairs."""
+    if not result.evidence.of_pairs:
         return ()
     heading = Heading("Pairs of neighbouring datasets")
     if not result.pairs:
         return heading, Paragraph("No pair was tried.", quiet=True)
-    valid = result.certified and result.method == "sequential"
+    valid = result.certified and result.evidence.anytime
     return (
         heading,
         Table(

@@ -35,7 +35,7 @@ def profile(result: AuditResult) -> tuple[Block, ...]:
 def _certified(result: AuditResult) -> tuple[Span, ...]:
     if not certified_profile(result):
         return ("Nothing could be certified about the mechanism's own profile, which does not make it small.",)
-    hold = "everywhere at once" if result.method == "sequential" else "at each of its steps alone"
+    hold = "everywhere at once" if result.evidence.joint else "at each of its steps alone"
     return (
         f"With {percent(result.confidence)} confidence, {hold}, the mechanism's own profile lies above the dashed "
         "staircase; where the staircase reaches into the grey, the claim is exceeded. It is drawn from the bounds at "

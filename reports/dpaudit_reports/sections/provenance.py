@@ -25,7 +25,7 @@ _FIRST = ("mechanism", "packages of the mechanism", "claim stated by", "source")
 def provenance(result: AuditResult) -> tuple[Block, ...]:
     """All that is recorded about the run, a fingerprint of its evidence, and the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
-    if result.method == "one_run":
+    if result.evidence.once:
         runs = "one"
     about = [(key, result.environment[key]) for key in _FIRST if key in result.environment]
     about += [(key, value) for key, value in result.environment.items() if key not in _FIRST]

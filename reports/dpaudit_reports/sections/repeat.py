@@ -15,8 +15,8 @@ def repeat(result: AuditResult) -> tuple[Block, ...]:
 
 
 def _replay(result: AuditResult) -> tuple[Block, ...]:
-    if result.method == "one_run":
-        return (Paragraph("There was one run, with coins of its own; a new one has to be made and audited anew."),)
+    if why_not := result.evidence.words.again:
+        return (Paragraph(why_not),)
     if result.witness is None:
         return (Paragraph("There is no rejection region that could be counted again."),)
     if standing(result) is Standing.VOID:

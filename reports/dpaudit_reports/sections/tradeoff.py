@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
+from dpaudit_reports.blocks import Block, Figure, Heading, Panel, with_mathematics
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
@@ -24,30 +24,12 @@ def tradeoff(result: AuditResult) -> tuple[Block, ...]:
                 Panel(partial(small_errors_svg, result), alt="The same on logarithmic axes."),
             ),
             caption=(
-                *_errors(result),
+                *with_mathematics(result.evidence.words.errors),
                 " The claim promises that no attack gets into the grey. ",
                 _curve(result),
                 f"{_evidence(result)} Then the same on logarithmic axes, since small errors decide.",
             ),
         ),
-    )
-
-
-def _errors(result: AuditResult) -> tuple[Span, ...]:
-    if result.method == "one_run":
-        return (
-            "An attack that tells by its score whether a canary was included errs in two ways: ",
-            Math("α"),
-            " is how often it takes a canary that was left out for an included one, ",
-            Math("β"),
-            " how often an included one for one left out.",
-        )
-    return (
-        "An attack that tells the two datasets apart by one output errs in two ways: ",
-        Math("α"),
-        " is how often it says d1 on an output of d0, ",
-        Math("β"),
-        " how often it says d0 on one of d1.",
     )
 
 
@@ -57,14 +39,8 @@ def _curve(result: AuditResult) -> str:
         return "The attack's own curve was not recorded."
     if void := why_void(result):
         return f"Grey line: the errors that were observed. They bound nothing: {void}."
-    if result.method == "one_run":
-        return (
-            "Blue: the errors observed over all canaries. One run bounds no curve; chance can carry it into the grey."
-        )
     if not has_band(result):
-        return (
-            "Blue: the attack's observed errors, which chance can carry into the grey. The curve itself is not bounded."
-        )
+        return result.evidence.words.no_band
     return (
         "Blue: the attack's observed errors, which chance can carry into the grey. With "
         f"{percent(result.confidence)} confidence the mechanism's own curve lies below the dashed line, everywhere at "
@@ -80,20 +56,13 @@ def _evidence(result: AuditResult) -> str:
         lines = "without intervals, since its score moved while the attack learned"
     elif found is not None and accounted(found):
         lines += ", which hold whenever the audit stops"
-    elif result.method != "fixed":
+    elif not result.evidence.frozen:
         lines += ", which do not account for the choice of the region"
     if getattr(found, "counted", "") in ("named", "later") or len(result.pairs) > 1:
         lines += "; it is of its own outputs, and need not lie on the blue line"
     if not result.violated:
         return f" The hollow diamond is a region that shows no violation, {lines}." if point_name(result) else ""
-    match result.method:
-        case "sequential":
-            proof = f"the wealth of the bets (p-value {p_value_words(result, at_most)})"
-        case "fixed":
-            proof = f"the exact test of the witness's fresh counts (p-value {p_value_words(result, at_most)})"
-        case _:
-            proof = p_value_words(result, at_most)
-            return f" The verdict rests on the number of right guesses (p-value {proof})."
+    proof = f"{result.evidence.words.proof} (p-value {p_value_words(result, at_most)})"
     band = "The dashed line is weaker and may lie above the claim's curve. " if has_band(result) else ""
     band += f"The diamond is the witness, {lines}. " if point_name(result) else ""
     return f" {band}The verdict rests on {proof}."

@@ -13,7 +13,6 @@ from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, number, percent, runs
 from dpaudit_reports.reasons import reason
 from dpaudit_reports.sections.blind import assumption
-from dpaudit_reports.sections.one_run import guesses
 
 _MOST_PACKAGES = 8  # on the first page; all are in the provenance
 
@@ -31,16 +30,16 @@ def verdict(result: AuditResult) -> tuple[Block, ...]:
 
 def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
     yield "Confidence", percent(result.confidence)
-    guessed = guesses(result)
+    guessed = result.evidence.guessed
     if guessed is not None:
         yield "Canaries", count(guessed.canaries)
         yield "Right guesses", f"{count(guessed.right)} of {count(guessed.guesses)}"
-    elif result.method != "one_run":
+    else:
         pairs = f" in all, {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
         yield "Runs per dataset", f"{count(result.trials_used)}{pairs}"
     if tells(result):
         yield "p-value", p_value_words(result, at_most)
-        if result.method == "sequential" and result.e_value > 1:
+        if result.evidence.anytime and result.e_value > 1:
             yield "e-value", number(result.e_value)
     bound = headline(result) if result.certified else None
     if bound is None:
@@ -106,7 +105,7 @@ def _sentence(result: AuditResult) -> Text:
 
 
 def _spent(result: AuditResult) -> str:
-    if result.method == "one_run":
+    if result.evidence.once:
         return "one run"
     pairs = f" in all, over {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
     return f"{runs(result.trials_used)}{pairs}"
@@ -114,7 +113,7 @@ def _spent(result: AuditResult) -> str:
 
 def _no_size(result: AuditResult) -> str:
     """A bound that was reached by stopping at once is just above the claim, however false the claim is."""
-    if result.method != "sequential" or result.stopped_by != "evidence":
+    if not result.evidence.anytime or result.stopped_by != "evidence":
         return ""
     return " The audit stopped at the first proof: no estimate of the size of the violation."
 

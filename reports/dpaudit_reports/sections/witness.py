@@ -21,7 +21,7 @@ from dpaudit_reports.rates import (
     standing,
 )
 from dpaudit_reports.reasons import why_void
-from dpaudit_reports.scores import EDGES, witness_scores
+from dpaudit_reports.scores import witness_scores
 
 _HEADINGS = {
     Standing.NONE: "Closest to a violation",
@@ -34,8 +34,8 @@ _HEADINGS = {
 
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
-    """The region in words, its counts with exact intervals, and what it may be taken for.  Nothing for one run."""
-    if result.method == "one_run":
+    """The region in words, its counts with exact intervals, and what it may be taken for.  Nothing without pairs."""
+    if not result.evidence.of_pairs:
         return ()
     kind, found = standing(result), result.witness
     heading = Heading(_heading(kind, found))
@@ -107,7 +107,7 @@ def _table(result: AuditResult, found: Witness, *, allowance: bool) -> Table:
 def _origin(result: AuditResult, found: Witness, kind: Standing) -> str:
     """Which outputs were counted, how the region was found, and what that makes of its counts."""
     intervals_are = "Intervals are exact (Clopper-Pearson), each rate by itself"
-    if result.method == "fixed":
+    if result.evidence.frozen:
         rests = f"the verdict rests on these counts, p-value {p_value_words(result, at_most)}"
         return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals_are}."
     explains = "It explains the verdict, which rests on the evidence of all runs. " if kind is Standing.WITNESS else ""
@@ -136,7 +136,7 @@ def _distributions(result: AuditResult) -> tuple[Block, ...]:
     scores = witness_scores(result)
     if scores is None:
         return ()
-    cut = number(float(EDGES[scores.threshold]))
+    cut = number(scores.cut)
     sides = "The score of the outputs of d0 and of d1, and the region above"
     return (
         Figure(
