@@ -18,10 +18,12 @@ from dpaudit.cli.prepare_run import How
 from dpaudit.cli.run_configs import run_all
 from dpaudit.config import read_configs
 from dpaudit.inference.e_bh import shared_confidences, significance
-from dpaudit.result.suite import AUDITS, COMMAND, Promise, named_together, promised_together
-from dpaudit.result.suite import CONFIDENCE as PROMISED
+from dpaudit.result.provenance import Provenance, key
+from dpaudit.result.suite import Promise, named_together, promised_together
 
 Command = Callable[..., Result]
+
+COMMAND, AUDITS, PROMISED = map(key, ("command_number", "command_audits", "command_confidence"))
 
 ONE = (
     "- {{name: {name}, claim: gaussian(mu=1), mechanism: {{builtin: gaussian, params: {{sigma: {sigma}}}}}, "
@@ -53,7 +55,7 @@ def test_audits_of_different_confidence_share_the_mean_of_their_significances() 
 def test_an_audit_alone_keeps_its_confidence_and_records_no_command() -> None:
     promise = Promise.of([0.99])
     assert promise.confidences == (0.99,)
-    assert promise.environment == {}
+    assert promise.recorded(Provenance()) == Provenance()
     assert promise.words([]) == ""
 
 
@@ -148,11 +150,13 @@ def test_an_inconclusive_audit_is_never_named_whatever_its_wealth_before_the_fai
 def test_a_shared_promise_is_believed_only_of_results_whose_confidences_add_up_to_it() -> None:
     """No randomness decides."""
     about = {COMMAND: "1", AUDITS: 2, PROMISED: 0.95}
-    one, other = (result(name, environment=about, verdict=Verdict.VIOLATION, e_value=50.0) for name in "ab")
+    one, other = (
+        result(name, provenance=Provenance.read(about), verdict=Verdict.VIOLATION, e_value=50.0) for name in "ab"
+    )
     assert promised_together([one, other]) == ""  # each alone is at 95 %
     share = shared_confidences([0.95] * 2)[0]
     one, other = (dataclasses.replace(found, confidence=share) for found in (one, other))
     assert promised_together([one, other]).startswith("2 of 2 claims refuted.")
-    stranger = dataclasses.replace(other, environment={**about, COMMAND: "2"})
+    stranger = dataclasses.replace(other, provenance=Provenance.read({**about, COMMAND: "2"}))
     assert promised_together([one, stranger]) == ""
     assert promised_together([one, one]) == ""

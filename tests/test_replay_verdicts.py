@@ -113,7 +113,7 @@ def test_runs_that_fail_in_a_replay_say_nothing(alarm: AuditResult) -> None:
 
 def of_version(result: AuditResult, version: str | None) -> AuditResult:
     packages = {} if version is None else {"dpaudit": version}
-    return dataclasses.replace(result, environment={**result.environment, "packages": packages})
+    return dataclasses.replace(result, provenance=dataclasses.replace(result.provenance, packages=packages))
 
 
 @pytest.mark.parametrize("version", ["0.0.9", None])
@@ -237,7 +237,7 @@ def test_a_test_may_not_be_reached_through_a_link(
     monkeypatch.chdir(tmp_path / "here")
 
     def named(test: str) -> AuditResult:
-        return dataclasses.replace(alarm, environment={**alarm.environment, "test": test})
+        return dataclasses.replace(alarm, provenance=dataclasses.replace(alarm.provenance, test=test))
 
     assert checked_test(named("test_own.py::test_noise[1.0 - ../x]")) == "test_own.py::test_noise[1.0 - ../x]"
     with pytest.raises(ValueError, match="whose file does not exist here"):

@@ -37,7 +37,7 @@ def _copy(to: Path) -> Path:
 def test_the_version_is_that_of_the_project() -> None:
     assert dpaudit.__version__ == VERSION
     assert "__version__" in dpaudit.__all__
-    assert provenance.environment(seed=1, mechanism="m")["packages"]["dpaudit"] == VERSION
+    assert (provenance.provenance_of(seed=1, mechanism="m").packages or {})["dpaudit"] == VERSION
 
 
 def test_importing_does_not_look_for_the_version() -> None:

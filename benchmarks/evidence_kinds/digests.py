@@ -101,11 +101,11 @@ _NOTHING = object()
 
 def _of_result(result: AuditResult) -> dict[str, Any]:
     witness = result.witness
-    timeless = dataclasses.replace(result, elapsed_s=0.0, environment={})
+    timeless = dataclasses.replace(result, elapsed_s=0.0)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "result.json"
         timeless.to_json(file)
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8")) | {"environment": {}}
     return {
         "verdict": [result.verdict, result.violated, result.confidence, result.method, result.claim],
         "p-value": [result.p_value, result.e_value],

@@ -62,7 +62,7 @@ def _blocks(result: AuditResult, sections: Sequence[Section]) -> tuple[Block, ..
 def _date(result: AuditResult) -> datetime | None:
     """When the audit ran, if its environment says so in ISO 8601; without a zone, UTC is meant."""
     try:
-        date = datetime.fromisoformat(str(result.environment.get("date")))
+        date = datetime.fromisoformat(result.provenance.date or "")
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):  # OverflowError: the year 1 in a zone east of Greenwich
         return None

@@ -22,6 +22,7 @@ from dpaudit.learning import Learner, Rivals
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.learning.stacking import settled
 from dpaudit.outputs import Outputs
+from dpaudit.result.provenance import Provenance
 
 PAIR = Pair([0], [1])
 TRIALS, SEARCHED, STUDIED = 20_000, 500, 2_500
@@ -64,9 +65,9 @@ def test_a_replay_studies_too() -> None:
     assert found.counts.n0 == TRIALS
     assert found.reproduced
     for said in ("many", -5, 10**9, SEARCHED + STUDIED - 1):  # nothing is learned before the last one
-        environment = {**result.environment, fixed.STUDIED: said}
+        provenance = Provenance.read(result.environment | {"trials of the study": said})
         again = replay(
-            dataclasses.replace(result, environment=environment), twins, PAIR, trials=1000, attacks=Student(), seed=0
+            dataclasses.replace(result, provenance=provenance), twins, PAIR, trials=1000, attacks=Student(), seed=0
         )
         assert again.learned_from <= SEARCHED + STUDIED
         assert again.counts.n0 in (0, 1000)
@@ -201,7 +202,7 @@ def test_one_odd_output_does_not_blind_the_study(odd: int, learns_from: int, mon
     result = audit(
         mechanism, PureDP(0.3), PAIR, trials=TRIALS // 2, attacks=student, method="fixed", seed=1, confidence=0.95
     )
-    assert result.environment[fixed.STUDIED] == 1000
+    assert result.provenance.study_trials == 1000
     assert not result.warnings
     assert result.epsilon_lower(0.0) > 0.25
 

@@ -13,6 +13,7 @@ from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.evidence import SequentialEvidence
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, PairRow, Verdict, Witness
 
 ENVIRONMENT: dict[str, Any] = {
@@ -78,7 +79,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
             AttackRow(name="classifier", weight=0.29, log_loss=0.597),
         ),
         warnings=(),
-        environment=ENVIRONMENT,
+        provenance=Provenance.read(ENVIRONMENT),
         elapsed_s=3.217,
     )
 
@@ -148,7 +149,7 @@ def empty() -> AuditResult:
         pairs=(),
         attacks=(),
         warnings=(),
-        environment={},
+        provenance=Provenance(),
         elapsed_s=float("nan"),
     )
 
@@ -180,13 +181,15 @@ def hostile(text: str = HOSTILE) -> AuditResult:
         pairs=tuple(dataclasses.replace(row, label=text, relation=text, d0=text, d1=text) for row in result.pairs),
         attacks=tuple(dataclasses.replace(row, name=text, note=text) for row in result.attacks),
         warnings=(text,),
-        environment={
-            "mechanism": text,
-            text: text,
-            "packages": {text: text},
-            "list": [text],
-            "command": text,
-        },
+        provenance=Provenance.read(
+            {
+                "mechanism": text,
+                text: text,
+                "packages": {text: text},
+                "list": [text],
+                "command": text,
+            }
+        ),
     )
 
 

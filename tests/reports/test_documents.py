@@ -23,6 +23,8 @@ from dpaudit.cli.app import app
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Figure, Span, Table
+from dpaudit.result.provenance import Provenance
+from dpaudit_reports.blocks import Figure, Table
 from dpaudit_reports.document import document
 from dpaudit_reports.terminal import terminal
 
@@ -198,7 +200,9 @@ def test_a_result_from_before_some_fields_were_there_has_the_same_figures() -> N
 
 def test_a_replay_line_and_the_config_can_be_found_in_the_text(tmp_path: Path) -> None:
     config = "name: a\nclaim: gaussian(mu=1)\npairs:\n  - {d0: [0], d1: [1]}"
-    result = dataclasses.replace(sample.violation(), environment={"audit": config, "command": "dpaudit run a.yaml"})
+    result = dataclasses.replace(
+        sample.violation(), provenance=Provenance.read({"audit": config, "command": "dpaudit run a.yaml"})
+    )
     dpaudit_reports.write_pdf([result], tmp_path / "report.pdf")
     found = "\n".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "report.pdf").pages)
     for line in ("dpaudit replay opendp-gaussian-sum.json", "dpaudit run a.yaml", *config.splitlines()):

@@ -14,6 +14,8 @@ from markdown_it.token import Token
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Code, Column, Items, Paragraph, Strong, Table
+from dpaudit.result.provenance import Provenance
+from dpaudit_reports.blocks import Code, Column, Items, Paragraph, Strong, Table
 from dpaudit_reports.markdown import MOST_CHARACTERS, blocks_markdown
 
 from . import sample
@@ -107,7 +109,7 @@ def test_it_is_short_and_begins_with_the_verdict(make: Callable[[], AuditResult]
 
 
 def test_it_holds_what_a_reviewer_needs() -> None:
-    result = dataclasses.replace(sample.violation(), environment={"audit": "name: x"})
+    result = dataclasses.replace(sample.violation(), provenance=Provenance.read({"audit": "name: x"}))
     assert result.witness is not None
     text = dpaudit_reports.to_markdown([result]).replace("\u00a0", " ")
     for needed in ("output above 0.52", "μ ≥ 1.043", "95 %", "```\ndpaudit replay opendp-gaussian-sum.json\n```"):

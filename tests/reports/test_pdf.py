@@ -13,6 +13,7 @@ import pytest
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
 
 from . import sample
 
@@ -190,12 +191,14 @@ def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tm
     result = sample.violation()
     result = dataclasses.replace(
         result,
-        environment={
-            **result.environment,
-            "modules of the mechanism": modules,
-            "packages of the mechanism": packages,
-            "audit": config,
-        },
+        provenance=Provenance.read(
+            {
+                **result.environment,
+                "modules of the mechanism": modules,
+                "packages of the mechanism": packages,
+                "audit": config,
+            }
+        ),
         warnings=(" ".join(modules),),
     )
     said = tight(text(pages([result], tmp_path)))

@@ -14,6 +14,7 @@ from dpaudit.inference.grid import EDGES
 from dpaudit.result.evidence import OneRunEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.sequential_evidence import SequentialEvidence
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Counts
 from dpaudit_reports.blocks import Callout, Column, Figure, Heading, KeyValues, Listing, Paragraph, Table, Text
 from dpaudit_reports.bounds import certified_profile
@@ -74,7 +75,7 @@ def test_the_fingerprint_can_be_computed_by_a_reader() -> None:
 
 def test_whatever_the_environment_holds_is_shown() -> None:
     held = {"a": None, "b": {"c": 1, "d": {"e": [2]}}, "f": [1, None], "g": {}, "h": True}
-    result = dataclasses.replace(sample.violation(), environment=held)
+    result = dataclasses.replace(sample.violation(), provenance=Provenance.read(held))
     rows = dict(next(block for block in provenance(result) if isinstance(block, KeyValues)).rows)
     assert [rows[key] for key in "abfgh"] == ["–", 'c 1, d {"e": [2]}', "1, None", "–", "True"]
 
@@ -143,13 +144,15 @@ def test_a_witness_whose_counts_are_not_in_the_evidence_has_no_picture() -> None
     ],
 )
 def test_the_replay_line_is_one_that_works(environment: dict[str, str], line: str | None) -> None:
-    result = dataclasses.replace(sample.violation(), environment=environment)
+    result = dataclasses.replace(sample.violation(), provenance=Provenance.read(environment))
     lines = [block.text for block in repeat(result) if isinstance(block, Listing)]
     assert lines == ([line] if line else [])
 
 
 def test_a_name_in_the_replay_line_is_quoted_for_the_shell() -> None:
-    result = dataclasses.replace(sample.violation(), name="a b; rm -rf ~", environment={"audit": "name: x"})
+    result = dataclasses.replace(
+        sample.violation(), name="a b; rm -rf ~", provenance=Provenance.read({"audit": "name: x"})
+    )
     assert next(block.text for block in repeat(result) if isinstance(block, Listing)) == (
         "dpaudit replay 'a b; rm -rf ~.json'"
     )

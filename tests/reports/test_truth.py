@@ -18,6 +18,7 @@ import dpaudit_reports
 from dpaudit import GaussianDP, PureDP, audit
 from dpaudit.engine.one_run import audit_one_run
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.suite import promised_together
 from dpaudit_reports.figures.tradeoff import point_name, tradeoff_svg
 
@@ -70,7 +71,7 @@ def test_the_fewest_right_guesses_that_refute_do_and_one_less_does_not() -> None
 def of_command(make: Callable[[], AuditResult], name: str = "a", **differs: Any) -> AuditResult:
     known = {"number of the command": "1a", "audits of the command": 2, "confidence of the command": 0.99}
     environment = {**sample.ENVIRONMENT, **known, **{key.replace("_", " "): value for key, value in differs.items()}}
-    return dataclasses.replace(make(), name=name, confidence=0.9951, environment=environment)
+    return dataclasses.replace(make(), name=name, confidence=0.9951, provenance=Provenance.read(environment))
 
 
 def test_audits_of_one_command_share_its_promise() -> None:
@@ -115,7 +116,7 @@ def test_the_version_of_the_library_and_the_fingerprint_of_its_file_stand_by_the
         "SHA-256 of the mechanism's file": "ab" * 32,
         "claim stated by": "the config",
     }
-    result = dataclasses.replace(sample.violation(), environment={**sample.ENVIRONMENT, **known})
+    result = dataclasses.replace(sample.violation(), provenance=Provenance.read({**sample.ENVIRONMENT, **known}))
     dpaudit_reports.write_pdf([result], tmp_path / "report.pdf")
     first = " ".join(pypdf.PdfReader(tmp_path / "report.pdf").pages[0].extract_text().split())
     for needed in ("sums.py:noisy_sum", "opendp 0.16.0", "the config"):

@@ -85,21 +85,19 @@ def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool =
         ValueError: If the result does not name its audit, names an invalid test, or needs code that is forbidden or
             missing.
     """
-    about = result.environment
-    if about.get("test"):
+    about = result.provenance
+    if test := result.environment.get("test"):  # of whatever type: `checked_test` refuses all but text
         if not code:
-            raise ValueError(f"the result belongs to the test {about['test']}, which is code; --no-code refuses it")
+            raise ValueError(f"the result belongs to the test {test}, which is code; --no-code refuses it")
         where = f"the test {checked_test(result)} with pytest, including its conftest.py files, in {Path.cwd()}"
         return PlannedReplay(result=result, code=one_line(where), audit=None)
-    if "audit" not in about:
+    if about.audit is None:
         raise ValueError(
             "the result holds no config of its audit; only results of `dpaudit run` and of tests do.  "
             "Call dpaudit.replay(result, mechanism, pairs) instead"
         )
     try:
-        planned = read_text(
-            str(about["audit"]), (folder or Path(str(about.get("folder", ".")))) / str(about.get("config", "config"))
-        )
+        planned = read_text(about.audit, (folder or Path(about.folder or ".")) / (about.config or "config"))
     except ConfigError as error:
         raise ValueError(f"the config in the result is not valid: {error}") from None
     if planned.code and not code:

@@ -199,16 +199,16 @@ def _audited(
             **planned.terms,
             **{"trials": config.trials, "seed": config.seed} | how.settings | {"confidence": confidence},
         )
-    about = {
-        "config": planned.file.name,
-        "folder": planned.file.parent.resolve().as_posix(),
-        "source": config.source,
-        "claim stated by": "the mechanism's own accounting" if config.claim == FROM_MECHANISM else "the config",
-        "command": command_line(),
-        "audit": planned.text,
-        **promise.environment,
-    }
-    return replace(result, environment={**result.environment, **about})
+    provenance = replace(
+        result.provenance,
+        config=planned.file.name,
+        folder=planned.file.parent.resolve().as_posix(),
+        source=config.source,
+        claim_stated_by="the mechanism's own accounting" if config.claim == FROM_MECHANISM else "the config",
+        command=command_line(),
+        audit=planned.text,
+    )
+    return replace(result, provenance=promise.recorded(provenance))
 
 
 def _interrupted(how: How) -> str:

@@ -21,7 +21,7 @@ from dpaudit.engine.arguments import (
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
 from dpaudit.engine.collector import Progress, Report, new_collector
 from dpaudit.engine.fixed import FixedAudit
-from dpaudit.engine.provenance import environment
+from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.learning.attack import Attack
@@ -123,7 +123,7 @@ def audit(
         claim=claim,
         detect=detect,
         name=name or _name(mechanism),
-        environment=environment(seed=seed, mechanism=_name(mechanism), source=source_of(mechanism)),
+        provenance=provenance_of(seed=seed, mechanism=_name(mechanism), source=source_of(mechanism)),
     )
     try:
         if method == "sequential":

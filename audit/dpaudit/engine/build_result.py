@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,10 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.constant_outputs import judged, nothing_varied
-from dpaudit.engine.fixed import STUDIED, FixedAudit
+from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.judgement import Judgement
-from dpaudit.engine.rows import attack_rows, costs, history, pair_rows
+from dpaudit.engine.provenance import with_costs
+from dpaudit.engine.rows import attack_rows, history, pair_rows
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.engine.witness import make_witness
@@ -32,6 +32,7 @@ from dpaudit.inference.sequential.bands import Band, anytime_band, fixed_band
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.evidence import Evidence, overstated
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
 
 POWER = 0.9  # with which the smallest detectable violation would have been seen
@@ -44,7 +45,7 @@ class Asked:
     claim: TradeoffFunction
     detect: TradeoffFunction | None
     name: str
-    environment: Mapping[str, Any]
+    provenance: Provenance
 
 
 def sequential_result(run: SequentialAudit, asked: Asked, *, elapsed_s: float) -> AuditResult:
@@ -71,7 +72,7 @@ class _Sequential:
         self.shown = int(counts.sum(axis=(1, 2)).max()) // 2  # trials in which the least violation would have shown
         self.where = "on the pair that was tried most, " if several else ""  # on which pair that is
         self._share = 1 / (2 * len(counts)) if several else 1.0
-        self.environment: dict[str, Any] = {}  # what this method adds to that of the result
+        self.studied = 0  # trials of a study
 
     def margin(self, truth: Law) -> float:
         """How clearly the audit would have seen such outputs with probability `POWER`; below 0 if it would not."""
@@ -126,7 +127,7 @@ class _Fixed:
         self.shown = self.evidence.trials
         self.where = "" if len(run.collector.learners) == 1 else "on the pair that the pilot chose, "
         self._sizes = {"pilot": int(self.evidence.pilot.sum(axis=1).min()), "trials": self.evidence.trials}
-        self.environment: dict[str, Any] = {STUDIED: run.studied} if run.studied else {}
+        self.studied = run.studied
 
     def margin(self, truth: Law) -> float:
         return fixed_margin(self.run.tested, truth, **self._sizes, significance=self._significance, power=POWER)
@@ -190,7 +191,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
         pairs=pair_rows(method.bets),
         attacks=attack_rows(collector.learners),
         warnings=found.reasons,
-        environment={**asked.environment, **costs(collector), **method.environment},
+        provenance=with_costs(asked.provenance, collector, studied=method.studied),
         elapsed_s=elapsed_s,
     )
 

@@ -18,7 +18,6 @@ from dpaudit.learning.blocks import Block
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import Counts, FixedEvidence
 
-STUDIED = "trials of the study"  # what a result calls them
 PILOT = 0.1  # of the trials
 _WITH_STUDY = 0.15  # of the trials, if the pilot ends with a study
 _BEFORE_STUDY = 250_000  # trials of a pair, after which more of the same teach attacks little

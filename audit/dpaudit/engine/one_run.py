@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy.stats import binom
 
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
-from dpaudit.engine.provenance import environment
+from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.guesses import guess, right_guesses
 from dpaudit.inference.one_run import refutes
@@ -78,7 +78,7 @@ def audit_one_run(
         pairs=(),
         attacks=(AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user"),),
         warnings=found.reasons,
-        environment=environment(seed=0, mechanism=name),
+        provenance=provenance_of(seed=0, mechanism=name),
         elapsed_s=time.perf_counter() - began,
     )
 

@@ -6,75 +6,81 @@ import datetime
 import os
 import platform
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from dpaudit.engine.collector import Collector
 from dpaudit.mechanisms.sources import Source, source_of
+from dpaudit.result.provenance import Provenance, SourceFile
 from dpaudit.text.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
 
 
-FILE = "file of the mechanism"
-
-
-def environment(*, seed: int, mechanism: str, source: Source | None = None) -> dict[str, Any]:
-    """Versions, machine, seed and date, as plain values.
+def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) -> Provenance:
+    """Versions, machine, seed and date of an audit that begins now.
 
     Args:
         seed: of the audit.
         mechanism: its name.
         source: the mechanism's code, if it has any outside of dpaudit.
     """
-    return {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "seed": seed,
-        "mechanism": mechanism,
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "packages": {"dpaudit": __version__} | {name: found for name in _PACKAGES if (found := _version(name))},
-        **(_of_source(source) if source is not None else {}),
-    }
+    source = source or Source()
+    return Provenance(
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        seed=seed,
+        mechanism=mechanism,
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        packages={"dpaudit": __version__} | {name: found for name in _PACKAGES if (found := _version(name))},
+        mechanism_packages=dict(source.packages) or None,
+        mechanism_file=None if source.file is None else SourceFile(path=str(source.file), sha256=source.sha256),
+        mechanism_modules=dict(source.modules) or None,
+    )
 
 
-def _of_source(source: Source) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    if source.packages:
-        found["packages of the mechanism"] = dict(source.packages)
-    if source.file is not None:
-        found[FILE] = {"path": str(source.file), "sha256": source.sha256}
-    if source.modules:
-        found["modules of the mechanism"] = dict(source.modules)
-    return found
+def with_costs(provenance: Provenance, collector: Collector, *, studied: int) -> Provenance:
+    """With what depends on the machine, and the fingerprint of what came out; `studied`: trials of the study."""
+    seconds: dict[str, float] = {}
+    for learner in collector.learners:
+        for index, spent in learner.seconds.items():
+            name = learner.attacks[index].name
+            seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
+    return replace(
+        provenance,
+        outputs=str(collector.digest),
+        first_outputs=tuple(collector.beginning.fingerprints()),
+        attack_seconds=seconds,
+        runs_after_evidence=collector.observed or None,
+        study_trials=studied or None,
+    )
 
 
-def changed_since(environment: Mapping[str, Any], mechanism: Any) -> list[str]:
+def changed_since(provenance: Provenance, mechanism: Any) -> list[str]:
     """Which code of the mechanism is not that of a finished audit, in words.
 
     Args:
-        environment: of the audit's result; a file may say anything there.
+        provenance: of the audit's result; a file may state anything there.
         mechanism: the one at hand.
     """
-    told = environment.get(FILE)
-    if not isinstance(told, Mapping) or not told.get("sha256"):
+    told = provenance.mechanism_file
+    if told is None or not told.sha256:
         return []
-    source, then = source_of(mechanism), str(told["sha256"])
-    name = Path(str(told.get("path", "the file of the mechanism"))).name
+    source, then, name = source_of(mechanism), told.sha256, Path(told.path).name
     found = []
     if source.file is None:
         found.append(f"the audit was of {name}; this mechanism has no file, so it may be another one")
     elif source.sha256 != then:
         now = source.sha256
         found.append(f"{source.file.name} has changed since the audit (SHA-256 {then[:12]} then, {now[:12]} now)")
-    found += _other_versions(environment.get("packages of the mechanism"), source.packages)
+    found += _other_versions(provenance.mechanism_packages or {}, source.packages)
     return found
 
 
-def _other_versions(told: Any, now: Mapping[str, str]) -> list[str]:
-    if not isinstance(told, Mapping):
-        return []
+def _other_versions(told: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     other = [f"{name} {told[name]} then, {now[name]} now" for name in told if name in now and told[name] != now[name]]
     return [f"packages of the mechanism have changed since the audit: {', '.join(other)}"] if other else []
 

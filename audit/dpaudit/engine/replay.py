@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Report, new_collector
-from dpaudit.engine.fixed import STUDIED
 from dpaudit.engine.fresh_region import FreshRegion, settled, tell, threshold_of
 from dpaudit.engine.provenance import changed_since
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
@@ -95,7 +94,7 @@ def replay(
     learn_from = max([_LEAST_LEARNED, *rows])
     if seed is None:
         seed = fresh_seed()
-    elif counted and seed == result.environment.get("seed"):  # else the counted runs come after those of the audit
+    elif counted and seed == result.provenance.seed:  # else the counted runs come after those of the audit
         raise ValueError(
             f"seed {seed} is that of the audit: the runs that it counted would be counted again; give another, or none"
         )
@@ -103,8 +102,8 @@ def replay(
         trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
     tested = result.claim.symmetrized()
     collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, terms or Terms(), tested)
-    said = result.environment.get(STUDIED)
-    studied = said if isinstance(said, int) and 0 < said < learn_from else 0  # a file may say anything
+    said = result.provenance.study_trials
+    studied = said if said is not None and 0 < said < learn_from else 0  # a file may state anything
     _learn(collector, learn_from - studied, progress)
     if studied and collector.learners[0].most_studied:
         collector.learners[0].study(_study_blocks(collector, studied, progress))
@@ -119,7 +118,7 @@ def replay(
         p_value=min(1.0, found.p_value) if fresh.valid else 1.0,
         seed=seed,
         contradictions=tuple(contradictions(result)),
-        warnings=(*changed_since(result.environment, mechanism), *fresh.warnings),
+        warnings=(*changed_since(result.provenance, mechanism), *fresh.warnings),
         looks=found.number,
         valid=fresh.valid,
         unchecked=unchecked(result),

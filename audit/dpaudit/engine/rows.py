@@ -1,14 +1,12 @@
-"""Tables of a result: the history of the evidence, one row for each pair and attack, and what the audit cost."""
+"""Tables of a result: the history of the evidence, and one row for each pair and attack."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from dpaudit.engine.collector import Collector
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.learning import Learner
 from dpaudit.pairs.pair import brief
@@ -35,21 +33,6 @@ def pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
         )
         for pair, trials, log_e in zip(pairs, spent, run.pair_log_e, strict=True)
     )
-
-
-def costs(collector: Collector) -> dict[str, Any]:
-    """What depends on the machine, and the fingerprint of what came out."""
-    seconds: dict[str, float] = {}
-    for learner in collector.learners:
-        for index, spent in learner.seconds.items():
-            name = learner.attacks[index].name
-            seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
-    found: dict[str, Any] = {
-        "outputs": str(collector.digest),
-        "first outputs": collector.beginning.fingerprints(),
-        "seconds of attacks": seconds,
-    }
-    return found | ({"runs after the evidence": collector.observed} if collector.observed else {})
 
 
 def attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:

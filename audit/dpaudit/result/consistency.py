@@ -35,8 +35,7 @@ def unchecked(result: AuditResult) -> str:
 
 
 def _version(result: AuditResult) -> str:
-    packages = result.environment.get("packages")
-    return str(packages.get("dpaudit", "")) if isinstance(packages, dict) else ""
+    return (result.provenance.packages or {}).get("dpaudit", "")
 
 
 def _of_verdict(result: AuditResult) -> list[str]:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.inference.grid import BINS
 from dpaudit.result.evidence import KINDS, overstated, read_back
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def read(values: Any) -> dict[str, Any]:
     except ValidationError as error:
         raise ValueError("; ".join(_problem(dict(one)) for one in error.errors()[:5])) from None
     claim = parse_claim(file.claim)
-    found = {name: getattr(file, name) for name in _ResultFile.model_fields}
+    found = {name: getattr(file, name) for name in _ResultFile.model_fields if name != "environment"}
     try:
         evidence = read_back(file.evidence, claim.symmetrized())
     except (KeyError, TypeError, IndexError, OverflowError) as error:
@@ -134,7 +135,9 @@ def read(values: Any) -> dict[str, Any]:
         raise ValueError("p_value and mu_lower must be numbers, got nan")
     if file.certified and (words := overstated(evidence, file.detectable.largest_epsilon, confidence=file.confidence)):
         raise ValueError(f"it contradicts itself: {words}")
-    return found | {"claim": claim, "evidence": evidence, "curve": Curve(**curve), "history": history}
+    provenance = Provenance.read(file.environment)
+    more = {"claim": claim, "evidence": evidence, "curve": Curve(**curve), "history": history, "provenance": provenance}
+    return found | more
 
 
 def _problem(error: dict[str, Any]) -> str:

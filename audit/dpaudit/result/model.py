@@ -13,6 +13,7 @@ from typing import Any
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
@@ -48,7 +49,7 @@ class AuditResult:
     pairs: tuple[PairRow, ...]
     attacks: tuple[AttackRow, ...]
     warnings: tuple[str, ...]
-    environment: Mapping[str, Any]  # versions, machine, seed, date, mechanism, config
+    provenance: Provenance  # versions, machine, seed, date, mechanism, config
     elapsed_s: float
     certified: bool = (
         True  # False if runs depended on each other, or a fixed number of trials was not reached: no bound
@@ -73,6 +74,11 @@ class AuditResult:
         """Whether the claim was refuted."""
         return self.verdict is Verdict.VIOLATION
 
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """The `provenance` as a file states it: plain values by key, read-only."""
+        return self.provenance.environment
+
     def epsilon_lower(self, delta: float = 0.0) -> float:
         """Certified: with the audit's confidence the mechanism is not (epsilon, `delta`)-DP for any epsilon below this.
 
@@ -93,9 +99,10 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain JSON values."""
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "_bounds"}
         from dpaudit.result.files import plain
 
+        names = ("environment" if f.name == "provenance" else f.name for f in dataclasses.fields(self) if f.init)
+        values = {name: getattr(self, name) for name in names}
         return {"format": FORMAT, **plain(values | {"evidence": self.evidence.to_json()})}
 
     @classmethod

@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from dpaudit.inference.e_bh import e_bh, shared_confidences, significance
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Verdict
-
-COMMAND = "number of the command"
-AUDITS = "audits of the command"
-CONFIDENCE = "confidence of the command"
-"""Keys of a result's environment: which command it is of, how many audits it had, and what it promised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +42,16 @@ class Promise:
         together = total / len(confidences) if confidences else Fraction(0)
         return cls(confidences=tuple(shares), false_alarm=together, shared=True, number=_drawn())
 
-    @property
-    def environment(self) -> dict[str, Any]:
-        """What each result records; nothing of an audit that is alone."""
+    def recorded(self, provenance: Provenance) -> Provenance:
+        """The provenance of a result of this command, with the promise; as it is, of an audit that is alone."""
         if len(self.confidences) < 2 or not self.shared:
-            return {}
-        return {
-            COMMAND: self.number,
-            AUDITS: len(self.confidences),
-            CONFIDENCE: _rounded_down(1 - self.false_alarm),
-        }
+            return provenance
+        return replace(
+            provenance,
+            command_number=self.number,
+            command_audits=len(self.confidences),
+            command_confidence=_rounded_down(1 - self.false_alarm),
+        )
 
     def words(self, results: Sequence[AuditResult]) -> str:
         """Say what the verdicts of these results are worth together; "" of a command with one audit."""
@@ -111,10 +106,9 @@ def promised_together(results: Sequence[AuditResult]) -> str:
     """
     if len(results) < 2:
         return ""
-    recorded = {tuple(str(result.environment.get(key)) for key in (COMMAND, AUDITS, CONFIDENCE)) for result in results}
-    about = results[0].environment
-    audits, confidence = about.get(AUDITS), about.get(CONFIDENCE)
-    if len(recorded) > 1 or not isinstance(audits, int) or not isinstance(confidence, float):
+    stated = {(of.command_number, of.command_audits, of.command_confidence) for of in (r.provenance for r in results)}
+    _, audits, confidence = next(iter(stated))
+    if len(stated) > 1 or audits is None or confidence is None:
         return ""
     if not 0 < confidence < 1 or len(results) > audits or len({result.name for result in results}) < len(results):
         return ""

@@ -214,8 +214,10 @@ def _with_address(result: AuditResult, allowance: Allowance) -> AuditResult:
     """The result, saying which test it is of."""
     if not allowance.node:
         return result
-    address = {"test": allowance.node, "call": allowance.calls, "suite_seed": allowance.settings.seed}
-    return dataclasses.replace(result, environment={**result.environment, **address})
+    provenance = dataclasses.replace(
+        result.provenance, test=allowance.node, call=allowance.calls, suite_seed=allowance.settings.seed
+    )
+    return dataclasses.replace(result, provenance=provenance)
 
 
 def _without_news(result: AuditResult, reason: str) -> AuditResult:
@@ -301,7 +303,7 @@ def _record(
         "seen": result.detectable.claim,
         "elapsed_s": result.elapsed_s,
         "other": _other_runs(claim, sought, significance, pairs) if result.elapsed_s > _WORTH_ADVICE else {},
-        "outputs": list(result.environment.get("first outputs", ())),
+        "outputs": list(result.provenance.first_outputs or ()),
         "global_state": uses_global_state(result),
         "chain": dataclasses.asdict(after),
     }

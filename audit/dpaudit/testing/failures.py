@@ -28,7 +28,8 @@ class Kept:
 def keep(result: AuditResult, folder: Path) -> Kept:
     """Write a result and its report.  A report that cannot be written must not hide the result."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / file_name(f"{result.environment.get('test', result.name)}:{result.environment.get('call', 1)}")
+    about = result.provenance
+    stem = folder / file_name(f"{result.name if about.test is None else about.test}:{about.call or 1}")
     json, pdf = stem.with_name(stem.name + ".json"), stem.with_name(stem.name + ".pdf")
     result.to_json(json)
     try:
@@ -65,7 +66,7 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
     if result.witness is not None:
         lines.append(f"  witness    {one_line(result.witness.describe())}")
     lines += [f"  warning    {one_line(warning)}" for warning in result.warnings]
-    return "\n".join([*lines, *_where(result.environment.get("seed"), result, kept)])
+    return "\n".join([*lines, *_where(result.provenance.seed, result, kept)])
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
@@ -90,8 +91,8 @@ def _where(seed: object, result: AuditResult | None, kept: Kept | None) -> list[
     if kept is not None:
         lines.append(f"  result     {kept.json}")
         lines.append(f"  report     {kept.no_pdf or kept.pdf}")
-    if result is not None and (test := result.environment.get("test")):
-        suite_seed = int(result.environment["suite_seed"])
+    if result is not None and (test := result.provenance.test):
+        suite_seed = result.provenance.suite_seed or 0
         lines.append(f"  same runs  pytest {shlex.quote(test)} --dpaudit-seed {suite_seed}")
         lines.append(f"  new runs   pytest {shlex.quote(test)} --dpaudit-seed {suite_seed + 1}")
         if kept is not None:

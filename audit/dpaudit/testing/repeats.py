@@ -20,7 +20,7 @@ def repetition(result: AuditResult, known: Set[str], jobs: int) -> str:
     Returns:
         The reason; "" if the audit adds evidence.
     """
-    if known & set(result.environment.get("first outputs", ())):
+    if known & set(result.provenance.first_outputs or ()):
         return (
             "the first outputs equal those of an earlier run in the baseline, so this run adds no evidence; let the "
             "mechanism draw from the rng it is given, not from a generator with a fixed seed; if this is a copy of the "

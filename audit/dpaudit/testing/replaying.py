@@ -29,9 +29,10 @@ def checked_test(result: AuditResult) -> str:
         ValueError: If the id is not `file.py::name` with a file in the current folder or below.  Other text could be an
             option of pytest, such as `--basetemp=DIR`, which empties a folder, or name code elsewhere.
     """
-    node = result.environment["test"]
-    if not isinstance(node, str):
-        raise ValueError(f"the result must name its test as text, got {type(node).__name__}")
+    node = result.provenance.test
+    if node is None:
+        kind = type(result.provenance.other.get("test")).__name__
+        raise ValueError(f"the result must name its test as text, got {kind}")
     file, _, name = node.partition("::")
     path = Path(file)
     wrong = (
@@ -73,9 +74,11 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
     """
     import pytest
 
-    node, call = checked_test(result), result.environment.get("call", 1)
-    if not isinstance(call, int):
-        raise ValueError(f"the result must hold the number of its audit within the test, got {call!r}")
+    node, about = checked_test(result), result.provenance
+    if "call" in about.other:
+        call_said = about.other["call"]
+        raise ValueError(f"the result must hold the number of its audit within the test, got {call_said!r}")
+    call = 1 if about.call is None else about.call
     found: list[Replay] = []
 
     def instead(allowance: session.Allowance, mechanism: Any, pairs: Any, attacks: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow
@@ -70,9 +69,8 @@ def _reason(row: AttackRow) -> str:
 
 
 def _seconds(result: AuditResult, attack: str) -> str:
-    spent = result.environment.get("seconds of attacks")
-    value = spent.get(attack) if isinstance(spent, Mapping) else None
-    return f"{value:.2f}" if isinstance(value, int | float) else "–"
+    spent = (result.provenance.attack_seconds or {}).get(attack)
+    return "–" if spent is None else f"{spent:.2f}"
 
 
 def _loss(nats: float) -> str:

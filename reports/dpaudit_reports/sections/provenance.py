@@ -7,19 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import key
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
 from dpaudit_reports.numbers import count, seconds
 
-_ELSEWHERE = (
-    "command",
-    "audit",
-    "outputs",
-    "first outputs",
-    "seconds of attacks",
-)  # in `repeat`, below, and with the attacks
+_ELSEWHERE = ("command", "audit", "outputs", "first_outputs", "attack_seconds")
+"""Fields that are shown in `repeat`, below, and with the attacks."""
 
 _MOST_LISTED = 40  # files or packages; a longer list would fill pages
-_FIRST = ("mechanism", "packages of the mechanism", "claim stated by", "source")  # what was audited, and who says so
+_FIRST = tuple(map(key, ("mechanism", "mechanism_packages", "claim_stated_by", "source")))
+"""What was audited, and who says so."""
 
 
 def provenance(result: AuditResult) -> tuple[Block, ...]:
@@ -27,22 +24,23 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
     if result.evidence.once:
         runs = "one"
-    about = [(key, result.environment[key]) for key in _FIRST if key in result.environment]
-    about += [(key, value) for key, value in result.environment.items() if key not in _FIRST]
-    config = result.environment.get("audit")
+    shown = result.provenance.besides(*_ELSEWHERE)
+    about = [(name, shown[name]) for name in _FIRST if name in shown]
+    about += [(name, value) for name, value in shown.items() if name not in _FIRST]
+    config, outputs = result.provenance.audit, result.provenance.outputs
     return (
         Heading("Provenance"),
         KeyValues(
             (
-                *((str(key), _value(value)) for key, value in about if key not in _ELSEWHERE),
+                *((str(name), _value(value)) for name, value in about),
                 ("runs", runs),
                 ("stopped by", result.stopped_by),
                 ("elapsed", seconds(result.elapsed_s)),
-                ("outputs", (Code(str(outputs)),) if (outputs := result.environment.get("outputs")) else "–"),
+                ("outputs", (Code(outputs),) if outputs else "–"),
                 ("counts", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
             )
         ),
-        *((Paragraph("The config of the audit:", quiet=True), Listing(str(config).strip())) if config else ()),
+        *((Paragraph("The config of the audit:", quiet=True), Listing(config.strip())) if config else ()),
     )
 
 

@@ -29,9 +29,9 @@ def _replay(result: AuditResult) -> tuple[Block, ...]:
         )
     region = "the witness's region" if result.violated else "the region above"
     words = f"Fresh outputs, counted in {region}, with an exact p-value of their own"
-    if "audit" in result.environment:
+    if result.provenance.audit is not None:
         return Paragraph(f"{words}:"), Listing(f"dpaudit replay {shlex.quote(f'{result.name}.json')}")
-    if "test" in result.environment:
+    if result.provenance.test is not None:
         file = ": FILE.json is the result that the test kept, the folder is the one in which pytest ran."
         return Paragraph(f"{words}{file}"), Listing("dpaudit replay FILE.json")
     text: Text = (
@@ -50,7 +50,7 @@ def _again(result: AuditResult) -> tuple[Block, ...]:
         "same result, bit for bit. A mechanism that draws its own randomness gives other outputs; the guarantee is the "
         "same."
     )
-    command = result.environment.get("command")
+    command = result.provenance.command
     if command is None:
         return (Paragraph(words, quiet=True),)
-    return Paragraph(f"{words} To repeat the whole audit:", quiet=True), Listing(str(command))
+    return Paragraph(f"{words} To repeat the whole audit:", quiet=True), Listing(command)

@@ -56,20 +56,19 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
 
 def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
     """Which code was audited and who states its claim, as far as the result knows."""
-    about = result.environment
-    if (mechanism := about.get("mechanism")) and mechanism != result.name:
-        yield "mechanism", str(mechanism)
-    packages = about.get("packages of the mechanism")
-    if isinstance(packages, Mapping) and packages:
+    about = result.provenance
+    if about.mechanism and about.mechanism != result.name:
+        yield "mechanism", about.mechanism
+    if packages := about.mechanism_packages:
         named = [f"{name} {version}" for name, version in packages.items()]
         more = f" and {len(named) - _MOST_PACKAGES} more, see Provenance" if len(named) > _MOST_PACKAGES else ""
         yield "its packages", ", ".join(named[:_MOST_PACKAGES]) + more
-    for key, value in about.items():
+    for key, value in about.other.items():
         if _is_fingerprint(str(key), value):
             files = value.items() if isinstance(value, Mapping) else [("", value)]
             yield str(key), (Code(", ".join(f"{name} {sha256}".strip() for name, sha256 in files)),)
-    if stated := about.get("claim stated by"):
-        yield "claim stated by", str(stated)
+    if about.claim_stated_by:
+        yield "claim stated by", about.claim_stated_by
 
 
 def _is_fingerprint(key: str, value: object) -> bool:
