@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
     from dpaudit.testing.baseline import Baseline
     from dpaudit.testing.journal import Journal
-    from dpaudit.testing.session import Allowance
+    from dpaudit.testing.session import Allowance, Settings
 
 _MARK = "dpaudit"
 _NODE = pytest.StashKey[str]()  # id of a test, without what pytest-xdist adds to it
@@ -65,26 +65,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--dpaudit-report",
         metavar="DIR",
-        default=".dpaudit",
-        help="write JSON and PDF of failures to DIR (%(default)s)",
+        help="write JSON and PDF of failures to DIR (.dpaudit)",
     )
     group.addoption(
         "--dpaudit-false-alarm",
         metavar="P",
         type=_probability,
-        default=1e-3,
-        help="probability that any true claim of the whole session is called violated, at most (%(default)s)",
+        help="probability that any true claim of the whole session is called violated, at most (0.001)",
     )
     group.addoption(
         "--dpaudit-trials",
         metavar="N",
         type=_positive,
-        default=100_000,
-        help="the most runs per dataset of one audit (%(default)s)",
+        help="the most runs per dataset of one audit (100000)",
     )
-    group.addoption(
-        "--dpaudit-seed", metavar="S", type=int, default=0, help="of all randomness of the audits (%(default)s)"
-    )
+    group.addoption("--dpaudit-seed", metavar="S", type=int, help="of all randomness of the audits (0)")
     group.addoption(
         "--dpaudit-baseline", metavar="FILE", help="carry evidence on in FILE from run to run, under one budget for all"
     )
@@ -96,19 +91,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _probability(text: str) -> float:
+    from dpaudit.settings.limits import check_probability
+
     try:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"must lie strictly between 0 and 1, got {text}")
+    try:
+        check_probability(value, "", written=text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     return value
 
 
 def _positive(text: str) -> int:
-    if not (text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {text}")
+    from dpaudit.settings.limits import MIN_TRIALS
+
+    if not (text.isdecimal() and int(text) >= MIN_TRIALS):
+        raise argparse.ArgumentTypeError(f"must be at least {MIN_TRIALS}, got {text}")
     return int(text)
+
+
+def _settings(config: pytest.Config, run: int = 0) -> Settings:
+    """The options, with the defaults of those that were not given; `run`: number of this run in the baseline."""
+    from dpaudit.testing.session import Settings
+
+    folder = config.getoption("--dpaudit-report")
+    options = {
+        "false_alarm": config.getoption("--dpaudit-false-alarm"),
+        "trials": config.getoption("--dpaudit-trials"),
+        "seed": config.getoption("--dpaudit-seed"),
+        "report": None if folder is None else Path(folder),
+    }
+    return Settings(run=run, **{name: value for name, value in options.items() if value is not None})
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -134,18 +149,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     items = [item for item in session.items if _NODE in item.stash]
     if not items:
         return
-    from dpaudit.testing.session import Allowance, Settings
+    from dpaudit.testing.session import Allowance
 
-    config, budget = session.config, session.config.getoption("--dpaudit-false-alarm")
+    config = session.config
     config.stash[_TESTS] = len(items)
     baseline = config.stash.get(_BASELINE, None)
-    settings = Settings(
-        false_alarm=budget,
-        trials=config.getoption("--dpaudit-trials"),
-        seed=config.getoption("--dpaudit-seed"),
-        report=Path(config.getoption("--dpaudit-report")),
-        run=0 if baseline is None else baseline.runs + 1,
-    )
+    settings = _settings(config, run=0 if baseline is None else baseline.runs + 1)
+    budget = settings.false_alarm
     nodes = [item.stash[_NODE] for item in items]
     if baseline is None:
         for item, node in zip(items, nodes, strict=True):
@@ -270,7 +280,7 @@ class _Gathering:
             terminalreporter.write_line(f"the baseline was not written: {one_line(self._trouble)}", red=True)
         if not self._records:
             return
-        budget = self._config.getoption("--dpaudit-false-alarm")
+        budget = _settings(self._config).false_alarm
         encoding = getattr(getattr(getattr(terminalreporter, "_tw", None), "_file", None), "encoding", None)
         for line in summary(self._records, tests=self._tests, false_alarm=budget, runs=self._runs):
             terminalreporter.write_line(encodable(line, encoding))
@@ -295,7 +305,7 @@ def _begin(config: pytest.Config) -> list[str]:
     from dpaudit.testing.journal import begin, take_up
     from dpaudit.text.printable import one_line
 
-    path, budget = _baseline_file(config), config.getoption("--dpaudit-false-alarm")
+    path, budget = _baseline_file(config), _settings(config).false_alarm
     assert path is not None
     of_controller = getattr(config, "workerinput", {}).get("dpaudit_session")
     try:

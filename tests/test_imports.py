@@ -15,7 +15,7 @@ OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports", "_dpaudit_pytest")
 MAY_IMPORT = {  # packages without a docstring of that kind: rooms of `dpaudit`, or packages, that they may import
     "dpaudit_attacks": {"numerics", "outputs"},
     "dpaudit_reports": {"claims", "numerics", "result", "text"},
-    "_dpaudit_pytest": {"result", "testing", "text"},
+    "_dpaudit_pytest": {"result", "settings", "testing", "text"},
     "__main__": {"cli"},
 }
 THE_DOOR = ("dpaudit.result.model", "dpaudit_reports")  # the methods of a result that draw

@@ -108,10 +108,10 @@ def test_a_mechanism_whose_file_is_edited_after_it_was_loaded_keeps_the_identity
             }
         ),
     )
-    mechanism, _ = load(planned, How(settings={}, output=tmp_path))
+    mechanism, _ = load(planned, How(output=tmp_path))
     (tmp_path / "rel.py").write_text("def release(d, rng):\n    return d[0] + 0.2 * rng.normal()\n")
     stored(mechanism, tmp_path / "s")
-    refused(load(planned, How(settings={}, output=tmp_path))[0], tmp_path / "s", "file of the mechanism")
+    refused(load(planned, How(output=tmp_path))[0], tmp_path / "s", "file of the mechanism")
 
 
 def test_a_store_of_a_program_is_refused_after_a_module_that_it_imports_was_edited(tmp_path: Path) -> None:

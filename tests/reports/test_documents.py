@@ -22,9 +22,8 @@ from dpaudit.claims import parse_claim
 from dpaudit.cli.app import app
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.blocks import Figure, Span, Table
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.blocks import Figure, Table
+from dpaudit_reports.blocks import Figure, Span, Table
 from dpaudit_reports.document import document
 from dpaudit_reports.terminal import terminal
 

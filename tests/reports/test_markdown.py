@@ -13,9 +13,8 @@ from markdown_it.token import Token
 
 import dpaudit_reports
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.blocks import Block, Code, Column, Items, Paragraph, Strong, Table
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.blocks import Code, Column, Items, Paragraph, Strong, Table
+from dpaudit_reports.blocks import Block, Code, Column, Items, Paragraph, Strong, Table
 from dpaudit_reports.markdown import MOST_CHARACTERS, blocks_markdown
 
 from . import sample

@@ -13,8 +13,8 @@ import pytest
 from dpaudit.inference.grid import EDGES
 from dpaudit.result.evidence import OneRunEvidence
 from dpaudit.result.model import AuditResult
-from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.provenance import Provenance
+from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.values import Counts
 from dpaudit_reports.blocks import Callout, Column, Figure, Heading, KeyValues, Listing, Paragraph, Table, Text
 from dpaudit_reports.bounds import certified_profile

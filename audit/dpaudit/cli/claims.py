@@ -9,6 +9,7 @@ import typer
 
 from dpaudit.cli.ending import refuse
 from dpaudit.cli.terminal import show, waiting
+from dpaudit.settings.audit import DEFAULTS, POWER
 
 if TYPE_CHECKING:
     from dpaudit.claims import TradeoffFunction
@@ -74,8 +75,8 @@ def plan(
     truth: Annotated[
         str, typer.Argument(metavar="TRUTH", help='The privacy you suspect instead, such as "gaussian(mu=1.2)".')
     ],
-    power: Annotated[float, typer.Option(help="Probability of finding the violation.")] = 0.9,
-    confidence: Annotated[float, typer.Option(help="Confidence of the audit, between 0 and 1.")] = 0.99,
+    power: Annotated[float, typer.Option(help="Probability of finding the violation.")] = POWER,
+    confidence: Annotated[float, typer.Option(help="Confidence of the audit, between 0 and 1.")] = DEFAULTS.confidence,
 ) -> None:
     """Estimate how many trials an audit needs to refute CLAIM if only TRUTH holds."""
     with waiting("loading", shown=True):

@@ -12,6 +12,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from dpaudit.settings.audit import BACKENDS
+from dpaudit.settings.limits import MIN_TRIALS
+
 Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG", help="Config files, or folders that hold them.")]
 
 Jobs = Annotated[
@@ -39,7 +42,7 @@ class RunOptions:
         "dpaudit-results"
     )
     trials: Annotated[
-        int | None, typer.Option(min=1, help="Maximum number of runs per dataset; overrides the configs.")
+        int | None, typer.Option(min=MIN_TRIALS, help="Maximum number of runs per dataset; overrides the configs.")
     ] = None
     confidence: Annotated[
         float | None, typer.Option(help="Confidence between 0 and 1, such as 0.99; overrides the configs.")
@@ -48,8 +51,8 @@ class RunOptions:
     jobs: Jobs = None
     backend: Annotated[
         str,
-        typer.Option(metavar="loky|dask|ray", help="Where mechanisms run: loky (this machine), dask or ray."),
-    ] = "loky"
+        typer.Option(metavar="|".join(BACKENDS), help="Where mechanisms run: loky (this machine), dask or ray."),
+    ] = BACKENDS[0]
     scheduler: Annotated[
         str | None,
         typer.Option(

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,20 @@ from dpaudit.mechanisms.protocol import message_of
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
+from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class How:
     """Settings that all audits of one command share."""
 
-    settings: dict[str, Any]  # trials, confidence and seed, where an option overrides the configs
     output: Path  # absolute: a mechanism may change the working directory when it is loaded
     shown: str = ""  # the output folder as the user wrote it
-    jobs: int = 1
-    backend: str = "loky"
+    trials: int | None = None  # this and the next two override the configs
+    confidence: float | None = None
+    seed: int | None = None
+    jobs: int = DEFAULTS.jobs
+    backend: str = BACKENDS[0]
     scheduler: str | None = None  # address of the backend
     each: bool = False  # every audit keeps its own confidence
     pdf: bool = True
@@ -42,6 +45,21 @@ class How:
     form: str = "table"  # how the results are shown, see `dpaudit_reports.formats`
     stop_first: bool = False  # end the command at the first violation
 
+    def over(self, settings: AuditSettings) -> AuditSettings:
+        """The settings of a config, with what the command line overrides."""
+        return replace(
+            settings,
+            trials=settings.trials if self.trials is None else self.trials,
+            confidence=self.confidence_of(settings.confidence),
+            seed=settings.seed if self.seed is None else self.seed,
+            jobs=self.jobs,
+            store=self.output / f"{settings.name}.trials" if self.resume else None,
+        )
+
+    def confidence_of(self, configured: float) -> float:
+        """The confidence of an audit whose config states one."""
+        return configured if self.confidence is None else self.confidence
+
 
 class NotReady(Exception):
     """The audits cannot start, e.g. because a mechanism does not load; the message says where."""
@@ -50,7 +68,7 @@ class NotReady(Exception):
 def share_guarantee(planned: Sequence[PlannedAudit], how: How) -> Promise:
     """Split the guarantee of the command over its audits."""
     try:
-        return Promise.of([how.settings.get("confidence", one.config.confidence) for one in planned], each=how.each)
+        return Promise.of([how.confidence_of(one.config.confidence) for one in planned], each=how.each)
     except ValueError as error:
         raise NotReady(str(error)) from None
 

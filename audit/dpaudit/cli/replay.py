@@ -11,6 +11,8 @@ from dpaudit.cli.ending import INCONCLUSIVE, NO_VIOLATION, VIOLATION, leave, pri
 from dpaudit.cli.options import Debug, NoCode
 from dpaudit.cli.report import unreadable
 from dpaudit.cli.terminal import say, show, waiting
+from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings.limits import MIN_TRIALS
 
 if TYPE_CHECKING:
     from dpaudit.engine.audit import Replay
@@ -20,7 +22,9 @@ def replay(
     file: Annotated[
         Path, typer.Argument(metavar="RESULT.json", help="A result written by `dpaudit run` or by a test.")
     ],
-    trials: Annotated[int | None, typer.Option(min=1, help="Number of fresh runs per dataset to count.")] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=MIN_TRIALS, help="Number of fresh runs per dataset to count.")
+    ] = None,
     extend: Annotated[
         bool, typer.Option("--extend", help="Double the runs until they decide, up to 64 times as many.")
     ] = False,
@@ -60,7 +64,7 @@ def replay(
             return
         if not quiet:
             say(str(planned))
-        found = planned.run(trials=trials, extend=extend, seed=seed, jobs=jobs or 1, quiet=quiet)
+        found = planned.run(trials=trials, extend=extend, seed=seed, jobs=jobs or DEFAULTS.jobs, quiet=quiet)
     except (ValueError, OSError, ImportError) as error:
         print_traceback(debug)
         refuse(printable(unreadable(file, error)))

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from dpaudit.cli.progress import progress_bar
 from dpaudit.config import ConfigError, PlannedAudit, read_text
+from dpaudit.engine.arguments import terms_of
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay
 from dpaudit.result.model import AuditResult
-from dpaudit.sampling.runs import Terms
+from dpaudit.settings.audit import DEFAULTS
 from dpaudit.testing.replaying import checked_test, replay_in_test
 from dpaudit.text.printable import one_line
 
@@ -33,7 +34,7 @@ class PlannedReplay:
         trials: int | None = None,
         extend: bool = False,
         seed: int | None = None,
-        jobs: int = 1,
+        jobs: int = DEFAULTS.jobs,
         quiet: bool = False,
     ) -> Replay:
         """Run the mechanism and test the witness, see `dpaudit.engine.replay`.
@@ -65,7 +66,7 @@ class PlannedReplay:
                 extend=extend,
                 seed=seed,
                 jobs=jobs,
-                terms=Terms(**self.audit.terms),
+                terms=terms_of(self.audit.settings),
                 progress=progress,
             )
 
@@ -117,7 +118,7 @@ def replay_file(
     extend: bool = False,
     seed: int | None = None,
     folder: Path | None = None,
-    jobs: int = 1,
+    jobs: int = DEFAULTS.jobs,
     code: bool = True,
     quiet: bool = False,
     say: Callable[[str], None] | None = None,

@@ -11,6 +11,8 @@ import typer
 from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
 from dpaudit.cli.options import Configs, NoCode, RunOptions, with_run_options
 from dpaudit.cli.terminal import show, waiting
+from dpaudit.settings.audit import default_jobs
+from dpaudit.settings.limits import check_confidence, check_jobs
 from dpaudit_reports.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -87,19 +89,20 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> How:
     from dpaudit.cli.prepare_run import How
 
     confidence, jobs = options.confidence, options.jobs
-    if confidence is not None and not 0 < confidence < 1:
-        hint = f"; did you mean {confidence / 100:g}?" if 1 < confidence < 100 else ""
-        refuse(f"--confidence must lie strictly between 0 and 1, got {confidence:g}{hint}")
-    if jobs is not None and (jobs == 0 or jobs < -1):
-        refuse(f"--jobs must be -1 or at least 1, got {jobs}")
-    if jobs is None:
-        jobs = 1 if options.backend == "loky" else -1
-    given = {"trials": options.trials, "confidence": confidence, "seed": options.seed}
+    try:
+        if confidence is not None:
+            check_confidence(confidence, "--confidence", written=f"{confidence:g}")
+        if jobs is not None:
+            check_jobs(jobs, "--jobs")
+    except ValueError as error:
+        refuse(str(error))
     return How(
-        settings={name: value for name, value in given.items() if value is not None},
+        trials=options.trials,
+        confidence=confidence,
+        seed=options.seed,
         output=options.output,
         shown=options.shown,
-        jobs=jobs,
+        jobs=default_jobs(options.backend) if jobs is None else jobs,
         backend=options.backend,
         scheduler=options.scheduler,
         each=options.each,

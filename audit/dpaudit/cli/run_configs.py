@@ -185,20 +185,8 @@ def _audited(
                 bar(now)
             log("progress", audit=config.name, trials=now.trials, allowed=now.allowed, log_e=now.log_e)
 
-        result = audit(
-            mechanism,
-            claim,
-            planned.pairs,
-            attacks=config.attacks,
-            method=config.method,
-            detect=config.detect,
-            jobs=how.jobs,
-            store=how.output / f"{config.name}.trials" if how.resume else None,
-            progress=report,
-            name=config.name,
-            **planned.terms,
-            **{"trials": config.trials, "seed": config.seed} | how.settings | {"confidence": confidence},
-        )
+        settings = replace(how.over(planned.settings), confidence=confidence, progress=report)
+        result = audit(mechanism, claim, planned.pairs, **settings.keywords)
     provenance = replace(
         result.provenance,
         config=planned.file.name,

@@ -1,6 +1,6 @@
 """Audits described in YAML files, which are checked completely before any trial runs.
 
-May import: `catalogue`, `claims`, `learning`, `mechanisms`, `pairs`, `text`.
+May import: `catalogue`, `claims`, `learning`, `mechanisms`, `pairs`, `settings`, `text`.
 Public names: those below.
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pydantic_core import ErrorDetails
 from dpaudit.config.models import AuditConfig, MechanismConfig, PairConfig, SearchConfig
 from dpaudit.config.numbers import Loader
 from dpaudit.config.planned import ConfigError, PlannedAudit
+from dpaudit.settings.limits import percent_meant
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.spelling import hint
 
@@ -224,9 +224,9 @@ def _brief(value: Any) -> str:
 def _percent(key: str, value: Any) -> str:
     """Return a hint for a confidence such as 95 or "95 %"."""
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*%?", str(value).strip())
-    if not key.endswith("confidence") or number is None or not 1 < float(number[1]) < 100:
+    if not key.endswith("confidence") or number is None:
         return ""
-    return f"; did you mean {Decimal(number[1]).scaleb(-2).normalize():f}?"
+    return percent_meant(number[1])
 
 
 def _dotted(location: Sequence[str | int]) -> str:

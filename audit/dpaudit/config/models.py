@@ -19,6 +19,8 @@ from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.pairs.search import Moves, SearchPairs
+from dpaudit.settings.audit import DEFAULTS, Failures, Method
+from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME
 from dpaudit.text.spelling import hint
 
 MAX_NAME_BYTES = 200
@@ -52,7 +54,7 @@ class MechanismConfig(_Strict):
         description="arguments; if given, the object is a factory, which is called once with them",
     )
     batched: bool = Field(False, description="the mechanism takes (dataset, n, rng) and returns n outputs")
-    observe_time: bool = Field(False, description="the attacker also sees the running time of each run")
+    observe_time: bool = Field(DEFAULTS.observe_time, description="the attacker also sees the running time of each run")
     requires: list[str] | None = Field(
         None, description="packages to install; `python` then runs in an environment with only these packages"
     )
@@ -185,25 +187,30 @@ class AuditConfig(_Strict):
     claim: str = Field(description=f'a claim such as "gaussian(mu=1)", or "{FROM_MECHANISM}"')
     mechanism: MechanismConfig
     pairs: list[PairConfig] = Field(min_length=1)
-    attacks: str | list[str] = "auto"
+    attacks: str | list[str] = DEFAULTS.attacks
     trials: Annotated[int, BeforeValidator(_whole)] = Field(
-        100_000, ge=1, le=2**53, description="maximum number of runs per dataset; 1e5 is read as 100000"
+        DEFAULTS.trials,
+        ge=MIN_TRIALS,
+        le=MAX_TRIALS,
+        description="maximum number of runs per dataset; 1e5 is read as 100000",
     )
-    confidence: float = Field(0.99, gt=0, lt=1)
-    method: Literal["sequential", "fixed"] = "sequential"
-    seed: int | None = Field(None, description="seed of the audit and of the mechanism's rng; random if omitted")
+    confidence: float = Field(DEFAULTS.confidence, gt=IMPOSSIBLE, lt=CERTAIN)
+    method: Method = DEFAULTS.method
+    seed: int | None = Field(
+        DEFAULTS.seed, description="seed of the audit and of the mechanism's rng; random if omitted"
+    )
     detect: str | None = Field(
-        None,
+        DEFAULTS.detect,
         description="a violation, stated as a claim; the audit is inconclusive if it could not have detected it",
     )
     timeout: float = Field(
         TIMEOUT,
-        gt=0,
+        gt=NO_TIME,
         description="seconds to wait for an answer of a command or an environment; if given, also the time limit for "
         "each call of a python mechanism",
     )
-    failures: Literal["stop", "outcome", "retry"] = Field(
-        "stop",
+    failures: Failures = Field(
+        DEFAULTS.failures,
         description="effect of a run that raises: stop the audit, count the exception as an outcome that the analyst "
         "sees, or retry the run as a fault of the machine",
     )

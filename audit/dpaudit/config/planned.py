@@ -20,6 +20,7 @@ from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.protocol import MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
+from dpaudit.settings.audit import AuditSettings
 
 
 class ConfigError(Exception):
@@ -47,15 +48,32 @@ class PlannedAudit:
         return [pair for entry in self.config.pairs for pair in entry.pairs()]
 
     @property
-    def terms(self) -> dict[str, Any]:
-        """Arguments of `audit` about what the attacker sees of a run, and about runs that fail."""
+    def settings(self) -> AuditSettings:
+        """The settings of the audit.
+
+        Raises:
+            ValueError: If keys of the config do not go together.
+        """
+        config = self.config
+        return AuditSettings(
+            attacks=config.attacks,
+            trials=config.trials,
+            confidence=config.confidence,
+            method=config.method,
+            seed=config.seed,
+            detect=config.detect,
+            observe_time=config.mechanism.observe_time,
+            failures=config.failures,
+            timeout=self._timeout,
+            name=config.name,
+        )
+
+    @property
+    def _timeout(self) -> float | None:
+        """Seconds for a call in this process; a command or an environment keeps to its own limit."""
         mechanism = self.config.mechanism
         own = mechanism.python is not None and not mechanism.isolated and "timeout" in self.config.model_fields_set
-        return {
-            "observe_time": mechanism.observe_time,
-            "failures": self.config.failures,
-            "timeout": self.config.timeout if own else None,
-        }
+        return self.config.timeout if own else None
 
     @property
     def code(self) -> str:
@@ -111,7 +129,7 @@ class PlannedAudit:
         stated, _ = self.claims()
         mechanism = self.config.mechanism.mechanism(self.folder or self.file.parent, self.config.timeout)
         if isinstance(mechanism, PythonMechanism):
-            mechanism = replace(mechanism, timeout=self.terms["timeout"])
+            mechanism = replace(mechanism, timeout=self._timeout)
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
             mechanism.start()
         found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism

@@ -6,18 +6,10 @@ import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.arguments import (
-    METHODS,
-    check_mechanism,
-    check_numbers,
-    check_progress,
-    claim_of,
-    pairs_of,
-    terms_of,
-)
+from dpaudit.engine.arguments import check_mechanism, claim_of, pairs_of, terms_of
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
 from dpaudit.engine.collector import Progress, Report, new_collector
 from dpaudit.engine.fixed import FixedAudit
@@ -30,10 +22,11 @@ from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, doubts
 from dpaudit.result.model import AuditResult
-from dpaudit.sampling.runs import Failures, Terms
+from dpaudit.sampling.runs import Terms
 from dpaudit.sampling.store import Store, StoreError, seed_of
 from dpaudit.sampling.store_identity import identity
 from dpaudit.sampling.streams import fresh_seed
+from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Failures, Method
 
 __all__ = ["METHODS", "Progress", "Replay", "Terms", "audit", "fresh_seed", "replay"]
 
@@ -45,19 +38,19 @@ def audit(
     claim: TradeoffFunction | str,
     pairs: Pair | Iterable[Pair],
     *,
-    attacks: str | Attack | Sequence[str | Attack] = "auto",
-    trials: int = 100_000,
-    confidence: float = 0.99,
-    method: str = "sequential",
-    seed: int | None = None,
-    jobs: int = 1,
-    store: str | Path | None = None,
-    detect: TradeoffFunction | str | None = None,
-    observe_time: bool = False,
-    failures: Failures = "stop",
-    timeout: float | None = None,
-    progress: Report | None = None,
-    name: str = "",
+    attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
+    trials: int = DEFAULTS.trials,
+    confidence: float = DEFAULTS.confidence,
+    method: str = DEFAULTS.method,
+    seed: int | None = DEFAULTS.seed,
+    jobs: int = DEFAULTS.jobs,
+    store: str | Path | None = DEFAULTS.store,
+    detect: TradeoffFunction | str | None = DEFAULTS.detect,
+    observe_time: bool = DEFAULTS.observe_time,
+    failures: Failures = DEFAULTS.failures,
+    timeout: float | None = DEFAULTS.timeout,
+    progress: Report | None = DEFAULTS.progress,
+    name: str = DEFAULTS.name,
 ) -> AuditResult:
     """Try to refute `claim` about `mechanism`, and say how small a violation would have been found.
 
@@ -98,43 +91,74 @@ def audit(
     """
     claim, detect = claim_of("claim", claim), None if detect is None else claim_of("detect", detect)
     pair_list = pairs_of(pairs)
-    equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
     check_mechanism(mechanism)
-    check_progress(progress)
-    trials = check_numbers(trials, confidence)
-    terms = terms_of(method, observe_time=observe_time, failures=failures, timeout=timeout)
-    if seed is None:
-        seed = seed_of(store)
+    settings = AuditSettings(
+        attacks=attacks,
+        trials=trials,
+        confidence=confidence,
+        method=cast(Method, method),
+        seed=seed,
+        jobs=jobs,
+        store=store,
+        detect=detect,
+        observe_time=observe_time,
+        failures=failures,
+        timeout=timeout,
+        progress=progress,
+        name=name,
+    )
+    return _audited(mechanism, claim, pair_list, settings)
+
+
+def _audited(
+    mechanism: Any, claim: TradeoffFunction, pair_list: Sequence[Pair], settings: AuditSettings
+) -> AuditResult:
+    """`audit` with arguments that have been checked."""
+    tested, terms = claim.symmetrized(), terms_of(settings)
+    seed = seed_of(settings.store) if settings.seed is None else settings.seed
+    equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
     given = len(pair_list)
     if len(equal) < given:
         pair_list = [pair for pair in pair_list if all(pair is not one for one in equal)]
-    collector = new_collector(mechanism, pair_list, attacks, trials, seed, jobs, terms, claim.symmetrized())
+    collector = new_collector(
+        mechanism, pair_list, settings.attacks, settings.trials, seed, settings.jobs, terms, tested
+    )
     collector.notes += [f"{EQUAL}; the pair was left out (pair {pair})" for pair in equal if len(equal) < given]
     if len(equal) == given:
         collector.failure = f"{EQUAL} (pair {equal[0]})"
-    elif store is not None:
+    elif settings.store is not None:
         try:
-            collector.sampler.store = Store(store, identity(mechanism, pair_list, seed, terms), seed=seed)
+            collector.sampler.store = Store(settings.store, identity(mechanism, pair_list, seed, terms), seed=seed)
         except (StoreError, Unknowable) as error:
             raise ValueError(f"store: {error}") from None
     began = time.perf_counter()
-    sequential = SequentialAudit(collector, claim.symmetrized(), confidence)
+    sequential = SequentialAudit(collector, tested, settings.confidence)
     asked = Asked(
         claim=claim,
-        detect=detect,
-        name=name or _name(mechanism),
+        detect=settings.detect,
+        name=settings.name or _name(mechanism),
         provenance=provenance_of(seed=seed, mechanism=_name(mechanism), source=source_of(mechanism)),
     )
     try:
-        if method == "sequential":
-            sequential.go(progress)
-            return _doubted(sequential_result(sequential, asked, elapsed_s=time.perf_counter() - began), pair_list)
-        fixed = FixedAudit(collector, claim.symmetrized(), sequential)
-        fixed.go(progress)
-        return _doubted(fixed_result(fixed, asked, elapsed_s=time.perf_counter() - began), pair_list)
+        result = _BY_METHOD[settings.method](sequential, asked, settings.progress, began)
     finally:
         if collector.sampler.store is not None:
             collector.sampler.store.close()
+    return _doubted(result, pair_list)
+
+
+def _sequential(run: SequentialAudit, asked: Asked, progress: Report | None, began: float) -> AuditResult:
+    run.go(progress)
+    return sequential_result(run, asked, elapsed_s=time.perf_counter() - began)
+
+
+def _fixed(pilot: SequentialAudit, asked: Asked, progress: Report | None, began: float) -> AuditResult:
+    run = FixedAudit(pilot.collector, pilot.tested, pilot)
+    run.go(progress)
+    return fixed_result(run, asked, elapsed_s=time.perf_counter() - began)
+
+
+_BY_METHOD = {"sequential": _sequential, "fixed": _fixed}
 
 
 def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:

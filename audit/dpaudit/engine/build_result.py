@@ -34,8 +34,7 @@ from dpaudit.result.evidence import Evidence, overstated
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
-
-POWER = 0.9  # with which the smallest detectable violation would have been seen
+from dpaudit.settings.audit import POWER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,8 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import OneRunEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
-
-POWER = 0.9
+from dpaudit.settings.audit import DEFAULTS, POWER
+from dpaudit.settings.limits import check_confidence
 
 
 def audit_one_run(
@@ -28,7 +28,7 @@ def audit_one_run(
     included: npt.ArrayLike,
     claim: TradeoffFunction | str,
     *,
-    confidence: float = 0.99,
+    confidence: float = DEFAULTS.confidence,
     guesses: int | None = None,
     name: str = "one run",
 ) -> AuditResult:
@@ -45,8 +45,7 @@ def audit_one_run(
     """
     began = time.perf_counter()
     claim = parse_claim(claim) if isinstance(claim, str) else claim
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    check_confidence(confidence)
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
     answers = guess(values, guesses)
     r, v = right_guesses(answers, truth)

@@ -17,6 +17,8 @@ from dpaudit.inference.sequential.betting import best_bet
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
+from dpaudit.settings.audit import DEFAULTS, POWER
+from dpaudit.settings.limits import check_confidence
 
 LEARNING = 1.2
 """On average, learned scores need so many times the trials of known ones: 1.05 to 1.37 where this was measured."""
@@ -77,8 +79,8 @@ def plan(
     claim: TradeoffFunction | str,
     truth: TradeoffFunction | str,
     *,
-    power: float = 0.9,
-    confidence: float = 0.99,
+    power: float = POWER,
+    confidence: float = DEFAULTS.confidence,
     seed: int = 0,
 ) -> Plan:
     """What it takes to refute `claim` if the mechanism is exactly as private as `truth`.
@@ -96,8 +98,7 @@ def plan(
     ValueError for a power or confidence outside (0, 1), and for a power below the significance.
     """
     claim, truth = (parse_claim(c) if isinstance(c, str) else c for c in (claim, truth))
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    check_confidence(confidence)
     if not 1 - confidence < power < 1:
         raise ValueError(f"power must lie between 1 - confidence = {1 - confidence:.7g} and 1, got {power}")
     tested, law = claim.symmetrized(), scaled(truth.symmetrized(), 1.0)

@@ -37,6 +37,8 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit.sampling.runs import Terms
 from dpaudit.sampling.streams import fresh_seed
+from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings.limits import check_trials
 
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
@@ -53,11 +55,11 @@ def replay(
     mechanism: Any,
     pairs: Pair | Iterable[Pair],
     *,
-    attacks: str | Attack | Sequence[str | Attack] = "auto",
+    attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
     trials: int | None = None,
     extend: bool = False,
     seed: int | None = None,
-    jobs: int = 1,
+    jobs: int = DEFAULTS.jobs,
     terms: Terms | None = None,
     progress: Report | None = None,
 ) -> Replay:
@@ -155,8 +157,8 @@ def _witness_of(result: AuditResult, trials: int | None, terms: Terms | None) ->
     witness = result.witness
     if witness is None or not len(result.evidence.edges):  # guesses about canaries have no region
         raise ValueError(f"{result.name} has no witness that could be replayed (method {result.method})")
-    if trials is not None and trials < 1:
-        raise ValueError(f"trials must be at least 1, got {trials}")
+    if trials is not None:
+        check_trials(trials)
     if terms is not None and terms.observe_time:
         raise ValueError(
             f"{result.name} is about running times; these are not independent from run to run, so that there is no "

@@ -12,9 +12,10 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from dpaudit.mechanisms.exits import end_process
+from dpaudit.settings.audit import BACKENDS
+from dpaudit.settings.limits import check_choice
 from dpaudit.values import Foreign
 
-BACKENDS = ("loky", "dask", "ray")
 _LOOK_SECONDS = 0.5  # between two looks of a worker whether its parent is alive
 
 
@@ -30,8 +31,7 @@ def backend(name: str, scheduler: str | None = None) -> Iterator[None]:
     "127.0.0.1:6379" for ray (without it Ray is started on this machine).  dpaudit and the mechanism must be importable
     on the workers.  ValueError for other names, or a scheduler for loky; BackendError if the workers cannot be had.
     """
-    if name not in BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(BACKENDS)}, got {name!r}")
+    check_choice(name, BACKENDS, "backend", lead="one of ")
     if name == "loky":
         if scheduler is not None:
             raise ValueError("a scheduler goes with the backends dask and ray only")

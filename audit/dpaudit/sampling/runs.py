@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 
@@ -19,9 +18,8 @@ from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, SharedOut
 from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
 from dpaudit.sampling.side_effects import Conduct, watched
 from dpaudit.sampling.streams import stream, trial_streams
+from dpaudit.settings.audit import DEFAULTS, Failures
 from dpaudit.values import Foreign, Output, RawOutputs
-
-Failures = Literal["stop", "outcome", "retry"]
 
 ATTEMPTS = 10  # at a run that fails, with "retry"
 _FIRST_RUNS = 8  # after which the dataset is looked at
@@ -40,9 +38,9 @@ class Outcome:
 class Terms:
     """What is seen of a run besides its output, and what becomes of one that goes wrong."""
 
-    observe_time: bool = False  # outputs are `Timed`
-    failures: Failures = "stop"  # "outcome": the analyst sees them, as `Raised`; "retry": the run is retried
-    timeout: float | None = None  # seconds after which a run, or a call of a batched mechanism, has gone wrong
+    observe_time: bool = DEFAULTS.observe_time  # outputs are `Timed`
+    failures: Failures = DEFAULTS.failures  # "outcome": seen by the analyst, as `Raised`; "retry": the run is retried
+    timeout: float | None = DEFAULTS.timeout  # seconds, after which a run, or a call of a batched mechanism, went wrong
 
     @property
     def run_by_run(self) -> bool:

@@ -19,6 +19,7 @@ from dpaudit.sampling.runs import Outcome, Runs, Terms, made, resolved
 from dpaudit.sampling.side_effects import Conduct
 from dpaudit.sampling.store import Store
 from dpaudit.sampling.streams import stream
+from dpaudit.settings.audit import DEFAULTS
 from dpaudit.values import RawOutputs
 
 CHUNK = 16_384  # runs in one call of a batched mechanism; part of the address of its randomness
@@ -39,7 +40,7 @@ class Sampler:
     mechanism: object
     pairs: Sequence[Pair]
     seed: int
-    jobs: int = 1
+    jobs: int = DEFAULTS.jobs
     terms: Terms = field(default_factory=Terms)
     store: Store | None = None  # where blocks are kept, and looked for first
     conduct: list[Conduct] = field(default_factory=lambda: [Conduct(), Conduct()], init=False)  # with d0, with d1

@@ -2,7 +2,7 @@
 
 Names are loaded on first use, so that the plugin costs nothing in projects without audits.
 
-May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `pairs`, `result`, `text`.
+May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `pairs`, `result`, `settings`, `text`.
 Public names: those below.
 """
 

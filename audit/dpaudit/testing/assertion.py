@@ -18,6 +18,7 @@ from dpaudit.mechanisms import MechanismError
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
+from dpaudit.settings.audit import DEFAULTS
 from dpaudit.testing import session
 from dpaudit.testing.effort import DETECT, Detect, described, planned_runs, shows
 from dpaudit.testing.failures import Kept, keep, known_violation, no_answer, violation
@@ -26,7 +27,6 @@ from dpaudit.testing.repeats import repetition, uses_global_state
 from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
 
-_FALSE_ALARM = 1e-3
 _DEPENDENT = "trials must be independent"  # in the warnings of an audit whose runs seem to depend on each other
 _WORTH_ADVICE = 0.5  # seconds an audit takes before anyone wants it to be faster
 
@@ -55,8 +55,8 @@ def assert_private(
     *,
     trials: int | None = None,
     detect: TradeoffFunction | str | float | None = None,
-    attacks: str | Attack | Sequence[str | Attack] = "auto",
-    jobs: int = 1,
+    attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
+    jobs: int = DEFAULTS.jobs,
     name: str = "",
     false_alarm: float | None = None,
     seed: int | None = None,
@@ -97,15 +97,13 @@ def assert_private(
 
 
 def _alone(false_alarm: float | None, seed: int | None, report: str | Path | None) -> Allowance:
-    budget = _FALSE_ALARM if false_alarm is None else false_alarm
-    if not 0 < budget < 1:
-        raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {budget}")
-    settings = Settings(
-        false_alarm=budget,
-        seed=fresh_seed() if seed is None else seed,
-        report=Path(".dpaudit" if report is None else report),
+    defaults = Settings(seed=fresh_seed() if seed is None else seed)
+    settings = dataclasses.replace(
+        defaults,
+        false_alarm=defaults.false_alarm if false_alarm is None else false_alarm,
+        report=defaults.report if report is None else Path(report),
     )
-    return Allowance(node="", share=budget * math.pi**2 / 6, settings=settings)  # there is no other call
+    return Allowance(node="", share=settings.false_alarm * math.pi**2 / 6, settings=settings)  # there is no other call
 
 
 def carry_out(
@@ -116,8 +114,8 @@ def carry_out(
     *,
     trials: int | None = None,
     detect: TradeoffFunction | str | float | None = None,
-    attacks: str | Attack | Sequence[str | Attack] = "auto",
-    jobs: int = 1,
+    attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
+    jobs: int = DEFAULTS.jobs,
     name: str = "",
 ) -> AuditResult:
     """`assert_private` at the expense of a test's allowance, which gets a record of the audit."""

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.result.atomic_write import write_whole
+from dpaudit.settings.limits import check_probability
 from dpaudit.testing.session import Record
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.foreign_files import read_foreign
@@ -139,8 +140,7 @@ def _baseline(values: Mapping[str, Any]) -> Baseline:
     tests = {node: _entry(entry, f"tests[{node!r}]") for node, entry in _typed(values["tests"], dict, "tests").items()}
     false_alarm = _typed(values["false_alarm"], float, "false_alarm")
     runs = _whole(values["runs"], 1, "runs")
-    if not 0 < false_alarm < 1:
-        raise ValueError(f"false_alarm must lie strictly between 0 and 1, got {false_alarm}")
+    check_probability(false_alarm, "false_alarm")
     if len({entry.number for entry in tests.values()}) < len(tests):
         raise ValueError("tests: two of them have the same number")
     if longest := [node for node, entry in tests.items() for chain in entry.chains if chain.runs > runs]:

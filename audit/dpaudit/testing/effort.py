@@ -14,10 +14,11 @@ from dpaudit.inference.power import Law, growths
 from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import FIRST_FIT
+from dpaudit.settings.audit import POWER as AUDIT_POWER
 
 DETECT = 1.2  # default violation: this factor less private than claimed
 POWER = 0.999  # probability that the planned runs detect the violation
-SHOWN = 0.9  # an audit with less power for a given `detect` is inconclusive, as in `dpaudit.audit`
+SHOWN = AUDIT_POWER  # an audit with less power for a given `detect` is inconclusive, as in `dpaudit.audit`
 _MIN_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
 _NEVER = 10**12  # runs; stands for a violation that cannot be detected
 

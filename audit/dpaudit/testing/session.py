@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings.limits import check_probability
 from dpaudit.testing.wealth import Chain
 
 Record = dict[str, Any]
@@ -28,11 +30,14 @@ Record = dict[str, Any]
 class Settings:
     """Settings that all audits of a session share."""
 
-    false_alarm: float  # budget of the session; with a baseline, of all its runs
-    trials: int = 100_000  # maximum number of runs per dataset of one audit
+    false_alarm: float = 1e-3  # budget of the session; with a baseline, of all its runs
+    trials: int = DEFAULTS.trials  # maximum number of runs per dataset of one audit
     seed: int = 0
     report: Path | None = Path(".dpaudit")  # folder for the evidence of failures; None to write none
     run: int = 0  # number of this run in the baseline, from 1; 0 without a baseline
+
+    def __post_init__(self) -> None:
+        check_probability(self.false_alarm, "false_alarm")
 
 
 @dataclass(kw_only=True)

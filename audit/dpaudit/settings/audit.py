@@ -1,0 +1,82 @@
+"""The settings of an audit, with all defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from dpaudit.settings.limits import (
+    ALL_CORES,
+    check_choice,
+    check_confidence,
+    check_jobs,
+    check_timeout,
+    check_trials,
+)
+
+Method = Literal["sequential", "fixed"]
+METHODS: tuple[str, ...] = get_args(Method)
+_TIMED: tuple[str, ...] = ("sequential",)  # methods whose guarantee holds if running times depend on each other
+
+Failures = Literal["stop", "outcome", "retry"]
+FAILURES: tuple[str, ...] = get_args(Failures)
+
+BACKENDS = ("loky", "dask", "ray")  # where processes are; the first is this machine, and the default
+POWER = 0.9  # with which an audit would have seen the smallest violation that it states, and by default a plan's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSettings:
+    """What `dpaudit.audit` takes besides mechanism, claim and pairs; it says what each of them means.
+
+    Raises:
+        TypeError: If a value has a wrong type.
+        ValueError: If a value is impossible, or values do not go together.
+    """
+
+    attacks: Any = "auto"  # a name, an Attack, or several
+    trials: int = 100_000  # the most runs on each dataset, all pairs together
+    confidence: float = 0.99
+    method: Method = "sequential"
+    seed: int | None = None  # None: a fresh one
+    jobs: int = 1
+    store: str | Path | None = None
+    detect: Any = None  # a claim, or its text
+    observe_time: bool = False
+    failures: Failures = "stop"
+    timeout: float | None = None  # seconds
+    progress: Callable[[Any], None] | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.progress is not None and not callable(self.progress):
+            raise TypeError(
+                f"progress must be a function that is called after each block, such as print, got {self.progress!r}"
+            )
+        object.__setattr__(self, "trials", check_trials(self.trials))
+        check_confidence(self.confidence)
+        check_choice(self.method, METHODS, "method", between=" or ")
+        if self.observe_time and self.method not in _TIMED:
+            raise ValueError(
+                f"observe_time needs method {' or '.join(_TIMED)}, got {self.method}: times are not independent from "
+                "run to run"
+            )
+        check_choice(self.failures, FAILURES, "failures")
+        check_timeout(self.timeout)
+        check_jobs(self.jobs)
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """The keyword arguments of `dpaudit.audit`."""
+        return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
+
+
+DEFAULTS = AuditSettings()
+
+
+def default_jobs(backend: str) -> int:
+    """The number of worker processes where none was named: one here, all of a cluster."""
+    return DEFAULTS.jobs if backend == BACKENDS[0] else ALL_CORES
