@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+from html import unescape
 
 import numpy as np
 import pytest
 
+import dpaudit_reports
 from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
+from dpaudit.result import evidence as evidence_module
 from dpaudit.result.evidence import Evidence, FixedEvidence, OneRunEvidence, SequentialEvidence, read_back
+from dpaudit.result.values import Verdict
+
+from .reports import sample
 
 TARGET = GaussianDP(0.5)
 LEAK = 2.0
@@ -34,6 +41,57 @@ KINDS: dict[str, Evidence] = {
 @pytest.fixture(params=KINDS)
 def evidence(request: pytest.FixtureRequest) -> Evidence:
     return KINDS[request.param]
+
+
+def test_every_way_to_audit_has_an_example() -> None:
+    assert {type(evidence) for evidence in KINDS.values()} == set(evidence_module.KINDS)
+    assert len({kind.method for kind in evidence_module.KINDS}) == len(evidence_module.KINDS)
+
+
+def test_evidence_answers_everything(evidence: Evidence) -> None:
+    asked = {name for name in vars(Evidence) if not name.startswith("_")} | set(Evidence.__annotations__)
+    assert {"method", "words", "p_value", "edges", "from_json"} <= asked
+    assert not [name for name in asked if not hasattr(evidence, name)]
+    for name in ("anytime", "joint", "frozen", "of_pairs", "once", "slow"):
+        assert isinstance(getattr(evidence, name), bool)
+    assert evidence.anytime <= evidence.of_pairs
+    assert not (evidence.frozen and evidence.anytime)
+    assert (evidence.guessed is None) == evidence.of_pairs == bool(len(evidence.edges))
+    assert evidence.once <= (evidence.trials == 1)
+
+
+def test_evidence_brings_the_words_of_its_reports(evidence: Evidence) -> None:
+    words = evidence.words
+    for field in dataclasses.fields(words):
+        value = getattr(words, field.name)
+        for text in value if isinstance(value, tuple) else (value,):
+            assert text.count("$") % 2 == 0
+            assert text == " ".join(text.split(" ")).strip()
+            assert text or field.name == "again"
+    assert bool(words.again) != evidence.of_pairs
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_every_report_can_be_made_of_it(evidence: Evidence, verdict: Verdict) -> None:
+    made = sample.violation()
+    witness = made.witness if evidence.of_pairs else None
+    result = dataclasses.replace(
+        made, verdict=verdict, method=evidence.method, evidence=evidence, witness=witness, trials_used=evidence.trials
+    )
+    text = unescape(dpaudit_reports.to_html([result]))
+    for part in (evidence.words.principle.split("$")[0], evidence.words.references[0][:30], evidence.fingerprint()):
+        assert part in text
+    assert ("Attacks" in text) == evidence.of_pairs
+    assert str(result)
+
+
+def test_bounds_fall_as_the_confidence_rises(evidence: Evidence) -> None:
+    for delta in (0.0, 1e-3):
+        bounds = [evidence.epsilon_lower(delta, confidence=confidence) for confidence in (0.9, 0.99, 0.9999)]
+        assert bounds == sorted(bounds, reverse=True)
+        assert bounds[-1] >= 0
+    mus = [evidence.mu_lower(confidence=confidence) for confidence in (0.9, 0.99, 0.9999)]
+    assert mus == sorted(mus, reverse=True)
 
 
 def test_json_is_read_back(evidence: Evidence) -> None:

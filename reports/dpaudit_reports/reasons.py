@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
+from dpaudit.text.reasons import About, is_about, nothing_holds, sign
 
-_DEPENDENT = "no guarantee holds"  # ends the warnings about dependent runs
-_TOO_FEW = "too few to see"
 _SHORT = 90  # characters: a longer reason is given once
-_STOPPED = {"failure": "before it ", "interruption": "interrupted"}  # what the warning about it says
+_STOPPED = {"failure": About.FAILURE, "interruption": About.INTERRUPTION}
 
 
 def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
@@ -19,9 +18,10 @@ def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
     """
     if result.verdict is not Verdict.INCONCLUSIVE:
         return ()
-    words = (_DEPENDENT, *filter(None, [_STOPPED.get(result.stopped_by)]), _TOO_FEW)
-    for part in words:
-        if found := tuple(warning for warning in result.warnings if part in warning):
+    if found := tuple(filter(nothing_holds, result.warnings)):
+        return found
+    for about in (_STOPPED.get(result.stopped_by), About.TOO_FEW):
+        if about and (found := tuple(warning for warning in result.warnings if is_about(warning, about))):
             return found
     return result.warnings[-1:]
 
@@ -29,7 +29,7 @@ def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
 def reason(result: AuditResult) -> str:
     """Why it is inconclusive, in sentences; "" if it is not, or if no warning says so."""
     found = why_inconclusive(result)
-    signs = [warning.split(f": {_DEPENDENT}")[0] for warning in found if _DEPENDENT in warning]
+    signs = [sign(warning) for warning in found if nothing_holds(warning)]
     if signs:
         return f"Runs depend on each other: {'; '.join(signs)}. So no guarantee holds."
     return " ".join(f"{_capital(warning).rstrip('.')}." for warning in found)
@@ -44,7 +44,7 @@ def why_void(result: AuditResult) -> str:
     """Why nothing that was counted proves anything, as part of a sentence; "" if bounds are certified."""
     if result.certified:
         return ""
-    if any(_DEPENDENT in warning for warning in result.warnings):
+    if any(map(nothing_holds, result.warnings)):
         return "the runs depend on each other"
     short = f"{result.trials_used:,} of {result.trials_allowed:,} runs, and their number had been fixed beforehand"
     if result.evidence.frozen and result.stopped_by == "interruption":

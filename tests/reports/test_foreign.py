@@ -141,7 +141,8 @@ def test_an_installed_package_is_found(tmp_path: Path) -> None:
         "def section(result):\n    return Heading('Council'), Paragraph('asked for ' + result.name)\n"
     )
     code = "import sample, dpaudit_reports; print('asked for opendp' in dpaudit_reports.to_html([sample.violation()]))"
-    there = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]  # this checkout, wherever it lies
+    there = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parent, env=there, capture_output=True, text=True, check=True
     )

@@ -27,6 +27,7 @@ from dpaudit.sampling.store import Store, StoreError, seed_of
 from dpaudit.sampling.store_identity import identity
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Failures, Method
+from dpaudit.text.reasons import Reason
 
 __all__ = ["METHODS", "Progress", "Replay", "Terms", "audit", "fresh_seed", "replay"]
 
@@ -166,7 +167,7 @@ def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
 
     It comes before the others: the reason of an inconclusive audit is the last one.
     """
-    found = [f"{words} (pair {pair})" for pair in pairs if (words := doubts(pair))]
+    found = [Reason.of(f"{words} (pair {pair})") for pair in pairs if (words := doubts(pair))]
     return dataclasses.replace(result, warnings=(*found, *result.warnings)) if found else result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
 from dpaudit.settings.audit import POWER
+from dpaudit.text.reasons import About, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +197,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
     )
 
 
-def _facts(method: _Sequential | _Fixed, dependent: list[str], judgement: Judgement) -> Facts:
+def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Judgement) -> Facts:
     """What is known before it is asked what the audit would have seen."""
     collector = method.collector
     store = collector.sampler.store
@@ -219,14 +221,16 @@ def _facts(method: _Sequential | _Fixed, dependent: list[str], judgement: Judgem
 
 def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Sequential | _Fixed) -> Facts:
     """The facts, and whether the audit would have seen a violation of the claim and the one that was asked for."""
-    few = f"{facts.trials} runs per dataset are too few to see"
+    few = f"{facts.trials} runs per dataset are {About.TOO_FEW.value}"
     if not detectable.claim:
-        return dataclasses.replace(facts, too_few=f"{few} any violation of {asked.claim.label}")
+        too_few = Reason(f"{few} any violation of {asked.claim.label}", About.TOO_FEW)
+        return dataclasses.replace(facts, too_few=too_few)
     if asked.detect is None or ruling(facts).verdict is not Verdict.NO_VIOLATION:  # the margin would change nothing
         return facts
     if method.margin(scaled(asked.detect, 1.0)) >= 0:
         return facts
-    return dataclasses.replace(facts, detect_missed=f"{few} {asked.detect.label} with {POWER:.0%} probability")
+    missed = Reason(f"{few} {asked.detect.label} with {POWER:.0%} probability", About.TOO_FEW)
+    return dataclasses.replace(facts, detect_missed=missed)
 
 
 def _detectable(

@@ -28,6 +28,7 @@ from dpaudit.sampling.runs import Terms
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import StoreError
 from dpaudit.sampling.streams import stream
+from dpaudit.text.reasons import About, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,18 +124,18 @@ class Collector:
         """The first outputs of a dataset."""
         return self._memories[pair][side].first
 
-    def dependence(self) -> list[str]:
+    def dependence(self) -> list[Reason]:
         """Why no guarantee holds, in words: runs that depend on each other, scores that depend on more than an output.
 
         The tests of all pairs together have the significance `diagnostics.SUSPICIOUS`.
         """
         if self.void:
-            return [f"{self.void}: no guarantee holds for what was counted"]
+            return [Reason.that(self.void, About.VOID)]
         found: list[str] = []
         for pair in range(len(self.learners)):
             signs = dict.fromkeys(self._signs(pair, SUSPICIOUS / len(self.learners)))
             found += [f"{words} (pair {self.sampler.pairs[pair]})" for words in signs]
-        return [f"{sign}: no guarantee holds, since trials must be independent" for sign in found]
+        return [Reason.that(sign, About.DEPENDENT) for sign in found]
 
     def _signs(self, pair: int, significance: float) -> list[str]:
         """Signs of dependence between the runs of a pair: half the significance for outputs, half for their scores."""

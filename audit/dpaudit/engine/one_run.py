@@ -21,6 +21,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
+from dpaudit.text.reasons import About, Reason
 
 
 def audit_one_run(
@@ -54,7 +55,7 @@ def audit_one_run(
     evidence = OneRunEvidence(canaries=len(values), guesses=r, right=v)
     p_value = evidence.p_value(claim)
     detectable = _detectable(claim, len(values), r, 1 - confidence)
-    few = "" if detectable.claim else f"{r} guesses are too few to see any violation"
+    few = "" if detectable.claim else Reason(f"{r} guesses are too few to see any violation", About.TOO_FEW)
     found = ruling(Facts(fixed=True, trials=1, allowed=1, refuted=p_value <= 1 - confidence, too_few=few))
     alpha, beta = _curve(values, truth.astype(bool))
     return AuditResult(

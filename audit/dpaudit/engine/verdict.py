@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpaudit.result.values import StoppedBy, Verdict
+from dpaudit.text.reasons import About, Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ def ruling(facts: Facts) -> Ruling:
         verdict=verdict,
         certified=facts.complete and not facts.dependent and not facts.doubts,
         stopped_by=stopped_by,
-        reasons=(*_told(facts), *last),
+        reasons=tuple(map(Reason.of, (*_told(facts), *last))),
     )
 
 
@@ -118,8 +119,9 @@ def _told(facts: Facts) -> tuple[str, ...]:
     failures: tuple[str, ...] = ()
     if facts.failure:
         kept = f"; the {facts.trials} runs per dataset before it are kept" if facts.trials else ""
-        failures = (f"{facts.failure}{kept}",)
+        failures = (Reason(f"{facts.failure}{kept}", About.FAILURE),)
     elif facts.dropped:
         failures = tuple(f"{failure}; the pair was dropped" for failure in facts.dropped)
-    interrupted = f"interrupted after {facts.trials} of {facts.allowed} runs per dataset"
+    words = f"interrupted after {facts.trials} of {facts.allowed} runs per dataset"
+    interrupted = Reason(words, About.INTERRUPTION)
     return (*facts.notes, *failures, *facts.conduct, *([interrupted] if facts.interrupted else []))

@@ -26,6 +26,7 @@ __all__ = [
     "Guesses",
     "OneRunEvidence",
     "SequentialEvidence",
+    "check_method",
     "overstated",
     "read_back",
 ]
@@ -120,6 +121,12 @@ def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
             return kind.from_json(values, target)
     *others, last = (kind.method for kind in KINDS)
     raise ValueError(f"evidence must be of method {', '.join(others)} or {last}, got {method!r}")
+
+
+def check_method(values: Mapping[str, Any], method: str) -> None:
+    """ValueError unless these values are of the method that the rest of a file states."""
+    if values.get("method") != method:
+        raise ValueError(f"method is {method}, but its evidence is of {values.get('method')!r}")
 
 
 def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.inference.grid import BINS
-from dpaudit.result.evidence import KINDS, overstated, read_back
+from dpaudit.result.evidence import KINDS, check_method, overstated, read_back
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 
@@ -77,8 +77,7 @@ class _ResultFile(BaseModel):
 
     @model_validator(mode="after")
     def _sound(self) -> _ResultFile:
-        if self.evidence.get("method") != self.method:
-            raise ValueError(f"method is {self.method}, but its evidence is of {self.evidence.get('method')!r}")
+        check_method(self.evidence, self.method)
         if self.witness is not None:
             counts = self.witness.counts
             if not (0 <= counts.false_positives <= counts.n0 and 0 <= counts.false_negatives <= counts.n1):
@@ -155,7 +154,9 @@ def plain(value: Any) -> Any:
             return value.value
         case TradeoffFunction():
             return str(value)
-        case bool() | int() | str() | None:
+        case str():
+            return str(value)
+        case bool() | int() | None:
             return value
         case float():
             return value if math.isfinite(value) else str(value)

@@ -14,6 +14,7 @@ from typing import TextIO
 import numpy as np
 
 from dpaudit.mechanisms.exits import exits_refused
+from dpaudit.text.reasons import About, Reason
 
 
 @dataclass(slots=True)
@@ -41,7 +42,7 @@ class Conduct:
 
     def words(self) -> list[str]:
         """What an auditor should know."""
-        found = []
+        found: list[str] = []
         if self.lines:
             first = f"{self.first_line!r}"
             found.append(
@@ -50,10 +51,11 @@ class Conduct:
         if self.moved_to:
             found.append(f"the mechanism changed the working directory to {self.moved_to}; it was changed back")
         if self.legacy_randomness:
-            found.append(
+            words = (
                 "the mechanism uses global random state instead of the rng it is given: the same seed may give other "
                 "outputs next time"
             )
+            found.append(Reason(words, About.GLOBAL_STATE))
         if self.changed:
             found.append(
                 f"the mechanism changes its dataset in place ({self.changed}); every run was given a fresh copy"

@@ -26,8 +26,8 @@ from dpaudit.testing.randomness import own_global_state
 from dpaudit.testing.repeats import repetition, uses_global_state
 from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
+from dpaudit.text.reasons import About, Reason, is_about
 
-_DEPENDENT = "trials must be independent"  # in the warnings of an audit whose runs seem to depend on each other
 _WORTH_ADVICE = 0.5  # seconds an audit takes before anyone wants it to be faster
 
 
@@ -155,7 +155,8 @@ def carry_out(
         claim, sought, result.trials_used, significance=significance, pairs=max(size, 1)
     )
     if unseen and result.verdict is Verdict.NO_VIOLATION:
-        few = f"{result.trials_used:,} runs per dataset are too few to see what is {described(sought)}"
+        words = f"{result.trials_used:,} runs per dataset are too few to see what is {described(sought)}"
+        few = Reason(words, About.TOO_FEW)
         result = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=(*result.warnings, few))
     if unseen and result.verdict is Verdict.INCONCLUSIVE:
         advice = f"{planned:,} runs (trials=) show it with 99.9 % probability"
@@ -246,7 +247,7 @@ def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:
 
 def _reasons(result: AuditResult) -> list[str]:
     """Why there is no verdict: signs of dependent runs first, with what to do about them."""
-    signs = [warning for warning in result.warnings if _DEPENDENT in warning]
+    signs = [warning for warning in result.warnings if is_about(warning, About.DEPENDENT)]
     if not signs:
         return list(result.warnings)
     advice = (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 
 from dpaudit.result.model import AuditResult
-
-_GLOBAL_STATE = "global random state"  # part of the warning about mechanisms that use it
+from dpaudit.text.reasons import About, is_about
 
 
 def repetition(result: AuditResult, known: Set[str], jobs: int) -> str:
@@ -36,4 +35,4 @@ def repetition(result: AuditResult, known: Set[str], jobs: int) -> str:
 
 def uses_global_state(result: AuditResult) -> bool:
     """Whether the mechanism was seen to use the global generators of numpy or Python."""
-    return any(_GLOBAL_STATE in warning for warning in result.warnings)
+    return any(is_about(warning, About.GLOBAL_STATE) for warning in result.warnings)

@@ -1,5 +1,5 @@
 """Formats numbers and text: rounding to the safe side, escapes, spelling, signs of verdicts, ASCII.
 
 May import: nothing of ours.
-Public names: `rounding`, `printable`, `spelling`, `signs`, `encodable`, `version`.
+Public names: `encodable`, `foreign_files`, `printable`, `reasons`, `rounding`, `signs`, `spelling`, `version`.
 """

@@ -1,0 +1,122 @@
+"""A warning says what it is about where it is made; its words tell it of files only.  All randomness is seeded."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import dpaudit_reports
+from dpaudit import AuditResult, Pair, audit, audit_one_run
+from dpaudit.text.reasons import About, Reason, is_about, nothing_holds, sign
+from dpaudit_reports.reasons import why_inconclusive, why_void
+
+PAIR = Pair([0.0], [1.0])
+
+
+def noise(dataset: list[float], rng: np.random.Generator) -> float:
+    return float(sum(dataset) + rng.laplace())
+
+
+def interrupted(dataset: list[float], rng: np.random.Generator) -> float:
+    if (drawn := float(rng.laplace())) > 4.5:
+        raise KeyboardInterrupt
+    return sum(dataset) + drawn
+
+
+def failing(dataset: list[float], rng: np.random.Generator) -> float:
+    if (drawn := float(rng.laplace())) > 4.5:
+        raise ValueError("it broke")
+    return sum(dataset) + drawn
+
+
+def misleading(dataset: list[float], rng: np.random.Generator) -> float:
+    if (drawn := float(rng.laplace())) > 4.5:
+        raise ValueError("no guarantee holds: 3 are too few to see anything")
+    return sum(dataset) + drawn
+
+
+def legacy(dataset: list[float], rng: np.random.Generator) -> float:
+    return float(sum(dataset) + np.random.laplace())  # noqa: NPY002  (the audit is to say so)
+
+
+class Walk:
+    """Runs that depend on each other."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self, dataset: list[float], rng: np.random.Generator) -> float:
+        self.at = 0.99 * self.at + rng.laplace()
+        return float(sum(dataset) + self.at)
+
+
+def few() -> AuditResult:
+    return audit(noise, "pure(epsilon=1)", PAIR, trials=8, seed=1)
+
+
+def few_guesses() -> AuditResult:
+    return audit_one_run([1.0, 2.0, 3.0, 4.0], [True, False, True, False], "pure(epsilon=8)")
+
+
+def of(mechanism: Callable[..., float]) -> Callable[[], AuditResult]:
+    return lambda: audit(mechanism, "pure(epsilon=1)", PAIR, trials=1500, seed=2)
+
+
+CASES: list[tuple[Callable[[], AuditResult], About]] = [
+    (few, About.TOO_FEW),
+    (few_guesses, About.TOO_FEW),
+    (of(interrupted), About.INTERRUPTION),
+    (of(failing), About.FAILURE),
+    (of(legacy), About.GLOBAL_STATE),
+    (of(Walk()), About.DEPENDENT),
+]
+
+
+@pytest.mark.parametrize(("make", "about"), CASES, ids=lambda case: getattr(case, "name", ""))
+def test_a_warning_is_about_the_same_when_it_is_read_back(make: Callable[[], AuditResult], about: About) -> None:
+    result = make()
+    again = AuditResult.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert again.warnings == result.warnings
+    assert any(is_about(warning, about) for warning in result.warnings)
+    for fresh, read in zip(result.warnings, again.warnings, strict=True):
+        assert isinstance(fresh, Reason)
+        assert not isinstance(read, Reason)
+        assert [is_about(fresh, one) for one in About if one is not About.OTHER] == [
+            is_about(read, one) for one in About if one is not About.OTHER
+        ]
+    assert why_inconclusive(again) == why_inconclusive(result)
+    assert why_void(again) == why_void(result)
+    assert dpaudit_reports.to_markdown([again]) == dpaudit_reports.to_markdown([result])
+
+
+def test_the_words_of_an_exception_do_not_say_why_an_audit_ended() -> None:
+    result = of(misleading)()
+    assert [is_about(warning, About.FAILURE) for warning in result.warnings] == [True]
+    assert not any(map(nothing_holds, result.warnings))
+    assert why_inconclusive(result) == result.warnings
+
+
+def test_a_result_writes_plain_text() -> None:
+    warnings = few().to_dict()["warnings"]
+    assert {type(warning) for warning in warnings} == {str}
+
+
+@pytest.mark.parametrize("about", list(About))
+def test_a_reason_is_text_that_can_be_copied_and_sent(about: About) -> None:
+    reason = Reason(f"a {about.value} b", about)
+    for same in (copy.copy(reason), copy.deepcopy(reason), pickle.loads(pickle.dumps(reason))):
+        assert same == str(reason)
+        assert same.about is about
+    assert Reason.of(reason) is reason
+    assert Reason.of("plain").about is About.OTHER
+
+
+def test_the_sign_stands_before_what_follows_from_it() -> None:
+    for about in (About.DEPENDENT, About.VOID):
+        assert sign(Reason.that("outputs repeat", about)) == "outputs repeat"
+        assert is_about(str(Reason.that("outputs repeat", about)), about)

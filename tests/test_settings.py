@@ -1,0 +1,140 @@
+"""Each default and each limit of an audit's settings is written once.  No audit runs here."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from dpaudit import Terms, audit, audit_one_run, plan, replay
+from dpaudit.cli.options import RunOptions
+from dpaudit.cli.prepare_run import How
+from dpaudit.config.models import AuditConfig
+from dpaudit.sampling.backends import backend
+from dpaudit.settings.audit import BACKENDS, DEFAULTS, FAILURES, METHODS, POWER, AuditSettings, default_jobs
+from dpaudit.settings.limits import check_confidence, check_jobs, check_trials
+from dpaudit.testing import assert_private
+from dpaudit.testing.session import Settings
+
+
+def defaults(function: Callable[..., Any]) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+
+
+def test_the_settings_are_the_keywords_of_audit() -> None:
+    assert defaults(audit) == DEFAULTS.keywords
+    assert audit.__kwdefaults__ == DEFAULTS.keywords  # all of them by keyword only
+
+
+def test_the_public_defaults() -> None:
+    """What the documentation promises."""
+    assert DEFAULTS.keywords == {
+        "attacks": "auto",
+        "trials": 100_000,
+        "confidence": 0.99,
+        "method": "sequential",
+        "seed": None,
+        "jobs": 1,
+        "store": None,
+        "detect": None,
+        "observe_time": False,
+        "failures": "stop",
+        "timeout": None,
+        "progress": None,
+        "name": "",
+    }
+    assert POWER == 0.9
+
+
+@pytest.mark.parametrize("function", [audit_one_run, plan, replay, assert_private, How, Terms, Settings])
+def test_whoever_shares_a_setting_shares_its_default(function: Callable[..., Any]) -> None:
+    own = {"seed", "trials", "progress", "detect", "name"}  # of a suite, and where None means "as in the audit"
+    shared = {key: value for key, value in defaults(function).items() if key in DEFAULTS.keywords.keys() - own}
+    overrides = {"confidence"} if function is How else set()
+    assert {key: value for key, value in shared.items() if key not in overrides} == {
+        key: DEFAULTS.keywords[key] for key in shared if key not in overrides
+    }
+
+
+def test_configs_have_the_same_defaults() -> None:
+    fields = AuditConfig.model_fields
+    shared = fields.keys() & DEFAULTS.keywords.keys() - {"name", "timeout"}  # a config's timeout is also a command's
+    assert shared == {"attacks", "trials", "confidence", "method", "seed", "detect", "failures"}
+    assert {key: fields[key].default for key in shared} == {key: DEFAULTS.keywords[key] for key in shared}
+    assert typing.get_args(fields["method"].annotation) == METHODS
+    assert typing.get_args(fields["failures"].annotation) == FAILURES
+
+
+def test_the_suite_audits_as_many_runs() -> None:
+    assert (Settings().trials, Settings().false_alarm, Settings().seed) == (DEFAULTS.trials, 1e-3, 0)
+
+
+def test_the_help_of_the_plugin_states_the_defaults() -> None:
+    from _dpaudit_pytest import pytest_addoption
+
+    parser = pytest.Parser(_ispytest=True)
+    pytest_addoption(parser)
+    (group,) = (one for one in parser._groups if one.name == "dpaudit")
+    said = {option.dest: option.attrs()["help"] for option in group.options}
+    settings = Settings()
+    for name in ("false_alarm", "trials", "seed", "report"):
+        assert said[f"dpaudit_{name}"].endswith(f"({getattr(settings, name)})")
+
+
+def test_one_process_here_and_all_of_a_cluster() -> None:
+    assert [default_jobs(name) for name in BACKENDS] == [1, -1, -1]
+    assert RunOptions().backend == How(output=RunOptions().output).backend == "loky"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"trials": 0}, "trials must be at least 1, got 0"),
+        ({"trials": 1.5}, r"trials must be a whole number up to 2\*\*53, got 1.5"),
+        ({"confidence": 95.0}, "confidence must lie strictly between 0 and 1, got 95.0; did you mean 0.95\\?"),
+        ({"confidence": 99.99999}, "did you mean 0.9999999\\?"),
+        ({"method": "best"}, "method must be sequential or fixed, got 'best'"),
+        ({"method": "fixed", "observe_time": True}, "observe_time needs method sequential, got fixed"),
+        ({"failures": "hide"}, "failures must be stop, outcome, retry, got 'hide'"),
+        ({"timeout": 0}, "timeout must be above 0 seconds, got 0"),
+        ({"jobs": 0}, "jobs must be -1 or at least 1, got 0"),
+        ({"jobs": -2}, "jobs must be -1 or at least 1, got -2"),
+    ],
+)
+def test_an_impossible_setting_is_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        AuditSettings(**wrong)
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(DEFAULTS, **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"trials": "many"}, {"trials": True}, {"confidence": "0.9"}, {"progress": 3}])
+def test_a_setting_of_a_wrong_type_is_named(wrong: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=f"^{next(iter(wrong))} must be"):
+        AuditSettings(**wrong)
+
+
+def test_a_check_names_the_argument_as_it_was_typed() -> None:
+    with pytest.raises(ValueError, match=r"^--confidence must .* got 95; did you mean 0.95"):
+        check_confidence(95.0, "--confidence", written="95")
+    with pytest.raises(ValueError, match=r"^--jobs must"):
+        check_jobs(0, "--jobs")
+    with pytest.raises(ValueError, match=r"^must be at least 1, got 0"):
+        check_trials(0, "")
+    with pytest.raises(ValueError, match=r"^backend must be one of loky, dask, ray, got 'mpi'"), backend("mpi"):
+        pass
+
+
+def test_whole_floats_are_numbers_of_trials() -> None:
+    assert AuditSettings(trials=1e5).trials == 100_000  # type: ignore[arg-type]
+    assert type(AuditSettings(trials=1e5).trials) is int  # type: ignore[arg-type]
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        DEFAULTS.trials = 1  # type: ignore[misc]
