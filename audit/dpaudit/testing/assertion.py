@@ -151,31 +151,45 @@ def carry_out(
         raise AuditInconclusive(no_answer(claim, [str(error)], seed)) from None
     if result.stopped_by == "interruption":
         raise KeyboardInterrupt
-    unseen = detect is not None and not shows(
+    if detect is not None and not shows(
         claim, sought, result.trials_used, significance=significance, pairs=max(size, 1)
-    )
-    if unseen and result.verdict is Verdict.NO_VIOLATION:
-        words = f"{result.trials_used:,} runs per dataset are too few to see what is {described(sought)}"
-        few = Reason(words, About.TOO_FEW)
-        result = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=(*result.warnings, few))
-    if unseen and result.verdict is Verdict.INCONCLUSIVE:
-        advice = f"{planned:,} runs (trials=) show it with 99.9 % probability"
-        result = dataclasses.replace(result, warnings=(*result.warnings, advice))
+    ):
+        result = _too_few(result, sought, planned)
     result = _with_address(result, allowance)
     if repeats := repetition(result, allowance.known, jobs):
         result = _without_news(result, repeats)
     after = _continued(chain, result, news=not repeats)
     record = _record(allowance, result, claim, chain, after, sought, significance, size, planned)
     allowance.add(record | {"repeats": bool(repeats)})
+    raised = _error(result, after if settings.run else None, allowance, significance, seed)
+    if raised is not None:
+        raise raised
+    return result
+
+
+def _error(
+    result: AuditResult, chain: Chain | None, allowance: Allowance, significance: float, seed: int
+) -> Exception | None:
+    """What a test raises for this result; `chain`: the evidence of all runs, None without a baseline."""
     match result.verdict:
         case Verdict.VIOLATION:
             kept = _kept(result, allowance)
-            raise _raised(
-                PrivacyViolation, violation(result, after if settings.run else None, significance, kept), result
-            )
+            return _raised(PrivacyViolation, violation(result, chain, significance, kept), result)
         case Verdict.INCONCLUSIVE:
             kept = _kept(result, allowance)
-            raise _raised(AuditInconclusive, no_answer(claim, _reasons(result), seed, kept), result)
+            return _raised(AuditInconclusive, no_answer(result.claim, _reasons(result), seed, kept), result)
+    return None
+
+
+def _too_few(result: AuditResult, sought: Detect, planned: int) -> AuditResult:
+    """The result of an audit that would not have shown what it looked for: it may not say that nothing was found."""
+    if result.verdict is Verdict.NO_VIOLATION:
+        words = f"{result.trials_used:,} runs per dataset are too few to see what is {described(sought)}"
+        few = Reason(words, About.TOO_FEW)
+        result = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=(*result.warnings, few))
+    if result.verdict is Verdict.INCONCLUSIVE:
+        advice = Reason.of(f"{planned:,} runs (trials=) show it with 99.9 % probability")
+        result = dataclasses.replace(result, warnings=(*result.warnings, advice))
     return result
 
 
