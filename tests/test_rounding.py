@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
 from dpaudit.catalogue import Gaussian
-from dpaudit.inference.sequential.strategy import lower_bound
 from dpaudit.testing.failures import violation
 from dpaudit.text.rounding import at_least, at_most, lower, percent_at_most, upper
 from dpaudit_reports.claimed import enlarged
@@ -141,9 +140,3 @@ def test_terminal_and_pdf_write_the_same_p_value(violated: AuditResult, tmp_path
     text = " ".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "a.pdf").pages)
     assert "0.000246" in text  # 0.00025 does not show that it is below the level
     assert "0.000246" in text_of_table(Run.of([close]), Screen(width=200))
-
-
-def test_a_bisected_bound_is_the_refuted_end() -> None:
-    for truth in (0.31234567, 1.0000001, 7.7):
-        found = lower_bound(lambda x, truth=truth: x <= truth)  # type: ignore[misc]
-        assert found <= truth < found + 1e-3

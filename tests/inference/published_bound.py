@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.one_run import _largest, _missing, _shape, _tail, check_counts
+from dpaudit.inference.one_run import _missing, _shape, _tail, check_counts
+from dpaudit.numerics.bisect import last_that_holds
 
 
 def p_value_approximate(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
@@ -46,7 +47,7 @@ def epsilon_lower_one_run(m: int, r: int, v: int, *, delta: float, significance:
     """
     check_counts(m, r, v, significance)
     level = min(significance, 0.5)
-    return _largest(lambda epsilon: p_value_approximate(epsilon, delta, m, r, v) <= level, precision=1e-6)
+    return last_that_holds(lambda epsilon: p_value_approximate(epsilon, delta, m, r, v) <= level, precision=1e-6)
 
 
 def refutes_by_recursion(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: float) -> bool:

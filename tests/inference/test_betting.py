@@ -14,7 +14,7 @@ from dpaudit.inference.grid import BINS, EDGES, bin_counts, bin_of, rows_of_bin_
 from dpaudit.inference.sequential.alternatives import Alternative, alternatives, gaussian_noise, laplace_noise, scaled
 from dpaudit.inference.sequential.betting import Bet, best_bet
 from dpaudit.inference.sequential.portfolio import log_optimal
-from dpaudit.inference.sequential.strategy import Strategy, lower_bound, strategy
+from dpaudit.inference.sequential.strategy import Strategy, strategy
 from dpaudit.numerics.arrays import Array
 
 CLAIMS: list[TradeoffFunction] = [
@@ -247,13 +247,6 @@ def test_bins_take_infinite_ratios_and_refuse_nan() -> None:
     assert bin_of(np.array([-np.inf, -1e9, 0.0, 1e9, np.inf])).tolist() == [0, 0, len(EDGES) // 2, BINS - 1, BINS - 1]
     with pytest.raises(ValueError, match="got nan"):
         bin_of(np.array([0.0, np.nan]))
-
-
-@pytest.mark.parametrize("boundary", [0.0, 3e-5, 0.7, 12.3, 1e9])
-def test_the_lower_bound_is_just_below_the_boundary(boundary: float) -> None:
-    found = lower_bound(lambda x: x <= boundary)
-    assert found <= boundary
-    assert found >= min(boundary, 64.0) * (1 - 2e-4) - 1e-4
 
 
 def test_bins_are_those_of_a_search() -> None:

@@ -31,8 +31,8 @@ from typing import ClassVar, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.bisection import least_below
 from dpaudit.claims.envelope import Half, Lines
+from dpaudit.claims.inverse_profile import least_below
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Parameters
 

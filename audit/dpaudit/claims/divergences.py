@@ -23,7 +23,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dpaudit.claims.envelope import Half, Lines
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics.bisect import bisect_each
 
 _ROUNDING = 1e-15  # of one logarithm, relative to its size or to 1; several times what it is
 _TINY = 1e-24  # divergences below which only that they are tiny is kept
@@ -94,16 +95,16 @@ def _log_power(log_x: Array, order: Array, divergence: Array) -> Array:
     """
     log_not_x = np.log(-np.expm1(log_x))
     most = (order - 1) * divergence
-    low, high = log_x.copy(), np.zeros_like(log_x)
-    for _ in range(60):
-        middle = (low + high) / 2
+
+    def allowed(log_w: Array) -> Flags:
         with np.errstate(divide="ignore"):
-            log_not_w = np.log(-np.expm1(middle))
-        first, second = order * (middle - log_x), order * (log_not_w - log_not_x)
+            log_not_w = np.log(-np.expm1(log_w))
+        first, second = order * (log_w - log_x), order * (log_not_w - log_not_x)
         margin = _ROUNDING * (1 + np.abs(first) - log_x - log_not_x + np.where(second > -1e3, np.abs(second), 0.0))
-        inside = np.logaddexp(first + log_x, second + log_not_x) <= most + margin
-        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    return high
+        found: Flags = np.logaddexp(first + log_x, second + log_not_x) <= most + margin
+        return found
+
+    return bisect_each(allowed, inside=log_x, outside=np.zeros_like(log_x), steps=60).outside
 
 
 def _tangents(log_x: Array, order: Array, divergence: Array) -> Half:

@@ -57,6 +57,7 @@ from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.independence import key
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.stateless import forgets
+from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.outputs import Timed
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import (
@@ -258,10 +259,7 @@ def _runs_needed(tested: TradeoffFunction, significance: float) -> int:
     low, high = 0, 1
     while not enough(high):
         low, high = high, min(2 * high, MAX_PROCESSES)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return bisect_integers(enough, inside=high, outside=low).inside
 
 
 def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})) -> str:

@@ -13,7 +13,7 @@ from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.guesses import guess, right_guesses
-from dpaudit.inference.one_run import refutes
+from dpaudit.inference.one_run import fewest_right, refutes
 from dpaudit.inference.power import least_parameter
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import OneRunEvidence
@@ -115,17 +115,8 @@ def _witness(
         counted="guesses",
         guesses=r,
         right=v,
-        needed=_needed(claim, len(answers), r, significance),
+        needed=fewest_right(claim, len(answers), r, significance=significance),
     )
-
-
-def _needed(claim: TradeoffFunction, m: int, r: int, significance: float) -> int:
-    """The fewest right guesses of r that refute the claim; r + 1 if not even r do."""
-    low, high = -1, r + 1  # never enough, always enough
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if refutes(claim, m, r, middle, significance=significance) else (middle, high)
-    return high
 
 
 def _curve(scores: Array, included: npt.NDArray[np.bool_]) -> tuple[Array, Array]:

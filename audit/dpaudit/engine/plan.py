@@ -19,6 +19,7 @@ from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
+from dpaudit.numerics.bisect import bisect, geometric_mean
 
 LEARNING = 1.2
 """On average, learned scores need so many times the trials of known ones: 1.05 to 1.37 where this was measured."""
@@ -147,10 +148,14 @@ def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float
         low, high = high, 2 * high
         if high > _HOPELESS:
             return math.inf
-    while high / low > 1.001:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if reached(middle) >= needed else (middle, high)
-    return math.ceil(high)
+    least = bisect(
+        lambda n: reached(n) >= needed,
+        inside=high,
+        outside=low,
+        close=lambda high, low: high / low <= 1.001,
+        mean=geometric_mean,
+    ).inside
+    return math.ceil(least)
 
 
 def _stopping_times(

@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,6 +34,7 @@ from scipy.special import betainc, expit, gammaln, xlog1py, xlogy
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect, bisect_integers, last_that_holds
 
 
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
@@ -58,11 +58,13 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
     width = 1.0
     while shape.refutes(m, r, v, math.exp(high - width)):
         high, width = high - width, 2 * width
-    low = high - width
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (low, middle) if shape.refutes(m, r, v, math.exp(middle)) else (middle, high)
-    return math.exp(high)
+    refuted = bisect(
+        lambda x: shape.refutes(m, r, v, math.exp(x)),
+        inside=high,
+        outside=high - width,
+        close=lambda high, low: high - low <= 1e-6,
+    ).inside
+    return math.exp(refuted)
 
 
 def refutes(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: float) -> bool:
@@ -77,6 +79,14 @@ def refutes(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: fl
     return shape.refutes(m, r, v, significance)
 
 
+def fewest_right(claim: TradeoffFunction, m: int, r: int, *, significance: float) -> int:
+    """The fewest right ones of r guesses that `refutes` a claim; r + 1 if not even r do."""
+    never, always = -1, r + 1
+    return bisect_integers(
+        lambda v: refutes(claim, m, r, v, significance=significance), inside=always, outside=never
+    ).inside
+
+
 def mu_lower_one_run(m: int, r: int, v: int, *, significance: float) -> float:
     """Mu up to which mu-GDP is refuted by `refutes`, rounded down to one part in 10**4; 0 if nowhere, 64 at most.
 
@@ -84,7 +94,7 @@ def mu_lower_one_run(m: int, r: int, v: int, *, significance: float) -> float:
     epsilon of a mechanism that is not Gaussian.
     """
     check_counts(m, r, v, significance)
-    return _largest(lambda mu: refutes(GaussianDP(mu), m, r, v, significance=significance), precision=1e-4)
+    return last_that_holds(lambda mu: refutes(GaussianDP(mu), m, r, v, significance=significance), precision=1e-4)
 
 
 def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, v: int) -> Array:
@@ -134,7 +144,7 @@ def epsilon_lower_exact(m: int, r: int, v: int, *, delta: float, significance: f
     one part in 10**6.
     """
     check_counts(m, r, v, significance)
-    return _largest(lambda epsilon: bool(p_value_exact(epsilon, delta, m, r, v) <= significance), precision=1e-6)
+    return last_that_holds(lambda epsilon: bool(p_value_exact(epsilon, delta, m, r, v) <= significance), precision=1e-6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,19 +235,6 @@ def _shape(claim: TradeoffFunction) -> _Shape:
         if not np.any(poor) or len(epsilon) > _MOST_POINTS:
             return _Shape.of(epsilon, delta)
         epsilon = np.sort(np.concatenate([epsilon, middle[poor]]))
-
-
-def _largest(refuted: Callable[[float], bool], *, precision: float) -> float:
-    """Largest x, rounded down, such that the member x of a nested family is refuted; 0 if none, 64 at most."""
-    low, high = 0.0, precision
-    while refuted(high):
-        low, high = high, 2 * high
-        if low >= 64:
-            return 64.0
-    while high - low > precision * max(1.0, low):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
 
 
 def _tail(r: int, v: npt.ArrayLike, epsilon: npt.ArrayLike) -> Array:

@@ -16,6 +16,7 @@ from dpaudit.inference.fixed.regions import deviations, evidence_against, thresh
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.strategy import Strategy
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect
 
 Law = tuple[Array, Array]
 """Laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each."""
@@ -142,11 +143,11 @@ def least_parameter(seen: Callable[[float], bool]) -> float | None:
         high *= 1.5
         if high > _MOST:
             return None
-    low = high / 1.5
-    while _readable(high) > _readable(low) and high - low > 1e-3 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if seen(middle) else (middle, high)
-    return _readable(high)
+
+    def close(high: float, low: float) -> bool:
+        return _readable(high) <= _readable(low) or high - low <= 1e-3 * high
+
+    return _readable(bisect(seen, inside=high, outside=high / 1.5, close=close).inside)
 
 
 _MOST = 60.0  # nats or standard deviations; the evidence is not counted beyond

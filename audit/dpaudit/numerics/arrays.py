@@ -12,3 +12,8 @@ Array = npt.NDArray[np.float64]
 
 AnyArray = npt.NDArray[Any]
 """An array of any type and shape."""
+Flags = npt.NDArray[np.bool_]
+"""Booleans of any shape."""
+
+Integers = npt.NDArray[np.int64]
+"""Integers of any shape."""

@@ -114,17 +114,8 @@ class OneRunEvidence:
 
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
         """The fewest right guesses, of as many as were made, that refute a claim; None if no number does."""
-
-        def enough(right: int) -> bool:
-            return one_run.refutes(claim, self.canaries, self.guesses, right, significance=1 - confidence)
-
-        if not enough(self.guesses):
-            return None
-        few, many = 0, self.guesses  # `many` refute the claim, `few` do not
-        while many - few > 1:
-            middle = (few + many) // 2
-            few, many = (few, middle) if enough(middle) else (middle, many)
-        return many
+        fewest = one_run.fewest_right(claim, self.canaries, self.guesses, significance=1 - confidence)
+        return fewest if fewest <= self.guesses else None
 
     def mu_lower(self, *, confidence: float) -> float:
         return one_run.mu_lower_one_run(self.canaries, self.guesses, self.right, significance=1 - confidence)

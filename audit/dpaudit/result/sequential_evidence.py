@@ -11,11 +11,13 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.grid import BINS, EDGES
-from dpaudit.inference.sequential.strategy import Strategy, log_threshold, lower_bound, strategy
+from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import last_that_holds
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 
+_PRECISION = 1e-4  # of lower bounds; relative above 1
 NEARLY = 1e-6
 """What a file says of its own counts is computed again with other roundings at the most (relative)."""
 
@@ -107,10 +109,13 @@ class SequentialEvidence:
         return self.log_e(claim) >= log_threshold(confidence)
 
     def mu_lower(self, *, confidence: float) -> float:
-        return lower_bound(lambda mu: self.refutes(GaussianDP(mu), confidence=confidence))
+        return last_that_holds(lambda mu: self.refutes(GaussianDP(mu), confidence=confidence), precision=_PRECISION)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        return lower_bound(lambda epsilon: self.refutes(ApproxDP(epsilon=epsilon, delta=delta), confidence=confidence))
+        return last_that_holds(
+            lambda epsilon: self.refutes(ApproxDP(epsilon=epsilon, delta=delta), confidence=confidence),
+            precision=_PRECISION,
+        )
 
     def fingerprint(self) -> str:
         return sha256(self.counts)

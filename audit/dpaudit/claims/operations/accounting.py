@@ -25,6 +25,7 @@ from dpaudit.claims.envelope import Half
 from dpaudit.claims.operations.pld_library import pld_pmf, unknown_release
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Foreign
+from dpaudit.numerics.bisect import bisect
 
 _TAIL = 1e-22  # delta at which the grid ends: what is beyond counts as an infinite loss
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution
@@ -227,10 +228,8 @@ def _reach_of(order: OneOrder, tail: float) -> float:
     low, high = 0.0, 2.0**-30
     while _at(order, high) > level and high < 1e6:
         low, high = high, 2 * high
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _at(order, middle) > level else (low, middle)
-    return min(high, order.largest_loss)
+    end = bisect(lambda epsilon: _at(order, epsilon) <= level, inside=high, outside=low, steps=30).inside
+    return min(end, order.largest_loss)
 
 
 def _spread(parts: Sequence[Part]) -> float:

@@ -34,6 +34,7 @@ from dpaudit.claims.envelope import Lines
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import probability
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect, bisect_each
 
 RELATIONS = ("unspecified", "add_remove", "replace_one")
 
@@ -77,13 +78,7 @@ class Subsampled(TradeoffFunction):
     @cached_property
     def _fixed_point(self) -> float:
         """x = f(x) of the base, where f_p has slope -1; found by bisection."""
-        low, high = 0.0, 0.5
-        for _ in range(1100):
-            middle = (low + high) / 2
-            if not low < middle < high:
-                break
-            low, high = (middle, high) if self._base.beta(middle) > middle else (low, middle)
-        return low
+        return bisect(lambda x: self._base.beta(x) > x, inside=0.0, outside=0.5).inside
 
     def _mixed(self, alpha: Array) -> Array:
         return self._rate * self._base.beta(alpha) + (1 - self._rate) * (1 - alpha)
@@ -99,12 +94,13 @@ class Subsampled(TradeoffFunction):
         beyond = middle < fixed
         if np.any(beyond):
             wanted = alpha[beyond]
-            low, high = np.full_like(wanted, -746.0), np.full_like(wanted, math.log(fixed) if fixed else -745.0)
-            for _ in range(64):
-                try_at = (low + high) / 2
-                too_small = self._mixed(np.exp(try_at)) > wanted
-                low, high = np.where(too_small, try_at, low), np.where(too_small, high, try_at)
-            beta[beyond] = np.minimum(np.exp(low), fixed)
+            log_beta = bisect_each(
+                lambda log_beta: self._mixed(np.exp(log_beta)) > wanted,
+                inside=np.full_like(wanted, -746.0),
+                outside=np.full_like(wanted, math.log(fixed) if fixed else -745.0),
+                steps=64,
+            ).inside
+            beta[beyond] = np.minimum(np.exp(log_beta), fixed)
         return beta
 
     def _profile(self, epsilon: Array) -> Array:

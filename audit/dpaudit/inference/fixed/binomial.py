@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +13,6 @@ from dpaudit.numerics.arrays import Array
 Counts = npt.NDArray[np.int64]
 
 LEAST = 1e-100  # smaller probabilities are not told apart
-
-
-def boundary(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """The point between `inside` and `outside` where a condition begins to fail, from the outer side."""
-    for _ in range(60):
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
-    return outside
 
 
 def divergence_of_rates(p: float, q: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,14 +14,14 @@ from dpaudit.inference.fixed.binomial import (
     LEAST,
     Counts,
     at_most,
-    boundary,
     divergence_of_rates,
     log_choose,
     log_likelihood,
     rounding,
 )
 from dpaudit.inference.fixed.evidence import Arc, smoothed_rate, square_sine
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics.bisect import bisect, bisect_each_integer
 
 _TAIL = 18.0  # nats by which outcomes that are not looked at are rarer than those that count
 _LONG = 3_000  # outcomes of d1; to sum over more takes longer than the incomplete beta function
@@ -43,22 +44,23 @@ class Outcomes:
         Which x are rare is Chernoff's bound: P[x/n0 <= p] <= exp(-n0 kl(p, alpha)) for p <= alpha, and likewise above.
         """
         budget = min(level, -math.log(LEAST)) + _TAIL
-        first = math.floor(n0 * boundary(lambda p: n0 * divergence_of_rates(p, low) <= budget, low, 0.0))
-        last = math.ceil(n0 * boundary(lambda p: n0 * divergence_of_rates(p, high) <= budget, high, 1.0))
+        first = math.floor(n0 * _end(lambda p: n0 * divergence_of_rates(p, low) <= budget, low, 0.0))
+        last = math.ceil(n0 * _end(lambda p: n0 * divergence_of_rates(p, high) <= budget, high, 1.0))
         # Points of the curve beyond `reach` are further than the level from all these x.
         least, most = float(smoothed_rate(first, n0)), float(smoothed_rate(last, n0))
-        reach = boundary(lambda a: (n0 + 1) * divergence_of_rates(most, a) <= level + 1, most, 1.0)
+        reach = _end(lambda a: (n0 + 1) * divergence_of_rates(most, a) <= level + 1, most, 1.0)
         arcs = Arc.pair(claim, n0, n1, least, reach)
         enough = level - rounding(n0 + n1) * (1 + level)  # in doubt inside, which is the safe side
 
         def limit(x: Counts, known: Counts, highest: Counts) -> Counts:
             """Largest z from `known`, which is inside or -1, to `highest` such that (x, z) is inside."""
-            while np.any(known < highest):
-                middle = (known + highest + 1) // 2
-                trial = np.maximum(middle, 0)  # -1 where the search is over
-                inside = np.minimum(*(arc.evidence(x, n0, trial, n1) for arc in arcs)) >= enough
-                known, highest = np.where(inside, middle, known), np.where(inside, highest, middle - 1)
-            return known
+
+            def inside(z: Counts) -> Flags:
+                z = np.maximum(z, 0)  # -1 where the search is over
+                found: Flags = np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs)) >= enough
+                return found
+
+            return bisect_each_integer(inside, known, highest + 1).inside
 
         x = np.arange(first, last + 1)
         some = np.unique(np.append(x[::32], last))  # limits do not rise: these leave little to search in between
@@ -123,6 +125,11 @@ class Outcomes:
             masses = np.exp(log_choose1 + log_likelihood(z, self.n1, beta))
             below = np.cumsum(np.hstack([start, masses]), axis=1)[:, limits - rare]
         return np.asarray((weights * below).sum(axis=1))
+
+
+def _end(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Where a condition begins to fail, from the outer side."""
+    return bisect(holds, inside, outside, steps=60).outside
 
 
 def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, high: float) -> float:

@@ -22,6 +22,7 @@ from scipy.special import ndtr
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect
 
 _ALPHA = np.concatenate([[0.0], np.geomspace(1e-12, 0.5, 2000), 1 - np.geomspace(0.5, 1e-12, 2000), [1.0]])
 _PROBE = np.concatenate([-np.geomspace(1e-3, 30, 80)[::-1], [0.0], np.geomspace(1e-3, 30, 80)])
@@ -189,11 +190,7 @@ def _start(shape: _Shape, claim: TradeoffFunction) -> float:
 
 
 def _largest(holds: Callable[[float], bool]) -> float:
-    low, high = 0.0, 40.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return bisect(holds, inside=0.0, outside=40.0, steps=40).inside
 
 
 def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[tuple[Array, Array]]:

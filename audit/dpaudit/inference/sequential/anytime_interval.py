@@ -6,6 +6,8 @@ import math
 
 from scipy.special import betaln
 
+from dpaudit.numerics.bisect import bisect
+
 _STEPS = 60  # halvings of [0, 1]: to the last bit
 
 
@@ -43,13 +45,6 @@ def anytime_interval(
 
     def end(outside: float) -> float:
         """Between the observed rate and an end of [0, 1], which is not likely: rounded to the outer side."""
-        inside = successes / trials
-        for _ in range(_STEPS):
-            middle = (inside + outside) / 2
-            if likely(middle):
-                inside = middle
-            else:
-                outside = middle
-        return outside
+        return bisect(likely, inside=successes / trials, outside=outside, steps=_STEPS).outside
 
     return (end(0.0) if successes else 0.0), (end(1.0) if failures else 1.0)

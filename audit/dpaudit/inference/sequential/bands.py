@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dpaudit.inference.fixed.clopper_pearson import clopper_pearson_upper
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect_each
 
 Counts = npt.NDArray[np.int64]
 Band = tuple[Array, Array, Array]
@@ -47,12 +48,8 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
         reached: npt.NDArray[np.bool_] = log_sum - math.log(len(_TILTS)) >= limit
         return reached
 
-    low, high = counts / trials, np.ones_like(counts)
-    for _ in range(50):
-        middle = (low + high) / 2
-        too_high = exceeds(middle)
-        low, high = np.where(too_high, low, middle), np.where(too_high, middle, high)
-    rates = np.where(exceeds(np.ones_like(counts)), high, 1.0)
+    found = bisect_each(exceeds, inside=np.ones_like(counts), outside=counts / trials, steps=50).inside
+    rates = np.where(exceeds(np.ones_like(counts)), found, 1.0)
     return rates[places].reshape(given.shape)
 
 

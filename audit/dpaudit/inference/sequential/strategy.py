@@ -28,7 +28,7 @@ E depends on the outputs only through the counts of their scores in each bin, un
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -198,21 +198,3 @@ def _rung(number: int) -> tuple[Bet, ...]:
     ]
     bets += [(gaussian_noise(strength), PureDP(multiple * strength)) for multiple in _TAILS]
     return tuple(best_bet(alternative, promise, thresholds=_LADDER_THRESHOLDS) for alternative, promise in bets)
-
-
-def lower_bound(refuted: Callable[[float], bool], *, precision: float = 1e-4, most: float = 64.0) -> float:
-    """Largest x, to `precision` and rounded down, such that the member x of a nested family is refuted; 0 if none.
-
-    `refuted` must be monotone (true, then false), as E is along nested claims.
-    """
-    if not refuted(precision):
-        return 0.0
-    low, high = precision, 2 * precision
-    while refuted(high):
-        low, high = high, 2 * high
-        if low >= most:
-            return most
-    while high - low > precision * max(1.0, low):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect_each
 
 
 def least_below(profile: Callable[[Array], Array], delta: Array) -> Array:
@@ -15,11 +16,7 @@ def least_below(profile: Callable[[Array], Array], delta: Array) -> Array:
     high = np.ones_like(delta)
     while np.any(short := (profile(high) > delta) & (high < 1e300)):
         high[short] *= 2
-    low = np.zeros_like(delta)
-    for _ in range(1100):
-        middle = low + (high - low) / 2
-        if np.all((high - low <= 1e-14 * high) | (middle <= low) | (middle >= high)):
-            break
-        enough = profile(middle) <= delta
-        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return np.where(high < 1e300, high, math.inf)
+    found = bisect_each(
+        lambda x: profile(x) <= delta, inside=high, outside=np.zeros_like(delta), close=lambda x, y: x - y <= 1e-14 * x
+    ).inside
+    return np.where(found < 1e300, found, math.inf)
