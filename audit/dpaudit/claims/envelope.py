@@ -21,6 +21,7 @@ import numpy.typing as npt
 from scipy.special import ndtri, ndtri_exp
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.hulls import lower_hull, lowest
 
 NEGLIGIBLE = 1e-280  # a gap that only exists since doubles end at 1e-308
 
@@ -49,24 +50,16 @@ class Half:
     @classmethod
     def hull(cls, slope: Array, gap: Array) -> Half:
         """The guarantees that are not implied by the others."""
-        order = np.lexsort((gap, slope))
-        slope, gap = slope[order], np.clip(gap[order], 0.0, 1.0)
-        first = np.concatenate([[True], np.diff(slope) > 0])
-        slope, gap = slope[first], gap[first]
+        slope, gap = lowest(slope, np.clip(gap, 0.0, 1.0))
         falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
         if gap[-1] < 1:
             falls &= gap < 1  # a gap of 1 says nothing
-        half = cls(slope[falls], gap[falls])
-        while np.any(above := np.diff(half.log_alpha) >= 0):  # above the chord of its neighbours: not on the hull
-            keep = np.concatenate([[True], ~above, [True]])
-            half = cls(half.slope[keep], half.gap[keep])
-        return half
+        return cls(*lower_hull(slope[falls], gap[falls], steepness=lambda slope, gap: -_log_meeting(slope, gap)))
 
     @cached_property
     def log_alpha(self) -> Array:
         """log of alpha where each line meets the next, steeper one; decreasing."""
-        with np.errstate(divide="ignore"):
-            return np.log(-np.diff(self.gap)) - self.slope[1:] - np.log(-np.expm1(-np.diff(self.slope)))
+        return _log_meeting(self.slope, self.gap)
 
     @cached_property
     def log_power(self) -> Array:
@@ -109,6 +102,13 @@ class Half:
         place += (self.slope - self.slope[0]) / (self.slope[-1] - self.slope[0]) * (most / 3 - 3)
         keep = np.unique(np.searchsorted(place, np.arange(math.floor(place[-1]) + 1)))
         return Half.hull(self.slope[np.append(keep, -1)], self.gap[np.append(keep, -1)])
+
+
+def _log_meeting(slope: Array, gap: Array) -> Array:
+    """log of the alpha where each line meets the next: of the fall of the chord from one (e^slope, gap) to the next."""
+    with np.errstate(divide="ignore"):
+        meeting: Array = np.log(-np.diff(gap)) - slope[1:] - np.log(-np.expm1(-np.diff(slope)))
+    return meeting
 
 
 class Lines:
@@ -262,10 +262,8 @@ class _Power:
         return _Power(s[useful], c[useful])._tidy() if np.any(useful) else _Power(np.zeros(1), np.ones(1))
 
     def _tidy(self) -> _Power:
-        order = np.lexsort((self.c, -self.s))
-        s, c = self.s[order], self.c[order]
-        first = np.concatenate([[True], np.diff(s) < 0])
-        s, c = s[first], c[first]
+        falling, c = lowest(-self.s, self.c)
+        s = -falling
         # a less steep line with no larger constant makes a steeper one superfluous
         keep = np.append(c[:-1] < np.minimum.accumulate(c[:0:-1])[::-1], True)
         s, c = s[keep], c[keep]

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from dpaudit.claims.base import PolygonalClaim
 from dpaudit.claims.envelope import Half, Lines
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.hulls import lower_hull
 
 _ROUNDING = 1e-12  # how far a corner may lie above where it should, before that is called a mistake
 
@@ -89,13 +90,7 @@ class TabulatedTradeoff(PolygonalClaim):
     @cached_property
     def _corners(self) -> tuple[Array, Array]:
         """The lower convex hull of the table."""
-        alpha, beta = np.array(self._alpha), np.array(self._beta)
-        while True:
-            slope = np.diff(beta) / np.diff(alpha)
-            if not np.any(above := np.diff(slope) < 0):
-                return alpha, beta
-            keep = np.concatenate([[True], ~above, [True]])
-            alpha, beta = alpha[keep], beta[keep]
+        return lower_hull(np.array(self._alpha), np.array(self._beta), straight=True)
 
     def _make_lines(self) -> Lines:
         return Lines(_steep(*self._corners), _steep(*_mirrored(*self._corners)))

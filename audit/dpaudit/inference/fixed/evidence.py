@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed.binomial import log_complement, log_rate
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import Array, Flags, Integers
+from dpaudit.numerics.bisect import bisect_each_integer
 
 _SPACING = 0.1  # standard deviations from one point of the grid along the curve to the next
 
@@ -59,13 +60,13 @@ class Arc:
 
         high = np.minimum(np.searchsorted(-self.beta, -q, side="left"), len(self.beta) - 1)
         low = np.clip(np.searchsorted(self.alpha, p, side="right") - 1, 0, high)
-        while np.any(low < high):
-            middle = (low + high) // 2
-            following = np.minimum(middle + 1, high)
-            after, here = divergence(np.stack([following, middle]))
-            falling = after <= here
-            low, high = np.where(falling, following, low), np.where(falling, high, middle)
-        return divergence(low)
+
+        def falls(at: Integers) -> Flags:
+            after, here = divergence(np.stack([np.minimum(at + 1, high), at]))
+            found: Flags = after <= here
+            return found
+
+        return divergence(bisect_each_integer(falls, inside=low - 1, outside=high).outside)
 
 
 def evidence_of(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> float:

@@ -12,6 +12,7 @@ from dpaudit.inference.fixed.clopper_pearson import clopper_pearson_upper
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_each
+from dpaudit.numerics.hulls import lower_hull, lowest
 
 Counts = npt.NDArray[np.int64]
 Band = tuple[Array, Array, Array]
@@ -92,22 +93,9 @@ def _band(counts0: Counts, counts1: Counts, upper: Callable[..., Array], signifi
     share = significance / (2 * len(_THRESHOLDS))
     alpha_upper = upper(trials0 - accepted0[_THRESHOLDS], trials0, significance=share)
     beta_upper = upper(accepted1[_THRESHOLDS], trials1, significance=share)
-    hull = _lower_hull([(0.0, 1.0), *zip(alpha_upper.tolist(), beta_upper.tolist(), strict=True), (1.0, 0.0)])
+    # whatever points are kept: the chords between points above T, which is convex, lie above it
+    hull = lower_hull(*lowest(np.concatenate([[0.0], alpha_upper, [1.0]]), np.concatenate([[1.0], beta_upper, [0.0]])))
     # one point per distinct threshold
     moved = np.concatenate([[True], (np.diff(accepted0) > 0) | (np.diff(accepted1) > 0)])
     alpha, beta = np.concatenate([[1.0], alpha[moved], [0.0]]), np.concatenate([[0.0], beta[moved], [1.0]])
     return alpha, beta, np.interp(alpha, *hull)
-
-
-def _lower_hull(points: list[tuple[float, float]]) -> tuple[Array, Array]:
-    """Lower convex hull of points by Andrew's monotone chain, as x (increasing) and y."""
-    hull: list[tuple[float, float]] = []
-    for x, y in sorted(points):
-        while len(hull) >= 2 and (hull[-1][0] - hull[-2][0]) * (y - hull[-2][1]) <= (hull[-1][1] - hull[-2][1]) * (
-            x - hull[-2][0]
-        ):
-            hull.pop()
-        if hull and x == hull[-1][0]:
-            continue  # same abscissa, higher point
-        hull.append((x, y))
-    return np.array([x for x, _ in hull]), np.array([y for _, y in hull])
