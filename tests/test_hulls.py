@@ -17,7 +17,7 @@ POINTS = st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_siz
 
 def plain(points: list[tuple[int, int]], *, straight: bool) -> list[tuple[int, int]]:
     """The lowest point at each x that no chord between two others lies below, or on unless `straight`."""
-    lowest_at = sorted({x: y for x, y in sorted(points, reverse=True)}.items())
+    lowest_at = sorted(dict(sorted(points, reverse=True)).items())
 
     def goes(x: int, y: int) -> bool:
         for (x0, y0), (x1, y1) in combinations(lowest_at, 2):

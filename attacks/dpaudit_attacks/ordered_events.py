@@ -18,14 +18,12 @@ import numpy.typing as npt
 from scipy.special import gammaln, logsumexp
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.logistic import ridge
-from dpaudit_attacks.ratios import Labels
+from dpaudit_attacks.ratios import Labels, stacked
 
 _COLUMNS = 32
 _CELLS = 256  # pieces at the most
 _CUTS = 3.0  # expected beforehand
 _PRIORS = (1.0, 30.0, 1000.0)  # imaginary outputs of each dataset in a piece: large leaks, small ones
-_FOLDS = 3
 
 Words = npt.NDArray[np.bytes_]
 
@@ -50,7 +48,6 @@ class OrderedEvents:
             sorted_in = zip(_ORDERS, edges, strict=True)
             return np.column_stack([np.searchsorted(edge, order(outputs), side="right") for order, edge in sorted_in])
 
-        cells0, cells1 = cells(outputs0), cells(outputs1)
         sizes = [len(edge) + 1 for edge in edges]
 
         def ratios(first: Labels, second: Labels) -> list[Array]:
@@ -59,17 +56,8 @@ class OrderedEvents:
                 for j, size in enumerate(sizes)
             ]
 
-        def columns(chosen: Labels, known: list[Array]) -> Array:
-            return np.column_stack([ratio[chosen[:, j]] for j, ratio in enumerate(known)])
-
-        held0, held1 = np.zeros(cells0.shape), np.zeros(cells1.shape)
-        for fold in range(_FOLDS):
-            out0, out1 = np.arange(len(cells0)) % _FOLDS == fold, np.arange(len(cells1)) % _FOLDS == fold
-            known = ratios(cells0[~out0], cells1[~out1])
-            held0[out0], held1[out1] = columns(cells0[out0], known), columns(cells1[out1], known)
-        slopes, intercept = ridge(np.concatenate([held0, held1]), len(held0))
-        final = ratios(cells0, cells1)
-        return lambda outputs: columns(cells(outputs), final) @ slopes + intercept
+        scorer = stacked(ratios, cells(outputs0), cells(outputs1))
+        return lambda outputs: scorer(cells(outputs))
 
 
 def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]) -> Array:

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.folds import out_of_fold
 from dpaudit.numerics.logistic import ridge
 
 Labels = npt.NDArray[np.intp]
 
 _PRIORS = (0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0)
-_FOLDS = 3
 
 
 def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
@@ -36,8 +36,7 @@ def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
 def label_ratios(labels0: Labels, labels1: Labels, sizes: list[int]) -> Callable[[Labels], Array]:
     """Log-likelihood ratios of outputs with several labels each: (n, m) labels below `sizes` -> (n,).
 
-    Each label's ratio is a column of a logistic regression, fitted to ratios that were learned from other outputs.
-    A label of -1 is unknown and tells nothing.
+    Several labels are `stacked`.  A label of -1 is unknown and tells nothing.
     """
 
     def ratios(first: Labels, second: Labels) -> list[Array]:
@@ -47,19 +46,28 @@ def label_ratios(labels0: Labels, labels1: Labels, sizes: list[int]) -> Callable
             found.append(np.append(shrunken_ratios(counts[0].astype(float), counts[1].astype(float)), 0.0))
         return found
 
-    def columns(labels: Labels, known: list[Array]) -> Array:
-        return np.column_stack([ratio[labels[:, j]] for j, ratio in enumerate(known)])
-
-    final = ratios(labels0, labels1)
     if len(sizes) == 1:
-        return lambda labels: final[0][labels[:, 0]]
-    held0, held1 = np.zeros(labels0.shape), np.zeros(labels1.shape)
-    for fold in range(_FOLDS):
-        out0, out1 = np.arange(len(labels0)) % _FOLDS == fold, np.arange(len(labels1)) % _FOLDS == fold
-        known = ratios(labels0[~out0], labels1[~out1])
-        held0[out0], held1[out1] = columns(labels0[out0], known), columns(labels1[out1], known)
-    slopes, intercept = ridge(np.concatenate([held0, held1]), len(held0))
-    return lambda labels: columns(labels, final) @ slopes + intercept
+        (only,) = ratios(labels0, labels1)
+        return lambda labels: only[labels[:, 0]]
+    return stacked(ratios, labels0, labels1)
+
+
+def stacked(
+    ratios: Callable[[Labels, Labels], list[Array]], labels0: Labels, labels1: Labels
+) -> Callable[[Labels], Array]:
+    """Log-likelihood ratios of outputs with m labels each, (n, m) -> (n,), from the ratios of each label.
+
+    Each label's ratio is a column of a logistic regression, fitted to ratios that were learned from other outputs.
+    `ratios`: labels (n, m) of d0 and of d1 -> m tables, from a label to its ratio.
+    """
+
+    def fitted(first: Labels, second: Labels) -> Callable[[Labels], Array]:
+        known = ratios(first, second)
+        return lambda labels: np.column_stack([ratio[labels[:, j]] for j, ratio in enumerate(known)])
+
+    final = fitted(labels0, labels1)
+    slopes, intercept = ridge(np.concatenate(out_of_fold(fitted, labels0, labels1)), len(labels0))
+    return lambda labels: final(labels) @ slopes + intercept
 
 
 def ratios_of_labels(

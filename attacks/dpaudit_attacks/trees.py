@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.folds import FOLDS, in_fold
 from dpaudit.numerics.logistic import ridge
 from dpaudit_attacks.forms import varied_forms
 
@@ -46,7 +47,7 @@ class Trees:
 
 def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
     """Trees fitted to two thirds of the rows (n, d), calibrated on the rest: (n, d) -> log-likelihood ratios (n,)."""
-    out0, out1 = np.arange(len(outputs0)) % 3 == 2, np.arange(len(outputs1)) % 3 == 2
+    out0, out1 = in_fold(len(outputs0), FOLDS - 1), in_fold(len(outputs1), FOLDS - 1)
     with _one_thread():
         raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_OFTEN)
         if raw is None:

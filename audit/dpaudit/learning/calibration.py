@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.learning.foreign import fit
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.folds import out_of_fold
 from dpaudit.numerics.logistic import ridge
 from dpaudit.outputs import View
-
-_FOLDS = 3
-
-
-def rows_of(view: View, chosen: npt.NDArray[np.bool_]) -> View:
-    """The outputs, of n, for which a mask (n,) is true."""
-    return view[chosen] if isinstance(view, np.ndarray) else [view[int(i)] for i in np.flatnonzero(chosen)]
 
 
 def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np.random.Generator) -> Scorer:
@@ -27,12 +22,7 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
     Raises:
         ValueError: if the attack's scores of outputs that were left out are no numbers, or not one for each.
     """
-    held0, held1 = np.empty(len(seen0)), np.empty(len(seen1))
-    for fold in range(_FOLDS):
-        out0, out1 = (np.arange(len(seen)) % _FOLDS == fold for seen in (seen0, seen1))
-        part = fit(attack, rows_of(seen0, ~out0), rows_of(seen1, ~out1), rng)
-        held0[out0], held1[out1] = (_numbers(part, rows_of(s, out)) for s, out in ((seen0, out0), (seen1, out1)))
-    held = np.concatenate([held0, held1])
+    held = np.concatenate(out_of_fold(lambda a, b: partial(_numbers, fit(attack, a, b, rng)), seen0, seen1))
     finite = held[np.isfinite(held)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 0.0)
     centre, spread = (float(np.median(finite)), float(np.std(finite)) or 1.0) if len(finite) else (0.0, 1.0)
@@ -42,7 +32,7 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
         inside = (np.clip(scores, low, high) - centre) / spread
         return np.column_stack([inside, scores == np.inf, scores == -np.inf])
 
-    slopes, intercept = ridge(design(held), len(held0))
+    slopes, intercept = ridge(design(held), len(seen0))
 
     def scores(outputs: View) -> Array:
         found = np.array(scorer(outputs), dtype=np.float64)
