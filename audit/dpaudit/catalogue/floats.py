@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Inputs, Pure, check_positive
-from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.catalogue.promises import GaussianSum, Inputs, Pure
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Dataset
 
@@ -40,26 +39,17 @@ class LaplaceInverseCdf(Pure):
         return float(np.ravel(dataset)[0]) + noise
 
 
-@dataclass(frozen=True, slots=True)
-class GaussianBoxMuller:
+@dataclass(frozen=True)
+class GaussianBoxMuller(GaussianSum):
     """Wrong in floats: x + sigma sqrt(-2 log u) cos(2 pi v): no finite mu, where 1 / sigma is claimed.
 
     Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we there yet?  Timing and floating-point attacks on differential
     privacy systems", section IV.
     """
 
-    sigma: float = 1.0
-
     inputs: ClassVar[Inputs] = _ANSWER
     private: ClassVar[bool] = False
     leak: ClassVar[str] = "float_bits"
-
-    def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-
-    @property
-    def claim(self) -> TradeoffFunction:
-        return GaussianDP(1 / self.sigma)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         radius = np.sqrt(-2 * np.log(1 - rng.random(n)))

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Inputs, Pure, check_positive
-from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.catalogue.promises import GaussianSum, Inputs, Pure
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Dataset
 
@@ -138,21 +137,14 @@ class MeanOfTrueCount(Pure):
         return float(clamped.mean()) + rng.laplace(0.0, 1 / (self.epsilon * len(clamped)), n)
 
 
-@dataclass(frozen=True, slots=True)
-class VarianceForDeviation:
+@dataclass(frozen=True)
+class VarianceForDeviation(GaussianSum):
     """Wrong: sum plus N(0, sigma), sigma taken for the variance: mu = 1 / sqrt(sigma), claimed 1 / sigma, sigma > 1."""
 
     sigma: float = 2.0
 
     inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10}
     private: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-
-    @property
-    def claim(self) -> TradeoffFunction:
-        return GaussianDP(1 / self.sigma)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return float(_column(dataset).sum()) + rng.normal(0.0, math.sqrt(self.sigma), n)

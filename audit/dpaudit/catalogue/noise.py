@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.catalogue.promises import Inputs, Pure, check_positive
-from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction, ZeroConcentratedDP
+from dpaudit.catalogue.promises import GaussianSum, Inputs, Pure, check_positive
+from dpaudit.claims import LaplaceDP, PureDP, TradeoffFunction, ZeroConcentratedDP
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Dataset
 
@@ -17,21 +17,12 @@ _RECORDS: Inputs = {"relation": "add_remove", "size": 10}
 _ANSWER: Inputs = {"relation": "one_value", "size": 1}
 
 
-@dataclass(frozen=True, slots=True)
-class Gaussian:
+@dataclass(frozen=True)
+class Gaussian(GaussianSum):
     """Sum plus N(0, sigma^2): mu-GDP with mu = 1 / sigma.  Dong, Roth & Su 2022, Thm 1."""
-
-    sigma: float = 1.0
 
     inputs: ClassVar[Inputs] = _RECORDS
     private: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_positive("sigma", self.sigma)
-
-    @property
-    def claim(self) -> TradeoffFunction:
-        return GaussianDP(1 / self.sigma)
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         return float(np.sum(dataset)) + rng.normal(0.0, self.sigma, n)

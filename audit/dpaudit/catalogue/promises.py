@@ -1,4 +1,4 @@
-"""What the builtin mechanisms share: parameters that must be positive, and claims of pure epsilon."""
+"""What the builtin mechanisms share: parameters that must be positive, claims of pure epsilon and of Gaussian noise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpaudit.claims import PureDP, TradeoffFunction
+from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction
 
 Inputs = Mapping[str, object]
 """Arguments of `SearchPairs`: relation, size and bounds of what the claim is about."""
@@ -34,3 +34,20 @@ class Pure:
     @property
     def claim(self) -> TradeoffFunction:
         return PureDP(self.epsilon)
+
+
+@dataclass(frozen=True)
+class GaussianSum:
+    """A mechanism that is said to be mu-GDP with mu = 1 / sigma, as a sum plus N(0, sigma^2) is."""
+
+    sigma: float = 1.0  # > 0
+
+    inputs: ClassVar[Inputs]
+    private: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        check_positive("sigma", self.sigma)
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        return GaussianDP(1 / self.sigma)

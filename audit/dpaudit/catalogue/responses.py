@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dpaudit.catalogue.promises import Inputs, check_positive
 from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Dataset
+from dpaudit.numerics.arrays import Array, Flags
 
 _BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "strays": False}
 
@@ -26,17 +26,24 @@ def _value(dataset: Dataset) -> int:
     return int(np.ravel(dataset)[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Spinner:
-    """A bit, true with probability `truth`, else its opposite: |log(truth / (1 - truth))|-DP.  Warner 1965."""
+@dataclass(frozen=True)
+class _Truth:
+    """A bit that is told with probability `truth`."""
 
-    truth: float = 0.75
+    truth: float = 0.5
 
     inputs: ClassVar[Inputs] = _BIT
     private: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_share("truth", self.truth)
+
+
+@dataclass(frozen=True)
+class Spinner(_Truth):
+    """A bit, true with probability `truth`, else its opposite: |log(truth / (1 - truth))|-DP.  Warner 1965."""
+
+    truth: float = 0.75
 
     @property
     def claim(self) -> TradeoffFunction:
@@ -47,20 +54,12 @@ class Spinner:
         return np.where(lies, 1.0 - _value(dataset), float(_value(dataset)))
 
 
-@dataclass(frozen=True, slots=True)
-class SpinnerAndCoin:
+@dataclass(frozen=True)
+class SpinnerAndCoin(_Truth):
     """A bit with probability `truth`, else a fair coin: log((1 + truth) / (1 - truth))-DP.  Greenberg et al. 1969.
 
     log 3 for truth = 1/2, the two coins of Dwork & Roth 2014, section 3.2.
     """
-
-    truth: float = 0.5
-
-    inputs: ClassVar[Inputs] = _BIT
-    private: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_share("truth", self.truth)
 
     @property
     def claim(self) -> TradeoffFunction:
@@ -118,11 +117,16 @@ def murmur3(text: str, seed: int) -> int:
     return state - 2**32 if state >= 2**31 else state
 
 
-def bloom(value: int, bits: int, hashes: int) -> npt.NDArray[np.bool_]:
+def bloom(value: int, bits: int, hashes: int) -> Flags:
     """The bits that a value sets, (bits,)."""
     filled = np.zeros(bits, dtype=np.bool_)
     filled[[murmur3(str(value), seed) % bits for seed in range(hashes)]] = True
     return filled
+
+
+def _reported(filled: Flags, chances: tuple[float, float], n: int, rng: np.random.Generator) -> Array:
+    """n reports of the bits (bits,): 1 with the first probability where a bit is not set, with the second where it is."""
+    return (rng.random((n, len(filled))) < np.where(filled, chances[1], chances[0])).astype(np.float64)
 
 
 _WORDS: Inputs = {"relation": "one_value", "size": 1, "bounds": (-10, 10), "whole": True, "strays": False}
@@ -151,8 +155,8 @@ class OneTimeRappor:
         return PureDP(2 * self.hashes * math.log((2 - self.f) / self.f))
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        chances = np.where(bloom(_value(dataset), self.bits, self.hashes), 1 - self.f / 2, self.f / 2)
-        return (rng.random((n, self.bits)) < chances).astype(np.float64)
+        filled = bloom(_value(dataset), self.bits, self.hashes)
+        return _reported(filled, (self.f / 2, 1 - self.f / 2), n, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,4 @@ class Rappor:
         return PureDP(self.hashes * abs(math.log(high * (1 - low) / (low * (1 - high)))))
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        low, high = self.chances
-        chances = np.where(bloom(_value(dataset), self.bits, self.hashes), high, low)
-        return (rng.random((n, self.bits)) < chances).astype(np.float64)
+        return _reported(bloom(_value(dataset), self.bits, self.hashes), self.chances, n, rng)

@@ -41,33 +41,49 @@ def _x(dataset: Dataset) -> Array:
 
 
 @dataclass(frozen=True)
-class Svt1(Pure):
-    """Above if x_i + Lap(4c / epsilon) >= threshold + r, r ~ Lap(2 / epsilon), until c are: epsilon-DP (.0885 seen)."""
+class _Threshold(Pure):
+    """Answers that are compared with a threshold."""
 
-    threshold: float = 0.5
-    most: int = 1  # c
+    threshold: float = 1.0
 
     inputs: ClassVar[Inputs] = _QUERIES
-    private: ClassVar[bool] = True
 
-    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
+    def _noisy(
+        self, dataset: Dataset, n: int, rng: np.random.Generator, *, limit: float, answers: float
+    ) -> tuple[Array, Array]:
+        """The answers, (n, queries), and the threshold, (n, 1), with Laplace noise of these scales."""
         x = _x(dataset)
-        limit = self.threshold + rng.laplace(0.0, 2 / self.epsilon, (n, 1))
-        noise = rng.laplace(0.0, 4 * self.most / self.epsilon, (n, len(x)))
-        return _labels(*_until(x + noise >= limit, self.most))
+        limits = self.threshold + rng.laplace(0.0, limit, (n, 1))
+        return x + rng.laplace(0.0, answers, (n, len(x))), limits
 
 
 @dataclass(frozen=True)
-class Svt2(Pure):
+class _Stopping(_Threshold):
+    """The same, until some answers were above."""
+
+    most: int = 1  # c
+
+
+@dataclass(frozen=True)
+class Svt1(_Stopping):
+    """Above if x_i + Lap(4c / epsilon) >= threshold + r, r ~ Lap(2 / epsilon), until c are: epsilon-DP (.0885 seen)."""
+
+    threshold: float = 0.5
+
+    private: ClassVar[bool] = True
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
+        answers, limit = self._noisy(dataset, n, rng, limit=2 / self.epsilon, answers=4 * self.most / self.epsilon)
+        return _labels(*_until(answers >= limit, self.most))
+
+
+@dataclass(frozen=True)
+class Svt2(_Stopping):
     """As `Svt1`, r ~ Lap(2c / epsilon) drawn anew after each answer above: epsilon-DP (.0882 seen).
 
     Dwork & Roth 2014, Algorithm 2.
     """
 
-    threshold: float = 1.0
-    most: int = 1  # c
-
-    inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -85,56 +101,41 @@ class Svt2(Pure):
 
 
 @dataclass(frozen=True)
-class Svt3(Pure):
+class Svt3(_Stopping):
     """Wrong: answers above are given as the numbers v_i = x_i + Lap(2c / epsilon) that were compared: n epsilon / 2.
 
     Roth 2011, lecture notes.  r ~ Lap(2 / epsilon); delta(.1) = 2.0e-3 for 10 queries, epsilon = .1.
     """
 
-    threshold: float = 1.0
-    most: int = 1  # c
-
-    inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        x = _x(dataset)
-        limit = self.threshold + rng.laplace(0.0, 2 / self.epsilon, (n, 1))
-        answers = x + rng.laplace(0.0, 2 * self.most / self.epsilon, (n, len(x)))
+        answers, limit = self._noisy(dataset, n, rng, limit=2 / self.epsilon, answers=2 * self.most / self.epsilon)
         _, above = _until(answers >= limit, self.most)
         return np.where(above, answers, np.nan)
 
 
 @dataclass(frozen=True)
-class Svt4(Pure):
+class Svt4(_Stopping):
     """Wrong: r ~ Lap(4 / epsilon), and Lap(4 / (3 epsilon)) on the queries, whatever c is: (1 + 6c) epsilon / 4.
 
     Lee & Clifton 2014.  .175 for c = 1, epsilon = .1, at delta(.1) = 2.0e-3; witness: the first one above is the sixth.
     """
 
-    threshold: float = 1.0
-    most: int = 1  # c
-
-    inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        x = _x(dataset)
-        limit = self.threshold + rng.laplace(0.0, 4 / self.epsilon, (n, 1))
-        noise = rng.laplace(0.0, 4 / (3 * self.epsilon), (n, len(x)))
-        return _labels(*_until(x + noise >= limit, self.most))
+        answers, limit = self._noisy(dataset, n, rng, limit=4 / self.epsilon, answers=4 / (3 * self.epsilon))
+        return _labels(*_until(answers >= limit, self.most))
 
 
 @dataclass(frozen=True)
-class Svt5(Pure):
+class Svt5(_Threshold):
     """Wrong: r ~ Lap(2 / epsilon), no noise on the queries, and no stop: no finite epsilon.  Stoddard et al. 2014.
 
     delta >= .0488 at every epsilon for 10 queries, epsilon = .1: five above, five below.
     """
 
-    threshold: float = 1.0
-
-    inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -143,21 +144,17 @@ class Svt5(Pure):
 
 
 @dataclass(frozen=True)
-class Svt6(Pure):
+class Svt6(_Threshold):
     """Wrong: r ~ Lap(2 / epsilon), Lap(2 / epsilon) on the queries, and no stop: n epsilon / 2.  Chen et al. 2015.
 
     delta(.1) = 9e-3 for 10 queries, epsilon = .1: very many or very few above.
     """
 
-    threshold: float = 1.0
-
-    inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
-        x = _x(dataset)
-        limit = self.threshold + rng.laplace(0.0, 2 / self.epsilon, (n, 1))
-        return (x + rng.laplace(0.0, 2 / self.epsilon, (n, len(x))) >= limit).astype(np.float64)
+        answers, limit = self._noisy(dataset, n, rng, limit=2 / self.epsilon, answers=2 / self.epsilon)
+        return (answers >= limit).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,6 @@ class Svt34Parallel(Pure):
     .263 was seen for .2, by DP-Sniper.
     """
 
-    inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = False
 
     @property
@@ -180,21 +176,18 @@ class Svt34Parallel(Pure):
 
 
 @dataclass(frozen=True)
-class NumericalSvt(Pure):
+class NumericalSvt(_Stopping):
     """As `Svt1`, and answers above are released as x_i + fresh Lap(3c / epsilon), others as 0: epsilon-DP.
 
     r ~ Lap(3 / epsilon), Lap(6c / epsilon) on the queries.  Dwork & Roth 2014, Algorithm 3.
     """
 
-    threshold: float = 1.0
     most: int = 2  # c
 
-    inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         x = _x(dataset)
-        limit = self.threshold + rng.laplace(0.0, 3 / self.epsilon, (n, 1))
-        noise = rng.laplace(0.0, 6 * self.most / self.epsilon, (n, len(x)))
-        _, above = _until(x + noise >= limit, self.most)
+        answers, limit = self._noisy(dataset, n, rng, limit=3 / self.epsilon, answers=6 * self.most / self.epsilon)
+        _, above = _until(answers >= limit, self.most)
         return np.where(above, x + rng.laplace(0.0, 3 * self.most / self.epsilon, (n, len(x))), 0.0)
