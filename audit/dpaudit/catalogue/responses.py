@@ -125,7 +125,7 @@ def bloom(value: int, bits: int, hashes: int) -> Flags:
 
 
 def _reported(filled: Flags, chances: tuple[float, float], n: int, rng: np.random.Generator) -> Array:
-    """n reports of the bits (bits,): 1 with the first probability where a bit is not set, with the second where it is."""
+    """n reports of the bits (bits,), each 1 with the first probability if it is not set, and else with the second."""
     return (rng.random((n, len(filled))) < np.where(filled, chances[1], chances[0])).astype(np.float64)
 
 
