@@ -15,6 +15,7 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
+from typing import Any
 
 _OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
 _MOST_FILES = 5_000
@@ -42,6 +43,20 @@ def module_file(module_name: str) -> Path | None:
     found = getattr(sys.modules.get(module_name), "__file__", None)
     path = Path(found) if isinstance(found, str) else None
     return path.absolute() if path is not None and path.is_file() else None
+
+
+def address(value: Any) -> tuple[str, str, Any] | None:
+    """Module and qualified name of a function or class, and what is found there; None if it is of no other module.
+
+    What is found is None, or another object, where the name leads to something else.
+    """
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+        return None
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return module, name, found
 
 
 def user_folders() -> list[Path]:

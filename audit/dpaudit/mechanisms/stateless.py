@@ -21,12 +21,12 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import dis
-import sys
 import types
 
 import numpy as np
 
 from dpaudit.mechanisms.code_names import global_names
+from dpaudit.mechanisms.modules import address
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.values import Dataset, Foreign
@@ -220,12 +220,9 @@ class _Check:
 
     def _of_module(self, value: object) -> bool:
         """Whether a function or class is found under its name in a module that may be used."""
-        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-        if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+        if (known := address(value)) is None:
             return False
-        found: object = sys.modules.get(module)
-        for part in name.split("."):
-            found = getattr(found, part, None)
+        module, _, found = known
         return found is value and self._may_use(module)
 
     def _may_use(self, module: str) -> bool:

@@ -28,7 +28,7 @@ from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, Mec
 from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
 from dpaudit.mechanisms.held import held_numbers
 from dpaudit.mechanisms.literals import drawn_perhaps
-from dpaudit.mechanisms.modules import module_file
+from dpaudit.mechanisms.modules import address, module_file
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.stateless import portable
@@ -100,12 +100,9 @@ def sent(mechanism: object) -> object:
 
 def _by_name(mechanism: object) -> ByName | None:
     function = mechanism.function if isinstance(mechanism, Batched) else mechanism
-    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
+    if (known := address(function)) is None:
         return None
-    found: object = sys.modules.get(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
+    module, name, found = known
     file = module_file(module)
     if file is None or (found is not mechanism and found is not function):
         return None
