@@ -6,7 +6,6 @@ Times are given with orders of magnitude to spare; nothing else here can fail by
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -22,6 +21,8 @@ from dpaudit import MechanismError, Pair, Verdict, audit, batched
 from dpaudit.mechanisms.processes import Child
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.timeout import limited
+
+from ..other_hashes import output_with_other_hashes
 
 PAIR = Pair([0], [1])
 CLAIM = "gaussian(mu=1)"
@@ -266,14 +267,7 @@ def test_a_file_has_the_same_module_name_in_every_process(tmp_path: Path) -> Non
         "from pathlib import Path; from dpaudit.mechanisms.python import PythonMechanism; "
         f"print(PythonMechanism('mine.py:release', folder=Path({str(tmp_path)!r})).loaded.__module__)"
     )
-    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
-    elsewhere = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONHASHSEED": seed},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    elsewhere = output_with_other_hashes(code)
     mechanism = PythonMechanism("mine.py:release", folder=tmp_path)
     assert elsewhere == f"{mechanism.loaded.__module__}\n"
     result = audit(mechanism, CLAIM, PAIR, trials=150, seed=0, jobs=2)
