@@ -30,10 +30,11 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, expit, gammaln, xlog1py, xlogy
+from scipy.special import betainc, expit, xlog1py, xlogy
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.binomials import log_choose
 from dpaudit.numerics.bisect import bisect, bisect_integers, last_that_holds
 
 
@@ -251,8 +252,7 @@ def _missing(r: int, v: int, epsilon: npt.ArrayLike) -> Array:
 def _log_mass(r: int, v: int, epsilon: Array) -> Array:
     """log P[W = v]."""
     wrong = expit(-epsilon)
-    ways = gammaln(r + 1.0) - gammaln(v + 1.0) - gammaln(r - v + 1.0)
-    return np.asarray(ways + xlog1py(v, -wrong) + xlogy(r - v, wrong))
+    return np.asarray(log_choose(r, v) + xlog1py(v, -wrong) + xlogy(r - v, wrong))
 
 
 def check_counts(m: int, r: int, v: int, significance: float = 0.05) -> None:

@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import gammaln
 
 from dpaudit.claims.envelope import Half, Lines
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.binomials import log_choose
 
 MOST = 2**17  # different outcomes up to which this is done
 _ROUNDING = 1e-9  # relative; three times the error of the binomial probabilities for n below MOST
@@ -30,7 +30,7 @@ def responses(epsilons: Sequence[float], counts: Sequence[int]) -> Lines:
     loss, log_mass = np.zeros(1), np.zeros(1)  # privacy loss log q/p and the log of its probability under Q
     for epsilon, n in zip(epsilons, counts, strict=True):
         right = np.arange(n + 1.0)
-        log_binomial = gammaln(n + 1) - gammaln(right + 1) - gammaln(n - right + 1)
+        log_binomial = log_choose(n, right)
         one = log_binomial - right * np.logaddexp(0, -epsilon) - (n - right) * np.logaddexp(0, epsilon)
         loss = np.add.outer(loss, (2 * right - n) * epsilon).ravel()
         log_mass = np.add.outer(log_mass, one).ravel()

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betaincc, gammaln, xlogy
+from scipy.special import betaincc, xlogy
 
 from dpaudit.numerics.arrays import Array
 
@@ -32,10 +32,6 @@ def at_most(k: Counts, n: int, rate: Array) -> Array:
 def log_likelihood(k: Array, n: int, rate: Array) -> Array:
     """log rate^k (1 - rate)^(n - k)."""
     return np.asarray(k * log_rate(rate) + (n - k) * log_complement(rate), dtype=np.float64)
-
-
-def log_choose(n: int, k: Array) -> Array:
-    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def log_rate(p: Array) -> Array:

@@ -15,12 +15,12 @@ from dpaudit.inference.fixed.binomial import (
     Counts,
     at_most,
     divergence_of_rates,
-    log_choose,
     log_likelihood,
     rounding,
 )
 from dpaudit.inference.fixed.evidence import Arc, smoothed_rate, square_sine
 from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics.binomials import log_choose
 from dpaudit.numerics.bisect import bisect, bisect_each_integer
 
 _TAIL = 18.0  # nats by which outcomes that are not looked at are rarer than those that count

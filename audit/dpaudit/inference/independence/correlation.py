@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from dpaudit.inference.independence.hypergeometric import NOTABLE, log_choose, notable, two_sided
+from dpaudit.inference.independence.hypergeometric import NOTABLE, most_suspicious, notable, two_sided
 from dpaudit.inference.independence.questions import Bits, columns_of
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.binomials import log_choose
 
 _MAX_LAG = 20  # runs before, to which half of the level for correlation goes
 _GROUPS = (4, 8)  # equally large groups of outputs, from low to high
@@ -102,17 +103,15 @@ def far_correlation(bits: Bits, significance: float) -> list[str]:
 def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significance: float) -> list[str]:
     """Of these questions and distances in runs, the most suspicious one in words."""
     n = bits.shape[1]
-    worst, words = 1.0, ""
+    suspicions = []
     for i, lag in found:
         x, ones = int(neighbours(bits[i : i + 1], lag)[0]), int(bits[i].sum())
-        p_value = two_sided(x, n, ones - 1, ones)
-        if p_value < worst:
-            worst = p_value
-            words = (
-                f"each run is correlated with the run {lag} earlier (an event that came {ones} times in {n} runs "
-                f"came twice at that distance {x} times, {ones * (ones - 1) / n:.1f} expected)"
-            )
-    return [words] if words and worst * tests < significance else []
+        words = (
+            f"each run is correlated with the run {lag} earlier (an event that came {ones} times in {n} runs "
+            f"came twice at that distance {x} times, {ones * (ones - 1) / n:.1f} expected)"
+        )
+        suspicions.append((two_sided(x, n, ones - 1, ones), words))
+    return most_suspicious(suspicions, tests, significance)
 
 
 def _far_off(bits: Bits, lag: int) -> list[int]:

@@ -7,8 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.binomials import log_choose
 
 NOTABLE = 5.0  # standard deviations; what is nearer to its mean cannot be suspicious, and its tail is not computed
 
@@ -27,6 +31,15 @@ def two_sided(x: int, total: int, marked: int, drawn: int) -> float:
 
 
 Whole = int | npt.NDArray[np.intp]
+
+
+def most_suspicious(found: Iterable[tuple[float, str]], tests: int, significance: float) -> list[str]:
+    """Of p-values and what they mean in words the words of the least one, if it is significant among so many tests.
+
+    Theorem: if all null hypotheses hold, there are words with probability at most `significance` (Bonferroni).
+    """
+    p_value, words = min(found, key=lambda one: one[0], default=(math.inf, ""))
+    return [words] if words and p_value * tests < significance else []
 
 
 def log_choose(n: Whole, k: Whole) -> Array:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.inference.independence.hypergeometric import log_choose
+from dpaudit.numerics.binomials import log_choose
 from dpaudit.values import Output
 
 _LARGE = 4096  # bytes above which an array's digest stands for it, so that copies of all outputs do not fill the memory

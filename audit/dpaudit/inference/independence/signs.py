@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from dpaudit.inference.independence.correlation import alike, correlation, far_correlation
-from dpaudit.inference.independence.hypergeometric import notable, two_sided
+from dpaudit.inference.independence.hypergeometric import most_suspicious, notable, two_sided
 from dpaudit.inference.independence.memory import FEWEST, SUSPICIOUS
 from dpaudit.inference.independence.questions import Bits, bits_of, columns_of
 from dpaudit.inference.independence.recurrence import repetition, sequences
@@ -60,20 +60,18 @@ def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -
         (bits_of(a), bits_of(b)) for a, b in zip(columns_of(values0[:n]).T, columns_of(values1[:n]).T, strict=False)
     ]
     tests = sum(len(a) * len(b) for a, b in pairs)
-    worst, words = 1.0, ""
+    suspicions = []
     for a, b in pairs:
         ones0, ones1 = a.sum(axis=1)[:, None], b.sum(axis=1)[None, :]
         together = a.astype(np.float64) @ b.T.astype(np.float64)
         for i, j in notable(together, n, ones0, ones1):
             x, expected = int(together[i, j]), float(ones0[i, 0] * ones1[0, j] / n)
-            p_value = two_sided(x, n, int(ones0[i, 0]), int(ones1[0, j]))
-            if p_value < worst:
-                worst = p_value
-                words = (
-                    f"runs on d0 and d1 share their randomness (two events coincide {x} times in {n} runs, "
-                    f"{expected:.1f} expected)"
-                )
-    return [words] if words and worst * tests < significance else []
+            words = (
+                f"runs on d0 and d1 share their randomness (two events coincide {x} times in {n} runs, "
+                f"{expected:.1f} expected)"
+            )
+            suspicions.append((two_sided(x, n, int(ones0[i, 0]), int(ones1[0, j])), words))
+    return most_suspicious(suspicions, tests, significance)
 
 
 def drift_of(bits: Bits, significance: float) -> list[str]:
@@ -88,11 +86,9 @@ def drift_of(bits: Bits, significance: float) -> list[str]:
         part = slice(i * n // _PARTS, (i + 1) * n // _PARTS)
         parts.append((part, f"outputs drift with time: those of quarter {i + 1} of the runs differ from the others"))
     ones = bits.sum(axis=1)
-    worst, words = 1.0, ""
+    suspicions = []
     for part, meaning in parts:
         inside, size = bits[:, part].sum(axis=1), part.stop - part.start
         for (i,) in notable(inside, n, ones, size):
-            p_value = two_sided(int(inside[i]), n, int(ones[i]), size)
-            if p_value < worst:
-                worst, words = p_value, meaning
-    return [words] if words and worst * len(bits) * len(parts) < significance else []
+            suspicions.append((two_sided(int(inside[i]), n, int(ones[i]), size), meaning))
+    return most_suspicious(suspicions, len(bits) * len(parts), significance)
