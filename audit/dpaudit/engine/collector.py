@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction
@@ -44,6 +45,16 @@ class Progress:
 Report = Callable[[Progress], None]
 Bet = Callable[[tuple[Array, Array] | None], None]
 """Gets the scores of a block that was not learned from yet, of d0 and of d1."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """One step of the learning loop."""
+
+    pair: int
+    near: bool = False  # whether the audit may end soon, see `Collector.next_block`
+    learned: bool = False  # whether there were outputs
+
 
 _LARGE, _SMALL = 32, 128  # parts of the trials so far that make a block, and one where the audit may end soon
 _LARGEST = 65_536  # trials in a block that no score is learned from
@@ -186,6 +197,29 @@ class Collector:
         for memory, outputs in zip(self._memories[pair], (outputs0, outputs1), strict=True):
             memory.add(outputs)
         self.observed += complete
+
+    @contextmanager
+    def limited(self, trials: int) -> Iterator[None]:
+        """A phase with so many runs per dataset at the most, those before it included."""
+        allowed, self.allowed = self.allowed, trials
+        try:
+            yield
+        finally:
+            self.allowed = allowed
+
+    def learn(self, turn: Callable[[], Turn | None], bet: Callable[..., None] | None = None) -> Iterator[Turn]:
+        """The learning loop of every audit: block after block, as long as there can be more trials.
+
+        Args:
+            turn: Which block is next; None ends the loop.
+            bet: Gets the pair of a block, and its scores or None where no score has been learned yet.
+
+        Yields:
+            Each turn after its block was learned from.
+        """
+        while self.open and (now := turn()) is not None:
+            now.learned = self.learn_block(now.pair, None if bet is None else partial(bet, now.pair), near=now.near)
+            yield now
 
     def learn_block(self, pair: int, bet: Bet | None = None, *, near: bool = False) -> bool:
         """Score the next block of a pair by what was learned before it, bet, and only then learn from it.

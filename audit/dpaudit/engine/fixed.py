@@ -74,10 +74,9 @@ class FixedAudit:
 
     def _search(self, until: int, report: Report | None) -> None:
         """Learn on all pairs, until so many trials, and choose the one whose evidence is strongest."""
-        collector, allowed = self.collector, self.collector.allowed
-        collector.allowed = until
-        self.pilot.go(report, to_the_end=True)
-        collector.allowed = allowed
+        collector = self.collector
+        with collector.limited(until):
+            self.pilot.go(report, to_the_end=True)
         can_go_on = [learner.ready and i not in collector.dropped for i, learner in enumerate(collector.learners)]
         self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
 

@@ -25,6 +25,8 @@ from typing import Any, NamedTuple
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, Report, new_collector
+from dpaudit.engine.collector import Collector, Report, Turn, new_collector
+from dpaudit.engine.fixed import STUDIED
 from dpaudit.engine.fresh_region import FreshRegion, settled, tell, threshold_of
 from dpaudit.engine.provenance import changed_since
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
@@ -188,8 +190,7 @@ def _study_blocks(collector: Collector, trials: int, progress: Report | None) ->
 
 def _learn(collector: Collector, trials: int, progress: Report | None) -> None:
     """As an audit learns: each block is scored by what was learned before it, which tells how good each attack is."""
-    until, collector.allowed = collector.allowed, trials
-    while collector.open:
-        collector.learn_block(0)
-        tell(collector, until, progress)
-    collector.allowed = until
+    until = collector.allowed
+    with collector.limited(trials):
+        for _ in collector.learn(lambda: Turn(pair=0)):
+            tell(collector, until, progress)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector, Progress, Report
+from dpaudit.engine.collector import Collector, Progress, Report, Turn
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.inference.independence import ENOUGH
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
@@ -50,21 +50,24 @@ class SequentialAudit:
     def go(self, report: Report | None = None, *, to_the_end: bool = False) -> None:
         """Until the claim is refuted (unless `to_the_end`), or no more trials can be had."""
         try:
-            while self.collector.open and (to_the_end or not self.refuted):
-                if not len(self._left):
-                    self.collector.failure = "every attack was dropped, so that more runs would show nothing"
-                    break
-                pair = self._next_pair()
-                near = not to_the_end and self._near
-                learned = self.collector.learn_block(pair, partial(self._bet, pair), near=near)
-                if learned and report is not None:
+            for turn in self.collector.learn(partial(self._turn, to_the_end=to_the_end), self._bet):
+                if turn.learned and report is not None:
                     report(self.progress)
-                if pair in self.collector.dropped:  # perhaps before it gave a single output of this block
+                if turn.pair in self.collector.dropped:  # perhaps before it gave a single output of this block
                     self._look()
             if self.refuted and not to_the_end and not self.collector.void:
                 self._observe()
         except KeyboardInterrupt:
             self.collector.interrupted = True
+
+    def _turn(self, *, to_the_end: bool) -> Turn | None:
+        """The next block; None if the claim is refuted (unless `to_the_end`), or there is nothing to learn."""
+        if self.refuted and not to_the_end:
+            return None
+        if not len(self._left):
+            self.collector.failure = "every attack was dropped, so that more runs would show nothing"
+            return None
+        return Turn(pair=self._next_pair(), near=not to_the_end and self._near)
 
     def _observe(self) -> None:
         """Make enough runs to test whether they are independent: dependence may be what ended the audit so early."""

@@ -1,5 +1,6 @@
-"""Numerical tools that know nothing of privacy: array types and a fast logistic regression.
+"""Numerical tools that know nothing of privacy: one place for each idea that several packages need.
 
 May import: nothing of ours.
-Public names: `arrays`, `logistic.ridge`.
+Public names: `arrays.Array`, `binomials.log_choose`, `bisect`, `folds.out_of_fold`, `hulls.lower_hull`,
+`logistic.ridge`.
 """
