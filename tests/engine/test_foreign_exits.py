@@ -22,8 +22,6 @@ from dpaudit.mechanisms.processes import Child
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.timeout import limited
 
-from ..other_hashes import output_with_other_hashes
-
 PAIR = Pair([0], [1])
 CLAIM = "gaussian(mu=1)"
 Rng = np.random.Generator
@@ -247,31 +245,6 @@ def test_a_module_that_changes_the_working_directory_moves_nothing(tmp_path: Pat
     assert Path.cwd() == before
     result = audit(mechanism, CLAIM, PAIR, trials=30, seed=0)
     assert result.warnings == ("the mechanism changed the working directory to /; it was changed back",)
-
-
-OWN_CLASS = """
-import time
-from dataclasses import dataclass
-@dataclass
-class Answer:
-    value: float
-def release(dataset, rng):
-    time.sleep(0.002)
-    return Answer(dataset[0] + rng.normal())
-"""
-
-
-def test_a_file_has_the_same_module_name_in_every_process(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(OWN_CLASS)
-    code = (
-        "from pathlib import Path; from dpaudit.mechanisms.python import PythonMechanism; "
-        f"print(PythonMechanism('mine.py:release', folder=Path({str(tmp_path)!r})).loaded.__module__)"
-    )
-    elsewhere = output_with_other_hashes(code)
-    mechanism = PythonMechanism("mine.py:release", folder=tmp_path)
-    assert elsewhere == f"{mechanism.loaded.__module__}\n"
-    result = audit(mechanism, CLAIM, PAIR, trials=150, seed=0, jobs=2)
-    assert (result.trials_used, result.warnings) == (150, ())
 
 
 def test_a_file_that_was_edited_is_loaded_again(tmp_path: Path) -> None:
