@@ -1,0 +1,5 @@
+"""Scores that others have made: exact tests and bounds from two arrays, without a pilot.
+
+`confident` is for independent canaries of one run, `runs` for runs, `several` for canaries of which nothing is assumed,
+`dependence` asks whether canaries are independent, and `families` reads one-parameter families of claims.
+"""

@@ -1,0 +1,137 @@
+"""Canaries of which nothing is assumed: several numbers of guesses, and canaries in several runs.
+
+The bounds for one number of guesses in one run are in `inference.one_run`.
+
+**Several numbers of guesses.**  Few guesses resolve a large loss, many a small one; which is better is not known before.
+With J numbers, all chosen before the scores are seen, each is tested at a share of the significance.  The chance that
+any of them refutes a true claim is at most the sum of the shares (Bonferroni).
+
+**Several runs.**  Runs are independent of each other; the canaries of one run need not be.  Let V_k be the right guesses
+of run k, and D_k have P[D_k >= v] = `one_run.p_value(claim, m_k, r_k, v)`, a bound of P[V_k >= v] for every v.
+
+*Theorem.*  Under the claim P[V_1 + ... + V_n >= v] <= P[D_1 + ... + D_n >= v], the D_k independent.
+*Proof.*  V_k is stochastically at most D_k, and sums of independent numbers keep that order.
+
+D_k grows as the claim promises less, so that both tests are inverted along nested families.
+
+**How much can be found.**  If canaries may depend on each other, a mechanism may reveal nothing with probability 1 - w
+and otherwise treat all canaries as a worse mechanism would.  Every test of a true claim must bear that for every w.
+`benchmarks/one_run_tables.py --limits` prints what is left for any test.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.inference import one_run
+from dpaudit.inference.one_run import check_counts
+from dpaudit.inference.scores.families import largest_refuted
+from dpaudit.numerics.arrays import Array
+
+_FACTOR, _POWER = 1.0, 0.7  # r = m^0.7: see benchmarks/one_run_tables.py --guesses
+_FADED = 1e-9  # a tail of D_k below this is not resolved further
+
+
+def default_guesses(m: int) -> int:
+    """A number of guesses for canaries of which nothing is assumed: m^0.7, at least 30 and at most m."""
+    return min(m, max(math.ceil(_FACTOR * math.pow(m, _POWER)), 30))
+
+
+def several_p_value(claim: TradeoffFunction, m: int, counts: Sequence[tuple[int, int]]) -> float:
+    """A p-value from several numbers of guesses about the same canaries.
+
+    Args:
+        claim: About one canary.
+        m: Canaries.
+        counts: (r, v) for each number of guesses r, with v right ones.  The r must be chosen beforehand.
+
+    Returns:
+        The smallest p-value times their number, at most 1.
+    """
+    _check(counts)
+    return min(1.0, len(counts) * min(one_run.p_value(claim, m, r, v) for r, v in counts))
+
+
+def several_mu_lower(m: int, counts: Sequence[tuple[int, int]], *, significance: float) -> float:
+    """Lower confidence bound of mu from several numbers of guesses, as in `several_p_value`.
+
+    P[several_mu_lower > mu] <= significance if the mechanism is mu-GDP.
+    """
+    _check(counts)
+    share = significance / len(counts)
+    return max(one_run.mu_lower_one_run(m, r, v, significance=share) for r, v in counts)
+
+
+def runs_p_value(claim: TradeoffFunction, runs: Sequence[tuple[int, int, int]]) -> float:
+    """A p-value from canaries in several independent runs.
+
+    Args:
+        claim: About one canary in one run.
+        runs: (m, r, v) for each run: canaries, guesses, right guesses.  The r must be chosen beforehand.
+
+    Returns:
+        The bound of the theorem for the total number of right guesses.
+
+    Raises:
+        ValueError: If there is no run, or counts are impossible.
+    """
+    if not runs:
+        raise ValueError("there must be one run at least, got none")
+    for m, r, v in runs:
+        check_counts(m, r, v)
+    f = claim.symmetrized()
+    if len(runs) == 1:
+        return one_run.p_value(f, *runs[0])
+    total = np.ones(1)
+    for m, r, _ in runs:
+        total = np.convolve(total, _law(f, m, r))
+    right = sum(v for _, _, v in runs)
+    return float(min(1.0, total[right:].sum() * (1 + 1e-9)))
+
+
+def runs_parameter_lower(
+    family: Callable[[float], TradeoffFunction],
+    runs: Sequence[tuple[int, int, int]],
+    *,
+    significance: float,
+    precision: float = 1e-3,
+) -> float:
+    """Lower confidence bound of the parameter of a nested family from canaries in several runs.
+
+    If family(t) is true, then P[runs_parameter_lower > t] <= significance.  `runs` as in `runs_p_value`.
+    """
+    return largest_refuted(
+        family, lambda claim: runs_p_value(claim, runs), significance=significance, precision=precision
+    )
+
+
+def runs_mu_lower(runs: Sequence[tuple[int, int, int]], *, significance: float) -> float:
+    """The same for mu-GDP."""
+    return runs_parameter_lower(GaussianDP, runs, significance=significance)
+
+
+@lru_cache(maxsize=64)
+def _law(claim: TradeoffFunction, m: int, r: int) -> Array:
+    """Probabilities of D = 0, ..., r.  Far in the tail, P[D >= v] is replaced by that of a smaller v."""
+    low, high = 0, r + 1  # P[D >= low] = 1, and P[D >= high] < 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if one_run.p_value(claim, m, r, middle) < 1 else (middle, high)
+    reached = np.zeros(r + 2)
+    reached[: low + 1] = 1.0
+    last = 1.0
+    for v in range(low + 1, r + 1):
+        if last > _FADED:
+            last = min(last, one_run.p_value(claim, m, r, v))
+        reached[v] = last
+    return -np.diff(reached)
+
+
+def _check(counts: Sequence[tuple[int, int]]) -> None:
+    if not counts:
+        raise ValueError("there must be one number of guesses at least, got none")
