@@ -50,10 +50,10 @@ from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 
 _SHARE = 0.62  # of the canaries: within 2 % of the least standard error of mu for mu <= 1, within 5 % for mu <= 3
-_CELLS = 1500  # of the law of V
-_NEAR, _FAR = 9.0, 38.0  # standard deviations of V that are looked at; the second where p-values are tiny
+_CELLS = 400  # of the law of V
+_NEAR, _FAR = 7.0, 38.0  # standard deviations of V that are looked at; the second where p-values are tiny
 _CLOSE = 0.02  # relative difference of two sizes of claims
-_TINY = 1e-12  # a p-value for which the first is not enough
+_TINY = 1e-9  # a p-value for which the first is not enough
 
 
 def default_confident(m: int) -> int:
@@ -74,7 +74,7 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
         v: Right guesses, 0 <= v <= r.
 
     Returns:
-        An exact p-value, at most about 2 % too large where it is above 1e-12; see the theorem of this module.
+        An exact p-value, at most about 3 % too large where it is above 1e-9; see the theorem of this module.
 
     Raises:
         ValueError: If the counts are impossible.

@@ -1,7 +1,8 @@
 """Whether canaries that are taken as independent look as if they were.
 
-**What can be seen.**  If the same canaries, or canaries that are alike, are in several runs (or batches, shards or other
-groups), a state that all canaries of a group share makes groups differ more than chance does.  `between_groups` tests it.
+**What can be seen.**  If the same canaries, or canaries that are alike, are in several runs (or batches, shards or
+other groups), a state that all canaries of a group share makes groups differ more than chance does.  `between_groups`
+tests it.
 
 **What cannot.**  *Theorem.*  Let the canaries of one run be exchangeable and their scores independent given some common
 state.  A test of independence that has level s for all independent and identically distributed canaries finds the

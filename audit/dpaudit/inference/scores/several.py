@@ -2,12 +2,12 @@
 
 The bounds for one number of guesses in one run are in `inference.one_run`.
 
-**Several numbers of guesses.**  Few guesses resolve a large loss, many a small one; which is better is not known before.
-With J numbers, all chosen before the scores are seen, each is tested at a share of the significance.  The chance that
+**Several numbers of guesses.**  Few guesses resolve a large loss, many a small one; which is better is not known
+before.  With J numbers, all chosen before the scores are seen, each is tested at a share of the significance.  The chance that
 any of them refutes a true claim is at most the sum of the shares (Bonferroni).
 
-**Several runs.**  Runs are independent of each other; the canaries of one run need not be.  Let V_k be the right guesses
-of run k, and D_k have P[D_k >= v] = `one_run.p_value(claim, m_k, r_k, v)`, a bound of P[V_k >= v] for every v.
+**Several runs.**  Runs are independent of each other; the canaries of one run need not be.  Let V_k be the right
+guesses of run k, and D_k have P[D_k >= v] = `one_run.p_value(claim, m_k, r_k, v)`, a bound of P[V_k >= v] for every v.
 
 *Theorem.*  Under the claim P[V_1 + ... + V_n >= v] <= P[D_1 + ... + D_n >= v], the D_k independent.
 *Proof.*  V_k is stochastically at most D_k, and sums of independent numbers keep that order.

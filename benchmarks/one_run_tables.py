@@ -1,0 +1,302 @@
+"""Bounds from the scores of canaries in one run: two published tables, validity, dependence, and what is possible.
+
+    python benchmarks/one_run_tables.py [PART ...] [--seeds 9] [--first 0] [--store FILE]
+
+PART is one of:
+
+- table1: Dirac canaries of DP-SGD (Agrawal et al. 2026, arXiv:2606.12733): 2,500 steps, sampling rate 4,096/50,000,
+  5,000 canaries.  Medians of epsilon at delta 1e-5: independent canaries and a Gaussian curve; independent canaries
+  and the DP-SGD family; nothing assumed.
+- table2: N(0, 1) against N(mu, 1) (Xiang et al. 2025, arXiv:2509.08704), independent canaries and a Gaussian curve.
+- limits: medians that no valid bound can exceed; see `limit_independent` and `limit_any`.
+- validity: how often the bounds of both tables are above the truth; use --seeds 1000.
+- counterexample: with probability .394 randomised response of epsilon 1.5 on all records, else nothing; keeps G_1.
+- guesses: mean bounds of mu for several numbers of guesses when nothing is assumed.
+
+Every audit has a seed of its own and is kept in the store, so that a run that was stopped goes on.  Confidence 95 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, ndtr, ndtri
+
+from dpaudit.claims import GaussianDP
+from dpaudit.inference import one_run
+from dpaudit.inference.guesses import guess, right_guesses
+from dpaudit.inference.scores import confident, dependence, several
+from dpaudit.inference.scores.families import family_of
+from dpaudit.numerics.arrays import Array
+
+S, DELTA = 0.05, 1e-5
+STEPS, RATE, CANARIES = 2500, 4096 / 50_000, 5000
+FAMILY = f"repeated(subsampled(gaussian(mu=?), rate={RATE}, relation='add_remove'), n={STEPS})"
+TABLE1 = {15.731: 0.975, 8.431: 1.947, 4.614: 3.895, 2.629: 7.788}  # sigma: epsilon
+XIANG = {0.5: (1.469, 1.828, 1.941), 1.0: (3.756, 4.179, 4.314), 2.0: (9.004, 9.688, 9.900)}
+SIZES = (1_000, 10_000, 100_000)
+Row = dict[str, float]
+
+
+def dirac(sigma: float, seed: int, m: int = CANARIES) -> tuple[Array, Any]:
+    """Scores of Dirac canaries, and the coins."""
+    rng = np.random.default_rng(seed)
+    included = rng.random(m) < 0.5
+    return rng.normal(0, sigma * math.sqrt(STEPS), m) + included * rng.binomial(STEPS, RATE, m), included
+
+
+def gaussian(mu: float, m: int, seed: int) -> tuple[Array, Any]:
+    rng = np.random.default_rng(seed)
+    included = rng.random(m) < 0.5
+    return rng.normal(mu * included, 1.0), included
+
+
+def mu_of(sigma: float) -> float:
+    """The mu of the sum score of table 1: its law is Gaussian to about 1 %."""
+    return STEPS * RATE / math.sqrt(STEPS * (sigma**2 + RATE * (1 - RATE) / 2))
+
+
+def counts(scores: Array, included: Any, r: int) -> tuple[int, int]:
+    return right_guesses(guess(scores, r), included)
+
+
+def epsilon(mu: float) -> float:
+    return float(GaussianDP(mu).epsilon(DELTA))
+
+
+def independent(scores: Array, included: Any) -> Row:
+    m, began = len(scores), time.process_time()
+    r, v = counts(scores, included, confident.default_confident(m))
+    mu = confident.mu_lower(m, r, v, significance=S)
+    return {"mu": mu, "epsilon": epsilon(mu), "seconds": time.process_time() - began}
+
+
+def inside_family(sigma: float, seed: int) -> Row:
+    scores, included = dirac(sigma, seed)
+    began = time.process_time()
+    r, v = counts(scores, included, confident.default_confident(CANARIES))
+    family = family_of(FAMILY)
+    t = confident.parameter_lower(family, CANARIES, r, v, significance=S, precision=1e-3)
+    bound = float(family(t).epsilon(DELTA)) if t else 0.0
+    return {"mu": t, "epsilon": bound, "seconds": time.process_time() - began}
+
+
+def anything(scores: Array, included: Any) -> Row:
+    m, began = len(scores), time.process_time()
+    r, v = counts(scores, included, several.default_guesses(m))
+    mu = one_run.mu_lower_one_run(m, r, v, significance=S)
+    return {"mu": mu, "epsilon": epsilon(mu), "seconds": time.process_time() - began}
+
+
+def response(seed: int, m: int, runs: int) -> tuple[Array, Any]:
+    """Scores (m, runs) of the counterexample, and the coins."""
+    rng = np.random.default_rng(seed)
+    included = rng.random((m, runs)) < 0.5
+    told = rng.random((m, runs)) < expit(1.5)
+    revealed = rng.random(runs) < 0.394
+    return np.where(revealed, np.where(included == told, 1.0, -1.0), 0.0), included
+
+
+def counterexample(seed: int, m: int = 1000) -> Row:
+    scores, included = response(seed, m, 1)
+    r, v = counts(scores[:, 0], included[:, 0], confident.default_confident(m))
+    claim = GaussianDP(1.0)
+    found = {"independent": float(confident.p_value(claim, m, r, v) <= S)}
+    r, v = counts(scores[:, 0], included[:, 0], several.default_guesses(m))
+    found["anything"] = float(one_run.refutes(claim, m, r, v, significance=S))
+    for runs in (2, 5):
+        scores, included = response(seed + 10**6, m, runs)
+        shows = len(np.unique(np.abs(scores[0]))) > 1  # both kinds of run occurred
+        p = dependence.between_groups(scores, included, rng=np.random.default_rng(seed), draws=199)
+        found |= {f"shows{runs}": float(shows), f"warned{runs}": float(p <= S)}
+        p = dependence.between_groups(*gaussian_runs(m, runs, seed), rng=np.random.default_rng(seed), draws=199)
+        found[f"false{runs}"] = float(p <= S)
+    return found
+
+
+def gaussian_runs(m: int, runs: int, seed: int) -> tuple[Array, Any]:
+    """Independent canaries, of which each has its own strength."""
+    rng = np.random.default_rng(seed)
+    included = rng.random((m, runs)) < 0.5
+    return rng.normal(included * rng.exponential(1.0, (m, 1)), 1.0), included
+
+
+def limit_independent(mu: float, m: int) -> float:
+    """The median of a lower bound of mu from m independent canaries is at most this.
+
+    Scores are N(c, 1) without and N(c + mu0, 1) with the canary.  For c = (mu - mu0)/2 the most powerful test of mu0
+    against mu and c = 0 has power 1/2 where sqrt(m) (mu - mu0)/2 = z (Neyman-Pearson).  A valid bound is above mu0 no
+    more often, although it is not told c; the unit variance it may know.
+    """
+    return mu + 2 * float(ndtri(S)) / math.sqrt(m)
+
+
+def limit_any(mu: float, m: int) -> float:
+    """About the largest median of a bound of mu that assumes nothing of the canaries; no exact limit.
+
+    With probability w a mechanism shows all canaries independently, with errors e'(u) among the most confident share
+    u; else nothing.  It keeps G_mu0 if e' is that of the profile delta_mu0 / w, or more.  A bound above mu0 must tell
+    e' from the errors e(u) of G_mu with a significance of S / w.  The smallest such mu0 over w, in the normal
+    approximation of the likelihood ratio.
+    """
+    t = np.linspace(7, 0, 1501)
+    wrong = ndtr(-(t + mu / 2))
+    share = wrong + ndtr(-(t - mu / 2))
+    width = np.diff(share)
+    grid = np.linspace(0, 12 * max(mu, 0.3), 500)
+
+    def separation(mu0: float, w: float) -> float:
+        delta = np.minimum((ndtr(-grid / mu0 + mu0 / 2) - np.exp(grid) * ndtr(-grid / mu0 - mu0 / 2)) / w, 1.0)
+        least = np.maximum(((share[:, None] - delta) / (1 + np.exp(grid))).max(axis=1), 0.0)
+        e = np.diff(wrong) / width
+        other = np.clip(np.diff(np.maximum(least, wrong)) / width, 1e-12, 0.5)
+        return math.sqrt(m * float(((e - other) ** 2 / (other * (1 - other)) * width).sum())) + float(ndtri(S / w))
+
+    best = mu
+    for w in (0.12, 0.16, 0.2, 0.25, 0.3, 0.4):
+        low, high = 0.02 * mu, mu
+        for _ in range(20):
+            middle = (low + high) / 2
+            low, high = (middle, high) if separation(middle, w) > 0 else (low, middle)
+        best = min(best, low)
+    return best
+
+
+class Store:
+    """Audits that are done, one JSON object a line."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path, self.done = path, {}
+        if path and path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                self.done[row.pop("key")] = row
+
+    def row(self, key: str, make: Callable[[], Row]) -> Row:
+        if key not in self.done:
+            self.done[key] = make()
+            if self.path:
+                with self.path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"key": key, **self.done[key]}) + "\n")
+        return self.done[key]
+
+
+def on(method: Callable[[Array, Any], Row], scores: Callable[[int], tuple[Array, Any]], seed: int) -> Row:
+    return method(*scores(seed))
+
+
+def audits(store: Store, name: str, seeds: range, make: Callable[[int], Row]) -> list[Row]:
+    return [store.row(f"{name} {seed}", partial(make, seed)) for seed in seeds]
+
+
+def settings() -> Iterator[tuple[str, float, float, int, Callable[[int], tuple[Array, Any]]]]:
+    """Name, true mu, true epsilon, m and scores by seed, of both tables."""
+    for sigma, eps in TABLE1.items():
+        yield f"dirac {sigma}", mu_of(sigma), eps, CANARIES, partial(dirac, sigma)
+    for mu in XIANG:
+        for m in SIZES:
+            yield f"gauss {mu} {m}", mu, epsilon(mu), m, partial(gaussian, mu, m)
+
+
+def medians(rows: list[Row]) -> str:
+    return f"{np.median([row['epsilon'] for row in rows]):7.3f} ({np.max([row['seconds'] for row in rows]):4.1f} s)"
+
+
+def table(part: str, store: Store, seeds: range) -> None:
+    for name, mu, eps, m, scores in settings():
+        if name.startswith("dirac") != (part == "table1"):
+            continue
+        ours = audits(store, f"independent {name}", seeds, partial(on, independent, scores))
+        text = f"{name:18} true {eps:6.3f}  gaussian {medians(ours)}  limit {epsilon(limit_independent(mu, m)):6.3f}"
+        if part == "table2":
+            xiang = XIANG[mu][SIZES.index(m)]
+            text += f"  Xiang {xiang:6.3f}  ratio {np.median([row['epsilon'] for row in ours]) / xiang:.3f}"
+        else:
+            sigma = float(name.split()[1])
+            inside = audits(store, f"family {name}", seeds[:9], partial(inside_family, sigma))
+            free = audits(store, f"anything {name}", seeds, partial(on, anything, scores))
+            text += f"  DP-SGD family {medians(inside)}  nothing {medians(free)}"
+            text += f"  limit {epsilon(limit_any(mu, m)):6.3f}"
+        print(text, flush=True)
+
+
+def validity(store: Store, seeds: range) -> None:
+    for name, mu, eps, m, scores in settings():
+        if m > 10_000:
+            continue
+        rows = audits(store, f"independent {name}", seeds, partial(on, independent, scores))
+        wrong = np.mean([row["mu"] > mu or row["epsilon"] > eps for row in rows])
+        print(f"{name:18} above the truth {wrong:.4f} of {len(rows)}", flush=True)
+
+
+def counterexamples(store: Store, seeds: range) -> None:
+    rows = audits(store, "counterexample", seeds, counterexample)
+
+    def share(key: str, given: str = "") -> str:
+        chosen = [row[key] for row in rows if not given or row[given]]
+        return f"{np.mean(chosen):.3f} of {len(chosen)}"
+
+    print(f"refutes a true claim: independent {share('independent')}, nothing assumed {share('anything')}")
+    for runs in (2, 5):
+        print(
+            f"{runs} runs: warned {share(f'warned{runs}', f'shows{runs}')} that show dependence; "
+            f"warned of independent canaries {share(f'false{runs}')}",
+            flush=True,
+        )
+
+
+def limits() -> None:
+    for name, mu, eps, m, _ in settings():
+        print(
+            f"{name:18} true {eps:6.3f}  independent {epsilon(limit_independent(mu, m)):6.3f}  "
+            f"nothing assumed {epsilon(limit_any(mu, m)):6.3f}",
+            flush=True,
+        )
+
+
+def guesses(seeds: range) -> None:
+    for m in (300, 1000, 5000):
+        for mu in (0.25, 0.5, 1.0, 2.0):
+            found: dict[int, list[float]] = {}
+            for seed in seeds:
+                scores, included = gaussian(mu, m, seed)
+                for factor in (0.5, 0.75, 1.0, 1.5, 2.0, 3.4):
+                    r, v = counts(scores, included, min(m, int(factor * m**0.7)))
+                    found.setdefault(r, []).append(one_run.mu_lower_one_run(m, r, v, significance=S))
+            print(m, mu, {r: round(float(np.mean(mus)), 3) for r, mus in found.items()}, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", default=["table1", "table2", "limits"])
+    parser.add_argument("--seeds", type=int, default=9)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--store", type=Path, help="a file of finished audits, to go on with")
+    options = parser.parse_args()
+    store, seeds = Store(options.store), range(options.first, options.first + options.seeds)
+    for part in options.parts:
+        match part:
+            case "table1" | "table2":
+                table(part, store, seeds)
+            case "limits":
+                limits()
+            case "validity":
+                validity(store, seeds)
+            case "counterexample":
+                counterexamples(store, seeds)
+            case "guesses":
+                guesses(seeds)
+            case _:
+                parser.error(f"unknown part {part!r}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Plain second versions of the bounds from scores: slow, and written from the formulas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import beta, binom
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.numerics.arrays import Array
+
+
+def plain_confident(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
+    """P[at most r - v of the r most confident guesses are wrong], by quadrature over the order statistic."""
+
+    def wrong(u: float) -> float:
+        if u <= 1 - claim.beta(0.0):  # these are revealed
+            return 0.0
+        return float(brentq(lambda a: a + 1 - claim.beta(a) - u, 0.0, u / 2 + 1e-9)) / u
+
+    if r == m:
+        return float(binom.cdf(r - v, r, wrong(1.0)))
+    law = beta(r + 1, m - r)
+    low, high = law.ppf(1e-13), law.ppf(1 - 1e-13)
+    return float(quad(lambda u: law.pdf(u) * binom.cdf(r - v, r, wrong(u)), low, high, limit=200)[0])
+
+
+def simulated_confident(claim: TradeoffFunction, m: int, r: int, draws: int, rng: np.random.Generator) -> Array:
+    """Right guesses of the least confused pair itself: (draws,).  Its p-values are U without and f(U) with a canary."""
+    uniform, coins = rng.random((draws, m)), rng.random((draws, m)) < 0.5
+    number = np.where(coins, claim.beta(uniform), uniform)
+    mirrored = claim.beta(number)  # below the number where "included" is said
+    guessed, confidence = mirrored > number, np.minimum(mirrored, number)
+    order = np.argsort(confidence, axis=1)[:, :r]
+    return np.asarray(np.take_along_axis(guessed == coins, order, axis=1).sum(axis=1))
+
+
+def simulated_runs(claim: TradeoffFunction, n0: int, n1: int, r: int, draws: int, rng: np.random.Generator) -> Array:
+    """How many of the r first are of d1, if d0 shows uniform numbers U and d1 shows f(U): (draws,)."""
+    numbers = np.hstack([rng.random((draws, n0)), claim.beta(rng.random((draws, n1)))])
+    return np.asarray((np.argsort(numbers, axis=1)[:, :r] >= n0).sum(axis=1))
+
+
+def rare_revelation(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
+    """The p-value of (epsilon, delta)-DP by summation: a canary is revealed with probability delta."""
+    total = 0.0
+    for revealed in range(m + 1):
+        sure = min(revealed, r)
+        total += binom.pmf(revealed, m, delta) * binom.sf(v - sure - 1, r - sure, expit(epsilon))
+    return float(total)
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How scores depend on the coins, canary by canary; each of them keeps the claim exactly."""
+
+    name: str
+
+    def scores(self, coins: Any, mu: float, rng: np.random.Generator) -> Array:
+        shift = coins * mu
+        match self.name:
+            case "exact":
+                return rng.normal(shift, 1.0)
+            case "rounded":
+                return np.round(rng.normal(shift, 1.0))
+            case "scaled":  # every canary on a scale of its own
+                return rng.normal(shift, 1.0) * np.where(np.arange(coins.shape[-1]) % 2, 1.0, 30.0)
+            case "half":  # half of the canaries reveal nothing
+                return np.where(
+                    np.arange(coins.shape[-1]) % 2, rng.normal(shift, 1.0), rng.normal(0.0, 1.0, coins.shape)
+                )
+            case "cubed":
+                return np.asarray(rng.normal(shift, 1.0) ** 3)
+        raise ValueError(self.name)

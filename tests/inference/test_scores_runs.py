@@ -1,0 +1,66 @@
+"""Scores of independent runs: an exact test by the rank of the cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, hypergeom
+
+from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
+from dpaudit.inference.scores import runs
+
+from .plain_scores import simulated_runs
+
+
+def test_without_privacy_loss_the_law_is_hypergeometric() -> None:
+    for n0, n1, r, k in [(10, 10, 10, 8), (30, 20, 15, 10), (5, 40, 20, 20)]:
+        exact = hypergeom.sf(k - 1, n0 + n1, n1, r)
+        assert exact * (1 - 1e-9) <= runs.p_value(PureDP(0.0), n0, n1, r, k) <= 1.04 * exact
+
+
+@pytest.mark.parametrize(
+    "claim", [GaussianDP(1.0), LaplaceDP(1.0), PureDP(1.0), ApproxDP(epsilon=0.5, delta=0.1)], ids=str
+)
+@pytest.mark.parametrize(("n0", "n1"), [(40, 40), (50, 20)])
+def test_the_least_confused_pair_attains_the_bound(claim: TradeoffFunction, n0: int, n1: int) -> None:
+    """Six standard errors of 4,000 draws and the cells' 4 %; fails by chance < 1 in 10**7."""
+    r = runs.default_cut(n0, n1)
+    high = simulated_runs(claim, n0, n1, r, 4000, np.random.default_rng(2))
+    for k in range(max(0, r - n0) + 1, min(r, n1) + 1, 3):
+        share, ours = float(np.mean(high >= k)), runs.p_value(claim, n0, n1, r, k)
+        assert abs(share - ours) <= 6 * np.sqrt(ours * (1 - ours) / 4000 + 1e-7) + 0.04 * ours
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_true_claims_are_rarely_refuted(rounded: bool) -> None:
+    """500 audits; fails by chance < 1 in 10**6 at the promised rate."""
+    rng, refuted = np.random.default_rng(3), 0
+    least = next(k for k in range(41) if runs.p_value(GaussianDP(1.0), 50, 40, 43, k) <= 0.05)
+    for _ in range(500):
+        x, y = rng.normal(0, 1, 50), rng.normal(1, 1, 40)
+        if rounded:
+            x, y = np.round(x), np.round(y)
+        refuted += runs.count_high(x, y, 43, rng=rng) >= least
+    assert refuted <= binom.ppf(1 - 1e-6, 500, 0.05)
+
+
+def test_bounds_are_where_the_p_value_is_the_significance() -> None:
+    mu = runs.mu_lower(1000, 1000, 1000, 700, significance=0.05)
+    assert runs.p_value(GaussianDP(mu), 1000, 1000, 1000, 700) <= 0.05
+    assert runs.p_value(GaussianDP(mu + 2e-3), 1000, 1000, 1000, 700) > 0.05
+    eps = runs.epsilon_lower(1000, 1000, 1000, 700, delta=0.01, significance=0.05)
+    assert 0 < eps < np.log(0.7 / 0.3)
+    assert runs.mu_lower(10, 10, 10, 5, significance=0.05) == 0.0
+
+
+def test_equal_scores_are_no_evidence() -> None:
+    rng = np.random.default_rng(0)
+    high = [runs.count_high(np.zeros(30), np.zeros(30), 30, rng=rng) for _ in range(200)]
+    assert 14 < np.mean(high) < 16  # fails by chance < 1 in 10**12
+
+
+def test_impossible_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="got nan for run 2"):
+        runs.count_high([0.0, 1.0], [np.nan], 1, rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match="between 0 and 5 are of d1, got 6"):
+        runs.p_value(PureDP(1.0), 10, 10, 5, 6)

@@ -1,0 +1,93 @@
+"""Canaries of which nothing is assumed: several numbers of guesses, several runs; and a test of dependence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import binom
+
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP
+from dpaudit.inference import one_run
+from dpaudit.inference.scores import dependence, several
+
+
+def test_several_numbers_of_guesses_share_the_significance() -> None:
+    claim, counts = GaussianDP(0.5), [(30, 28), (100, 80)]
+    least = min(one_run.p_value(claim, 1000, r, v) for r, v in counts)
+    assert several.several_p_value(claim, 1000, counts) == 2 * least
+    bound = several.several_mu_lower(1000, counts, significance=0.05)
+    assert bound == max(one_run.mu_lower_one_run(1000, r, v, significance=0.025) for r, v in counts)
+    with pytest.raises(ValueError, match="one number of guesses at least"):
+        several.several_p_value(claim, 1000, [])
+
+
+def test_runs_of_a_pure_claim_add_up_to_a_binomial_law() -> None:
+    runs = [(100, 30, 25), (50, 20, 15)]
+    exact = binom.sf(39, 50, expit(1.0))
+    assert several.runs_p_value(PureDP(1.0), runs) == pytest.approx(exact, rel=1e-6)
+
+
+def test_the_law_of_several_runs_is_that_of_sums() -> None:
+    """The convolution against plain sums over both numbers."""
+    claim, m, r = ApproxDP(epsilon=0.5, delta=0.01), 40, 12
+    reached = [one_run.p_value(claim, m, r, v) for v in range(r + 1)] + [0.0]
+    mass = -np.diff(reached)
+    for total in (15, 20, 24):
+        plain = sum(mass[i] * reached[max(total - i, 0)] for i in range(r + 1) if total - i <= r)
+        assert several.runs_p_value(claim, [(m, r, total // 2), (m, r, total - total // 2)]) == pytest.approx(plain)
+
+
+def test_runs_certify_more_than_one_of_them() -> None:
+    one = several.runs_mu_lower([(200, 40, 36)], significance=0.05)
+    assert several.runs_mu_lower([(200, 40, 36)] * 3, significance=0.05) > 1.3 * one
+
+
+def test_a_common_state_of_all_canaries_does_not_break_the_bound_of_runs() -> None:
+    """With probability .394 two runs are revealing; G_1 holds.  300 audits; fails by chance < 1 in 10**6."""
+    rng, m, refuted = np.random.default_rng(8), 100, 0
+    r = several.default_guesses(m)
+    least = next(v for v in range(r, 2 * r + 2) if v > 2 * r or _two(m, r, v) <= 0.05)
+    for _ in range(300):
+        revealing = rng.random(2) < 0.394
+        right = rng.binomial(r, np.where(revealing, expit(1.5), 0.5)).sum()
+        refuted += right >= least
+    assert refuted <= binom.ppf(1 - 1e-6, 300, 0.05)
+
+
+def _two(m: int, r: int, right: int) -> float:
+    return several.runs_p_value(GaussianDP(1.0), [(m, r, right // 2), (m, r, right - right // 2)])
+
+
+def test_independent_canaries_rarely_look_dependent() -> None:
+    """200 sets of unequal canaries in three runs; fails by chance < 1 in 10**6 at the stated level."""
+    rng, warned = np.random.default_rng(9), 0
+    strength = rng.exponential(1.0, (40, 1))
+    for _ in range(200):
+        coins = rng.random((40, 3)) < 0.5
+        scores = rng.normal(coins * strength, 1.0) * (1 + strength)
+        warned += dependence.between_groups(scores, coins, rng=rng, draws=19) <= 0.05
+    assert warned <= binom.ppf(1 - 1e-6, 200, 0.05)
+
+
+@pytest.mark.parametrize("kind", ["shift", "scale", "revealing"])
+def test_a_common_state_of_a_run_is_seen_in_several_runs(kind: str) -> None:
+    """Gross differences between four runs."""
+    rng = np.random.default_rng(10)
+    coins, noise, state = rng.random((200, 4)) < 0.5, rng.normal(size=(200, 4)), np.array([0.0, 0.0, 1.0, 1.0])
+    scores = {
+        "shift": noise + coins + state,
+        "scale": (noise + coins) * (1 + state),
+        "revealing": noise + 2 * state * (coins - 0.5),
+    }[kind]
+    assert dependence.between_groups(scores, coins, rng=rng, draws=99) <= 0.01
+
+
+def test_one_run_shows_no_dependence_and_unfair_coins_are_seen() -> None:
+    assert dependence.between_groups(np.zeros((5, 1)), np.zeros((5, 1)), rng=np.random.default_rng(0)) == 1.0
+    assert dependence.coins_p_value(500, 500) == 1.0
+    assert dependence.coins_p_value(400, 600) < 1e-9
+    with pytest.raises(ValueError, match="must be numbers"):
+        dependence.between_groups([[np.nan, 1.0]], [[0, 1]], rng=np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"\(canaries, runs\)"):
+        dependence.between_groups([1.0], [0], rng=np.random.default_rng(0))
