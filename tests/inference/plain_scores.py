@@ -62,18 +62,19 @@ class Channel:
     name: str
 
     def scores(self, coins: Any, mu: float, rng: np.random.Generator) -> Array:
-        shift = coins * mu
+        noise, odd = rng.normal(0.0, 1.0, coins.shape), np.arange(coins.shape[-1]) % 2 == 1
+        exact: Array = coins * mu + noise
         match self.name:
             case "exact":
-                return rng.normal(shift, 1.0)
+                found = exact
             case "rounded":
-                return np.round(rng.normal(shift, 1.0))
-            case "scaled":  # every canary on a scale of its own
-                return rng.normal(shift, 1.0) * np.where(np.arange(coins.shape[-1]) % 2, 1.0, 30.0)
+                found = np.round(exact)
+            case "scaled":  # every other canary on a scale of its own
+                found = exact * np.where(odd, 1.0, 30.0)
             case "half":  # half of the canaries reveal nothing
-                return np.where(
-                    np.arange(coins.shape[-1]) % 2, rng.normal(shift, 1.0), rng.normal(0.0, 1.0, coins.shape)
-                )
+                found = np.where(odd, exact, noise)
             case "cubed":
-                return np.asarray(rng.normal(shift, 1.0) ** 3)
-        raise ValueError(self.name)
+                found = exact**3
+            case _:
+                raise ValueError(self.name)
+        return found

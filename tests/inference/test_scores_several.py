@@ -9,7 +9,9 @@ from scipy.stats import binom
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP
 from dpaudit.inference import one_run
-from dpaudit.inference.scores import dependence, several
+from dpaudit.inference.scores import dependence, several, tight
+
+from .plain_one_run import largest_chance
 
 
 def test_several_numbers_of_guesses_share_the_significance() -> None:
@@ -91,3 +93,41 @@ def test_one_run_shows_no_dependence_and_unfair_coins_are_seen() -> None:
         dependence.between_groups([[np.nan, 1.0]], [[0, 1]], rng=np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"\(canaries, runs\)"):
         dependence.between_groups([1.0], [0], rng=np.random.default_rng(0))
+
+
+# --- the smallest p-value
+
+
+@pytest.mark.parametrize(("m", "r", "v"), [(60, 20, 17), (100, 12, 11), (40, 40, 28)])
+def test_tight_p_values_lie_between_the_largest_chance_and_the_quick_bound(m: int, r: int, v: int) -> None:
+    """Against the linear program of both inequalities, with many more epsilons."""
+    claim = GaussianDP(0.5)
+    epsilon = np.linspace(0.0, 2.5, 40)
+    largest = largest_chance(m, r, v, epsilon, np.asarray(claim.delta(epsilon)))
+    ours, quick = tight.p_value(claim, m, r, v), one_run.p_value(claim, m, r, v)
+    assert largest * (1 - 1e-3) <= ours <= quick
+    assert ours <= 1.1 * largest
+
+
+def test_tight_p_values_of_pure_and_approximate_claims_are_the_known_ones() -> None:
+    for claim in (PureDP(1.0), ApproxDP(epsilon=1.0, delta=1e-3)):
+        assert tight.p_value(claim, 100, 30, 27) == pytest.approx(one_run.p_value(claim, 100, 30, 27), rel=1e-6)
+
+
+def test_any_weights_give_a_bound() -> None:
+    """Weights that solve nothing give a larger p-value, not a smaller one."""
+    claim, rng = GaussianDP(0.5), np.random.default_rng(0)
+    epsilon = np.linspace(0.0, 2.0, 5)
+    delta = np.asarray(claim.delta(epsilon))
+    largest = largest_chance(30, 10, 9, epsilon, delta)
+    for _ in range(20):
+        weights = rng.random((5, 10)) * rng.choice([1e-3, 1e-2, 1e-1])
+        assert tight._certified(weights, epsilon, delta, 30, 10, 9) >= largest - 1e-9
+
+
+def test_tight_bounds_are_larger_and_where_the_p_value_is_the_significance() -> None:
+    quick = one_run.mu_lower_one_run(300, 40, 36, significance=0.05)
+    mu = tight.mu_lower(300, 40, 36, significance=0.05)
+    assert 1.01 * quick < mu < 1.2 * quick
+    assert tight.p_value(GaussianDP(mu), 300, 40, 36) <= 0.05 < tight.p_value(GaussianDP(1.003 * mu), 300, 40, 36)
+    assert tight.mu_lower(300, 40, 20, significance=0.05) == 0.0

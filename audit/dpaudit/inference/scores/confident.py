@@ -193,4 +193,4 @@ def _chance(claim: TradeoffFunction, m: int, r: int, v: int, reach: float) -> fl
     with np.errstate(invalid="ignore", divide="ignore"):
         wrong = np.where(v_low > 0, wrong_share(claim, v_low) / v_low, 0.0)
     few = betainc(float(v), r - v + 1.0, 1 - wrong)  # P[at least v of r are right]
-    return float(min(1.0, (mass @ few) * (1 + 1e-9)))
+    return min(1.0, float(mass @ few) * (1 + 1e-9))

@@ -131,4 +131,4 @@ def _chance(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int, reach: fl
     mass = -np.diff(betainc(after, before, rest))
     high = 1 - rest[1:]
     reached = betainc(float(k), n1 - k + 1.0, np.minimum(1 - np.asarray(claim.beta(high)), 1.0))
-    return float(min(1.0, (mass @ reached) * (1 + 1e-9) + 1e-300))
+    return min(1.0, float(mass @ reached) * (1 + 1e-9) + 1e-300)

@@ -1,10 +1,10 @@
 """Canaries of which nothing is assumed: several numbers of guesses, and canaries in several runs.
 
-The bounds for one number of guesses in one run are in `inference.one_run`.
+The bounds for one number of guesses in one run are in `inference.one_run`, and sharper ones in `tight`.
 
 **Several numbers of guesses.**  Few guesses resolve a large loss, many a small one; which is better is not known
-before.  With J numbers, all chosen before the scores are seen, each is tested at a share of the significance.  The chance that
-any of them refutes a true claim is at most the sum of the shares (Bonferroni).
+before.  With J numbers, all chosen before the scores are seen, each is tested at a share of the significance.  The
+chance that any of them refutes a true claim is at most the sum of the shares (Bonferroni).
 
 **Several runs.**  Runs are independent of each other; the canaries of one run need not be.  Let V_k be the right
 guesses of run k, and D_k have P[D_k >= v] = `one_run.p_value(claim, m_k, r_k, v)`, a bound of P[V_k >= v] for every v.

@@ -1,0 +1,151 @@
+"""Canaries of which nothing is assumed: the smallest p-value that the number of right guesses allows.
+
+The setting and the pair of laws A, B are those of `inference.one_run`: m canaries, r guesses, V right ones.  The bounds
+there are quick; for curved claims such as mu-GDP they are up to a third too large.
+
+**Theorem.**  Let e_1, ..., e_J be epsilons >= 0, delta_j the claim's profile there, Y_j(1), ..., Y_j(r) >= 0 any
+numbers, Y_j(0) = Y_j(r + 1) = 0, and
+
+    b = max over k of 1[k >= v] - sum_j (k Y_j(k) - e^{e_j} (r - k) Y_j(k + 1)),    0 <= k <= r.
+
+Then P[V >= v] <= b + m sum_j delta_j max_k Y_j(k) under the claim.
+
+*Proof.*  By the choice of b, P[V >= v] <= b + sum_j E[V Y_j(V) - e^{e_j} (r - V) Y_j(V + 1)].  The expectation is
+m sum_k Y_j(k) (A_k - e^{e_j} B_k), which is at most m max Y_j times the sum of the positive brackets, and these are at
+most delta_j by (1) of `inference.one_run`.
+
+The best Y are found by a linear program.  Validity does not rest on its solution: the bound is computed anew from the Y.
+If it is solved and the epsilons are dense, the bound is the largest chance itself, but for the second inequality of (1)
+(see the tests).  No valid bound that depends on v alone can then be better.
+
+**Corollary.**  Let f_t be a nested family.  The largest t with a bound <= s exceeds the true member with probability at
+most s.  *Proof.*  The largest chance of V >= v under f_t rises with t and falls with v.  If t is above the true member
+and its bound is at most s, then V is one of the v for which the largest chance under the true member is at most s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.inference import one_run
+from dpaudit.inference.one_run import check_counts
+from dpaudit.inference.scores.families import largest_refuted
+from dpaudit.numerics.arrays import Array
+
+MOST_GUESSES = 1500
+"""Guesses beyond which the linear program takes longer than some ten seconds; the quick bound is used then."""
+
+_POINTS = 16  # epsilons
+_FAINT = 1e-6  # the profile at the last of them, relative to the first
+_HOPELESS = 0.5  # a quick bound above this is not improved
+
+
+def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
+    """A bound on the chance of v or more right guesses under a claim, at most that of `one_run.p_value`.
+
+    Args:
+        claim: About one canary.
+        m: Canaries, each included by a fair coin of its own.
+        r: Guesses; their number must be chosen before the scores are seen.
+        v: Right guesses.
+
+    Returns:
+        A p-value; see the theorem of this module.
+
+    Raises:
+        ValueError: If the counts are impossible.
+    """
+    check_counts(m, r, v)
+    f = claim.symmetrized()
+    quick = one_run.p_value(f, m, r, v)
+    if v == 0 or r > MOST_GUESSES or quick > _HOPELESS:
+        return quick
+    epsilon = _epsilons(f)
+    delta = np.asarray(f.delta(epsilon))
+    return min(quick, _certified(_best(epsilon, delta, m, r, v), epsilon, delta, m, r, v))
+
+
+def parameter_lower(
+    family: Callable[[float], TradeoffFunction],
+    m: int,
+    r: int,
+    v: int,
+    *,
+    significance: float,
+    precision: float = 1e-3,
+    guess: float = 1.0,
+    step: float = 0.3,
+) -> float:
+    """Lower confidence bound of the parameter of a family that promises less as it grows from 0.
+
+    If family(t) is true, then P[parameter_lower > t] <= significance.  `guess` and `step` as in
+    `families.largest_refuted`.
+    """
+    check_counts(m, r, v, significance)
+    return largest_refuted(
+        family,
+        lambda claim: p_value(claim, m, r, v),
+        significance=significance,
+        precision=precision,
+        guess=guess,
+        step=step,
+    )
+
+
+def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
+    """Mu up to which mu-GDP is refuted; P[mu_lower > mu] <= significance if the mechanism is mu-GDP."""
+    quick = one_run.mu_lower_one_run(m, r, v, significance=significance)
+    if quick == 0 or r > MOST_GUESSES:
+        return quick
+    found = parameter_lower(GaussianDP, m, r, v, significance=significance, guess=1.05 * quick, step=0.05)
+    return max(quick, found)
+
+
+def _epsilons(claim: TradeoffFunction) -> Array:
+    """Where the profile has fallen by equal factors."""
+    top, floor = float(claim.delta(0.0)), float(claim.delta(math.inf))
+    levels = floor + (top - floor) * np.geomspace(1.0, _FAINT, _POINTS)
+    found = np.append(np.asarray(claim.epsilon(levels)), min(claim._largest_loss(), 700.0))
+    return np.unique(found[found < 40.0]) if np.any(found < 40.0) else np.zeros(1)
+
+
+def _best(epsilon: Array, delta: Array, m: int, r: int, v: int) -> Array:
+    """About the best Y, (J, r); zeros if the program is not solved."""
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array
+
+    solve: Any = linprog  # whose types say that it takes no sparse matrix
+
+    points, k = len(epsilon), np.arange(1, r + 1)
+    size = points * r + points + 1  # Y, their largest values, b
+    unknown = np.arange(points * r).reshape(points, r)
+    odds = np.exp(epsilon)[:, None]
+    within = r + 1 + unknown  # Y_j(k) <= its largest value
+    entries = [
+        (np.broadcast_to(k, unknown.shape), unknown, np.broadcast_to(-1.0 * k, unknown.shape)),
+        (np.broadcast_to(k - 1, unknown.shape), unknown, odds * (r - k + 1)),
+        (np.arange(r + 1), np.full(r + 1, size - 1), np.full(r + 1, -1.0)),
+        (within, unknown, np.ones(unknown.shape)),
+        (within, points * r + np.arange(points)[:, None] + 0 * unknown, np.full(unknown.shape, -1.0)),
+    ]
+    rows, columns, values = (np.concatenate([np.ravel(entry[i]) for entry in entries]) for i in range(3))
+    matrix = coo_array((values, (rows, columns)), shape=(r + 1 + points * r, size)).tocsr()
+    limits = np.concatenate([-(np.arange(r + 1) >= v).astype(np.float64), np.zeros(points * r)])
+    cost = np.concatenate([np.zeros(points * r), m * delta, [1.0]])
+    found = solve(cost, matrix, limits, bounds=[(0, None)] * (size - 1) + [(None, None)], method="highs")
+    return np.zeros((points, r)) if found.x is None else np.maximum(found.x[: points * r].reshape(points, r), 0.0)
+
+
+def _certified(weights: Array, epsilon: Array, delta: Array, m: int, r: int, v: int) -> float:
+    """The bound of the theorem for any Y = `weights` >= 0, (J, r)."""
+    k, none = np.arange(r + 1), np.zeros((len(epsilon), 1))
+    here, following = np.hstack([none, weights]), np.hstack([weights, none])
+    spent = k * here - np.exp(epsilon)[:, None] * (r - k) * following
+    b = float(((k >= v) - spent.sum(axis=0)).max())
+    rounding = 1e-12 * (1 + float(np.abs(spent).sum(axis=0).max()))
+    return min(1.0, max(b + m * float(weights.max(axis=1) @ delta), 0.0) + rounding)
