@@ -34,7 +34,7 @@ from dpaudit.claims import GaussianDP
 from dpaudit.inference import one_run
 from dpaudit.inference.guesses import guess, right_guesses
 from dpaudit.inference.scores import confident, dependence, several, tight
-from dpaudit.inference.scores.families import family_of
+from dpaudit.inference.scores.families import epsilon_inside, family_of
 from dpaudit.numerics.arrays import Array
 
 S, DELTA = 0.05, 1e-5
@@ -85,8 +85,7 @@ def inside_family(sigma: float, seed: int) -> Row:
     r, v = counts(scores, included, confident.default_confident(CANARIES))
     family = family_of(FAMILY)
     t = confident.parameter_lower(family, CANARIES, r, v, significance=S, precision=1e-3)
-    bound = float(family(t).epsilon(DELTA)) if t else 0.0
-    return {"mu": t, "epsilon": bound, "seconds": time.process_time() - began}
+    return {"mu": t, "epsilon": epsilon_inside(family, t, DELTA), "seconds": time.process_time() - began}
 
 
 def anything(scores: Array, included: Any) -> Row:

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, parse_claim
 from dpaudit.inference.guesses import guess, right_guesses
 from dpaudit.inference.scores import confident
-from dpaudit.inference.scores.families import check_nested, family_of
+from dpaudit.inference.scores.families import check_nested, epsilon_inside, family_of
 
 from .plain_scores import Channel, plain_confident, rare_revelation, simulated_confident
 
@@ -107,3 +107,8 @@ def test_families_that_promise_more_are_refused() -> None:
     check_nested(lambda t: parse_claim(f"subsampled(gaussian(mu=1), rate={t})"), 0.1, 0.2)
     with pytest.raises(ValueError, match="must promise less"):
         check_nested(lambda t: GaussianDP(1 / t), 0.5, 1.0)
+
+
+def test_epsilon_inside_a_family_is_that_of_its_member() -> None:
+    assert epsilon_inside(GaussianDP, 1.0, 1e-5) == GaussianDP(1.0).epsilon(1e-5)
+    assert epsilon_inside(GaussianDP, 0.0, 1e-5) == 0.0

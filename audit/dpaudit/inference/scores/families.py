@@ -54,6 +54,24 @@ def family_of(assuming: str | Family) -> Family:
     return member
 
 
+def epsilon_inside(family: Family, parameter: float, delta: float) -> float:
+    """Epsilon at `delta` of the member at a lower bound of the parameter: a lower bound of epsilon inside the family.
+
+    It holds if the mechanism is as private as some member of the family, no more and no less; always say so beside it.
+    Of a claim that is computed numerically, such as a composition, the computed curve is meant.  Such curves promise
+    slightly too little: for 2,500 steps of DP-SGD epsilon was 0.0006 too large (dp-accounting on a finer grid).
+
+    Args:
+        family: From the parameter to the claim.
+        parameter: A lower confidence bound, >= 0.
+        delta: In [0, 1].
+
+    Returns:
+        Epsilon in nats; 0 if the parameter is 0.
+    """
+    return float(family(parameter).epsilon(delta)) if parameter > 0 else 0.0
+
+
 def check_nested(family: Family, low: float, high: float) -> None:
     """Test on two members that a family promises less as its parameter grows.
 

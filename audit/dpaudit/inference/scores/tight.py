@@ -14,9 +14,9 @@ Then P[V >= v] <= b + m sum_j delta_j max_k Y_j(k) under the claim.
 m sum_k Y_j(k) (A_k - e^{e_j} B_k), which is at most m max Y_j times the sum of the positive brackets, and these are at
 most delta_j by (1) of `inference.one_run`.
 
-The best Y are found by a linear program.  Validity does not rest on its solution: the bound is computed anew from the Y.
-If it is solved and the epsilons are dense, the bound is the largest chance itself, but for the second inequality of (1)
-(see the tests).  No valid bound that depends on v alone can then be better.
+The best Y are found by a linear program.  Validity does not rest on its solution: the bound is computed anew from the
+Y.  If it is solved and the epsilons are dense, the bound is the largest chance itself, but for the second inequality of
+(1), see the tests.  No valid bound that depends on v alone can then be better.
 
 **Corollary.**  Let f_t be a nested family.  The largest t with a bound <= s exceeds the true member with probability at
 most s.  *Proof.*  The largest chance of V >= v under f_t rises with t and falls with v.  If t is above the true member
