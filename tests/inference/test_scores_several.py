@@ -16,10 +16,10 @@ from .plain_one_run import largest_chance
 
 def test_several_numbers_of_guesses_share_the_significance() -> None:
     claim, counts = GaussianDP(0.5), [(30, 28), (100, 80)]
-    least = min(one_run.p_value(claim, 1000, r, v) for r, v in counts)
+    least = min(tight.p_value(claim, 1000, r, v) for r, v in counts)
     assert several.several_p_value(claim, 1000, counts) == 2 * least
     bound = several.several_mu_lower(1000, counts, significance=0.05)
-    assert bound == max(one_run.mu_lower_one_run(1000, r, v, significance=0.025) for r, v in counts)
+    assert bound == max(tight.mu_lower(1000, r, v, significance=0.025) for r, v in counts)
     with pytest.raises(ValueError, match="one number of guesses at least"):
         several.several_p_value(claim, 1000, [])
 

@@ -30,6 +30,7 @@ import numpy as np
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.inference.one_run import check_counts
+from dpaudit.inference.scores import tight
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 
@@ -54,7 +55,7 @@ def several_p_value(claim: TradeoffFunction, m: int, counts: Sequence[tuple[int,
         The smallest p-value times their number, at most 1.
     """
     _check(counts)
-    return min(1.0, len(counts) * min(one_run.p_value(claim, m, r, v) for r, v in counts))
+    return min(1.0, len(counts) * min(tight.p_value(claim, m, r, v) for r, v in counts))
 
 
 def several_mu_lower(m: int, counts: Sequence[tuple[int, int]], *, significance: float) -> float:
@@ -64,7 +65,7 @@ def several_mu_lower(m: int, counts: Sequence[tuple[int, int]], *, significance:
     """
     _check(counts)
     share = significance / len(counts)
-    return max(one_run.mu_lower_one_run(m, r, v, significance=share) for r, v in counts)
+    return max(tight.mu_lower(m, r, v, significance=share) for r, v in counts)
 
 
 def runs_p_value(claim: TradeoffFunction, runs: Sequence[tuple[int, int, int]]) -> float:
