@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.numerics.folds import FOLDS, out_of_fold
 
 
@@ -16,11 +16,11 @@ def test_no_row_is_scored_by_what_was_fitted_to_it(n0: int, n1: int) -> None:
     rows0, rows1 = np.arange(n0), 100 + np.arange(n1)
     fitted: list[set[int]] = []
 
-    def fit(rest0: Array, rest1: Array) -> Callable[[Array], Array]:
+    def fit(rest0: AnyArray, rest1: AnyArray) -> Callable[[AnyArray], Array]:
         known = {*rest0.tolist(), *rest1.tolist()}
         fitted.append(known)
 
-        def scorer(rows: Array) -> Array:
+        def scorer(rows: AnyArray) -> Array:
             assert not known & {*rows.tolist()}
             return np.column_stack([rows, -rows]).astype(np.float64)
 

@@ -65,7 +65,7 @@ def test_a_replay_studies_too() -> None:
     assert found.counts.n0 == TRIALS
     assert found.reproduced
     for said in ("many", -5, 10**9, SEARCHED + STUDIED - 1):  # nothing is learned before the last one
-        provenance = Provenance.read(result.environment | {"trials of the study": said})
+        provenance = Provenance.read({**result.environment, "trials of the study": said})
         again = replay(
             dataclasses.replace(result, provenance=provenance), twins, PAIR, trials=1000, attacks=Student(), seed=0
         )

@@ -37,7 +37,8 @@ def points(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Array, Array]:
 
     def grid(n: int) -> Array:
         step = 0.1 / (2 * math.sqrt(n))
-        return np.sin(np.minimum(step * np.arange(math.ceil(math.pi / 2 / step) + 1), math.pi / 2)) ** 2
+        angles = np.minimum(step * np.arange(math.ceil(math.pi / 2 / step) + 1), math.pi / 2)
+        return np.asarray(np.sin(angles) ** 2)
 
     alpha, beta = grid(n0), grid(n1)
     return np.concatenate([alpha, claim.beta(beta)]), np.concatenate([claim.beta(alpha), beta])

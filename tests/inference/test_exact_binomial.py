@@ -135,7 +135,7 @@ def test_a_region_holds_the_right_outcomes_and_its_probability_is_right(claim: T
         alpha = np.linspace(low, high, 40)
         beta = np.linspace(0.0, 0.9, 40)
         exact = tail(inside.astype(float), n0, n1, alpha, beta)
-        found = region.probability(alpha, beta)
+        found = np.asarray(region.probability(alpha, beta))
         assert np.all(found >= exact * (1 - 1e-12))
         assert found == pytest.approx(exact, rel=1e-7, abs=4 * math.exp(-region.budget))
 
@@ -152,7 +152,7 @@ def test_tails_that_are_left_out_are_counted(n0: int, n1: int, long: int, monkey
         beta = np.concatenate([claim.beta(alpha[:5]), [0.0, 1e-9, 0.99, 1.0]])
         x = region.first + np.arange(len(region.limits))
         below = binom.cdf(region.limits, n1, beta[:, None])
-        exact = (binom.pmf(x, n0, alpha[:, None]) * below).sum(axis=1)
+        exact = np.asarray(binom.pmf(x, n0, alpha[:, None]) * below).sum(axis=1)
         before = np.where(region.first > 0, binom.cdf(region.first - 1, n0, alpha), 0.0)  # counted as inside
         found = region.probability(alpha, beta)
         assert np.all(found >= exact * (1 - 1e-9))

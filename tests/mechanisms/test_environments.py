@@ -9,6 +9,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,12 @@ environments.environment([{tiny!r}])
     process.wait()
     built: list[Path] = []
     build = environments._build
-    monkeypatch.setattr(environments, "_build", lambda *given: (built.append(given[0]), build(*given))[1])
+
+    def counted(*given: Any) -> Any:
+        built.append(given[0])
+        return build(*given)
+
+    monkeypatch.setattr(environments, "_build", counted)
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: environment([tiny]), range(4)))
     assert found[0].packages["tinyhalf"] == "1.0"

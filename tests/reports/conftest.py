@@ -19,9 +19,9 @@ def _each_panel_is_drawn_once(request: pytest.FixtureRequest, monkeypatch: pytes
         return
 
     def panel_svg(draw: Callable[[Any], None], **how: Any) -> str:
-        drawn = tuple(cell.cell_contents for cell in draw.__closure__ or ())  # type: ignore[attr-defined]
+        drawn = tuple(cell.cell_contents for cell in draw.__closure__ or ())
         parts = (part if isinstance(part, float) else id(part) for part in drawn)
-        key = (draw.__code__, *parts, *how.values())  # type: ignore[attr-defined]
+        key = (draw.__code__, *parts, *how.values())
         if key not in _DRAWN:
             _DRAWN[key] = drawn, canvas.panel_svg(draw, **how)
         return _DRAWN[key][1]

@@ -10,9 +10,8 @@ import numpy as np
 
 from dpaudit.catalogue.promises import Inputs, check_positive
 from dpaudit.claims import PureDP, TradeoffFunction
-from dpaudit.numerics.arrays import Array
-from dpaudit.values import Dataset
 from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.values import Dataset
 
 _BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "strays": False}
 

@@ -17,9 +17,9 @@ from dpaudit.inference.sequential.betting import best_bet
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect, geometric_mean
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
-from dpaudit.numerics.bisect import bisect, geometric_mean
 
 LEARNING = 1.2
 """On average, learned scores need so many times the trials of known ones: 1.05 to 1.37 where this was measured."""

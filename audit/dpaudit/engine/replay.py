@@ -24,9 +24,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector, Report, new_collector
 from dpaudit.engine.collector import Collector, Report, Turn, new_collector
-from dpaudit.engine.fixed import STUDIED
 from dpaudit.engine.fresh_region import FreshRegion, settled, tell, threshold_of
 from dpaudit.engine.provenance import changed_since
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of

@@ -108,19 +108,7 @@ class Child:
             pipes.register(self._process.stdout, selectors.EVENT_READ)
             pipes.register(self._process.stderr, selectors.EVENT_READ)
             while True:
-                wait = _LOOK if deadline is None else deadline - time.monotonic()
-                ready = pipes.select(min(wait, _LOOK)) if wait > 0 else []
-                if not ready and self._process.poll() is not None:
-                    raise self._error(
-                        f"{self._ending()} while {awaited} was awaited (a process that it started holds its stdout)"
-                    )
-                if not ready and wait > _LOOK:
-                    continue
-                if not ready and deadline is not None:
-                    raise self._error(
-                        f"was silent for {timeout:g} s while {awaited} was awaited, and was ended; if it is only slow, "
-                        "raise the timeout"
-                    )
+                ready = self._ready(pipes, deadline, timeout, awaited)
                 for key, _ in ready:
                     if key.fileobj is self._process.stdin:
                         try:
@@ -149,6 +137,27 @@ class Child:
                             return answer
                         if not piece:
                             raise self._error(f"{self._ending()} while {awaited} was awaited{self._cut_off()}")
+
+    def _ready(
+        self, pipes: selectors.BaseSelector, deadline: float | None, timeout: float | None, awaited: str
+    ) -> list[tuple[selectors.SelectorKey, int]]:
+        """The pipes that can be used, after `_LOOK` seconds at most.  MechanismError if the program died or is late."""
+        wait = _LOOK if deadline is None else deadline - time.monotonic()
+        ready = pipes.select(min(wait, _LOOK)) if wait > 0 else []
+        if ready:
+            return ready
+        if self._process.poll() is not None:
+            if last := pipes.select(0):  # it answered, or closed its pipes, just before it ended
+                return last
+            raise self._error(
+                f"{self._ending()} while {awaited} was awaited (a process that it started holds its stdout)"
+            )
+        if deadline is not None and wait <= _LOOK:
+            raise self._error(
+                f"was silent for {timeout:g} s while {awaited} was awaited, and was ended; if it is only slow, "
+                "raise the timeout"
+            )
+        return ready
 
     def _cut_off(self) -> str:
         return f"; the beginning of its answer: {shown(self._heard)}" if self._heard else ""

@@ -24,8 +24,8 @@ from dpaudit.claims.base import OneOrder
 from dpaudit.claims.envelope import Half
 from dpaudit.claims.operations.pld_library import pld_pmf, unknown_release
 from dpaudit.numerics.arrays import Array
-from dpaudit.values import Foreign
 from dpaudit.numerics.bisect import bisect
+from dpaudit.values import Foreign
 
 _TAIL = 1e-22  # delta at which the grid ends: what is beyond counts as an infinite loss
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
-import math
-from collections.abc import Iterable, Iterator
-from typing import Any
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
@@ -40,11 +37,6 @@ def most_suspicious(found: Iterable[tuple[float, str]], tests: int, significance
     """
     p_value, words = min(found, key=lambda one: one[0], default=(math.inf, ""))
     return [words] if words and p_value * tests < significance else []
-
-
-def log_choose(n: Whole, k: Whole) -> Array:
-    chosen: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - np.asarray(k) + 1)
-    return chosen
 
 
 def notable(counts: Array, total: int, marked: Whole, drawn: Whole) -> Iterator[tuple[int, ...]]:
