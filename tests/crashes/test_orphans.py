@@ -60,6 +60,7 @@ def started(folder: Path, *options: str) -> subprocess.Popen[str]:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL", "SIGQUIT"])
+@pytest.mark.chance
 def test_a_stuck_program_ends_with_dpaudit_and_what_was_measured_is_written(how: str, folder: Path) -> None:
     (folder / "stuck.py").write_text(_STUCK)
     program = f"command: [{sys.executable}, stuck.py]"
@@ -80,6 +81,7 @@ def test_a_stuck_program_ends_with_dpaudit_and_what_was_measured_is_written(how:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+@pytest.mark.chance
 def test_a_stuck_worker_ends_with_dpaudit(folder: Path) -> None:
     (folder / "slow.py").write_text(
         "import os, time\n"
@@ -101,6 +103,7 @@ def test_a_stuck_worker_ends_with_dpaudit(folder: Path) -> None:
     assert ends(worker)
 
 
+@pytest.mark.chance
 def test_a_program_that_died_is_reported_although_its_child_holds_the_pipe() -> None:
     with CommandMechanism(["sh", "-c", "read x; sleep 1000 & exit 1"]) as mechanism:
         began = time.monotonic()
@@ -109,6 +112,7 @@ def test_a_program_that_died_is_reported_although_its_child_holds_the_pipe() -> 
         assert time.monotonic() - began < _PATIENCE
 
 
+@pytest.mark.chance
 def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaudit.mechanisms.processes.MAX_ANSWER_BYTES", 10**6)
     with (
@@ -119,6 +123,7 @@ def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("place", ["run", "import", "exit"])
+@pytest.mark.chance
 def test_a_mechanism_cannot_end_dpaudit_without_a_word(place: str, folder: Path) -> None:
     (folder / "sly.py").write_text(
         "import atexit, os\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -87,6 +88,11 @@ class Limit:
 _jitter = random.Random()  # of no run
 
 
+def _only_others(hook: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[sys.UnraisableHookArgs], object]:
+    """A hook for exceptions that nobody can catch, without our interruptions: one may hit a `__del__`."""
+    return lambda unraisable: None if issubclass(unraisable.exc_type, RunTimeout) else hook(unraisable)
+
+
 @contextmanager
 def limited(seconds: float | None) -> Iterator[Limit]:
     """A limit for calls made inside; None is no limit.  ValueError where Python delivers no signals.
@@ -101,9 +107,12 @@ def limited(seconds: float | None) -> Iterator[Limit]:
     limit, began = Limit(seconds), time.monotonic()
     theirs, interval = signal.setitimer(signal.ITIMER_REAL, 0)
     before = signal.signal(signal.SIGALRM, limit.interrupt)
+    hook = sys.unraisablehook
+    sys.unraisablehook = _only_others(hook)
     try:
         yield limit
     finally:
+        sys.unraisablehook = hook
         signal.signal(signal.SIGALRM, before)
         if theirs:
             signal.setitimer(signal.ITIMER_REAL, max(1e-3, theirs - (time.monotonic() - began)), interval)

@@ -97,16 +97,16 @@ def _keeping_pools() -> Iterator[None]:
 
 def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task], jobs: int) -> list[Answer]:
     """function(value) for each value, by the workers in use.  Raises what joblib does, e.g. if a worker dies."""
-    from joblib import Parallel, delayed
+    from joblib import delayed
 
     pools = _kept.get()
     parallel = pools.pop(jobs, None) if pools is not None else None
     if parallel is None:
-        parallel = Parallel(n_jobs=jobs)
+        parallel = _parallel(jobs)
         if pools is not None:
             parallel.__enter__()
     try:
-        found: list[Answer] = parallel(delayed(_attended)(function, value, os.getpid()) for value in values)
+        found: list[Answer] = parallel(delayed(function)(value) for value in values)
     except BaseException:
         if pools is not None:  # the next call gets new workers
             with suppress(Exception):
@@ -117,23 +117,36 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
     return found
 
 
-def _attended(function: Callable[[Task], Answer], value: Task, parent: int) -> Answer:
-    """function(value), in a process that ends when the process that started it has ended."""
-    global _attends
-    if not _attends and os.getppid() == parent:
-        _attends = True
-        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    return function(value)
+def _parallel(jobs: int) -> Foreign:
+    """What makes the calls; workers of loky end when this process does."""
+    from joblib import Parallel
+    from joblib.parallel import get_active_backend
+
+    if type(get_active_backend()[0]).__name__ == "LokyBackend":
+        with suppress(TypeError):  # joblib before 1.5 takes no initializer; there idle workers end after five minutes
+            return Parallel(n_jobs=jobs, initializer=_attend, initargs=(os.getpid(),))
+    return Parallel(n_jobs=jobs)
 
 
-_attends = False  # whether this process, a worker, watches its parent
+def _attend(parent: int) -> None:
+    """Let this process, a worker, end soon after its parent, which could no longer end it."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    """End this process soon after its parent: nobody would end a worker that is stuck in a mechanism."""
-    while os.getppid() == parent:
+    while os.getppid() == parent or _alive(parent):  # a worker that starts slowly may have lost its parent already
         time.sleep(_LOOK_SECONDS)
     end_process(1)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def dask_workers() -> frozenset[str]:

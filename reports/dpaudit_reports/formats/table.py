@@ -73,7 +73,7 @@ def text(run: Run, screen: Screen) -> str:
 
 def _stopped_at_once(audited: Audited) -> bool:
     result = audited.result
-    return result is not None and result.method == "sequential" and result.stopped_by == "evidence"
+    return result is not None and result.evidence.anytime and result.stopped_by == "evidence"
 
 
 def _row(audited: Audited, encoding: str) -> _Row:
