@@ -134,19 +134,9 @@ def _attend(parent: int) -> None:
 
 
 def _end_with(parent: int) -> None:
-    while os.getppid() == parent or _alive(parent):  # a worker that starts slowly may have lost its parent already
+    while os.getppid() == parent:  # loky starts its workers directly; one that starts slowly may be an orphan already
         time.sleep(_LOOK_SECONDS)
     end_process(1)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
 
 
 def dask_workers() -> frozenset[str]:
