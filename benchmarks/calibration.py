@@ -1,13 +1,13 @@
 """True claims at their boundary: how often they are called false, and how often the bounds exceed the truth.
 
     python benchmarks/calibration.py [--audits 1000] [--trials 20000] [--methods sequential fixed]
-        [--mechanisms geometric ...] [--study-after 500] [--jobs 2]
+        [--mechanisms geometric ...] [--second-stage-after 500] [--jobs 2]
 
 Each mechanism is exactly as private as is claimed, so that a refutation is a false alarm.  At 95 % confidence at most
 5 % of the audits may end so; the sequential test stays far below, since most of what it could lose is never reached.
 "mu": audits in which `mu_lower` is above the truth; "epsilon": the same for `epsilon_lower`, the worst of three deltas;
-"band": audits in which the upper band lies below the true curve anywhere.  With --study-after the pilot of fixed audits
-ends with a study after so many trials, instead of 250,000.
+"band": audits in which the upper band lies below the true curve anywhere.  With --second-stage-after the pilot of
+fixed audits ends with a second stage after so many trials, instead of 250,000.
 """
 
 from __future__ import annotations
@@ -82,11 +82,14 @@ DELTAS = (0.0, 1e-5, 1e-2)
 
 
 def one(
-    draw: Draw, claim: TradeoffFunction, method: str, trials: int, study_after: int | None, seed: int
+    draw: Draw, claim: TradeoffFunction, method: str, trials: int, second_stage_after: int | None, seed: int
 ) -> list[bool]:
     """Refuted; mu_lower above the truth; epsilon_lower above it, for each delta; the band below the curve."""
-    if study_after is not None:  # in this process, which is joblib's
-        fixed._BEFORE_STUDY, fixed._LEAST_STUDY = study_after, study_after // 4
+    if second_stage_after is not None:  # in this process, which is joblib's
+        fixed._MAX_TRIALS_BEFORE_SECOND_STAGE, fixed._MIN_SECOND_STAGE_TRIALS = (
+            second_stage_after,
+            second_stage_after // 4,
+        )
     mechanism = batched(lambda dataset, n, rng: draw(dataset[0], n, rng))
     result = audit(mechanism, claim, Pair([0], [1]), method=method, trials=trials, seed=seed, confidence=0.95)
     both = claim.symmetrized()
@@ -102,7 +105,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=20_000)
     parser.add_argument("--methods", nargs="+", default=["sequential", "fixed"])
     parser.add_argument("--mechanisms", nargs="+", help="those whose names contain one of these words", default=[""])
-    parser.add_argument("--study-after", type=int, help="trials before the study of a fixed audit")
+    parser.add_argument("--second-stage-after", type=int, help="trials before the second stage of a fixed audit")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--markdown", action="store_true", help="print a table for the docs")
     options = parser.parse_args()
@@ -119,7 +122,7 @@ def main() -> None:
             began = time.perf_counter()
             outcomes = np.array(
                 Parallel(n_jobs=options.jobs)(
-                    delayed(one)(draw, claim, method, options.trials, options.study_after, seed)
+                    delayed(one)(draw, claim, method, options.trials, options.second_stage_after, seed)
                     for seed in range(options.audits)
                 )
             )

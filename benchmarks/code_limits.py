@@ -27,11 +27,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("audit", "attacks", "reports")
 FOLDERS = (*PACKAGES, "tests", "benchmarks")
-MOST_LINES_OF_A_FILE = 350
-MOST_LINES_OF_A_FUNCTION = 60
-MOST_COMPLEX = 15
+MAX_LINES_OF_A_FILE = 350
+MAX_LINES_OF_A_FUNCTION = 60
+MAX_COMPLEX = 15
 _EXCEPTION = re.compile(r"#\s*long:\s*(.*)")
-_LEAST_WORDS = 3  # of a reason
+_MIN_WORDS = 3  # of a reason
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -68,12 +68,12 @@ def uses_of_any(root: Path = ROOT, folders: Sequence[str] = PACKAGES) -> int:
 def _of_file(file: Path, root: Path, entangled: dict[tuple[Path, int], int]) -> Iterator[Offence]:
     text = file.read_text(encoding="utf-8")
     lines, tree, name = text.splitlines(), ast.parse(text), str(file.relative_to(root))
-    beyond = [f"{len(lines)} lines, at most {MOST_LINES_OF_A_FILE}"] if len(lines) > MOST_LINES_OF_A_FILE else []
+    beyond = [f"{len(lines)} lines, at most {MAX_LINES_OF_A_FILE}"] if len(lines) > MAX_LINES_OF_A_FILE else []
     yield from _judged(name, 1, "the file has", beyond, _reason(lines[: _head(tree, lines)], alone=True))
     for function in (node for node in ast.walk(tree) if isinstance(node, Function)):
         length, complexity = _length(function), entangled.get((file, function.lineno), 0)
-        beyond = [f"{length} lines, at most {MOST_LINES_OF_A_FUNCTION}"] * (length > MOST_LINES_OF_A_FUNCTION)
-        beyond += [f"complexity {complexity}, at most {MOST_COMPLEX}"] * (complexity > MOST_COMPLEX)
+        beyond = [f"{length} lines, at most {MAX_LINES_OF_A_FUNCTION}"] * (length > MAX_LINES_OF_A_FUNCTION)
+        beyond += [f"complexity {complexity}, at most {MAX_COMPLEX}"] * (complexity > MAX_COMPLEX)
         reason = _reason(lines[function.lineno - 1 : _signature_end(function)])
         yield from _judged(name, function.lineno, f"{function.name} has", beyond, reason)
 
@@ -85,7 +85,7 @@ def _judged(name: str, line: int, subject: str, beyond: list[str], reason: str |
             yield Offence(file=name, line=line, words=f"{subject} {' and '.join(beyond)}")
     elif not beyond:
         yield Offence(file=name, line=line, words=f"{subject} an exception (# long) that it does not need")
-    elif len(reason.split()) < _LEAST_WORDS:
+    elif len(reason.split()) < _MIN_WORDS:
         yield Offence(file=name, line=line, words=f"{subject} an exception (# long) without a reason")
 
 
@@ -120,7 +120,7 @@ def _length(function: Function) -> int:
 def _entangled(root: Path, folders: Sequence[str]) -> dict[tuple[Path, int], int]:
     """File and line of each function that is too complex -> its complexity."""
     command = ["ruff", "check", "--isolated", "--ignore-noqa", "--no-cache", "--select", "C901"]
-    limit = ["--config", f"lint.mccabe.max-complexity={MOST_COMPLEX}", "--output-format", "json"]
+    limit = ["--config", f"lint.mccabe.max-complexity={MAX_COMPLEX}", "--output-format", "json"]
     done = subprocess.run(
         [sys.executable, "-m", *command, *limit, *folders], cwd=root, capture_output=True, text=True, check=False
     )

@@ -14,7 +14,7 @@ PAIR = Pair([0], [1])
 
 
 def stored(mechanism: Any, store: Path, pair: Pair = PAIR, **settings: Any) -> AuditResult:
-    chosen: dict[str, Any] = {"trials": 60, "seed": 0, "confidence": 0.95, "attacks": "threshold"} | settings
+    chosen: dict[str, Any] = {"trials": 60, "seed": 0, "confidence": 0.95, "attacks": "median_clipped"} | settings
     return audit(mechanism, "gaussian(mu=1)", pair, store=store, **chosen)
 
 

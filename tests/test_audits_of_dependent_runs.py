@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit
 from dpaudit.catalogue import Gaussian
-from dpaudit.inference.independence import ENOUGH
+from dpaudit.inference.independence import MIN_RUNS
 
 PAIR = Pair([0], [1])
 Rng = np.random.Generator
@@ -30,9 +30,9 @@ def test_an_early_violation_is_followed_by_runs_that_test_independence_only() ->
     mechanism = Counted(0.05)
     result = audit(mechanism, PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=0)
     assert result.violated
-    assert result.trials_used < ENOUGH
-    assert mechanism.runs == [ENOUGH, ENOUGH]
-    assert result.environment["runs after the evidence"] == ENOUGH - result.trials_used
+    assert result.trials_used < MIN_RUNS
+    assert mechanism.runs == [MIN_RUNS, MIN_RUNS]
+    assert result.environment["runs after the evidence"] == MIN_RUNS - result.trials_used
     limited = Counted(0.05)
     assert audit(limited, PureDP(1.0), PAIR, attacks="logistic", trials=40, seed=0).violated
     assert limited.runs == [40, 40]
@@ -73,7 +73,7 @@ def test_an_early_violation_in_dependent_runs_is_none() -> None:
     result = audit(Walk(), PureDP(1.0), PAIR, attacks="logistic", trials=1000, seed=10)
     assert result.trials_used == 23
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert not result.certified
+    assert not result.bounds_valid
 
 
 def test_rare_outcomes_of_independent_runs_do_not_make_an_audit_inconclusive() -> None:
@@ -118,4 +118,4 @@ def test_observed_times_may_drift_and_outputs_may_not() -> None:
     result = audit(Stored(), GaussianDP(3.0), PAIR, trials=600, seed=0, attacks="logistic", observe_time=True)
     assert result.verdict is Verdict.INCONCLUSIVE
     sound = audit(Gaussian(1.0), GaussianDP(1.5), PAIR, trials=600, seed=0, attacks="logistic")
-    assert sound.certified
+    assert sound.bounds_valid

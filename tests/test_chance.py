@@ -32,7 +32,7 @@ JUSTIFIED = {
         "test_an_attack_that_seeds_numpy_does_not_make_runs_repeat",
     ): "the audit seeds it",
     ("test_store.py", "test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one"): "the audit seeds it",
-    ("test_conduct.py", "test_global_random_state_is_told"): "asserts warnings only",
+    ("test_side_effects.py", "test_global_random_state_is_reported"): "asserts warnings only",
     ("plugin/test_repeats.py", "test_global_random_state_is_seeded_for_the_audit_and_restored_after_it"): "is seeded",
 }
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit
-from dpaudit.cli.prepare_run import How
+from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.cli.run_configs import run_all
 from dpaudit.config import read_configs
 from dpaudit.inference.e_bh import shared_confidences, significance
@@ -112,7 +112,7 @@ def test_confidence_of_the_command_line_is_that_of_the_whole_command(tmp_path: P
 def test_audits_that_cannot_be_run_count_among_those_that_share(tmp_path: Path) -> None:
     """The number of audits is fixed before anything runs.  No randomness decides."""
     planned = read_configs([configs(tmp_path / "c.yaml", [1.0, 1.0, 1.0], trials=40)])
-    outcome = run_all(planned, How(output=tmp_path / "out", pdf=False, quiet=True))
+    outcome = run_all(planned, CommandSettings(output=tmp_path / "out", pdf=False, quiet=True))
     assert [result.environment[AUDITS] for result in outcome.results] == [3, 3, 3]
     assert {result.confidence for result in outcome.results} == set(shared_confidences([0.95] * 3))
 

@@ -123,7 +123,7 @@ def test_a_bad_config_is_refused_with_file_line_key_and_reason(
     assert message in problem(tmp_path, GOOD.replace(*change))
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     text = GOOD.replace("mu=1", "mu=-1").replace("name: sum", "nam: sum")
     assert len(problem(tmp_path, text).splitlines()) == 3  # unknown key, missing key, bad claim
 

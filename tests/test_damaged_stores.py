@@ -16,7 +16,7 @@ from dpaudit.sampling.store import Store, StoreError
 from .stores import PAIRS, block
 
 
-def test_a_block_that_was_cut_off_is_dropped_and_made_again(tmp_path: Path) -> None:
+def test_a_block_that_was_cut_off_is_dropped_and_retried(tmp_path: Path) -> None:
     """As after a power cut: the log of the last transactions ends anywhere."""
     store = Store(tmp_path / "s", {"part": "a"})
     lengths = []

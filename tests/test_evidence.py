@@ -32,7 +32,7 @@ def counts(trials: int = 400) -> np.ndarray:
 
 KINDS: dict[str, Evidence] = {
     "sequential": SequentialEvidence(target=TARGET, counts=np.array([counts(), counts(100)]), lost=(1,)),
-    "single": SequentialEvidence(target=TARGET, counts=counts()[None], single=True),
+    "coin_selected": SequentialEvidence(target=TARGET, counts=counts()[None], coin_selected=True),
     "fixed": FixedEvidence(pair=1, threshold=BINS // 2, pilot=counts(50), counts=counts()),
     "one run": OneRunEvidence(canaries=100, guesses=40, right=35),
 }
@@ -141,7 +141,7 @@ def test_a_path_changes_no_other_p_value(kind: str) -> None:
 
 
 def test_a_refuting_audit_ends_at_its_peak_or_at_the_look_after_a_pair_was_lost() -> None:
-    lost, none_lost = KINDS["sequential"], KINDS["single"]
+    lost, none_lost = KINDS["sequential"], KINDS["coin_selected"]
     for evidence in (lost, none_lost):
         assert evidence.ends_at_its_peak(np.array([0.0, 1.0, 5.0]))
         assert not evidence.ends_at_its_peak(np.array([5.0, 1.0, 0.0]))

@@ -19,7 +19,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_no_source_file_is_beyond_a_limit(limits: Any) -> None:
     """At most 350 lines in a file, 60 in a function, complexity 15; the reason of an exception stands beside it."""
-    assert (limits.MOST_LINES_OF_A_FILE, limits.MOST_LINES_OF_A_FUNCTION, limits.MOST_COMPLEX) == (350, 60, 15)
+    assert (limits.MAX_LINES_OF_A_FILE, limits.MAX_LINES_OF_A_FUNCTION, limits.MAX_COMPLEX) == (350, 60, 15)
     assert limits.offences(folders=limits.PACKAGES) == []
 
 

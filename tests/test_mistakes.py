@@ -74,7 +74,7 @@ CONFIG_MISTAKES: dict[str, tuple[tuple[str, str], int, str]] = {
     "unknown key of a search": (
         ("{d0: [0], d1: [1]}", "{search: {relation: add_remove, xyz: 3}}"),
         2,
-        "pairs[0].search.xyz is not a known key; allowed are relation, size, bounds, step, whole, schema, strays",
+        "pairs[0].search.xyz is not a known key; allowed are relation, size, bounds, step, whole, schema, out_of_domain",
     ),
     "percent": (("confidence: 0.95", "confidence: 95"), 2, "got 95; did you mean 0.95?"),
     "percent sign": (("confidence: 0.95", "confidence: 99.9 %"), 2, "got '99.9 %'; did you mean 0.999?"),

@@ -50,7 +50,7 @@ def test_true_claims_are_rarely_refuted() -> None:
     assert sum(refuted) <= binom.ppf(1 - 1e-6, 60, 0.05)
 
 
-def test_what_could_not_have_been_seen_is_said() -> None:
+def test_detection_limits_of_one_run_are_reported() -> None:
     few = audit_one_run(*canaries(4, 9.0, 0), PureDP(3.0), confidence=0.95)
     assert few.verdict is Verdict.INCONCLUSIVE
     assert any("too few" in warning for warning in few.warnings)

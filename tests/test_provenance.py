@@ -56,8 +56,8 @@ def test_the_order_of_a_file_stays_and_what_is_added_comes_last() -> None:
     provenance = Provenance.read(backwards)
     assert list(provenance.environment) == list(backwards)
     assert provenance == Provenance.read(FULL)
-    told = dataclasses.replace(Provenance.read({"seed": 1, "mine": 2, "date": "d"}), command="c", audit="a")
-    assert list(told.environment) == ["seed", "mine", "date", "command", "audit"]
+    reported = dataclasses.replace(Provenance.read({"seed": 1, "mine": 2, "date": "d"}), command="c", audit="a")
+    assert list(reported.environment) == ["seed", "mine", "date", "command", "audit"]
 
 
 @pytest.mark.parametrize("place", sorted(FULL))

@@ -55,13 +55,13 @@ def test_a_true_claim_is_rarely_refuted_by_a_replay() -> None:
     assert refuted <= 2
 
 
-def test_what_was_changed_by_hand_is_told(violation: AuditResult) -> None:
+def test_what_was_changed_by_hand_is_reported(violation: AuditResult) -> None:
     assert contradictions(violation) == []
     witness = violation.witness
     assert witness is not None
-    told = dataclasses.replace(witness.counts, false_positives=witness.counts.false_positives + 5)
+    reported = dataclasses.replace(witness.counts, false_positives=witness.counts.false_positives + 5)
     changes: dict[str, dict[str, Any]] = {
-        "the witness counts": {"witness": dataclasses.replace(witness, counts=told)},
+        "the witness counts": {"witness": dataclasses.replace(witness, counts=reported)},
         "the witness's beta is": {"witness": dataclasses.replace(witness, beta=witness.beta / 2)},
         "the claim allows a beta of": {"witness": dataclasses.replace(witness, claimed_beta=0.99)},
         "the p-value is 1e-12": {"p_value": 1e-12},
@@ -89,7 +89,7 @@ def test_no_violation_is_replayed_too() -> None:
     assert replay(result, noisy, PAIR, trials=2000, seed=0).reproduced
 
 
-def test_what_cannot_be_replayed_is_told(violation: AuditResult) -> None:
+def test_what_cannot_be_replayed_is_reported(violation: AuditResult) -> None:
     with pytest.raises(ValueError, match=r"pair one record, which is not among the pairs given: \[0\] \| \[2\]"):
         replay(violation, noisy, Pair([0], [2]), seed=0)
     with pytest.raises(ValueError, match="trials must be at least 1"):
@@ -212,9 +212,9 @@ def test_a_replay_from_another_folder_runs_the_audited_code_and_says_if_it_has_c
     Path("audit.yaml").write_text(_CONFIG)
     Path("own.py").write_text(_OWN)
     assert command("run", "audit.yaml", "-o", "../out", "--no-pdf", "-q").exit_code == 1
-    told = json.loads((tmp_path / "out" / "replayed.json").read_text())["environment"]["file of the mechanism"]
-    assert told["path"] == str(tmp_path / "a" / "own.py")
-    assert told["sha256"] == hashlib.sha256(_OWN.encode()).hexdigest()
+    reported = json.loads((tmp_path / "out" / "replayed.json").read_text())["environment"]["file of the mechanism"]
+    assert reported["path"] == str(tmp_path / "a" / "own.py")
+    assert reported["sha256"] == hashlib.sha256(_OWN.encode()).hexdigest()
     monkeypatch.chdir(tmp_path / "b")
     Path("own.py").write_text("def lies(epsilon):\n    return lambda dataset, rng: float(rng.normal())\n")
     done = command("replay", "../out/replayed.json")

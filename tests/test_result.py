@@ -52,9 +52,9 @@ def test_a_plot_shows_itself_in_a_notebook(result: AuditResult) -> None:
 
 
 def test_types_of_documented_arguments_are_exported() -> None:
-    assert dpaudit.Terms(timeout=1.0).timeout == 1.0
+    assert dpaudit.ExecutionSettings(timeout=1.0).timeout == 1.0
     assert dpaudit.Progress(trials=1, allowed=2, log_e=0.0, log_threshold=3.0).allowed == 2
-    assert {"Progress", "Terms"} <= set(dpaudit.__all__)
+    assert {"Progress", "ExecutionSettings"} <= set(dpaudit.__all__)
 
 
 @batched
@@ -67,7 +67,7 @@ def cycle(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
 def test_dependent_runs_certify_no_band(method: str) -> None:
     void = audit(cycle, GaussianDP(1.0), PAIR, trials=2000, seed=0, method=method, confidence=1 - 1e-9)
     assert void.verdict is Verdict.INCONCLUSIVE
-    assert not void.certified
+    assert not void.bounds_valid
     np.testing.assert_allclose(void.curve.beta_upper, 1 - void.curve.alpha)
     assert void.stopped_by != "evidence"
     assert "nothing is certified" in str(void)

@@ -124,7 +124,7 @@ def test_every_medium_rounds_the_bounds_of_a_result_safely(violated: AuditResult
 
 def test_a_narrow_table_holds_what_was_certified_and_would_have_been_seen(violated: AuditResult) -> None:
     nothing = dataclasses.replace(violated, verdict=Verdict.NO_VIOLATION, name="second")
-    void = dataclasses.replace(violated, verdict=Verdict.INCONCLUSIVE, certified=False, name="third")
+    void = dataclasses.replace(violated, verdict=Verdict.INCONCLUSIVE, bounds_valid=False, name="third")
     shown = text_of_table(Run.of([violated, nothing, void], [None, "violation", None]), Screen(width=80))
     first, second, third = re.split("second|third", shown.partition("\n\n")[0])
     assert "certified / claimed: μ\u00a0≥\u00a01.0006" in first

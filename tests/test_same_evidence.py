@@ -36,7 +36,7 @@ def release(dataset: list[float], n: int, rng: Any) -> Any:
 
 
 def audited(seed: int, claim: str = "gaussian(mu=0.3)") -> AuditResult:
-    return audit(release, claim, Pair([0], [1]), attacks="threshold", trials=200, seed=seed, name="a name")
+    return audit(release, claim, Pair([0], [1]), attacks="median_clipped", trials=200, seed=seed, name="a name")
 
 
 def plain(result: AuditResult, folder: Path) -> Any:

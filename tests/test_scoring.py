@@ -8,10 +8,10 @@ import numpy as np
 
 from dpaudit import Pair, PureDP, audit
 from dpaudit.inference.grid import BINS
-from dpaudit.learning import FIRST_FIT, Learner, Rivals, Settings
+from dpaudit.learning import FIRST_FIT, Experts, Learner, Settings
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.learning.memory import PastOutputs
-from dpaudit.learning.weights import Standing
+from dpaudit.learning.weights import ModelWeights
 from dpaudit.outputs import Outputs
 
 
@@ -77,7 +77,7 @@ def test_an_attack_that_fails_on_one_output_changes_no_other_score_of_the_block(
 
 
 def test_attacks_are_weighted_by_how_well_they_predict() -> None:
-    learner = trained(["logistic", "threshold"])
+    learner = trained(["logistic", "median_clipped"])
     weights = learner.weights()
     assert abs(sum(weights.values()) - 1) < 1e-12
     better, worse = sorted(weights, key=lambda i: -weights[i])
@@ -89,56 +89,56 @@ def test_the_last_outputs_are_kept_for_learning() -> None:
 
 
 def test_an_attack_that_falls_behind_is_suspended_until_the_trials_have_doubled() -> None:
-    standing = Standing()
+    model_weights = ModelWeights()
     for attack in (0, 1):
-        standing.join(attack, 10)
-    standing.count({0: 10.0, 1: 30.0}, 12.0, 50)
-    assert standing.suspend([0, 1], 400) == []  # it has not had a fair trial
-    assert standing.suspend([0, 1], 410, spared=[1]) == []
-    assert standing.suspend([0, 1], 410) == [1]
-    assert standing.suspended(1, 819)
-    assert not standing.suspended(1, 820)
-    standing.join(1, 820)
-    weights = standing.weights([0, 1])
+        model_weights.join(attack, 10)
+    model_weights.count({0: 10.0, 1: 30.0}, 12.0, 50)
+    assert model_weights.suspend([0, 1], 400) == []  # it has not had a fair trial
+    assert model_weights.suspend([0, 1], 410, spared=[1]) == []
+    assert model_weights.suspend([0, 1], 410) == [1]
+    assert model_weights.suspended(1, 819)
+    assert not model_weights.suspended(1, 820)
+    model_weights.join(1, 820)
+    weights = model_weights.weights([0, 1])
     assert 0.04 < weights[1] < 0.05  # three nats behind the best
-    assert standing.mean_loss(1) == 0.3
-    standing.fade(0.5)  # what was lost earlier counts a quarter
-    assert 0.31 < standing.weights([0, 1])[1] < 0.33
-    standing.join(2, 830)  # a newcomer starts a little behind the mixture
-    assert standing.weights([0, 1, 2])[2] < weights[0]
+    assert model_weights.mean_loss(1) == 0.3
+    model_weights.fade(0.5)  # what was lost earlier counts a quarter
+    assert 0.31 < model_weights.weights([0, 1])[1] < 0.33
+    model_weights.join(2, 830)  # a newcomer starts a little behind the mixture
+    assert model_weights.weights([0, 1, 2])[2] < weights[0]
 
 
 def test_one_that_is_gone_is_no_measure_for_those_that_come_back() -> None:
-    standing = Standing()
+    model_weights = ModelWeights()
     for attack in (0, 1, 2):
-        standing.join(attack, 10)
-    standing.count({0: 10.0, 1: 60.0, 2: 140.0}, 50.0, 500)
-    standing.leave(0)
-    assert standing.suspend([1, 2], 510) == [2]
-    standing.count({1: 60.0}, 60.0, 500)
-    standing.join(2, 1020)
-    weights = standing.weights([1, 2])
+        model_weights.join(attack, 10)
+    model_weights.count({0: 10.0, 1: 60.0, 2: 140.0}, 50.0, 500)
+    model_weights.leave(0)
+    assert model_weights.suspend([1, 2], 510) == [2]
+    model_weights.count({1: 60.0}, 60.0, 500)
+    model_weights.join(2, 1020)
+    weights = model_weights.weights([1, 2])
     assert weights[1] > 0.9
-    assert standing.mean_loss(0) == 0.01
+    assert model_weights.mean_loss(0) == 0.01
 
 
-def test_who_would_have_won_clearly_more_alone_is_bet_on_alone() -> None:
-    rivals = Rivals(lambda counts: float(counts[1, BINS // 2 + 1 :].sum() - counts[0, BINS // 2 + 1 :].sum()) / 2)
+def test_an_expert_that_would_have_won_clearly_more_alone_is_chosen() -> None:
+    experts = Experts(lambda counts: float(counts[1, BINS // 2 + 1 :].sum() - counts[0, BINS // 2 + 1 :].sum()) / 2)
     high, low = np.ones(2), -np.ones(2)
-    rivals.count({0: (low, high), 1: (low, low), 2: (high, high)}, (low, low))
-    rivals.judge([0, 1, 2])
-    assert rivals.favourite is None  # one nat ahead is not clear
-    assert rivals.ahead == {0}
-    rivals.count({0: (low, high), 3: (low, high)}, (low, high))
-    rivals.judge([0, 1, 2, 3])
-    assert rivals.favourite is None  # 2 against 1, and attack 3 started with what the mixture had
-    assert rivals.ahead == {0}
-    rivals.count({0: (low, high), 3: (low, high)}, (low, low))
-    rivals.judge([0, 3])
-    assert rivals.favourite == 0
-    rivals.forget(0)
-    rivals.judge([0, 3])
-    assert rivals.favourite is None
+    experts.count({0: (low, high), 1: (low, low), 2: (high, high)}, (low, low))
+    experts.judge([0, 1, 2])
+    assert experts.chosen_expert is None  # one nat ahead is not clear
+    assert experts.ahead == {0}
+    experts.count({0: (low, high), 3: (low, high)}, (low, high))
+    experts.judge([0, 1, 2, 3])
+    assert experts.chosen_expert is None  # 2 against 1, and attack 3 started with what the mixture had
+    assert experts.ahead == {0}
+    experts.count({0: (low, high), 3: (low, high)}, (low, low))
+    experts.judge([0, 3])
+    assert experts.chosen_expert == 0
+    experts.forget(0)
+    experts.judge([0, 3])
+    assert experts.chosen_expert is None
 
 
 class FloatNoise:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dpaudit import Terms, audit, audit_one_run, plan, replay
+from dpaudit import ExecutionSettings, audit, audit_one_run, plan, replay
 from dpaudit.cli.options import RunOptions
-from dpaudit.cli.prepare_run import How
+from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.config.models import AuditConfig
 from dpaudit.sampling.backends import backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, FAILURES, METHODS, POWER, AuditSettings, default_jobs
@@ -51,11 +51,13 @@ def test_the_public_defaults() -> None:
     assert POWER == 0.9
 
 
-@pytest.mark.parametrize("function", [audit_one_run, plan, replay, assert_private, How, Terms, Settings])
+@pytest.mark.parametrize(
+    "function", [audit_one_run, plan, replay, assert_private, CommandSettings, ExecutionSettings, Settings]
+)
 def test_whoever_shares_a_setting_shares_its_default(function: Callable[..., Any]) -> None:
     own = {"seed", "trials", "progress", "detect", "name"}  # of a suite, and where None means "as in the audit"
     shared = {key: value for key, value in defaults(function).items() if key in DEFAULTS.keywords.keys() - own}
-    overrides = {"confidence"} if function is How else set()
+    overrides = {"confidence"} if function is CommandSettings else set()
     assert {key: value for key, value in shared.items() if key not in overrides} == {
         key: DEFAULTS.keywords[key] for key in shared if key not in overrides
     }
@@ -88,7 +90,7 @@ def test_the_help_of_the_plugin_states_the_defaults() -> None:
 
 def test_one_process_here_and_all_of_a_cluster() -> None:
     assert [default_jobs(name) for name in BACKENDS] == [1, -1, -1]
-    assert RunOptions().backend == How(output=RunOptions().output).backend == "loky"
+    assert RunOptions().backend == CommandSettings(output=RunOptions().output).backend == "loky"
 
 
 @pytest.mark.parametrize(

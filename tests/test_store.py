@@ -23,7 +23,7 @@ from dpaudit import AuditResult, Pair, Verdict, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.output_digest import OutputsDigest
+from dpaudit.sampling.output_fingerprint import OutputsFingerprint
 from dpaudit.sampling.store import Store, StoreError
 from dpaudit.sampling.store_file import APPLICATION
 
@@ -68,7 +68,13 @@ def test_an_interrupted_audit_goes_on_where_it_stood(tmp_path: Path) -> None:
 
     def part(**options: Any) -> AuditResult:
         return audit_unseeded(
-            unseeded, "gaussian(mu=1)", PAIRS, attacks="threshold", trials=400, store=tmp_path / "trials", **options
+            unseeded,
+            "gaussian(mu=1)",
+            PAIRS,
+            attacks="median_clipped",
+            trials=400,
+            store=tmp_path / "trials",
+            **options,
         )
 
     for trials in (50, 200):
@@ -292,7 +298,7 @@ def test_outputs_that_only_pretend_have_no_fingerprint_and_do_no_harm(odd: str) 
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             raise TypeError("on another device")
 
-    digest = OutputsDigest()
+    digest = OutputsFingerprint()
     digest.add(0, 0, ([1.0], [2.0]))
     assert str(digest)
     digest.add(0, 1, ([Pretends() if odd.startswith("frame") else Elsewhere()], [1.0]))

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from dpaudit.catalogue import Gaussian
-from dpaudit.cli.prepare_run import How, load
+from dpaudit.cli.prepare_run import CommandSettings, load
 from dpaudit.config import PlannedAudit
 from dpaudit.config.models import AuditConfig
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.store_identity import identity
 from dpaudit_reports.sections.provenance import provenance
 
@@ -87,9 +87,9 @@ def test_a_store_is_refused_after_any_imported_module_was_edited(edited: str, tm
     for name, text in _PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    before = identity(PythonMechanism("rel.py:release", folder=tmp_path), PAIRS, 0, Terms())
+    before = identity(PythonMechanism("rel.py:release", folder=tmp_path), PAIRS, 0, ExecutionSettings())
     (tmp_path / edited).write_text("SCALE = 0.2\n")
-    after = identity(PythonMechanism("rel.py:release", folder=tmp_path), PAIRS, 0, Terms())
+    after = identity(PythonMechanism("rel.py:release", folder=tmp_path), PAIRS, 0, ExecutionSettings())
     assert {name for name in before if before[name] != after[name]} == {f"module beside it, {edited}"}
 
 
@@ -108,10 +108,10 @@ def test_a_mechanism_whose_file_is_edited_after_it_was_loaded_keeps_the_identity
             }
         ),
     )
-    mechanism, _ = load(planned, How(output=tmp_path))
+    mechanism, _ = load(planned, CommandSettings(output=tmp_path))
     (tmp_path / "rel.py").write_text("def release(d, rng):\n    return d[0] + 0.2 * rng.normal()\n")
     stored(mechanism, tmp_path / "s")
-    refused(load(planned, How(output=tmp_path))[0], tmp_path / "s", "file of the mechanism")
+    refused(load(planned, CommandSettings(output=tmp_path))[0], tmp_path / "s", "file of the mechanism")
 
 
 def test_a_store_of_a_program_is_refused_after_a_module_that_it_imports_was_edited(tmp_path: Path) -> None:
@@ -120,9 +120,9 @@ def test_a_store_of_a_program_is_refused_after_a_module_that_it_imports_was_edit
     (tmp_path / "prog").write_text(f"#!{sys.executable}\nimport part\n")
     ways = [[sys.executable, "m.py"], [sys.executable, "-m", "m"], ["./prog"]]
     mechanisms = [CommandMechanism(words, cwd=tmp_path) for words in ways]
-    before = [identity(mechanism, PAIRS, 0, Terms()) for mechanism in mechanisms]
+    before = [identity(mechanism, PAIRS, 0, ExecutionSettings()) for mechanism in mechanisms]
     (tmp_path / "part.py").write_text("SCALE = 0.2\n")
-    after = [identity(mechanism, PAIRS, 0, Terms()) for mechanism in mechanisms]
+    after = [identity(mechanism, PAIRS, 0, ExecutionSettings()) for mechanism in mechanisms]
     for one, other in zip(before, after, strict=True):
         assert {name for name in one if one[name] != other[name]} == {"file part.py"}
 
@@ -134,7 +134,12 @@ def test_the_identity_of_an_isolated_mechanism_holds_the_modules_beside_its_file
     (tmp_path / "part.py").write_text("SCALE = 1.0\n")
     (tmp_path / "m.py").write_text("import part\ndef release(d, rng):\n    return d[0] + rng.normal(0, part.SCALE)\n")
     found = [
-        identity(IsolatedMechanism(address="m.py:release", folder=tmp_path, requires=["numpy"]), PAIRS, 0, Terms())
+        identity(
+            IsolatedMechanism(address="m.py:release", folder=tmp_path, requires=["numpy"]),
+            PAIRS,
+            0,
+            ExecutionSettings(),
+        )
         for scale in (1.0, 0.2)
         if (tmp_path / "part.py").write_text(f"SCALE = {scale}\n")
     ]
@@ -232,7 +237,7 @@ def test_the_identity_of_an_isolated_mechanism_holds_its_requirements_and_all_pa
     def of(version: str, **changes: Any) -> dict[str, str]:
         monkeypatch.setattr(IsolatedMechanism, "packages", property(lambda self: {"p": "1.0", "q": version}))
         settings: dict[str, Any] = {"address": "rel.py:release", "requires": ["p==1.0"], "folder": tmp_path} | changes
-        return identity(IsolatedMechanism(**settings), [PAIR], 0, Terms())
+        return identity(IsolatedMechanism(**settings), [PAIR], 0, ExecutionSettings())
 
     (tmp_path / "rel.py").write_text("")
     known = of("1.0")

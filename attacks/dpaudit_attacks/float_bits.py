@@ -20,7 +20,7 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, ratios_of_labels
 
-_NUMBERS = 4  # numbers of an output that are looked at
+_MAX_NUMBERS = 4  # numbers of an output that are looked at
 _ODD = 3999  # exponents from here on are signs for zero, NaN and the like
 
 
@@ -48,7 +48,7 @@ class FloatBits:
 def _labels(outputs: Array) -> list[Labels]:
     """(n, 3 d) -> labels (n,), six for each number."""
     found: list[Labels] = []
-    for j in range(min(_NUMBERS, outputs.shape[1] // 3)):
+    for j in range(min(_MAX_NUMBERS, outputs.shape[1] // 3)):
         first, last, low = (outputs[:, 3 * j + k].astype(np.intp) for k in range(3))
         zeros = np.where(last < _ODD, last - first, last)
         at = np.where(last < _ODD, np.clip(first, -8, 8) * 100 + np.clip(last - first, -60, 0), last)

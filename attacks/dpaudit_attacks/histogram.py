@@ -16,7 +16,7 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, label_ratios
 
-_COLUMNS = 16
+_MAX_COLUMNS = 16
 _ATOM = 0.02  # share of the outputs that makes a value an atom
 
 
@@ -30,7 +30,7 @@ class Histogram:
     from_trials: ClassVar[int] = 100
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return bool(outputs0.shape[1] <= _COLUMNS)
+        return bool(outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""

@@ -13,11 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.numerics.arrays import Array
-from dpaudit.numerics.logistic import ridge
+from dpaudit.numerics.logistic import fit_logistic
 from dpaudit.outputs import Scale
 
 # Bets on rare outputs rest on the slope: where it is 6 % off, they need twice the trials.
-_LEAST_ROWS = 50_000
+_MIN_ROWS = 50_000
 _ROWS_PER_COLUMN = 4_000
 
 
@@ -43,7 +43,7 @@ def log_odds(
     penalty is one half of the squared norm of the coefficients, so columns should be of order one.
     """
     columns = design(outputs0[:1]).shape[1]
-    most = max(_LEAST_ROWS, _ROWS_PER_COLUMN * columns, least_rows)
+    most = max(_MIN_ROWS, _ROWS_PER_COLUMN * columns, least_rows)
     outputs0, outputs1 = outputs0[-most:], outputs1[-most:]
-    slopes, intercept = ridge(design(np.concatenate([outputs0, outputs1])), len(outputs0))
+    slopes, intercept = fit_logistic(design(np.concatenate([outputs0, outputs1])), len(outputs0))
     return lambda outputs: design(outputs) @ slopes + intercept

@@ -15,7 +15,7 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, ratios_of_labels
 
-_NUMBERS = 8  # numbers of an output that are looked at
+_MAX_NUMBERS = 8  # numbers of an output that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,6 @@ def _whole(outputs0: Array, outputs1: Array) -> list[int]:
     rows = np.concatenate([outputs0, outputs1])
     return [
         j
-        for j in range(min(_NUMBERS, rows.shape[1] // 3))
+        for j in range(min(_MAX_NUMBERS, rows.shape[1] // 3))
         if np.all(rows[:, 3 * j + 1] >= 0) and np.any(rows[:, 3 * j + 1 : 3 * j + 3] != rows[0, 3 * j + 1 : 3 * j + 3])
     ]

@@ -20,8 +20,8 @@ from scipy.special import gammaln, logsumexp
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, stacked
 
-_COLUMNS = 32
-_CELLS = 256  # pieces at the most
+_MAX_COLUMNS = 32
+_MAX_CELLS = 256  # pieces at the most
 _CUTS = 3.0  # expected beforehand
 _PRIORS = (1.0, 30.0, 1000.0)  # imaginary outputs of each dataset in a piece: large leaks, small ones
 
@@ -38,7 +38,7 @@ class OrderedEvents:
     from_trials: ClassVar[int] = 200
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return bool(2 <= outputs0.shape[1] <= _COLUMNS)
+        return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
@@ -96,7 +96,7 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
 
 def _edges(words: Words) -> Words:
     """Where cells begin: at every word where there are few, otherwise at quantiles."""
-    most = int(np.clip(4 * len(words) ** (1 / 3), 16, _CELLS))
+    most = int(np.clip(4 * len(words) ** (1 / 3), 16, _MAX_CELLS))
     ordered = np.sort(words)
     distinct = ordered[np.flatnonzero(ordered[1:] != ordered[:-1]) + 1]
     places = np.linspace(0, len(ordered) - 1, most + 1).astype(np.intp)[1:-1]

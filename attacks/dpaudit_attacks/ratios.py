@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import out_of_fold
-from dpaudit.numerics.logistic import ridge
+from dpaudit.numerics.logistic import fit_logistic
 
 Labels = npt.NDArray[np.intp]
 
@@ -66,7 +66,7 @@ def stacked(
         return lambda labels: np.column_stack([ratio[labels[:, j]] for j, ratio in enumerate(known)])
 
     final = fitted(labels0, labels1)
-    slopes, intercept = ridge(np.concatenate(out_of_fold(fitted, labels0, labels1)), len(labels0))
+    slopes, intercept = fit_logistic(np.concatenate(out_of_fold(fitted, labels0, labels1)), len(labels0))
     return lambda labels: final(labels) @ slopes + intercept
 
 

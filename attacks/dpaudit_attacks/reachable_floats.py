@@ -20,7 +20,7 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 
-_NUMBERS = 4  # numbers of an output that are looked at
+_MAX_NUMBERS = 4  # numbers of an output that are looked at
 _SEARCHED = 24  # outputs of each dataset from which centres and scale are found
 _FIRST = 8  # of these, those that must nearly all be reachable before the others are asked
 _LIKELY = 8  # noises, and centres of each, that come to the others
@@ -122,7 +122,7 @@ class ReachableFloats:
 
 def _known(outputs0: Array, outputs1: Array) -> dict[int, _Found]:
     """What is known of each column of outputs (n, d): of the first of them, which stay the same while more come."""
-    first0, first1 = outputs0[:_SEARCHED, :_NUMBERS], outputs1[:_SEARCHED, :_NUMBERS]
+    first0, first1 = outputs0[:_SEARCHED, :_MAX_NUMBERS], outputs1[:_SEARCHED, :_MAX_NUMBERS]
     rows = np.concatenate([first0, first1])
     with np.errstate(invalid="ignore"):
         short = np.round(rows, 6) == rows

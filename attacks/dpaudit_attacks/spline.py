@@ -15,10 +15,10 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
 from dpaudit_attacks.logistic import log_odds
 
-_COLUMNS = 20  # more than this and the curve has too many pieces to be learned from early trials
+_MAX_COLUMNS = 20  # more than this and the curve has too many pieces to be learned from early trials
 _TAILS = np.array([0.003, 0.02])  # bends in both tails, once there are outputs enough to learn them from: some leaks
 _TAILS_FROM = 10_000  # show in rare outputs alone
-_STUDIED, _FEW = 500_000, 3  # outputs of each dataset in a study, of so many columns at the most
+_MAX_SECOND_STAGE_ROWS, _MAX_SECOND_STAGE_COLUMNS = 500_000, 3  # of each dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,21 @@ class Spline:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return bool(outputs0.shape[1] <= _COLUMNS)
+        return bool(outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
         return self._fitted(outputs0, outputs1)
 
-    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array] | None:
+    def fit_second_stage(
+        self, outputs0: Array, outputs1: Array, rng: np.random.Generator
+    ) -> Callable[[Array], Array] | None:
         """As `fit`, from more of the outputs where these are a few numbers each."""
-        if outputs0.shape[1] > _FEW:
+        if outputs0.shape[1] > _MAX_SECOND_STAGE_COLUMNS:
             return None
-        return self._fitted(outputs0[-_STUDIED:], outputs1[-_STUDIED:], _STUDIED)
+        return self._fitted(
+            outputs0[-_MAX_SECOND_STAGE_ROWS:], outputs1[-_MAX_SECOND_STAGE_ROWS:], _MAX_SECOND_STAGE_ROWS
+        )
 
     def _fitted(self, outputs0: Array, outputs1: Array, least_rows: int = 0) -> Callable[[Array], Array]:
         outputs = np.concatenate([outputs0, outputs1])

@@ -17,10 +17,10 @@ from threadpoolctl import threadpool_limits
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import FOLDS, in_fold
-from dpaudit.numerics.logistic import ridge
-from dpaudit_attacks.forms import varied_forms
+from dpaudit.numerics.logistic import fit_logistic
+from dpaudit_attacks.derived_features import varied_features
 
-_OFTEN, _RARE = 0.01, 0.001  # of the rows, that a leaf holds at the least
+_MIN_LEAF_SHARE, _MIN_LEAF_SHARE_OF_SECOND_STAGE = 0.01, 0.001  # of the rows, that a leaf holds at the least
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,26 +34,28 @@ class Trees:
     most_rows: ClassVar[int] = 20_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return varied_forms(outputs0, outputs1)
+        return varied_features(outputs0, outputs1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
         return boosted(outputs0, outputs1, rng)
 
-    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array] | None:
+    def fit_second_stage(
+        self, outputs0: Array, outputs1: Array, rng: np.random.Generator
+    ) -> Callable[[Array], Array] | None:
         """As `fit`, without calibration: rarer conditions, from all of very many rows."""
-        return grown(outputs0, outputs1, rng, least_share=_RARE)
+        return grown(outputs0, outputs1, rng, least_share=_MIN_LEAF_SHARE_OF_SECOND_STAGE)
 
 
 def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
     """Trees fitted to two thirds of the rows (n, d), calibrated on the rest: (n, d) -> log-likelihood ratios (n,)."""
     out0, out1 = in_fold(len(outputs0), FOLDS - 1), in_fold(len(outputs1), FOLDS - 1)
     with _one_thread():
-        raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_OFTEN)
+        raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_MIN_LEAF_SHARE)
         if raw is None:
             return lambda outputs: np.zeros(len(outputs))
         held = np.concatenate([raw(outputs0[out0]), raw(outputs1[out1])])
-    slopes, intercept = ridge(held[:, None], int(out0.sum()))
+    slopes, intercept = fit_logistic(held[:, None], int(out0.sum()))
     return lambda outputs: raw(outputs) * slopes[0] + intercept
 
 

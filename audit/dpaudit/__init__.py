@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         compose,
         parse_claim,
     )
-    from dpaudit.engine.audit import Progress, Replay, Terms, audit
+    from dpaudit.engine.audit import ExecutionSettings, Progress, Replay, audit
     from dpaudit.engine.one_run import audit_one_run
     from dpaudit.engine.plan import Plan, plan
     from dpaudit.engine.replay import replay
@@ -62,7 +62,7 @@ _HOMES = {
     "__version__": "text.version",
     "Plan": "engine.plan",
     "Progress": "engine.collector",
-    "Terms": "sampling.runs",
+    "ExecutionSettings": "sampling.runs",
     "audit": "engine.audit",
     "audit_one_run": "engine.one_run",
     "batched": "mechanisms",
@@ -79,6 +79,7 @@ __all__ = [
     "AuditInconclusive",
     "AuditResult",
     "CommandMechanism",
+    "ExecutionSettings",
     "GaussianDP",
     "LaplaceDP",
     "Mechanism",
@@ -94,7 +95,6 @@ __all__ = [
     "Replay",
     "SearchPairs",
     "TabulatedTradeoff",
-    "Terms",
     "Timed",
     "TradeoffFunction",
     "Verdict",

@@ -65,7 +65,7 @@ def _search(mechanism: Any = None, **arguments: Any) -> Callable[[Path], AuditRe
     return _audited(mechanism or NoisyRecords(), "pure(epsilon=0.5)", pairs, trials=300, attacks="logistic")
 
 
-def _table_rows(dataset: Sequence[Mapping[str, Any]], rng: Rng) -> Any:
+def _table(dataset: Sequence[Mapping[str, Any]], rng: Rng) -> Any:
     return [sum(row["age"] or 0 for row in dataset) / 50 + rng.normal(), sum(row["city"] == "A" for row in dataset)]
 
 
@@ -89,9 +89,9 @@ _SEARCHES = {
     "replace_one with bounds": _search(relation="replace_one", bounds=(-1.0, 1.0), most=8),
     "one_value": _search(noisy_vector, relation="one_value", bounds=(0, 4), whole=True),
     "all_values": _search(noisy_vector, relation="all_values", step=0.5),
-    "schema": _search(_table_rows, relation="add_remove", schema={"age": (18, 90), "city": ["A", "B"]}, strays=False),
+    "schema": _search(_table, relation="add_remove", schema={"age": (18, 90), "city": ["A", "B"]}, out_of_domain=False),
     "generator": _search(relation="replace_one", generator=_drawn, seed=3),
-    "build": _search(relation="add_remove", build=np.array, strays=False),
+    "build": _search(relation="add_remove", build=np.array, out_of_domain=False),
 }
 
 # --- mechanisms that fail, or whose runs are not independent

@@ -19,9 +19,9 @@ from evidence_kinds.command_line import dpaudit
 _QUERIES = {"relation": "all_values", "size": 5}
 _RECORDS = {"relation": "add_remove", "size": 5}
 _UNIT = {"relation": "add_remove", "size": 5, "bounds": [0.0, 1.0]}
-_NAMES = {"relation": "add_remove", "size": 6, "whole": True, "bounds": [0, 4], "strays": False}
+_NAMES = {"relation": "add_remove", "size": 6, "whole": True, "bounds": [0, 4], "out_of_domain": False}
 _ANSWER = {"relation": "one_value", "size": 1}
-_BIT = {"relation": "one_value", "size": 1, "bounds": [0, 1], "whole": True, "strays": False}
+_BIT = {"relation": "one_value", "size": 1, "bounds": [0, 1], "whole": True, "out_of_domain": False}
 _SIGNED = {"size": 8, "bounds": [-1.0, 1.0]}
 _SAMPLED = "subsampled(gaussian(mu={}), rate=0.25, relation=add_remove)"
 _ONE = {"epsilon": 1.0}

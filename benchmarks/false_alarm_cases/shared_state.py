@@ -139,7 +139,7 @@ def arrays() -> Pair:
 
 
 _TWO = ["logistic", "threshold"]
-_TERMS = {"attacks": "events", "timeout": 1e-3, "failures": "outcome"}
+_TERMS = {"attacks": "plug_in_ratio", "timeout": 1e-3, "failures": "outcome"}
 
 CASES = [
     case("an array that is used again, per dataset", array_per_dataset, "gaussian(mu=1)", numbers, attacks=_TWO, mu=1),

@@ -18,7 +18,7 @@ def certified_profile(result: AuditResult) -> list[tuple[float, float]]:
 
     With the audit's confidence.  Of each epsilon the largest delta only; none with epsilon = 0.
     """
-    if not (result.certified and result.evidence.trials):
+    if not (result.bounds_valid and result.evidence.trials):
         return []
     steps: list[tuple[float, float]] = []
     for delta in reversed(DELTAS):
@@ -38,7 +38,7 @@ def has_band(result: AuditResult) -> bool:
     """Whether the result bounds the mechanism's whole curve: beta = 1 - alpha bounds every curve and says nothing."""
     curve = result.curve
     known = np.isfinite(curve.alpha) & np.isfinite(curve.beta_upper)
-    if not (result.certified and result.evidence.of_pairs and known.any()):
+    if not (result.bounds_valid and result.evidence.of_pairs and known.any()):
         return False
     return bool(np.any(curve.beta_upper[known] < 1 - curve.alpha[known] - 1e-12))
 

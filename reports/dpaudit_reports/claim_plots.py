@@ -22,7 +22,7 @@ _LOOKS = (
     ("#009E73", ":"),
     ("#CC79A7", (0, (5, 1, 1, 1, 1, 1))),
 )
-_LEAST = 1e-12  # the smallest delta worth drawing
+_MIN_DELTA = 1e-12  # the smallest delta worth drawing
 
 
 def claims_figure(claims: Sequence[TradeoffFunction]) -> Figure:
@@ -54,15 +54,15 @@ def draw_profiles(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
     """The privacy profiles, as far as one of them is above 1e-12."""
     reach = max((_reach(claim) for claim in claims), default=1.0)
     for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
-        epsilon, delta = profile_points(claim, reach, _LEAST / 10)
+        epsilon, delta = profile_points(claim, reach, _MIN_DELTA / 10)
         ax.plot(epsilon, delta, color=color, linestyle=dashes, label=label(claim))
     ax.set_yscale("log")
     ax.set_xlim(0, reach)
-    ax.set_ylim(_LEAST, 1)
+    ax.set_ylim(_MIN_DELTA, 1)
     ax.set_xlabel(r"$\varepsilon$")
     ax.set_ylabel(r"$\delta(\varepsilon)$")
 
 
 def _reach(claim: TradeoffFunction) -> float:
-    epsilon = claim.epsilon(max(10 * _LEAST, 1.01 * float(claim.delta(np.inf))))
+    epsilon = claim.epsilon(max(10 * _MIN_DELTA, 1.01 * float(claim.delta(np.inf))))
     return 1.1 * epsilon if 0 < epsilon < np.inf else 1.0

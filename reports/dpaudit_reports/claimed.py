@@ -34,7 +34,7 @@ def _up(value: float) -> str:
 
 def tells(result: AuditResult) -> bool:
     """Whether the p-value says something: a large one is no evidence for the claim."""
-    return result.certified and (result.violated or result.p_value <= _TELLING)
+    return result.bounds_valid and (result.violated or result.p_value <= _TELLING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def headline(result: AuditResult) -> Bound | None:
 
 def certified_of_claimed(result: AuditResult) -> Text:
     """For a table: "ε ≥ 1.003 / 1 at δ = 0"."""
-    if not result.certified:
+    if not result.bounds_valid:
         return "nothing"
     bound = headline(result)
     if bound is None:

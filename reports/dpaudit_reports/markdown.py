@@ -29,8 +29,8 @@ from dpaudit_reports.blocks import (
 )
 from dpaudit_reports.printable import printable
 
-MOST_CHARACTERS = 60_000  # of GitHub's 65,536 for a comment
-_MOST_ROWS = 50
+MAX_CHARACTERS = 60_000  # of GitHub's 65,536 for a comment
+_MAX_ROWS = 50
 _NOTHING = "<!-- -->"  # keeps two characters apart for whoever looks for names and links, and shows nothing
 
 
@@ -42,7 +42,7 @@ def markdown(document: Document) -> str:
         body = blocks_markdown(part.blocks)
         if len(document.parts) > 1:
             body = _folded(part.title, body)
-        if len(text) + len(body) > MOST_CHARACTERS - 200 and len(document.parts) > 1:
+        if len(text) + len(body) > MAX_CHARACTERS - 200 and len(document.parts) > 1:
             left_out += 1
         else:
             text = f"{text.rstrip()}\n\n{body}"
@@ -75,8 +75,8 @@ def _block(block: Block) -> str:
         case Paragraph(text):
             return _line(text)
         case Items(items):
-            more = (f"{len(items) - _MOST_ROWS} more are in the full report.",) if len(items) > _MOST_ROWS else ()
-            return "\n".join(f"- {_line(item)}" for item in (*items[:_MOST_ROWS], *more))
+            more = (f"{len(items) - _MAX_ROWS} more are in the full report.",) if len(items) > _MAX_ROWS else ()
+            return "\n".join(f"- {_line(item)}" for item in (*items[:_MAX_ROWS], *more))
         case Callout(mark, title, text):
             return f"{_strong(f'{mark} {title}')}\n\n{_line(text)}"
         case Facts(rows):
@@ -101,7 +101,7 @@ def _heading(text: str, level: int) -> str:
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], align: Sequence[str]) -> str:
     rule = ["--:" if side == "right" else ":--" for side in align]
-    shown = rows[:_MOST_ROWS]
+    shown = rows[:_MAX_ROWS]
     lines = [f"| {' | '.join(cells)} |" for cells in (titles, rule, *shown)]
     more = len(rows) - len(shown)
     return "\n".join([*lines, *(["", f"{more} more rows are in the full report."] if more else [])])

@@ -16,7 +16,7 @@ from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number, percen
 _NEAR = 0.2  # p-value of a region's counts up to which it came near a violation
 
 
-class Standing(Enum):
+class RegionStatus(Enum):
     """What the region of a result may be taken for."""
 
     NONE = "no region"
@@ -27,18 +27,18 @@ class Standing(Enum):
     FAR = "nothing came near a violation"
 
 
-def standing(result: AuditResult) -> Standing:
+def region_status(result: AuditResult) -> RegionStatus:
     """What a report may say of the region that the result names."""
     found = result.witness
     if found is None or not result.evidence.of_pairs:
-        return Standing.NONE
-    if not result.certified:
-        return Standing.VOID
+        return RegionStatus.NONE
+    if not result.bounds_valid:
+        return RegionStatus.VOID
     if result.violated:
-        return Standing.WITNESS
+        return RegionStatus.WITNESS
     if result.evidence.frozen:
-        return Standing.TESTED
-    return Standing.CLOSEST if came_near(result, found) else Standing.FAR
+        return RegionStatus.TESTED
+    return RegionStatus.CLOSEST if came_near(result, found) else RegionStatus.FAR
 
 
 def came_near(result: AuditResult, found: Witness) -> bool:

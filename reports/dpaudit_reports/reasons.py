@@ -6,7 +6,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, is_about, nothing_holds, sign
 
-_SHORT = 90  # characters: a longer reason is given once
+_MAX_CHARACTERS = 90  # characters: a longer reason is given once
 _STOPPED = {"failure": About.FAILURE, "interruption": About.INTERRUPTION}
 
 
@@ -42,7 +42,7 @@ def _capital(words: str) -> str:
 
 def why_void(result: AuditResult) -> str:
     """Why nothing that was counted proves anything, as part of a sentence; "" if bounds are certified."""
-    if result.certified:
+    if result.bounds_valid:
         return ""
     if any(map(nothing_holds, result.warnings)):
         return "the runs depend on each other"
@@ -54,4 +54,4 @@ def why_void(result: AuditResult) -> str:
     if result.evidence.frozen and result.trials_used < result.trials_allowed:
         return f"the audit ended after {short}"
     words = "; ".join(why_inconclusive(result)).rstrip(".") or "the reason was not recorded"
-    return words if len(words) <= _SHORT else "the reason stands at the top"
+    return words if len(words) <= _MAX_CHARACTERS else "the reason stands at the top"

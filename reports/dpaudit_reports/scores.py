@@ -43,8 +43,8 @@ def witness_scores(result: AuditResult) -> Scores | None:
         false_negatives = np.cumsum(counts1)[:-1]
         same = (false_positives == found.false_positives) & (false_negatives == found.false_negatives)
         if counts0.sum() == found.n0 and counts1.sum() == found.n1 and same.any():
-            told = result.witness.threshold
-            threshold = int(np.argmax(same) if math.isnan(told) else np.argmin(np.abs(edges - told)))
+            stated = result.witness.threshold
+            threshold = int(np.argmax(same) if math.isnan(stated) else np.argmin(np.abs(edges - stated)))
             return Scores(edges=edges, counts0=counts0, counts1=counts1, threshold=threshold)
     return None
 

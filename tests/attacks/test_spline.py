@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpaudit.numerics.logistic import ridge
+from dpaudit.numerics.logistic import fit_logistic
 from dpaudit.outputs import Scale
 from dpaudit_attacks.spline import Spline
 
@@ -31,7 +31,7 @@ def test_the_table_says_what_the_regression_on_hinges_says(n: int) -> None:
         parts = [rows[:, j] * (rows[:, j] > bend) - bend * (rows[:, j] > bend) for j in range(5) for bend in bends[j]]
         return np.column_stack([rows, *parts])
 
-    slopes, intercept = ridge(hinges(columns), n)
+    slopes, intercept = fit_logistic(hinges(columns), n)
     fresh = rng.standard_t(1, (1_000, 4))
     fresh[::7] = [np.inf, -np.inf, np.nan, 1e308]
     assert score(fresh) == pytest.approx(hinges(fresh) @ slopes + intercept, abs=1e-9)

@@ -14,12 +14,12 @@ from dpaudit_attacks.trees import Trees
 PAIR = Pair([0], [1])
 
 
-def counted(told: bool) -> Callable[[list[int], np.random.Generator], Any]:
+def counted(reported: bool) -> Callable[[list[int], np.random.Generator], Any]:
     """A number with Laplace noise of epsilon 1, that takes as long as the noise is large, or any time."""
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> Timed:
         noise, other = rng.laplace(0.0, 1.0, 2)
-        seconds = 1e-5 * (1 + abs(noise if told else other)) * float(np.exp(rng.normal(0.0, 0.02)))
+        seconds = 1e-5 * (1 + abs(noise if reported else other)) * float(np.exp(rng.normal(0.0, 0.02)))
         return Timed(dataset[0] + float(noise), seconds)
 
     return mechanism

@@ -56,7 +56,7 @@ def test_pairs_are_few_different_repeatable_and_neighbours(relation: Any, size: 
             assert all(low <= v <= high for v in (*pair.d0, *pair.d1))
 
 
-def test_strays_come_with_bounds() -> None:
+def test_records_out_of_the_domain_come_with_bounds() -> None:
     def values(search: SearchPairs) -> list[float]:
         return [value for pair in search for value in (*pair.d0, *pair.d1)]
 
@@ -66,7 +66,7 @@ def test_strays_come_with_bounds() -> None:
     assert any(math.isnan(value) for value in bounded)
     assert any(value > 100 for value in bounded)
     assert any(value < -100 for value in bounded)
-    kept = values(SearchPairs(relation="add_remove", bounds=(0.0, 1.0), strays=False))
+    kept = values(SearchPairs(relation="add_remove", bounds=(0.0, 1.0), out_of_domain=False))
     assert all(0 <= value <= 1 for value in kept)
     assert [] in [pair.d0 for pair in SearchPairs(relation="add_remove")]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims.base import TradeoffFunction
-from dpaudit.claims.envelope import Lines
+from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.gaussian import GaussianDP
 from dpaudit.claims.laplace import LaplaceDP
 from dpaudit.claims.ranges import count, nonnegative
@@ -48,7 +48,7 @@ def central_limit(claim: TradeoffFunction, n: int) -> CentralLimit:
     """
     n = count("n", n)
     symmetric = claim.symmetrized()
-    mass, loss = _masses(Lines.of(symmetric), claim)
+    mass, loss = _masses(Envelope.of(symmetric), claim)
     kl, k2 = float(mass @ -loss), float(mass @ loss**2)
     k3 = float(mass @ np.abs(loss + kl) ** 3)
     variance = n * (k2 - kl**2)
@@ -66,7 +66,7 @@ def pure_group_limit(total_epsilon: float) -> LaplaceDP:
     return LaplaceDP(nonnegative("total_epsilon", total_epsilon))
 
 
-def _masses(lines: Lines, claim: TradeoffFunction) -> tuple[Array, Array]:
+def _masses(lines: Envelope, claim: TradeoffFunction) -> tuple[Array, Array]:
     """P-probability of each straight piece of a symmetric f, and log|f'| there."""
     half = lines.steep
     if half.gap[-1] > _NEVER:

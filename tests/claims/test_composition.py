@@ -24,7 +24,7 @@ from dpaudit.claims import (
     ZeroConcentratedDP,
     compose,
 )
-from dpaudit.claims.envelope import Lines
+from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.operations.accounting import Part, composed
 from dpaudit.numerics.arrays import Array
 
@@ -37,7 +37,7 @@ EPSILON: Array = np.linspace(-6, 6, 121)
 ROUNDING = 1e-13
 
 
-def assert_safe_and_close(claim: TradeoffFunction | Lines, exact: TradeoffFunction, within: float = 1e-3) -> None:
+def assert_safe_and_close(claim: TradeoffFunction | Envelope, exact: TradeoffFunction, within: float = 1e-3) -> None:
     excess = claim.beta(ALPHA) - exact.beta(ALPHA)
     assert excess.max() <= ROUNDING
     assert excess.min() >= -within
@@ -49,11 +49,11 @@ def assert_safe_and_close(claim: TradeoffFunction | Lines, exact: TradeoffFuncti
 NOTHING = PureDP(0.0)
 
 
-def convolved(claim: TradeoffFunction, n: int = 1, other: TradeoffFunction = NOTHING, m: int = 1) -> Lines:
+def convolved(claim: TradeoffFunction, n: int = 1, other: TradeoffFunction = NOTHING, m: int = 1) -> Envelope:
     """n times one claim and m times another by privacy-loss distributions, closed forms or not."""
-    parts = [Part(*c._orders(), k) for c, k in ((claim, n), (other, m)) if c.delta(0.0)]
+    parts = [Part(*c._directions(), k) for c, k in ((claim, n), (other, m)) if c.delta(0.0)]
     forward = composed(parts)
-    return Lines(forward, forward)
+    return Envelope(forward, forward)
 
 
 @pytest.mark.parametrize(("mu", "n"), [(1e-3, 10), (0.01, 10_000), (0.1, 7), (1.0, 2), (1.0, 30), (6.0, 2)])
@@ -102,7 +102,7 @@ def mixture(mu: float, rate: float) -> Callable[[float], float]:
 @pytest.mark.parametrize(("mu", "rate"), [(1.0, 0.1), (2.0, 0.3), (0.5, 0.9)])
 def test_the_two_orders_of_a_poisson_sample_are_those_of_the_densities(mu: float, rate: float) -> None:
     """Without the record N(0, 1); with it a mixture of N(0, 1) and N(mu, 1)."""
-    forward, backward = GaussianDP(mu).subsampled(rate, relation="add_remove")._orders()
+    forward, backward = GaussianDP(mu).subsampled(rate, relation="add_remove")._directions()
 
     def p(x: float) -> float:
         return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
@@ -141,7 +141,7 @@ def test_two_poisson_sampled_steps_compose_as_the_integral_says() -> None:
         return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
     def profile(order: int, t: float) -> float:
-        own, other = one._orders()[order], one._orders()[1 - order]
+        own, other = one._directions()[order], one._directions()[1 - order]
         if t >= 0:
             return float(own.delta(np.array([t]))[0])
         return -math.expm1(t) + math.exp(t) * float(other.delta(np.array([-t]))[0])

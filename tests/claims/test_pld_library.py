@@ -66,7 +66,7 @@ def test_a_missing_attribute_names_version_and_remedy(name: str, monkeypatch: py
         ("_probs", np.cumsum), ("_probs", np.log), ("_probs", lambda mass: mass[::-1] ** 2),
         ("_probs", lambda mass: mass * np.nan),
         ("_lower_loss", lambda start: start + 1), ("_discretization", lambda step: 2 * step),
-        ("_infinity_mass", lambda mass: 1 - mass), ("_pessimistic_estimate", lambda told: not told),
+        ("_infinity_mass", lambda mass: 1 - mass), ("_pessimistic_estimate", lambda reported: not reported),
     ],
 )  # fmt: skip
 def test_an_attribute_with_another_meaning_is_noticed(name: str, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:

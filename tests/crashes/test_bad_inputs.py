@@ -15,7 +15,7 @@ from .command_line import CONFIG, Command
 BUILTIN = "{builtin: gaussian, params: {sigma: 1.0}}"
 
 
-def test_a_missing_dp_accounting_is_told_before_anything_runs(
+def test_a_missing_dp_accounting_is_reported_before_anything_runs(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
@@ -109,7 +109,7 @@ def test_a_mechanism_that_changes_the_folder_on_import_moves_no_file(folder: Pat
     assert "results are in out" in done.stderr
 
 
-def test_environments_without_a_home_folder_are_told(
+def test_environments_without_a_home_folder_are_reported(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("HOME", "XDG_CACHE_HOME", "DPAUDIT_CACHE"):

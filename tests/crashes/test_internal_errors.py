@@ -40,10 +40,10 @@ def test_an_internal_error_exits_with_4_and_names_a_file_to_attach(
     assert "Traceback" not in done.stderr
     (file,) = folder.glob("dpaudit-error-*.txt")
     assert str(file) in done.stderr
-    told = file.read_text()
-    assert "ZeroDivisionError: a mistake of dpaudit" in told
-    assert "Traceback" in told
-    assert "numpy " in told
+    reported = file.read_text()
+    assert "ZeroDivisionError: a mistake of dpaudit" in reported
+    assert "Traceback" in reported
+    assert "numpy " in reported
 
 
 def test_an_internal_error_of_one_audit_does_not_stop_the_others(

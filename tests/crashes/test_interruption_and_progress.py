@@ -40,7 +40,7 @@ def test_ctrl_c_shows_and_keeps_what_is_done(
     assert not (folder / "dpaudit-results" / "three.json").exists()
 
 
-def test_every_audit_is_told_as_it_ends_also_without_a_terminal(folder: Path, command: Command) -> None:
+def test_every_audit_is_reported_as_it_ends_also_without_a_terminal(folder: Path, command: Command) -> None:
     done = command("run", "many.yaml", "--no-pdf")
     lines = [line for line in done.stderr.splitlines() if " of 3  " in line]
     assert [line.split("  ")[:3] for line in lines] == [

@@ -118,7 +118,7 @@ def test_a_log_on_a_full_disk_ends_no_audit(folder: Path, command: Command) -> N
 
 
 @pytest.mark.parametrize("kind", ["folder", "loop", "read-only"])
-def test_results_that_could_not_be_kept_are_told_before_the_first_run(
+def test_results_that_could_not_be_kept_are_reported_before_the_first_run(
     kind: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "audit", broken)

@@ -21,7 +21,7 @@ def audited(mechanism: Any, pairs: Any = PAIR, **settings: Any) -> AuditResult:
 
 def is_in_doubt(result: AuditResult, words: str = "") -> None:
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert not result.certified
+    assert not result.bounds_valid
     assert (result.p_value, result.mu_lower) == (1.0, 0.0)
     assert result.e_value <= 1
     assert result.detectable.claim == ""

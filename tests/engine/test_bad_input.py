@@ -35,7 +35,7 @@ def raising_at(trial: int) -> Callable[[Any, np.random.Generator], float]:
         ({"confidence": 1.0}, "confidence must lie strictly between 0 and 1, got 1.0"),
         ({"method": "wald"}, "method must be sequential or fixed, got 'wald'"),
         ({"pairs": []}, "pairs must hold at least one Pair"),
-        ({"attacks": "telepathy"}, "unknown attack 'telepathy'; attacks must be auto or among events, "),
+        ({"attacks": "telepathy"}, "unknown attack 'telepathy'; attacks must be auto or among plug_in_ratio, "),
         ({"attacks": []}, "at least one attack"),
         ({"claim": "gaussian(mu=-1)"}, "mu must be finite and >= 0, got -1"),
     ],

@@ -17,7 +17,7 @@ from dpaudit.engine.seen import Seen
 from dpaudit.mechanisms import CommandMechanism
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.stateless import forgets
-from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.runs import ExecutionSettings
 
 from .doubts import CACHE, PAIR, Keeps, a_fixed_seed, audited, is_in_doubt
 
@@ -123,7 +123,7 @@ def test_a_cache_in_each_worker_process_is_inconclusive(tmp_path: Path) -> None:
     (tmp_path / "cached_by_workers.py").write_text(f"import time\n{slow}")
     result = audited(PythonMechanism("cached_by_workers.py:cached", folder=tmp_path), jobs=2)
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert not result.certified
+    assert not result.bounds_valid
 
 
 def test_few_values_of_workers_are_no_cache_if_they_vary_in_one_process() -> None:
@@ -134,7 +134,7 @@ def test_few_values_of_workers_are_no_cache_if_they_vary_in_one_process() -> Non
         calls.append(1)
         return 0.3 + float(rng.random() < 0.2 + 0.6 * dataset[0])
 
-    collector = new_collector(responses, [PAIR], "threshold", 400, 0, 2, Terms(), PureDP(1.0))
+    collector = new_collector(responses, [PAIR], "median_clipped", 400, 0, 2, ExecutionSettings(), PureDP(1.0))
     assert len(collector.block(0, 200)) == 1
     found = judged(collector, {0: 1.0}, PureDP(1.0), 0.05)
     assert not found.doubts
@@ -145,7 +145,7 @@ def test_a_fixed_seed_in_an_object_of_a_file_is_a_violation_after_fresh_processe
     assert _runs_needed(PureDP(0.1), 1 - 0.9) == 2
     result = audit(in_a_file("seeded"), "pure(epsilon=0.1)", PAIR, trials=100, seed=0, confidence=0.9)
     assert result.violated
-    assert result.certified
+    assert result.bounds_valid
     assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
 
 

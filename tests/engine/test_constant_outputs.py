@@ -13,7 +13,7 @@ from dpaudit import Pair, Verdict
 from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import PureDP, parse_claim
 from dpaudit.engine.constant_outputs import MAX_PROCESSES, _runs_needed
-from dpaudit.engine.seen import FEWEST
+from dpaudit.engine.seen import MIN_OUTPUTS
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.pairs.search import SearchPairs
 from dpaudit.testing import AuditInconclusive, PrivacyViolation, assert_private
@@ -27,7 +27,7 @@ from .doubts import CACHE, CLAIM, PAIR, Frozen, Keeps, a_fixed_seed, audited, is
 def test_no_noise_or_a_fixed_seed_is_a_violation_that_names_its_cause(mechanism: Any, method: str) -> None:
     result = audited(mechanism, method=method)
     assert result.violated
-    assert result.certified
+    assert result.bounds_valid
     assert f"all {result.trials_used:,} outputs of d0 were" in " ".join(result.warnings)
     assert "the mechanism has no noise or a fixed seed" in " ".join(result.warnings)
 
@@ -75,7 +75,7 @@ def test_as_many_fresh_processes_as_the_exact_test_needs() -> None:
 def test_constant_outputs_are_inconclusive(value: Any, method: str) -> None:
     result = audited(lambda dataset, rng: (value,), method=method)
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert not result.certified
+    assert not result.bounds_valid
     assert result.detectable.claim == ""
     assert any(words.startswith("every one of the 200 outputs was") for words in result.warnings)
 
@@ -99,7 +99,7 @@ def test_equal_datasets_are_inconclusive_before_anything_runs(method: str) -> No
     for d0, d1 in (([1, 2], [1, 2]), (np.arange(5.0), np.arange(5.0)), ({"a": float("nan")}, {"a": float("nan")})):
         result = audited(never, Pair(d0, d1), method=method)
         assert result.verdict is Verdict.INCONCLUSIVE
-        assert not result.certified
+        assert not result.bounds_valid
         assert result.trials_used == 0
         assert result.detectable.claim == ""
         assert "d0 and d1 are equal" in result.warnings[0]
@@ -150,7 +150,7 @@ def test_the_command_line_exits_with_3_for_equal_datasets_and_constants(command:
 
 
 def test_nothing_is_said_of_a_few_outputs() -> None:
-    result = audited(no_noise, trials=FEWEST - 2)
+    result = audited(no_noise, trials=MIN_OUTPUTS - 2)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not any("cache" in words or "every one" in words for words in result.warnings)
 

@@ -20,7 +20,7 @@ import pytest
 from dpaudit import MechanismError, Pair, Verdict, audit, batched
 from dpaudit.mechanisms.processes import Child
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.timeout import limited
+from dpaudit.mechanisms.timeout import timeout_after
 
 PAIR = Pair([0], [1])
 CLAIM = "gaussian(mu=1)"
@@ -222,7 +222,7 @@ def test_an_alarm_of_somebody_else_still_rings() -> None:
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with limited(0.01) as limit:
+        with timeout_after(0.01) as limit:
             limit(int)
         for _ in range(1000):
             if rung:

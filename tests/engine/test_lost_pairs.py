@@ -30,8 +30,8 @@ def test_a_pair_on_which_the_mechanism_fails_is_dropped_and_named() -> None:
         assert result.violated
         assert result.witness is not None
         assert result.witness.pair == "far"
-        (told,) = [w for w in result.warnings if "raised ValueError: no NaN, please on run 0 of d1" in w]
-        assert 'in picky: raise ValueError("no NaN, please") (pair stray)' in told
+        (reported,) = [w for w in result.warnings if "raised ValueError: no NaN, please on run 0 of d1" in w]
+        assert 'in picky: raise ValueError("no NaN, please") (pair stray)' in reported
         assert result.stopped_by in ("evidence", "trials")
     with pytest.raises(MechanismError, match="no NaN"):
         audit(picky, GaussianDP(1.0), pairs[:1] * 2, trials=3000, seed=0, confidence=0.95)

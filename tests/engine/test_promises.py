@@ -287,7 +287,7 @@ def test_an_audit_that_could_not_see_the_named_violation_is_inconclusive() -> No
 
 
 def test_blocks_of_large_outputs_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "_MOST_BYTES", 2**12)
+    monkeypatch.setattr(collecting, "_MAX_BLOCK_BYTES", 2**12)
     sizes: list[int] = []
 
     @batched

@@ -20,7 +20,7 @@ from dpaudit.engine.judgement import Judgement
 from dpaudit.mechanisms.held import fractions, held_numbers
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling import fresh_process as fresh
-from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.runs import ExecutionSettings
 
 from .reproducing import ONCE, PAIR, audited, is_in_doubt
 
@@ -138,7 +138,7 @@ def test_noise_that_each_process_draws_once_is_inconclusive(
     in_a_file: Any, name: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Too few processes are allowed for a test of the claim, so nothing is left to chance."""
-    monkeypatch.setattr(reproduced, "_MOST_CONFIRMING", 2)
+    monkeypatch.setattr(reproduced, "_MAX_CONFIRMING", 2)
     is_in_doubt(audited(in_a_file(name), confidence=0.999999), words)
 
 
@@ -152,7 +152,7 @@ def test_a_broken_mechanism_that_keeps_no_noise_stays_a_violation(in_a_file: Any
     """
     result = audited(in_a_file(name))
     assert result.violated, result.warnings
-    assert result.certified
+    assert result.bounds_valid
     assert not any(ONCE in words for words in result.warnings)
 
 
@@ -256,7 +256,7 @@ def test_a_violation_that_no_pair_shows_alone_is_asked_about_on_the_strongest(mo
 
     monkeypatch.setattr(constant, "reproduced", reproduced)
     claim = PureDP(1.0).symmetrized()
-    collector = new_collector(_Kept(1, 0.1), [PAIR, Pair([0], [2])], "logistic", 100, 0, 1, Terms(), claim)
+    collector = new_collector(_Kept(1, 0.1), [PAIR, Pair([0], [2])], "logistic", 100, 0, 1, ExecutionSettings(), claim)
     constant.judged(collector, {0: -2.0, 1: -0.1}, claim, 0.01, accused=False)
     assert asked == []
     constant.judged(collector, {0: -2.0, 1: -0.1}, claim, 0.01)

@@ -27,7 +27,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_program_with_a_pool_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its state cannot be looked at; its outputs show the pool."""
-    monkeypatch.setattr(reproduced, "_MOST_CONFIRMING", 2)
+    monkeypatch.setattr(reproduced, "_MAX_CONFIRMING", 2)
     (tmp_path / "pool.py").write_text(
         "import json, random, sys\n"
         "pool = [random.gauss(0, 1) for _ in range(5)]\n"
@@ -89,7 +89,7 @@ def test_a_module_of_the_same_name_does_not_stand_for_the_audited_one(
     The other module keeps nothing, and the violation would stand.  Too few processes are allowed for a test of the
     claim, so nothing is left to chance.
     """
-    monkeypatch.setattr(reproduced, "_MOST_CONFIRMING", 2)
+    monkeypatch.setattr(reproduced, "_MAX_CONFIRMING", 2)
     pool = "return float(dataset[0] + POOL[rng.integers(3)] + 1e-6 * rng.normal())"
     for folder, body in (("own", pool), ("other", "return float(dataset[0] + rng.normal())")):
         (tmp_path / folder).mkdir()

@@ -35,7 +35,7 @@ def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() ->
     assert sum(max(result.history.log_e) >= math.log(20) for result in results) <= 5
     evidence = results[0].evidence
     assert isinstance(evidence, SequentialEvidence)
-    assert evidence.single
+    assert evidence.coin_selected
     assert 150 < evidence.trials * 2 < 200  # one output of each trial, after ten to learn from
     again = AuditResult.from_dict(json.loads(json.dumps(results[0].to_dict()))).evidence
     assert again.fingerprint() == evidence.fingerprint()

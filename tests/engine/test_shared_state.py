@@ -29,7 +29,7 @@ Rng = np.random.Generator
 
 
 def audited(mechanism: Any, pair: Pair = PAIR, **options: Any) -> AuditResult:
-    chosen: dict[str, Any] = {"trials": 100, "seed": 3, "attacks": ["logistic", "threshold"]} | options
+    chosen: dict[str, Any] = {"trials": 100, "seed": 3, "attacks": ["logistic", "median_clipped"]} | options
     return audit(mechanism, CLAIM, pair, **chosen)
 
 

@@ -72,21 +72,21 @@ def test_a_refutation_never_becomes_no_violation() -> None:
 def test_a_verdict_is_certified_and_doubts_or_dependence_certify_nothing() -> None:
     for present, _, found in ALL:
         if found.verdict is not Verdict.INCONCLUSIVE:
-            assert found.certified, present
+            assert found.bounds_valid, present
         if present & {"dependent", "void", "doubts"}:
-            assert not found.certified, present
+            assert not found.bounds_valid, present
 
 
 def test_a_fixed_number_of_trials_that_was_not_reached_certifies_nothing() -> None:
     for present, _, found in ALL:
         if present & {"dependent", "void", "doubts"}:
             continue
-        assert found.certified == (not ("fixed" in present and present & {"interrupted", "failure"})), present
+        assert found.bounds_valid == (not ("fixed" in present and present & {"interrupted", "failure"})), present
 
 
 def test_an_audit_that_may_stop_at_any_time_certifies_nothing_without_trials() -> None:
-    assert not ruling(facts("failure", trials=0)).certified
-    assert ruling(facts("failure", trials=1)).certified
+    assert not ruling(facts("failure", trials=0)).bounds_valid
+    assert ruling(facts("failure", trials=1)).bounds_valid
 
 
 def test_another_obstacle_never_leads_from_inconclusive_to_a_verdict() -> None:
@@ -101,7 +101,7 @@ def test_dropped_pairs_alone_decide_nothing() -> None:
     found = {present: one for present, _, one in ALL}
     for present, one in found.items():
         other = found[present | {"dropped"}]
-        assert (other.verdict, other.certified, other.stopped_by) == (one.verdict, one.certified, one.stopped_by)
+        assert (other.verdict, other.bounds_valid, other.stopped_by) == (one.verdict, one.bounds_valid, one.stopped_by)
 
 
 def test_what_stopped_the_audit() -> None:
@@ -147,9 +147,9 @@ def test_hints_are_given_with_a_violation_only() -> None:
         assert ("a fixed seed" in found.reasons) == (found.verdict is Verdict.VIOLATION), present
 
 
-def test_notes_and_conduct_are_told_whatever_the_verdict_is_and_before_its_reason() -> None:
+def test_notes_and_side_effects_are_reported_whatever_the_verdict_is_and_before_its_reason() -> None:
     for present, given, without in ALL:
-        found = ruling(replace(given, notes=("a note",), conduct=("it printed",)))
+        found = ruling(replace(given, notes=("a note",), side_effects=("it printed",)))
         assert found.reasons[0] == "a note", present
         assert [words for words in found.reasons if words not in ("a note", "it printed")] == list(without.reasons)
         assert found.verdict is without.verdict
@@ -159,7 +159,7 @@ def test_a_failure_before_the_first_trial_keeps_nothing() -> None:
     assert ruling(facts("failure", trials=0)).reasons == ("the mechanism raised",)
 
 
-def test_a_dropped_pair_is_told_unless_a_failure_ended_the_audit() -> None:
+def test_a_dropped_pair_is_reported_unless_a_failure_ended_the_audit() -> None:
     assert ruling(facts("dropped")).reasons == ("the mechanism failed on one pair; the pair was dropped",)
     assert not any("dropped" in words for words in ruling(facts("dropped", "failure")).reasons)
 

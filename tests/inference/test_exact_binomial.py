@@ -144,7 +144,7 @@ def test_a_region_holds_the_right_outcomes_and_its_probability_is_right(claim: T
 @pytest.mark.parametrize("long", [0, 3_000])
 def test_tails_that_are_left_out_are_counted(n0: int, n1: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against the sum over all x of what scipy says; `long`: both ways to begin the sum over z."""
-    monkeypatch.setattr(outcomes, "_LONG", long)
+    monkeypatch.setattr(outcomes, "_MAX_SUMMED", long)
     claim = GaussianDP(1.0)
     for low, high in ((0.25, 0.35), (0.01, 0.03), (0.9, 0.95)):
         region = Outcomes.of(claim, 1.35, n0, n1, low, high)

@@ -95,7 +95,7 @@ def test_printing_does_not_disturb_and_ends_up_in_the_error(tmp_path: Path) -> N
         ("def release(", "raised SyntaxError"),
     ],
 )
-def test_what_goes_wrong_there_is_told_here(tmp_path: Path, code: str, message: str) -> None:
+def test_what_goes_wrong_there_is_reported_here(tmp_path: Path, code: str, message: str) -> None:
     """The limit is short for the one that is silent only: an interpreter may take seconds to start."""
     timeout = 3.0 if "silent" in message else 300.0
     with pytest.raises(MechanismError, match=message):
@@ -217,7 +217,10 @@ def test_runs_in_an_environment_share_no_dataset_and_no_output(tmp_path: Path) -
     assert len({drawn for _, drawn in outputs}) == 20
     sampler = Sampler(mechanism, [Pair([0], [1])], seed=1)
     sampler.block(0, 0, 5)
-    assert [conduct.changed for conduct in sampler.conduct] == ["d0 of pair [0] | [1]", "d1 of pair [0] | [1]"]
+    assert [side_effects.changed for side_effects in sampler.side_effects] == [
+        "d0 of pair [0] | [1]",
+        "d1 of pair [0] | [1]",
+    ]
     with pytest.raises(MechanismError, match="one and the same list object for several runs"):
         isolated(tmp_path, SHARES, "together", batched=True).sample([0], 3, rng())
     with pytest.raises(MechanismError, match=r"Bad: .its message cannot be had"):

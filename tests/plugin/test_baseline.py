@@ -48,7 +48,7 @@ def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pyt
     assert [(chain["number"], chain["runs"]) for chain in chains(pytester.path)] == [(1, len(nights)), (2, 2)]
 
 
-def test_seeds_change_from_run_to_run_and_drift_is_told(run: Run, pytester: pytest.Pytester) -> None:
+def test_seeds_change_from_run_to_run_and_drift_is_reported(run: Run, pytester: pytest.Pytester) -> None:
     options = (*FILE, "--dpaudit-trials", "1000")
     code = SUITE.format(sigma=1.6) + "\n    print(noise(1).sample([0], 1, __import__('numpy').random.default_rng(1)))"
     run(code, *options)

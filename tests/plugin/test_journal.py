@@ -186,7 +186,7 @@ def test_what_is_no_regular_file_is_left_alone(tmp_path: Path, make: Callable[[P
 
 
 def test_a_journal_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpaudit.testing.journal._MOST_BYTES", 10)
+    monkeypatch.setattr("dpaudit.testing.journal._MAX_JOURNAL_BYTES", 10)
     (tmp_path / "b.json.1.journal").write_text("1" * 11)
     with pytest.raises(BaselineError, match=r"b\.json\.1\.journal has more than 10 bytes"):
         take_up(tmp_path / "b.json", 1e-3)

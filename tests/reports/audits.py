@@ -66,7 +66,7 @@ def dependent() -> AuditResult:
     return dataclasses.replace(
         sample.violation(),
         verdict=Verdict.INCONCLUSIVE,
-        certified=False,
+        bounds_valid=False,
         p_value=1.0,
         e_value=1.0,
         mu_lower=0.0,

@@ -59,7 +59,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
         detectable=Detectable(
             claim="gaussian(mu=1.12)",
             assumption="if the noise has the claim's own shape",
-            smallest_rate=3 / trials,
+            rule_of_three_rate=3 / trials,
             largest_epsilon=float(np.log(trials / 3)),
         ),
         history=History(trials=looks + 200, log_e=log_e),
@@ -75,7 +75,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
             ),
         ),
         attacks=(
-            AttackRow(name="threshold", weight=0.71, log_loss=0.581, note="cut at 0.52"),
+            AttackRow(name="median_clipped", weight=0.71, log_loss=0.581, note="cut at 0.52"),
             AttackRow(name="classifier", weight=0.29, log_loss=0.597),
         ),
         warnings=(),
@@ -91,7 +91,7 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Wit
     at = int(np.argmin(betas - claim.beta(alphas)))
     return Witness(
         pair="one record changed",
-        attack="threshold",
+        attack="median_clipped",
         region="output above 0.52",
         threshold=float(EDGES[at]),
         alpha=float(alphas[at]),
@@ -124,7 +124,7 @@ def inconclusive() -> AuditResult:
     return dataclasses.replace(
         sample(1.0, Verdict.INCONCLUSIVE, trials=60),
         witness=None,
-        detectable=Detectable(claim="", assumption="", smallest_rate=0.05, largest_epsilon=2.9),
+        detectable=Detectable(claim="", assumption="", rule_of_three_rate=0.05, largest_epsilon=2.9),
         mu_lower=0.0,
         warnings=(
             "the mechanism raised ZeroDivisionError on run 61; the trials before it were kept",
@@ -143,7 +143,7 @@ def empty() -> AuditResult:
         trials_used=0,
         mu_lower=float("nan"),
         curve=Curve(alpha=none, beta=none, beta_upper=none),
-        detectable=Detectable(claim="", assumption="", smallest_rate=float("nan"), largest_epsilon=float("inf")),
+        detectable=Detectable(claim="", assumption="", rule_of_three_rate=float("nan"), largest_epsilon=float("inf")),
         history=History(trials=nothing, log_e=none),
         evidence=SequentialEvidence(target=GaussianDP(1.0), counts=np.zeros((0, 2, BINS), dtype=np.int64)),
         pairs=(),

@@ -15,7 +15,7 @@ import dpaudit_reports
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit_reports.blocks import Block, Code, Column, Items, Paragraph, Strong, Table
-from dpaudit_reports.markdown import MOST_CHARACTERS, blocks_markdown
+from dpaudit_reports.markdown import MAX_CHARACTERS, blocks_markdown
 
 from . import sample
 
@@ -124,7 +124,7 @@ def test_no_heading_stands_over_nothing() -> None:
 def test_many_audits_fit_into_one_comment_with_a_summary_of_all() -> None:
     results = [dataclasses.replace(sample.violation(), name=f"audit-{i}") for i in range(49)]
     text = dpaudit_reports.to_markdown(results)
-    assert len(text) <= MOST_CHARACTERS
+    assert len(text) <= MAX_CHARACTERS
     assert text.count("<details>") == text.count("</details>") > 10
     left_out = 49 - text.count("<details>")
     assert f"{left_out} more audits do not fit into a comment" in text

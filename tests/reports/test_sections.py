@@ -95,13 +95,13 @@ def test_the_staircase_of_the_profile_is_what_is_certified() -> None:
         assert result.epsilon_lower(delta) == epsilon
     assert [epsilon for epsilon, _ in steps] == sorted({epsilon for epsilon, _ in steps})
     assert [delta for _, delta in steps] == sorted((delta for _, delta in steps), reverse=True)
-    assert certified_profile(dataclasses.replace(result, certified=False)) == []
+    assert certified_profile(dataclasses.replace(result, bounds_valid=False)) == []
 
 
 def test_a_report_whose_audit_certifies_nothing_says_why() -> None:
     words = [
         block.text
-        for block in bounds(dataclasses.replace(sample.violation(), certified=False))[1:]
+        for block in bounds(dataclasses.replace(sample.violation(), bounds_valid=False))[1:]
         if isinstance(block, Paragraph)
     ]
     assert "Nothing is certified" in _text(words[0])
@@ -118,8 +118,10 @@ def test_the_region_in_the_picture_has_the_counts_of_the_witness(threshold: floa
     for cut in cuts.tolist():
         x, y = int(counts0[cut + 1 :].sum()), int(counts1[: cut + 1].sum())
         counts = Counts(false_positives=x, n0=int(counts0.sum()), false_negatives=y, n1=int(counts1.sum()))
-        told = math.nan if threshold is not None else float(EDGES[cut])
-        shown = dataclasses.replace(result, witness=dataclasses.replace(result.witness, counts=counts, threshold=told))
+        reported = math.nan if threshold is not None else float(EDGES[cut])
+        shown = dataclasses.replace(
+            result, witness=dataclasses.replace(result.witness, counts=counts, threshold=reported)
+        )
         scores = witness_scores(shown)
         assert scores is not None
         assert scores.counts0[scores.threshold + 1 :].sum() == x

@@ -17,7 +17,7 @@ from dpaudit_reports import rates
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
-from dpaudit_reports.rates import Standing, standing
+from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.reasons import why_inconclusive, why_void
 
 from . import sample
@@ -42,7 +42,7 @@ NEAR = counted(300, 5000, 1675, 5000)  # 6 % and 33.5 %: G_1 allows 29 % at 6 %
 
 def test_where_nothing_came_near_a_violation_the_report_says_so_and_shows_no_rates() -> None:
     result = with_witness(sample.no_violation(), **FAR)
-    assert standing(result) is Standing.FAR
+    assert region_status(result) is RegionStatus.FAR
     found = text_of(result)
     assert "No region that was counted came near a violation." in found
     assert "allows at most" not in found

@@ -19,8 +19,8 @@ from dpaudit.learning.members import (
     HasCalibrated,
     HasFromTrials,
     HasMostRows,
+    HasSecondStage,
     HasSees,
-    HasStudy,
     HasSuits,
 )
 from dpaudit.mechanisms import Mechanism
@@ -56,7 +56,9 @@ class Everything:
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
         return True
 
-    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array] | None:
+    def fit_second_stage(
+        self, outputs0: Array, outputs1: Array, rng: np.random.Generator
+    ) -> Callable[[Array], Array] | None:
         return None
 
 
@@ -68,10 +70,10 @@ automatic: HasAutomatic = Everything()
 from_trials: HasFromTrials = Everything()
 most_rows: HasMostRows = Everything()
 suits: HasSuits = Everything()
-study: HasStudy = Everything()
+second_stage: HasSecondStage = Everything()
 
 no_suits: HasSuits = Smallest()  # type: ignore[assignment]
-no_study: HasStudy = Smallest()  # type: ignore[assignment]
+no_second_stage: HasSecondStage = Smallest()  # type: ignore[assignment]
 
 
 class Nameless:
@@ -110,7 +112,7 @@ class Wrong(Smallest):
     def suits(self, outputs: Array) -> bool:
         return True
 
-    def study(self, outputs0: Array, outputs1: Array) -> Callable[[Array], Array]:
+    def fit_second_stage(self, outputs0: Array, outputs1: Array) -> Callable[[Array], Array]:
         return lambda outputs: outputs
 
 
@@ -120,7 +122,7 @@ wrong_automatic: HasAutomatic = Wrong()  # type: ignore[assignment]
 wrong_from_trials: HasFromTrials = Wrong()  # type: ignore[assignment]
 wrong_most_rows: HasMostRows = Wrong()  # type: ignore[assignment]
 wrong_suits: HasSuits = Wrong()  # type: ignore[assignment]
-wrong_study: HasStudy = Wrong()  # type: ignore[assignment]
+wrong_second_stage: HasSecondStage = Wrong()  # type: ignore[assignment]
 
 
 class Lists:

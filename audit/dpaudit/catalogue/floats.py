@@ -68,7 +68,7 @@ class GeometricByTrials(Pure):
     epsilon: float = 1.0
     most: int = 500
 
-    inputs: ClassVar[Inputs] = {**_ANSWER, "bounds": (0, 500), "whole": True, "strays": False}
+    inputs: ClassVar[Inputs] = {**_ANSWER, "bounds": (0, 500), "whole": True, "out_of_domain": False}
     private: ClassVar[bool] = False
     leak: ClassVar[str] = "time"
 

@@ -14,7 +14,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.values import Dataset
 
 _CELLS: Inputs = {"relation": "one_value", "size": 5}
-_NAMES: Inputs = {"relation": "add_remove", "size": 10, "whole": True, "bounds": (0, 4), "strays": False}
+_NAMES: Inputs = {"relation": "add_remove", "size": 10, "whole": True, "bounds": (0, 4), "out_of_domain": False}
 
 
 @dataclass(frozen=True)

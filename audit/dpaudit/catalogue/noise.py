@@ -132,7 +132,7 @@ class TruncatedGeometric:
     epsilon: float = 0.1
     most: int = 5
 
-    inputs: ClassVar[Inputs] = {"relation": "one_value", "size": 1, "bounds": (0, 5), "step": 1, "strays": False}
+    inputs: ClassVar[Inputs] = {"relation": "one_value", "size": 1, "bounds": (0, 5), "step": 1, "out_of_domain": False}
     private: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

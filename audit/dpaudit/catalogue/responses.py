@@ -13,7 +13,7 @@ from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.values import Dataset
 
-_BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "strays": False}
+_BIT: Inputs = {"relation": "one_value", "size": 1, "bounds": (0, 1), "whole": True, "out_of_domain": False}
 
 
 def _check_share(name: str, value: float) -> None:
@@ -128,7 +128,7 @@ def _reported(filled: Flags, chances: tuple[float, float], n: int, rng: np.rando
     return (rng.random((n, len(filled))) < np.where(filled, chances[1], chances[0])).astype(np.float64)
 
 
-_WORDS: Inputs = {"relation": "one_value", "size": 1, "bounds": (-10, 10), "whole": True, "strays": False}
+_WORDS: Inputs = {"relation": "one_value", "size": 1, "bounds": (-10, 10), "whole": True, "out_of_domain": False}
 
 
 @dataclass(frozen=True, slots=True)

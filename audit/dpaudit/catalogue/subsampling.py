@@ -35,7 +35,7 @@ class SubsampledGaussian(_Subsampled):
     Bu, Dong, Long & Su 2020, section 3: one step of DP-SGD.
     """
 
-    inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10, "bounds": (-1.0, 1.0), "strays": False}
+    inputs: ClassVar[Inputs] = {"relation": "add_remove", "size": 10, "bounds": (-1.0, 1.0), "out_of_domain": False}
     private: ClassVar[bool] = True
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
@@ -52,7 +52,7 @@ class SubsampledWrongly(_Subsampled):
     composition", section 5.  Records in [-1, 1] move the sum by 2, not 1: true is mu = 2 / sigma, subsampled.
     """
 
-    inputs: ClassVar[Inputs] = {"relation": "replace_one", "size": 8, "bounds": (-1.0, 1.0), "strays": False}
+    inputs: ClassVar[Inputs] = {"relation": "replace_one", "size": 8, "bounds": (-1.0, 1.0), "out_of_domain": False}
     private: ClassVar[bool] = False
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:

@@ -47,7 +47,7 @@ class ApproxDP(TradeoffFunction):
         """With delta > 0 an attack may be right for sure, which no Gaussian curve allows."""
         return PureDP(self._epsilon).mu() if self._delta == 0 else math.inf
 
-    def _largest_loss(self) -> float:
+    def _max_privacy_loss(self) -> float:
         return self._epsilon
 
     def _slopes(self) -> Array:

@@ -1,6 +1,6 @@
 """What every privacy claim promises: a trade-off function and its privacy profile.
 
-A claim says: for ALL pairs of neighbouring datasets (d0, d1), in both orders, no attack on one output
+A claim says: for ALL pairs of neighbouring datasets (d0, d1), in both directions, no attack on one output
 has type I error `alpha` and type II error below `f(alpha)`.  Dong, Roth & Su 2022, "Gaussian
 differential privacy", JRSS-B 84(1), section 2.
 
@@ -9,7 +9,7 @@ error `beta` is saying "d0" on an output of d1; epsilon is in nats, of d1 agains
 
     Q(S) <= exp(epsilon) P(S) + delta(epsilon)    for every event S, P = law of M(d0), Q = law of M(d1).
 
-Since both orders are meant, f may always be replaced by max(f, f inverse): see `symmetrized`.
+Since both directions are meant, f may always be replaced by max(f, f inverse): see `symmetrized`.
 
 **Which way numbers err.**  Formulas are evaluated in double precision, to some 1e-15.  Wherever something
 is approximated beyond that (a grid, a search, a Fourier transform, finitely many orders), it errs towards
@@ -31,7 +31,7 @@ from typing import ClassVar, NamedTuple, TypeVar, overload
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.envelope import Half, Lines
+from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.claims.inverse_profile import least_below
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Parameters
@@ -68,11 +68,11 @@ def operation(function: Operation) -> Operation:
     return function
 
 
-class OneOrder(NamedTuple):
-    """What is promised in one order of a pair."""
+class OneDirection(NamedTuple):
+    """What is promised in one direction of a pair."""
 
     delta: Callable[[Array], Array]  # of epsilon >= 0
-    largest_loss: float  # nats; least epsilon with delta(epsilon) = delta(inf)
+    max_privacy_loss: float  # nats; least epsilon with delta(epsilon) = delta(inf)
 
 
 class TradeoffFunction(ABC):
@@ -115,7 +115,7 @@ class TradeoffFunction(ABC):
 
     # --- what a subclass may provide, where it knows better
 
-    def _largest_loss(self) -> float:
+    def _max_privacy_loss(self) -> float:
         """Least epsilon at which delta(epsilon) has fallen to delta(inf), nats; inf if it never does."""
         return math.inf
 
@@ -127,16 +127,18 @@ class TradeoffFunction(ABC):
             return np.zeros(1)
         pieces, start = [np.zeros(1)], 0.0
         for level, points in _TANGENTS:
-            end = min(float(self.epsilon(floor + height * level)), self._largest_loss())
+            end = min(float(self.epsilon(floor + height * level)), self._max_privacy_loss())
             if start < end < math.inf:
                 pieces.append(np.linspace(start, end, points))
                 start = end
         return np.unique(np.concatenate(pieces))
 
-    def _orders(self) -> tuple[OneOrder, OneOrder]:
+    def _directions(self) -> tuple[OneDirection, OneDirection]:
         """The promises for (d0, d1) and (d1, d0), where d1 is the dataset with one record more if there is one."""
         inverse = self.inverse()
-        return OneOrder(self.delta, self._largest_loss()), OneOrder(inverse.delta, inverse._largest_loss())
+        return OneDirection(self.delta, self._max_privacy_loss()), OneDirection(
+            inverse.delta, inverse._max_privacy_loss()
+        )
 
     def _repeated(self, n: int) -> TradeoffFunction | None:
         """The claim of n >= 2 such mechanisms, if it is one of the same kind."""
@@ -175,7 +177,7 @@ class TradeoffFunction(ABC):
     @overload
     def delta(self, epsilon: npt.ArrayLike) -> Array: ...
     def delta(self, epsilon: npt.ArrayLike) -> Array | float:
-        """Privacy profile: least delta such that f is (epsilon, delta)-DP in the order (d0, d1).
+        """Privacy profile: least delta such that f is (epsilon, delta)-DP in the direction (d0, d1).
 
         delta(epsilon) = sup over alpha of 1 - f(alpha) - exp(epsilon) alpha (Dong et al., Prop. 6), for
         every real epsilon, also negative and +-inf (nats).  ValueError for NaN.
@@ -202,7 +204,7 @@ class TradeoffFunction(ABC):
         wanted = np.ravel(values)
         least = float(self.delta(math.inf))
         # At the floor itself the profile may merely have underflowed to it: ask for the largest loss instead.
-        largest = self._largest_loss()
+        largest = self._max_privacy_loss()
         found = np.where(wanted < least, math.inf, largest)
         found[wanted >= float(self.delta(0.0))] = 0.0
         search = (wanted > least) & (found != 0.0)
@@ -217,7 +219,7 @@ class TradeoffFunction(ABC):
         raise NotImplementedError(f"{type(self).__name__} must say what its inverse is")
 
     def symmetrized(self) -> TradeoffFunction:
-        """The promise for both orders of a pair, in one curve: max(f, f inverse).
+        """The promise for both directions of a pair, in one curve: max(f, f inverse).
 
         T(Q, P) is the inverse of T(P, Q).  So a claim, which holds for (d0, d1) and for (d1, d0), says
         T(P, Q) >= f and T(P, Q) >= f inverse (Dong et al., Prop. 2).  The maximum is convex; its profile is the
@@ -261,30 +263,30 @@ class TradeoffFunction(ABC):
 
 
 class PolygonalClaim(TradeoffFunction):
-    """A claim whose f is a polygon: `_make_lines` says which.  f and its profile are then exact duals."""
+    """A claim whose f is a polygon: `_make_envelope` says which.  f and its profile are then exact duals."""
 
     @abstractmethod
-    def _make_lines(self) -> Lines: ...
+    def _make_envelope(self) -> Envelope: ...
 
     @cached_property
-    def _lines(self) -> Lines:
-        return self._make_lines()
+    def _envelope(self) -> Envelope:
+        return self._make_envelope()
 
     def _curve(self, alpha: Array) -> Array:
-        return self._lines.beta(alpha)
+        return self._envelope.beta(alpha)
 
     def _profile(self, epsilon: Array) -> Array:
-        return self._lines.delta(epsilon)
+        return self._envelope.delta(epsilon)
 
     def mu(self) -> float:
         """Least mu with G_mu <= f, found at the corners of f; inf if f(0) < 1."""
-        return self._lines.mu()
+        return self._envelope.mu()
 
-    def _largest_loss(self) -> float:
-        return float(self._lines.steep.slope[-1])
+    def _max_privacy_loss(self) -> float:
+        return float(self._envelope.steep.slope[-1])
 
     def _slopes(self) -> Array:
-        return self._lines.steep.slope
+        return self._envelope.steep.slope
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -299,12 +301,12 @@ class Symmetrized(PolygonalClaim):
 
     symmetric = True
 
-    def _make_lines(self) -> Lines:
-        ours, theirs = Lines.of(self._claim), Lines.of(self._claim.inverse())
-        both = Half.hull(
+    def _make_envelope(self) -> Envelope:
+        ours, theirs = Envelope.of(self._claim), Envelope.of(self._claim.inverse())
+        both = SupportingLines.hull(
             np.concatenate([ours.steep.slope, theirs.steep.slope]), np.concatenate([ours.steep.gap, theirs.steep.gap])
         )
-        return Lines(both, both)
+        return Envelope(both, both)
 
     def _curve(self, alpha: Array) -> Array:
         return np.maximum(self._claim.beta(alpha), self._claim.inverse().beta(alpha))

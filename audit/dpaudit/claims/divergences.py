@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpaudit.claims.envelope import Half, Lines
+from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.numerics.bisect import bisect_each
 
@@ -31,19 +31,19 @@ _TINY = 1e-24  # divergences below which only that they are tiny is kept
 _FAR = 700.0  # -log of the power at which the curve ends; doubles end at e^-708
 
 
-def fixed_orders(orders: Array, divergences: Array) -> Lines:
+def fixed_orders(orders: Array, divergences: Array) -> Envelope:
     """f from D_a <= t in both directions, for each pair (a > 1, t >= 0) of the two arrays."""
     if np.min(divergences) < _TINY:
         return _nearly_equal(float(np.min(divergences)))
-    halves = []
+    all_supporting = []
     for a, t in zip(orders, divergences, strict=True):
         # an order near 1 says something about absurdly small alpha, too; the larger ones are what matters
         log_alpha = np.unique(np.concatenate([_grid(far) for far in np.geomspace(30.0, _FAR * a / (a - 1) + t, 4)]))
-        halves.append(_tangents(log_alpha, np.full_like(log_alpha, a), np.full_like(log_alpha, t)))
-    return _joined(halves)
+        all_supporting.append(_tangents(log_alpha, np.full_like(log_alpha, a), np.full_like(log_alpha, t)))
+    return _joined(all_supporting)
 
 
-def all_orders(rho: float) -> Lines:
+def all_orders(rho: float) -> Envelope:
     """f from D_a <= rho a in both directions, for every a > 1: zero-concentrated DP.
 
     At each alpha, the order that matters most is sought by golden section on log(a - 1); any order would be valid.
@@ -58,10 +58,10 @@ def all_orders(rho: float) -> Lines:
     return _joined([_tangents(log_alpha, order, rho * order)])
 
 
-def _nearly_equal(divergence: float) -> Lines:
+def _nearly_equal(divergence: float) -> Envelope:
     """Pinsker's inequality, from order 1, which every order a > 1 bounds: total variation <= sqrt(D / 2)."""
-    half = Half(np.zeros(1), np.full(1, np.sqrt(divergence / 2)))
-    return Lines(half, half)
+    supporting = SupportingLines(np.zeros(1), np.full(1, np.sqrt(divergence / 2)))
+    return Envelope(supporting, supporting)
 
 
 def _grid(largest: float) -> Array:
@@ -69,9 +69,11 @@ def _grid(largest: float) -> Array:
     return -(np.linspace(np.sqrt(np.log(2)), np.sqrt(largest), 2000) ** 2)
 
 
-def _joined(halves: list[Half]) -> Lines:
-    half = Half.hull(np.concatenate([h.slope for h in halves]), np.concatenate([h.gap for h in halves]))
-    return Lines(half, half)
+def _joined(all_supporting: list[SupportingLines]) -> Envelope:
+    supporting = SupportingLines.hull(
+        np.concatenate([h.slope for h in all_supporting]), np.concatenate([h.gap for h in all_supporting])
+    )
+    return Envelope(supporting, supporting)
 
 
 def _golden(value: Callable[[Array], Array], low: Array, high: Array) -> Array:
@@ -107,7 +109,7 @@ def _log_power(log_x: Array, order: Array, divergence: Array) -> Array:
     return bisect_each(allowed, inside=log_x, outside=np.zeros_like(log_x), steps=60).outside
 
 
-def _tangents(log_x: Array, order: Array, divergence: Array) -> Half:
+def _tangents(log_x: Array, order: Array, divergence: Array) -> SupportingLines:
     """The line through (alpha, w) along the level set of D_order(Ber(w) || Ber(alpha)), at each alpha.
 
     With r = log(w / alpha) and t = log((1 - w) / (1 - alpha)):
@@ -123,5 +125,5 @@ def _tangents(log_x: Array, order: Array, divergence: Array) -> Half:
     gap = np.exp(log_w) * -np.expm1(np.minimum(log_share, 0.0)) * (1 + 1e-12)
     slope = np.maximum(r + log_share, 0.0)
     if not np.any(below):
-        return Half(np.zeros(1), np.ones(1))
-    return Half.hull(slope, gap)
+        return SupportingLines(np.zeros(1), np.ones(1))
+    return SupportingLines.hull(slope, gap)

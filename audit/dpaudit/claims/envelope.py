@@ -1,7 +1,7 @@
 """Trade-off functions as the upper envelope of straight lines: what everything numerical is computed with.
 
-A guarantee "(s, gap)-DP in the order (d0, d1)" is a line below f:  f(alpha) >= 1 - gap - e^s alpha.  The same
-guarantee in the order (d1, d0) is one as well:  f(alpha) >= e^-s (1 - gap - alpha).  Any set of them gives a convex
+A guarantee "(s, gap)-DP in the direction (d0, d1)" is a line below f:  f(alpha) >= 1 - gap - e^s alpha.  The same
+guarantee in the direction (d1, d0) is one as well:  f(alpha) >= e^-s (1 - gap - alpha).  Any set of them gives a convex
 function <= f.  So leaving lines out, or making a gap larger, is always on the safe side, and so is choosing the
 wrong line at some alpha.
 
@@ -37,18 +37,18 @@ class Curve(Protocol):
     @overload
     def delta(self, epsilon: npt.ArrayLike) -> Array: ...
     def _slopes(self) -> Array: ...
-    def _largest_loss(self) -> float: ...
+    def _max_privacy_loss(self) -> float: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Half:
-    """Guarantees (slope, gap) in one order, slope >= 0, as the lower convex hull of the points (e^slope, gap)."""
+class SupportingLines:
+    """Guarantees (slope, gap) in one direction, slope >= 0, as the lower convex hull of the points (e^slope, gap)."""
 
     slope: Array  # nats, strictly increasing
     gap: Array  # strictly decreasing, in [0, 1]
 
     @classmethod
-    def hull(cls, slope: Array, gap: Array) -> Half:
+    def hull(cls, slope: Array, gap: Array) -> SupportingLines:
         """The guarantees that are not implied by the others."""
         slope, gap = lowest(slope, np.clip(gap, 0.0, 1.0))
         falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
@@ -91,7 +91,7 @@ class Half:
         toward_near = -np.expm1(place - far) / scale
         return toward_near * self.gap[right - 1] + toward_far * self.gap[right]
 
-    def thinned(self, most: int) -> Half:
+    def thinned(self, most: int) -> SupportingLines:
         """At most `most` of the guarantees: dense where mass times spacing is, and everywhere along the slope."""
         if len(self.slope) <= most:
             return self
@@ -101,7 +101,7 @@ class Half:
         place = np.concatenate([[0.0], effort / max(effort[-1], NEGLIGIBLE)]) * (2 * most / 3)
         place += (self.slope - self.slope[0]) / (self.slope[-1] - self.slope[0]) * (most / 3 - 3)
         keep = np.unique(np.searchsorted(place, np.arange(math.floor(place[-1]) + 1)))
-        return Half.hull(self.slope[np.append(keep, -1)], self.gap[np.append(keep, -1)])
+        return SupportingLines.hull(self.slope[np.append(keep, -1)], self.gap[np.append(keep, -1)])
 
 
 def _log_meeting(slope: Array, gap: Array) -> Array:
@@ -111,13 +111,13 @@ def _log_meeting(slope: Array, gap: Array) -> Array:
     return meeting
 
 
-class Lines:
+class Envelope:
     """A trade-off function given by its steep lines and, mirrored, its flat ones."""
 
-    def __init__(self, steep: Half, flat: Half) -> None:
+    def __init__(self, steep: SupportingLines, flat: SupportingLines) -> None:
         if steep.slope[0] == flat.slope[0] == 0:  # one and the same line, whatever the order
             least = min(steep.gap[0], flat.gap[0])
-            steep, flat = (Half.hull(h.slope, np.append(least, h.gap[1:])) for h in (steep, flat))
+            steep, flat = (SupportingLines.hull(h.slope, np.append(least, h.gap[1:])) for h in (steep, flat))
         i = j = 0
         while True:  # where the halves meet, lines of one may imply the first of the other
             more_steep, more_flat = i + 1 < len(steep.slope), j + 1 < len(flat.slope)
@@ -131,11 +131,11 @@ class Lines:
                 j += 1
             else:
                 break
-        self.steep = Half(steep.slope[i:], steep.gap[i:])
-        self.flat = Half(flat.slope[j:], flat.gap[j:])
+        self.steep = SupportingLines(steep.slope[i:], steep.gap[i:])
+        self.flat = SupportingLines(flat.slope[j:], flat.gap[j:])
 
     @classmethod
-    def of(cls, claim: Curve) -> Lines:
+    def of(cls, claim: Curve) -> Envelope:
         """Tangents of any claim; exact for claims whose curves are polygons."""
         steep = _tangents(claim)
         return cls(steep, steep if claim.symmetric else _tangents(claim.inverse()))
@@ -145,9 +145,9 @@ class Lines:
         """Whether both halves hold the same guarantees."""
         return np.array_equal(self.steep.slope, self.flat.slope) and np.array_equal(self.steep.gap, self.flat.gap)
 
-    def inverse(self) -> Lines:
+    def inverse(self) -> Envelope:
         """The roles of alpha and beta exchanged."""
-        return Lines(self.flat, self.steep)
+        return Envelope(self.flat, self.steep)
 
     def beta(self, alpha: Array) -> Array:
         """The envelope, within [0, 1]."""
@@ -180,15 +180,15 @@ class Lines:
             return math.inf
         alpha, beta = self.crossing()
         at = [np.zeros(1)] if min(alpha, beta) == 0 else [-ndtri(np.array([alpha])) - ndtri(np.array([beta]))]
-        for half in (self.steep, self.flat):
-            known = half.log_power < -1e-12
-            at.append(ndtri_exp(half.log_power[known]) - ndtri_exp(half.log_alpha[known]))
+        for supporting in (self.steep, self.flat):
+            known = supporting.log_power < -1e-12
+            at.append(ndtri_exp(supporting.log_power[known]) - ndtri_exp(supporting.log_alpha[known]))
         return max(0.0, float(np.concatenate(at).max()))
 
-    def iterated(self, k: int) -> Lines:
+    def iterated(self, k: int) -> Envelope:
         """1 - (1 - f)^{o k}, where o is composition of functions."""
         steep = _iterated(self, k)
-        return Lines(steep, steep if self.symmetric else _iterated(self.inverse(), k))
+        return Envelope(steep, steep if self.symmetric else _iterated(self.inverse(), k))
 
     def crossing(self) -> tuple[float, float]:
         """Where the least steep of the steep lines meets the least flat of the flat ones."""
@@ -205,31 +205,31 @@ class Lines:
         return min(max(alpha, 0.0), 1.0), min(max(beta, 0.0), 1.0)
 
 
-def _tangents(claim: Curve) -> Half:
-    slopes, largest = claim._slopes(), claim._largest_loss()
+def _tangents(claim: Curve) -> SupportingLines:
+    slopes, largest = claim._slopes(), claim._max_privacy_loss()
     gaps = claim.delta(slopes)
     if largest < math.inf:  # there delta(inf) is reached, whatever rounding makes of it
         slopes, gaps = np.append(slopes, largest), np.append(gaps, claim.delta(math.inf))
-    return Half.hull(slopes, gaps)
+    return SupportingLines.hull(slopes, gaps)
 
 
-def _implied(other: Half, i: int, half: Half, j: int) -> bool:
-    """Whether line j of `half` lies below the envelope of line i of `other` and line j + 1 of `half`.
+def _implied(other: SupportingLines, i: int, supporting: SupportingLines, j: int) -> bool:
+    """Whether line j of `supporting` lies below the envelope of line i of `other` and line j + 1 of `supporting`.
 
-    In the coordinates of `half`, a line (s, gap) of the other kind is the point (e^-s, 1 - e^-s (1 - gap)).
+    In the coordinates of `supporting`, a line (s, gap) of the other kind is the point (e^-s, 1 - e^-s (1 - gap)).
     """
     start = -float(other.slope[i])
     from_gap = -math.expm1(start) + math.exp(start) * float(other.gap[i])
-    here, there = float(half.slope[j]), float(half.slope[j + 1])
+    here, there = float(supporting.slope[j]), float(supporting.slope[j + 1])
     if here <= start:
-        return bool(half.gap[j] > from_gap)
+        return bool(supporting.gap[j] > from_gap)
     scale = -math.expm1(start - there)
     near = -math.expm1(here - there) / scale
     far = math.exp(here - there) * -math.expm1(start - here) / scale
-    return bool(half.gap[j] > near * from_gap + far * float(half.gap[j + 1]))
+    return bool(supporting.gap[j] > near * from_gap + far * float(supporting.gap[j + 1]))
 
 
-_MOST = 6000
+_MAX_LINES = 6000
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,18 +267,18 @@ class _Power:
         # a less steep line with no larger constant makes a steeper one superfluous
         keep = np.append(c[:-1] < np.minimum.accumulate(c[:0:-1])[::-1], True)
         s, c = s[keep], c[keep]
-        if len(s) > _MOST:
-            place = np.linspace(0, len(s) - 1, _MOST).round().astype(np.intp)
+        if len(s) > _MAX_LINES:
+            place = np.linspace(0, len(s) - 1, _MAX_LINES).round().astype(np.intp)
             s, c = s[place], c[place]
         return _Power(s, c)
 
 
-def _iterated(lines: Lines, k: int) -> Half:
+def _iterated(envelope: Envelope, k: int) -> SupportingLines:
     """The steep half of the k-fold iterate, by repeated squaring."""
-    flat = lines.flat
+    flat = envelope.flat
     once = _Power(
-        np.concatenate([lines.steep.slope[::-1], -flat.slope]),
-        np.concatenate([lines.steep.gap[::-1], -np.expm1(-flat.slope) + np.exp(-flat.slope) * flat.gap]),
+        np.concatenate([envelope.steep.slope[::-1], -flat.slope]),
+        np.concatenate([envelope.steep.gap[::-1], -np.expm1(-flat.slope) + np.exp(-flat.slope) * flat.gap]),
     )._tidy()
     result: _Power | None = None
     while True:
@@ -291,5 +291,5 @@ def _iterated(lines: Lines, k: int) -> Half:
     assert result is not None
     steep = result.s >= 0
     if not np.any(steep):  # a slope below 1 is at most 1
-        return Half(np.zeros(1), result.c[:1])
-    return Half.hull(result.s[steep], result.c[steep])
+        return SupportingLines(np.zeros(1), result.c[:1])
+    return SupportingLines.hull(result.s[steep], result.c[steep])

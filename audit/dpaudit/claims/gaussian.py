@@ -58,7 +58,7 @@ class GaussianDP(TradeoffFunction):
         """The parameter itself."""
         return self._mu
 
-    def _largest_loss(self) -> float:
+    def _max_privacy_loss(self) -> float:
         return 0.0 if self._mu == 0 else math.inf
 
     def _repeated(self, n: int) -> TradeoffFunction:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims.base import PolygonalClaim
-from dpaudit.claims.envelope import Half, Lines
+from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.numerics.arrays import Array
 
 
@@ -47,21 +47,21 @@ class PrivacyLoss(PolygonalClaim):
         """The promise of a `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
 
         If the distribution is not symmetric (adding a record differs from removing one), the larger delta of the
-        two directions is taken at each epsilon, so that both orders of a pair keep the promise; compose and
+        two directions is taken at each epsilon, so that both directions of a pair keep the promise; compose and
         repeat such distributions before they come here.  At most `points` guarantees are kept.  A slack of up to
         1e-7 (see `accounting.with_slack`) covers the rounding of its mass function.  ValueError for an
         optimistic estimate, which promises too much.
         """
-        from dpaudit.claims.operations.accounting import half_of_pld
+        from dpaudit.claims.operations.accounting import supporting_lines_of_pld
 
-        half = half_of_pld(pld).thinned(points)
-        return cls(epsilon=half.slope, delta=half.gap)
+        supporting = supporting_lines_of_pld(pld).thinned(points)
+        return cls(epsilon=supporting.slope, delta=supporting.gap)
 
     symmetric = True
 
-    def _make_lines(self) -> Lines:
-        half = Half.hull(np.array(self._epsilon), np.array(self._delta))
-        return Lines(half, half)
+    def _make_envelope(self) -> Envelope:
+        supporting = SupportingLines.hull(np.array(self._epsilon), np.array(self._delta))
+        return Envelope(supporting, supporting)
 
 
 def _column(name: str, values: npt.ArrayLike) -> Array:

@@ -46,7 +46,7 @@ class PureDP(TradeoffFunction):
             0.0, float(-2 * ndtri_exp(-np.logaddexp(0.0, self._epsilon)))
         )  # alpha = beta = 1 / (1 + e^eps) there
 
-    def _largest_loss(self) -> float:
+    def _max_privacy_loss(self) -> float:
         return self._epsilon
 
     def _slopes(self) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from dpaudit.claims.base import PolygonalClaim, TradeoffFunction
 from dpaudit.claims.divergences import fixed_orders
-from dpaudit.claims.envelope import Lines
+from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.ranges import nonnegative
 from dpaudit.values import Parameters
 
@@ -45,7 +45,7 @@ class RenyiDP(PolygonalClaim):
 
     symmetric = True
 
-    def _make_lines(self) -> Lines:
+    def _make_envelope(self) -> Envelope:
         return fixed_orders(np.array(self._order), np.array(self._epsilon))
 
     def _repeated(self, n: int) -> TradeoffFunction:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpaudit.claims.base import PolygonalClaim
-from dpaudit.claims.envelope import Half, Lines
+from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull
 
@@ -23,7 +23,7 @@ _ROUNDING = 1e-12  # how far a corner may lie above where it should, before that
 class TabulatedTradeoff(PolygonalClaim):
     """f as straight lines between the points (alpha_i, beta_i): every discrete mechanism has such a curve.
 
-    Need not be symmetric; as for any claim, f is promised in both orders of each pair.  Corners that rounding
+    Need not be symmetric; as for any claim, f is promised in both directions of each pair.  Corners that rounding
     has put above the line between their neighbours (by less than 1e-12) are left out, which lowers f.
     """
 
@@ -92,8 +92,8 @@ class TabulatedTradeoff(PolygonalClaim):
         """The lower convex hull of the table."""
         return lower_hull(np.array(self._alpha), np.array(self._beta), straight=True)
 
-    def _make_lines(self) -> Lines:
-        return Lines(_steep(*self._corners), _steep(*_mirrored(*self._corners)))
+    def _make_envelope(self) -> Envelope:
+        return Envelope(_steep(*self._corners), _steep(*_mirrored(*self._corners)))
 
     def _curve(self, alpha: Array) -> Array:
         return np.interp(alpha, *self._corners)
@@ -106,7 +106,7 @@ class TabulatedTradeoff(PolygonalClaim):
         return float(max(0.0, *(-ndtri(alpha[1:-1]) - ndtri(beta[1:-1])), 0.0))
 
 
-def _steep(alpha: Array, beta: Array) -> Half:
+def _steep(alpha: Array, beta: Array) -> SupportingLines:
     """The lines through the sides of slope below -1, and the one of slope -1 that touches; gaps are sums: precise."""
     with np.errstate(divide="ignore"):
         log_slope = np.log(-np.diff(beta)) - np.log(np.diff(alpha))
@@ -114,7 +114,7 @@ def _steep(alpha: Array, beta: Array) -> Half:
     steep = np.append(log_slope[log_slope > 0], 0.0)
     corner = log_alpha[: len(steep) - 1]  # where each line meets the next
     gap = 1 - beta[0] + np.append(0.0, np.cumsum(np.exp(steep[:-1] + corner) - np.exp(steep[1:] + corner)))
-    return Half.hull(steep, gap)
+    return SupportingLines.hull(steep, gap)
 
 
 def _mirrored(alpha: Array, beta: Array) -> tuple[Array, Array]:

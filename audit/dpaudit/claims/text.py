@@ -42,7 +42,7 @@ CLAIMS: dict[str, type[TradeoffFunction]] = {
 
 
 def symmetrized(claim: TradeoffFunction) -> TradeoffFunction:
-    """max(f, f inverse): the promise for both orders of a pair, in one curve."""
+    """max(f, f inverse): the promise for both directions of a pair, in one curve."""
     return claim.symmetrized()
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from dpaudit.claims.base import PolygonalClaim, TradeoffFunction
 from dpaudit.claims.divergences import all_orders
-from dpaudit.claims.envelope import Lines
+from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.ranges import nonnegative
 
 
@@ -27,7 +27,7 @@ class ZeroConcentratedDP(PolygonalClaim):
 
     symmetric = True
 
-    def _make_lines(self) -> Lines:
+    def _make_envelope(self) -> Envelope:
         return all_orders(self._rho)
 
     def _repeated(self, n: int) -> TradeoffFunction:

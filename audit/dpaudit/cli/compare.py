@@ -35,12 +35,12 @@ def compare(
 
     if not options.quiet:
         say("loading ...")
-    how = checked_settings(options, pdf=False)
+    command = checked_settings(options, pdf=False)
     try:
         variants = side_by_side(read_configs(configs), with_)
     except ConfigError as error:
         refuse(str(error))
-    results, code = run_and_judge(list(variants.values()), how)
+    results, code = run_and_judge(list(variants.values()), command)
     if results:
         from dpaudit.cli.console import screen
         from dpaudit.cli.terminal import drawn

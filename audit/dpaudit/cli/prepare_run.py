@@ -25,7 +25,7 @@ from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class How:
+class CommandSettings:
     """Settings that all audits of one command share."""
 
     output: Path  # absolute: a mechanism may change the working directory when it is loaded
@@ -65,40 +65,40 @@ class NotReady(Exception):
     """The audits cannot start, e.g. because a mechanism does not load; the message says where."""
 
 
-def share_guarantee(planned: Sequence[PlannedAudit], how: How) -> Promise:
+def share_guarantee(planned: Sequence[PlannedAudit], command: CommandSettings) -> Promise:
     """Split the guarantee of the command over its audits."""
     try:
-        return Promise.of([how.confidence_of(one.config.confidence) for one in planned], each=how.each)
+        return Promise.of([command.confidence_of(one.config.confidence) for one in planned], each=command.each)
     except ValueError as error:
         raise NotReady(str(error)) from None
 
 
-def check_claims(planned: Sequence[PlannedAudit], how: How) -> None:
+def check_claims(planned: Sequence[PlannedAudit], command: CommandSettings) -> None:
     """Build the claims of the configs, so that an impossible claim is reported before any mechanism is loaded."""
     problems = []
     for one in planned:
         try:
             one.claims()
         except ValueError as error:
-            show_traceback(how)
+            show_traceback(command)
             problems.append(f"{one.file}:{one.line}: audit {one.config.name}: {error}")
     if problems:
         raise NotReady("\n".join(problems))
 
 
-def prepare_folder(planned: Sequence[PlannedAudit], how: How) -> set[str]:
+def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) -> set[str]:
     """Create the output folder and check that results can be written there.
 
     Returns:
         The names of audits whose results the folder already holds.
     """
-    shown = how.shown or str(how.output)
-    if how.output.is_symlink():
-        leads = os.readlink(how.output)
+    shown = command.shown or str(command.output)
+    if command.output.is_symlink():
+        leads = os.readlink(command.output)
         raise NotReady(f"--output {shown} is a symbolic link to {leads}; name that folder itself with -o")
     try:
-        how.output.mkdir(parents=True, exist_ok=True)
-        handle, probe = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=how.output)
+        command.output.mkdir(parents=True, exist_ok=True)
+        handle, probe = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=command.output)
         try:
             os.write(handle, b"probe")
         finally:
@@ -112,21 +112,21 @@ def prepare_folder(planned: Sequence[PlannedAudit], how: How) -> set[str]:
         if len(os.fsencode(name)) > MAX_NAME_BYTES:
             problems.append(f"{one.file}:{one.line}: name {name[:40]}… is too long for a file name")
             continue
-        for ending in ("json", "pdf") if how.pdf else ("json",):
-            file = how.output / f"{name}.{ending}"
+        for ending in ("json", "pdf") if command.pdf else ("json",):
+            file = command.output / f"{name}.{ending}"
             if os.path.isdir(file):
                 problems.append(f"{one.file}:{one.line}: {shown}/{file.name} is a folder; remove it or use another -o")
             elif os.path.islink(file):
                 there_it_leads = f"{shown}/{file.name} is a symbolic link to {os.readlink(file)}"
                 problems.append(f"{one.file}:{one.line}: {there_it_leads}; remove it or use another -o")
-        if os.path.exists(how.output / f"{name}.json"):
+        if os.path.exists(command.output / f"{name}.json"):
             there.add(name)
     if problems:
         raise NotReady("\n".join(problems))
     return there
 
 
-def load(planned: PlannedAudit, how: How) -> tuple[Any, TradeoffFunction]:
+def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Any, TradeoffFunction]:
     """Load the mechanism and the claim of an audit."""
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
     try:
@@ -134,25 +134,25 @@ def load(planned: PlannedAudit, how: How) -> tuple[Any, TradeoffFunction]:
         source_of(mechanism)  # read the source now, because the file may be edited before the audit begins
         return mechanism, claim
     except (MechanismError, ValueError) as error:
-        show_traceback(how)
+        show_traceback(command)
         raise NotReady(f"{place}: {message_of(error)}") from None
     except Exception as error:
-        show_traceback(how)
+        show_traceback(command)
         raise NotReady(f"{place}: {raised(error)}") from None
 
 
 @contextlib.contextmanager
-def workers(how: How) -> Iterator[None]:
+def workers(command: CommandSettings) -> Iterator[None]:
     """Run mechanisms on the chosen backend while the `with` block runs."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(backend(how.backend, how.scheduler))
+            stack.enter_context(backend(command.backend, command.scheduler))
         except (BackendError, ValueError) as error:
-            raise NotReady(f"--backend {how.backend}: {error}") from None
+            raise NotReady(f"--backend {command.backend}: {error}") from None
         yield
 
 
-def show_traceback(how: How) -> None:
+def show_traceback(command: CommandSettings) -> None:
     """Show the traceback of the current exception if --debug was given."""
-    if how.debug:
+    if command.debug:
         say("".join(traceback.format_exception(*sys.exc_info())).rstrip())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dpaudit.cli.progress import progress_bar
 from dpaudit.config import ConfigError, PlannedAudit, read_text
-from dpaudit.engine.arguments import terms_of
+from dpaudit.engine.arguments import execution_settings_of
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay
 from dpaudit.result.model import AuditResult
@@ -66,7 +66,7 @@ class PlannedReplay:
                 extend=extend,
                 seed=seed,
                 jobs=jobs,
-                terms=terms_of(self.audit.settings),
+                execution=execution_settings_of(self.audit.settings),
                 progress=progress,
             )
 

@@ -16,7 +16,7 @@ from dpaudit.settings.limits import check_confidence, check_jobs
 from dpaudit_reports.formats import FORMATS
 
 if TYPE_CHECKING:
-    from dpaudit.cli.prepare_run import How
+    from dpaudit.cli.prepare_run import CommandSettings
     from dpaudit.cli.run_configs import Outcome
     from dpaudit.config import PlannedAudit
     from dpaudit.result.model import AuditResult
@@ -80,13 +80,13 @@ def run(
     if no_code and foreign:
         refuse("\n".join(["--no-code allows builtin mechanisms only:", *foreign]))
     if not dry_run:
-        how = checked_settings(options, pdf=not options.no_pdf)
-        leave(run_and_judge(planned, replace(how, form=form, stop_first=stop_first))[1])
+        command = checked_settings(options, pdf=not options.no_pdf)
+        leave(run_and_judge(planned, replace(command, form=form, stop_first=stop_first))[1])
 
 
-def checked_settings(options: RunOptions, *, pdf: bool) -> How:
+def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
     """Check the options that typer does not check, and combine them with their defaults."""
-    from dpaudit.cli.prepare_run import How
+    from dpaudit.cli.prepare_run import CommandSettings
 
     confidence, jobs = options.confidence, options.jobs
     try:
@@ -96,7 +96,7 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> How:
             check_jobs(jobs, "--jobs")
     except ValueError as error:
         refuse(str(error))
-    return How(
+    return CommandSettings(
         trials=options.trials,
         confidence=confidence,
         seed=options.seed,
@@ -114,13 +114,13 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> How:
     )
 
 
-def run_and_judge(planned: list[PlannedAudit], how: How) -> tuple[list[AuditResult], int]:
+def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tuple[list[AuditResult], int]:
     """Run the audits; return their results and the exit code."""
-    with waiting("loading the audits", shown=not how.quiet and sys.stderr.isatty()):
+    with waiting("loading the audits", shown=not command.quiet and sys.stderr.isatty()):
         from dpaudit.cli.prepare_run import NotReady
         from dpaudit.cli.run_configs import run_all
     try:
-        outcome = run_all(planned, how)
+        outcome = run_all(planned, command)
     except NotReady as error:
         refuse(str(error))
     return outcome.results, _exit_code(outcome)

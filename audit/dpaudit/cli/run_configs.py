@@ -11,7 +11,15 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.console import log_to_stderr, show_run
 from dpaudit.cli.event_log import event_log, log_result
 from dpaudit.cli.internal_errors import command_line, report_internal_error
-from dpaudit.cli.prepare_run import How, check_claims, load, prepare_folder, share_guarantee, show_traceback, workers
+from dpaudit.cli.prepare_run import (
+    CommandSettings,
+    check_claims,
+    load,
+    prepare_folder,
+    share_guarantee,
+    show_traceback,
+    workers,
+)
 from dpaudit.cli.progress import ended_line, numbered, progress_bar
 from dpaudit.cli.terminal import say
 from dpaudit.cli.write_result import write_result
@@ -43,68 +51,70 @@ class Outcome:
 
 
 @exits_refused()
-def run_all(planned: Sequence[PlannedAudit], how: How) -> Outcome:
+def run_all(planned: Sequence[PlannedAudit], command: CommandSettings) -> Outcome:
     """Run audits, and write and print their results.
 
     Raises:
         NotReady: If something is wrong that can be found before the first audit starts.
     """
-    if not how.quiet:
+    if not command.quiet:
         log_to_stderr("dpaudit.environments")
-    promise = share_guarantee(planned, how)
-    check_claims(planned, how)
-    replaced = prepare_folder(planned, how)
-    ready = [(one, *load(one, how)) for one in planned]
+    promise = share_guarantee(planned, command)
+    check_claims(planned, command)
+    replaced = prepare_folder(planned, command)
+    ready = [(one, *load(one, command)) for one in planned]
     outcome = Outcome()
-    with event_log(how.log) as log, workers(how):
+    with event_log(command.log) as log, workers(command):
         try:
             for number, (audit_, confidence) in enumerate(zip(ready, promise.confidences, strict=True), 1):
                 place = numbered(number, len(planned), audit_[0].config.name)
-                result = _run_one(place, *audit_, confidence, promise, how, log, outcome)
+                result = _run_one(place, *audit_, confidence, promise, command, log, outcome)
                 if result is None:
                     continue
                 outcome.results.append(result)
-                if not how.quiet:
+                if not command.quiet:
                     say(ended_line(number, len(planned), result))
-                _keep(result, how, outcome, replaced)
+                _keep(result, command, outcome, replaced)
                 log_result(log, result)
-                _warn(audit_[0], result, how)
+                _warn(audit_[0], result, command)
                 if result.stopped_by == "interruption":
                     raise KeyboardInterrupt
-                if how.stop_first and result.violated and number < len(planned):
+                if command.stop_first and result.violated and number < len(planned):
                     outcome.stopped = True
                     break
         except KeyboardInterrupt:
             outcome.interrupted = True
-            say(_interrupted(how))
-    if outcome.stopped and not how.quiet:
+            say(_interrupted(command))
+    if outcome.stopped and not command.quiet:
         say("stopped at the first violation (-x); the audits after this one were not run")
-    _show(planned, outcome, promise, how)
+    _show(planned, outcome, promise, command)
     return outcome
 
 
-def _keep(result: AuditResult, how: How, outcome: Outcome, replaced: Set[str]) -> None:
+def _keep(result: AuditResult, command: CommandSettings, outcome: Outcome, replaced: Set[str]) -> None:
     """Write a result, and report what became of an earlier one."""
-    place = write_result(result, how)
-    if place != how.output:  # elsewhere or nowhere: nobody who reads the folder finds it
+    place = write_result(result, command)
+    if place != command.output:  # elsewhere or nowhere: nobody who reads the folder finds it
         outcome.failed.append(result.name)
     if place is not None:
-        named = Path(how.shown) if how.shown and place == how.output else place  # as the user named the folder
+        named = (
+            Path(command.shown) if command.shown and place == command.output else place
+        )  # as the user named the folder
         outcome.saved[result.name] = named / f"{result.name}.json"
-        outcome.written += place == how.output
-    if result.name in replaced and place != how.output:
-        say(f"{result.name}.json in {how.shown or how.output} is still the result of an earlier run")
-    elif result.name in replaced and not how.quiet:
+        outcome.written += place == command.output
+    if result.name in replaced and place != command.output:
+        say(f"{result.name}.json in {command.shown or command.output} is still the result of an earlier run")
+    elif result.name in replaced and not command.quiet:
         say(f"{result.name}.json replaced the result of an earlier run")
 
 
-def _warn(planned: PlannedAudit, result: AuditResult, how: How) -> None:
-    if not how.quiet or result.verdict is not Verdict.NO_VIOLATION:
+def _warn(planned: PlannedAudit, result: AuditResult, command: CommandSettings) -> None:
+    if not command.quiet or result.verdict is not Verdict.NO_VIOLATION:
         for warning in result.warnings:
             say(f"{planned.file}:{planned.line}: audit {result.name}: {warning}")
 
 
-def _show(planned: Sequence[PlannedAudit], outcome: Outcome, promise: Promise, how: How) -> None:
+def _show(planned: Sequence[PlannedAudit], outcome: Outcome, promise: Promise, command: CommandSettings) -> None:
     """Show all results on stdout, and on stderr where they are kept."""
     results = {result.name: result for result in outcome.results}
     ended = "after the first violation (-x)" if outcome.stopped else "the command was interrupted"
@@ -122,9 +132,9 @@ def _show(planned: Sequence[PlannedAudit], outcome: Outcome, promise: Promise, h
         for one in planned
         for name in [one.config.name]
     ]
-    show_run(Run(audits=audits, together=promise.words(outcome.results)), how.form)
-    if not how.quiet and outcome.written:
-        say(f"results are in {how.shown or how.output}")
+    show_run(Run(audits=audits, together=promise.words(outcome.results)), command.form)
+    if not command.quiet and outcome.written:
+        say(f"results are in {command.shown or command.output}")
 
 
 def _run_one(
@@ -134,7 +144,7 @@ def _run_one(
     claim: TradeoffFunction,
     confidence: float,
     promise: Promise,
-    how: How,
+    command: CommandSettings,
     log: Callable[..., None],
     outcome: Outcome,
 ) -> AuditResult | None:
@@ -142,22 +152,22 @@ def _run_one(
     name = planned.config.name
     log("started", audit=name, claim=str(claim))
     try:
-        return _audited(place, planned, mechanism, claim, confidence, promise, how, log)
+        return _audited(place, planned, mechanism, claim, confidence, promise, command, log)
     except (MechanismError, ValueError) as error:
-        show_traceback(how)
+        show_traceback(command)
         reason = message_of(error)
         outcome.failed.append(name)
     except KeyboardInterrupt:
         raise
     except MemoryError:
-        show_traceback(how)
+        show_traceback(command)
         reason = "out of memory"
         outcome.failed.append(name)
     except Exception as error:
-        reason = report_internal_error(error, how.output, debug=how.debug)
+        reason = report_internal_error(error, command.output, debug=command.debug)
         outcome.broken.append(name)
     except BaseException as error:  # e.g. SystemExit, which only foreign code raises here
-        show_traceback(how)
+        show_traceback(command)
         reason = f"the mechanism raised {raised(error)}"
         outcome.failed.append(name)
     outcome.reasons[name] = f"could not be run: {reason}"
@@ -173,19 +183,19 @@ def _audited(
     claim: TradeoffFunction,
     confidence: float,
     promise: Promise,
-    how: How,
+    command: CommandSettings,
     log: Callable[..., None],
 ) -> AuditResult:
     config = planned.config
     threshold = log_threshold(confidence)
-    with progress_bar(place, shown=not how.quiet, log_threshold=threshold) as bar:
+    with progress_bar(place, shown=not command.quiet, log_threshold=threshold) as bar:
 
         def report(now: Progress) -> None:
             if bar is not None:
                 bar(now)
             log("progress", audit=config.name, trials=now.trials, allowed=now.allowed, log_e=now.log_e)
 
-        settings = replace(how.over(planned.settings), confidence=confidence, progress=report)
+        settings = replace(command.over(planned.settings), confidence=confidence, progress=report)
         result = audit(mechanism, claim, planned.pairs, **settings.keywords)
     provenance = replace(
         result.provenance,
@@ -199,8 +209,8 @@ def _audited(
     return replace(result, provenance=promise.recorded(provenance))
 
 
-def _interrupted(how: How) -> str:
-    if how.resume:
+def _interrupted(command: CommandSettings) -> str:
+    if command.resume:
         return f"interrupted; the audits after this one were not run.  To resume: {command_line()}"
     return (
         "interrupted; the audits after this one were not run, and the outputs of this one were not saved.  "

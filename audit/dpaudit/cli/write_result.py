@@ -7,13 +7,13 @@ import errno
 import tempfile
 from pathlib import Path
 
-from dpaudit.cli.prepare_run import How, show_traceback
+from dpaudit.cli.prepare_run import CommandSettings, show_traceback
 from dpaudit.cli.terminal import say
 from dpaudit.mechanisms.protocol import message_of
 from dpaudit.result.model import AuditResult
 
 
-def write_result(result: AuditResult, how: How) -> Path | None:
+def write_result(result: AuditResult, command: CommandSettings) -> Path | None:
     """Write the JSON and the PDF of a result.
 
     Returns:
@@ -24,28 +24,28 @@ def write_result(result: AuditResult, how: How) -> Path | None:
     """
     kept = False
     try:
-        refuse_links(how.output / f"{result.name}.json", how.output / f"{result.name}.pdf")
-        result.to_json(how.output / f"{result.name}.json")
+        refuse_links(command.output / f"{result.name}.json", command.output / f"{result.name}.pdf")
+        result.to_json(command.output / f"{result.name}.json")
         kept = True
-        if how.pdf:
-            result.to_pdf(how.output / f"{result.name}.pdf")
+        if command.pdf:
+            result.to_pdf(command.output / f"{result.name}.pdf")
     except KeyboardInterrupt:
         if not kept:  # an interruption must not discard the measurement
             with contextlib.suppress(Exception):
-                result.to_json(how.output / f"{result.name}.json")
+                result.to_json(command.output / f"{result.name}.json")
         raise
     except Exception as error:
-        show_traceback(how)
-        place = how.shown or str(how.output)
+        show_traceback(command)
+        place = command.shown or str(command.output)
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {message_of(error)}"
         if kept:
             say(f"the PDF of {result.name} could not be made: {reason}; its JSON is in {place}")
-            return how.output
+            return command.output
         file = _rescued(result)
         where = "" if file is None else f"; its JSON is in {file}"
         say(f"the result of {result.name} could not be written to {place}: {reason}{where}")
         return None if file is None else file.parent
-    return how.output
+    return command.output
 
 
 def _rescued(result: AuditResult) -> Path | None:

@@ -133,7 +133,7 @@ class SearchConfig(_Strict):
         alias="schema",
         description="records are rows of a table: for each column [low, high] or a list of categories",
     )
-    strays: bool | None = Field(None, description="also try values beyond the bounds, NaN and None")
+    out_of_domain: bool | None = Field(None, description="also try values beyond the bounds, NaN and None")
     most: int | None = Field(
         None, ge=1, le=1_000, description="maximum number of pairs; default 4 for relation all_values, otherwise 12"
     )

@@ -11,7 +11,7 @@ from dpaudit.mechanisms.protocol import Batched, MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.worker import misfit
 from dpaudit.pairs.pair import Pair
-from dpaudit.sampling.runs import Terms, resolved
+from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.limits import shown
 
@@ -73,6 +73,6 @@ def check_mechanism(mechanism: Any) -> None:
         raise MechanismError(f"the mechanism {name} {problem}")
 
 
-def terms_of(settings: AuditSettings) -> Terms:
+def execution_settings_of(settings: AuditSettings) -> ExecutionSettings:
     """The terms on which runs are made."""
-    return Terms(observe_time=settings.observe_time, failures=settings.failures, timeout=settings.timeout)
+    return ExecutionSettings(observe_time=settings.observe_time, failures=settings.failures, timeout=settings.timeout)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.arguments import check_mechanism, claim_of, pairs_of, terms_of
+from dpaudit.engine.arguments import check_mechanism, claim_of, execution_settings_of, pairs_of
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
-from dpaudit.engine.collector import Progress, Report, new_collector
+from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.replay import Replay, replay
@@ -22,14 +22,14 @@ from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, doubts
 from dpaudit.result.model import AuditResult
-from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.store import Store, StoreError, seed_of
 from dpaudit.sampling.store_identity import identity
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Failures, Method
 from dpaudit.text.reasons import Reason
 
-__all__ = ["METHODS", "Progress", "Replay", "Terms", "audit", "fresh_seed", "replay"]
+__all__ = ["METHODS", "ExecutionSettings", "Progress", "Replay", "audit", "fresh_seed", "replay"]
 
 EQUAL = "d0 and d1 are equal, so no mechanism could be refuted; give two datasets that differ"
 
@@ -50,7 +50,7 @@ def audit(
     observe_time: bool = DEFAULTS.observe_time,
     failures: Failures = DEFAULTS.failures,
     timeout: float | None = DEFAULTS.timeout,
-    progress: Report | None = DEFAULTS.progress,
+    progress: ProgressCallback | None = DEFAULTS.progress,
     name: str = DEFAULTS.name,
 ) -> AuditResult:
     """Try to refute `claim` about `mechanism`, and say how small a violation would have been found.
@@ -115,21 +115,21 @@ def _audited(
     mechanism: Any, claim: TradeoffFunction, pair_list: Sequence[Pair], settings: AuditSettings
 ) -> AuditResult:
     """`audit` with arguments that have been checked."""
-    tested, terms = claim.symmetrized(), terms_of(settings)
+    tested, execution = claim.symmetrized(), execution_settings_of(settings)
     seed = seed_of(settings.store) if settings.seed is None else settings.seed
     equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
     given = len(pair_list)
     if len(equal) < given:
         pair_list = [pair for pair in pair_list if all(pair is not one for one in equal)]
     collector = new_collector(
-        mechanism, pair_list, settings.attacks, settings.trials, seed, settings.jobs, terms, tested
+        mechanism, pair_list, settings.attacks, settings.trials, seed, settings.jobs, execution, tested
     )
     collector.notes += [f"{EQUAL}; the pair was left out (pair {pair})" for pair in equal if len(equal) < given]
     if len(equal) == given:
         collector.failure = f"{EQUAL} (pair {equal[0]})"
     elif settings.store is not None:
         try:
-            collector.sampler.store = Store(settings.store, identity(mechanism, pair_list, seed, terms), seed=seed)
+            collector.sampler.store = Store(settings.store, identity(mechanism, pair_list, seed, execution), seed=seed)
         except (StoreError, Unknowable) as error:
             raise ValueError(f"store: {error}") from None
     began = time.perf_counter()
@@ -148,12 +148,12 @@ def _audited(
     return _doubted(result, pair_list)
 
 
-def _sequential(run: SequentialAudit, asked: Asked, progress: Report | None, began: float) -> AuditResult:
+def _sequential(run: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
     run.go(progress)
     return sequential_result(run, asked, elapsed_s=time.perf_counter() - began)
 
 
-def _fixed(pilot: SequentialAudit, asked: Asked, progress: Report | None, began: float) -> AuditResult:
+def _fixed(pilot: SequentialAudit, asked: Asked, progress: ProgressCallback | None, began: float) -> AuditResult:
     run = FixedAudit(pilot.collector, pilot.tested, pilot)
     run.go(progress)
     return fixed_result(run, asked, elapsed_s=time.perf_counter() - began)

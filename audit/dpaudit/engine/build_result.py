@@ -26,7 +26,7 @@ from dpaudit.inference.power import (
     least_detectable,
     least_detectable_fixed,
     power_margin,
-    smallest_rate,
+    rule_of_three_rate,
 )
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.bands import Band, anytime_band, fixed_band
@@ -73,7 +73,7 @@ class _Sequential:
         self.shown = int(counts.sum(axis=(1, 2)).max()) // 2  # trials in which the least violation would have shown
         self.where = "on the pair that was tried most, " if several else ""  # on which pair that is
         self._share = 1 / (2 * len(counts)) if several else 1.0
-        self.studied = 0  # trials of a study
+        self.second_stage_trials = 0  # trials of a study
 
     def margin(self, truth: Law) -> float:
         """How clearly the audit would have seen such outputs with probability `POWER`; below 0 if it would not."""
@@ -84,21 +84,21 @@ class _Sequential:
         """The least violation in the claim's own family that would have been seen; None if there is none."""
         return least_detectable(self.run.tested, self.margin)
 
-    def e_value(self, *, certified: bool) -> float:
+    def e_value(self, *, bounds_valid: bool) -> float:
         """The wealth at the end, which is a stopping time unless the mechanism failed.
 
         After a failure it is the wealth just before the failing run.  That moment is chosen by an outcome of the run,
         so the expectation of the wealth may exceed 1; that of the lesser of it and 1 cannot.
         """
-        if not certified:
+        if not bounds_valid:
             return 1.0
         wealth = math.exp(self.run.log_e) if self.run.log_e < 700 else math.inf
         return min(wealth, 1.0) if self.collector.failure else wealth
 
-    def band(self, *, certified: bool) -> Band:
+    def band(self, *, bounds_valid: bool) -> Band:
         """The observed curve and an upper bound of the true one."""
         total = self.evidence.counts.sum(axis=0)
-        if self.evidence.single or not certified:
+        if self.evidence.coin_selected or not bounds_valid:
             return _no_band(*total)
         return anytime_band(*total, significance=self._significance)
 
@@ -112,7 +112,7 @@ class _Sequential:
             pair=str(self.collector.sampler.pairs[best]),
             pairs=len(self.collector.learners),
             violated=violated,
-            recount=not self.evidence.single,
+            recount=not self.evidence.coin_selected,
         )
 
 
@@ -128,7 +128,7 @@ class _Fixed:
         self.shown = self.evidence.trials
         self.where = "" if len(run.collector.learners) == 1 else "on the pair that the pilot chose, "
         self._sizes = {"pilot": int(self.evidence.pilot.sum(axis=1).min()), "trials": self.evidence.trials}
-        self.studied = run.studied
+        self.second_stage_trials = run.second_stage_trials
 
     def margin(self, truth: Law) -> float:
         return fixed_margin(self.run.tested, truth, **self._sizes, significance=self._significance, power=POWER)
@@ -136,13 +136,13 @@ class _Fixed:
     def least(self) -> TradeoffFunction | None:
         return least_detectable_fixed(self.run.tested, **self._sizes, significance=self._significance, power=POWER)
 
-    def e_value(self, *, certified: bool) -> float:
+    def e_value(self, *, bounds_valid: bool) -> float:
         """From p to e: Vovk & Wang 2021, Ann. Stat. 49, eq. (1) with kappa = 1/2."""
-        return 0.5 / math.sqrt(self.p_value if certified else 1.0)
+        return 0.5 / math.sqrt(self.p_value if bounds_valid else 1.0)
 
-    def band(self, *, certified: bool) -> Band:
+    def band(self, *, bounds_valid: bool) -> Band:
         counts = self.evidence.counts
-        return fixed_band(*counts, significance=self._significance) if certified else _no_band(*counts)
+        return fixed_band(*counts, significance=self._significance) if bounds_valid else _no_band(*counts)
 
     def witness(self, *, violated: bool) -> Witness | None:
         return make_witness(
@@ -170,20 +170,20 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
     )
     facts = _with_power(_facts(method, dependent, judgement), asked, detectable, method)
     found = ruling(facts)
-    alpha, beta, beta_upper = method.band(certified=found.certified)
+    alpha, beta, beta_upper = method.band(bounds_valid=found.bounds_valid)
     return AuditResult(
         name=asked.name,
         verdict=found.verdict,
         claim=asked.claim,
         confidence=confidence,
         method=evidence.method,
-        p_value=method.p_value if found.certified else 1.0,
-        e_value=method.e_value(certified=found.certified),
+        p_value=method.p_value if found.bounds_valid else 1.0,
+        e_value=method.e_value(bounds_valid=found.bounds_valid),
         trials_used=collector.trials,
         trials_allowed=collector.allowed,
         stopped_by=found.stopped_by,
-        mu_lower=evidence.mu_lower(confidence=confidence) if found.certified else 0.0,
-        certified=found.certified,
+        mu_lower=evidence.mu_lower(confidence=confidence) if found.bounds_valid else 0.0,
+        bounds_valid=found.bounds_valid,
         curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
         witness=method.witness(violated=found.verdict is Verdict.VIOLATION),
         detectable=detectable,
@@ -192,7 +192,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
         pairs=pair_rows(method.bets),
         attacks=attack_rows(collector.learners),
         warnings=found.reasons,
-        provenance=with_costs(asked.provenance, collector, studied=method.studied),
+        provenance=with_costs(asked.provenance, collector, second_stage_trials=method.second_stage_trials),
         elapsed_s=elapsed_s,
     )
 
@@ -215,7 +215,7 @@ def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Ju
         hints=tuple(judgement.hints),
         unseen=tuple(collector.unseen),
         notes=(*collector.notes, *(words for learner in collector.learners for words in learner.warnings)),
-        conduct=(*collector.conduct, *(store.words(collector.trials) if store is not None else [])),
+        side_effects=(*collector.side_effects, *(store.words(collector.trials) if store is not None else [])),
     )
 
 
@@ -243,7 +243,7 @@ def _detectable(
     found = Detectable(
         claim="" if least is None else str(least),
         assumption=f"{where}if an attack knows the likelihood ratio; learning it costs more",
-        smallest_rate=smallest_rate(shown),
+        rule_of_three_rate=rule_of_three_rate(shown),
         largest_epsilon=largest_epsilon(evidence.trials, significance=1 - confidence),
     )
     if words := overstated(evidence, found.largest_epsilon, confidence=confidence):

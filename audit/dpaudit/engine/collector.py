@@ -13,7 +13,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import Seen
 from dpaudit.inference.independence import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift, key
 from dpaudit.inference.sequential.strategy import strategy
-from dpaudit.learning import Learner, Rivals, symmetric_columns
+from dpaudit.learning import Experts, Learner, symmetric_columns
 from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.learning.blocks import Block
 from dpaudit.learning.selection import BinCounts
@@ -24,8 +24,8 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Timed
 from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.beginning import Beginning
-from dpaudit.sampling.output_digest import OutputsDigest
-from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.output_fingerprint import OutputsFingerprint
+from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import StoreError
 from dpaudit.sampling.streams import stream
@@ -42,7 +42,7 @@ class Progress:
     log_threshold: float  # evidence at which it is refuted
 
 
-Report = Callable[[Progress], None]
+ProgressCallback = Callable[[Progress], None]
 Bet = Callable[[tuple[Array, Array] | None], None]
 """Gets the scores of a block that was not learned from yet, of d0 and of d1."""
 
@@ -57,8 +57,8 @@ class Turn:
 
 
 _LARGE, _SMALL = 32, 128  # parts of the trials so far that make a block, and one where the audit may end soon
-_LARGEST = 65_536  # trials in a block that no score is learned from
-_MOST_BYTES = 2**23  # of outputs of one dataset in a block, as they came
+_MAX_BLOCK_TRIALS = 65_536  # trials in a block that no score is learned from
+_MAX_BLOCK_BYTES = 2**23  # of outputs of one dataset in a block, as they came
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Collector:
     last_pair: int | None = field(default=None, init=False)  # on which it did that; None if it was something else
     interrupted: bool = field(default=False, init=False)
     observed: int = field(default=0, init=False)  # runs per dataset that only the tests of independence look at
-    digest: OutputsDigest = field(default_factory=OutputsDigest, init=False)
+    outputs_fingerprint: OutputsFingerprint = field(default_factory=OutputsFingerprint, init=False)
     seen: list[tuple[Seen, Seen]] = field(init=False)  # whether outputs of d0 and of d1 of each pair vary
     notes: list[str] = field(default_factory=list)  # what was found out before the first run, for `warnings`
     beginning: Beginning = field(default_factory=Beginning, init=False)
@@ -88,7 +88,7 @@ class Collector:
         self.spent = [0] * len(self.learners)
         self._memories = [(Memory(), Memory()) for _ in self.learners]
         self.seen = [(Seen(), Seen()) for _ in self.learners]
-        self._most = [_MOST_BYTES] * len(self.learners)
+        self._most = [_MAX_BLOCK_BYTES] * len(self.learners)
 
     @property
     def open(self) -> bool:
@@ -120,11 +120,11 @@ class Collector:
         return found
 
     @property
-    def conduct(self) -> list[str]:
+    def side_effects(self) -> list[str]:
         """What the mechanism did besides giving outputs, in words."""
-        with0, with1 = self.sampler.conduct
+        with0, with1 = self.sampler.side_effects
         found = (with0 + with1).words()
-        if self.sampler.terms.failures == "retry" and with0.failed + with1.failed:
+        if self.sampler.execution.failures == "retry" and with0.failed + with1.failed:
             found.append(
                 f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were retried: the claim is taken to "
                 "be about runs that succeed (failures: outcome audits the failures, too)"
@@ -158,7 +158,7 @@ class Collector:
         for (outputs0, outputs1), level, consecutive in runs:
             if not len(outputs0) or not len(outputs1):
                 continue
-            timed = self.sampler.terms.observe_time  # times may depend on each other, outputs may not
+            timed = self.sampler.execution.observe_time  # times may depend on each other, outputs may not
             outputs = tuple([o.output if isinstance(o, Timed) else o for o in side] for side in (outputs0, outputs1))
             rng = stream(self.sampler.seed, "shuffle", pair, int(consecutive))
             columns, scores = symmetric_columns(self.learners[pair], outputs[0], outputs[1], rng, refit=not timed)
@@ -255,7 +255,7 @@ class Collector:
     def blocks(self, pair: int, until: int) -> Iterator[Block]:
         """Large blocks of a pair, until so many trials of all pairs, or as long as there are any."""
         while self.open and self.trials < until and pair not in self.dropped:
-            yield from self.block(pair, min(_LARGEST, until - self.trials))
+            yield from self.block(pair, min(_MAX_BLOCK_TRIALS, until - self.trials))
 
     def block(self, pair: int, size: int) -> list[Block]:
         """At most `size` trials of a pair; none if the mechanism failed before it gave an output of each dataset.
@@ -281,9 +281,9 @@ class Collector:
                     raise OutputError("nothing (None) in all of its first runs; return what the analyst would see")
                 sides = self.learners[pair].read(outputs0, outputs1)
                 bytes_each = max(1.0, *(side.size() / complete for side in sides))
-                self._most[pair] = max(1, int(_MOST_BYTES / bytes_each))
+                self._most[pair] = max(1, int(_MAX_BLOCK_BYTES / bytes_each))
                 block = [sides]
-                self.digest.add(pair, start, (outputs0, outputs1))
+                self.outputs_fingerprint.add(pair, start, (outputs0, outputs1))
                 self.seen[pair][0].add(outputs0)
                 self.seen[pair][1].add(outputs1)
                 self.beginning.add(pair, (outputs0, outputs1))
@@ -311,7 +311,7 @@ def new_collector(
     trials: int,
     seed: int,
     jobs: int,
-    terms: Terms,
+    execution: ExecutionSettings,
     tested: TradeoffFunction,
 ) -> Collector:
     """A collector with no trials yet, for the arguments of `audit`; `tested`: the claim for both orders."""
@@ -323,8 +323,8 @@ def new_collector(
         return bets.log_wealth(bets.gains(log_prices, counts[None]))
 
     return Collector(
-        sampler=Sampler(mechanism, pairs, seed, jobs, terms),
-        learners=[Learner(chosen, seed, index, Rivals(worth)) for index in range(len(pairs))],
+        sampler=Sampler(mechanism, pairs, seed, jobs, execution),
+        learners=[Learner(chosen, seed, index, Experts(worth)) for index in range(len(pairs))],
         allowed=trials,
         held=_held(mechanism),
     )

@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING, Any
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.reproduced import reproduced
-from dpaudit.engine.seen import FEWEST, Seen, not_whole, same, shown
+from dpaudit.engine.seen import MIN_OUTPUTS, Seen, not_whole, same, shown
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.independence import key
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
@@ -86,7 +86,7 @@ MAX_SECONDS = 60.0  # for all processes together; a process of ours needs about 
 def nothing_varied(collector: Collector) -> list[str]:
     """Why an audit that refuted nothing has seen nothing: outputs that never varied on any pair."""
     seen = [sides for sides in collector.seen if sides[0].runs]
-    if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < FEWEST:
+    if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < MIN_OUTPUTS:
         return []
     equal = [sides for sides in seen if same(sides[0].value, sides[1].value)]
     if len(equal) < len(seen):
@@ -177,7 +177,7 @@ def _kept_by_workers(collector: Collector, pair: int) -> str:
             return ""
         share = max(values.values()) / len(first)
         runs = min(MAX_PROBED, max(PROBED, math.ceil(math.log(1e-3) / math.log(share))))
-        probe = Runs(sampler.mechanism, Dataset(dataset), sampler.seed, pair, side, 0, runs, sampler.terms)()
+        probe = Runs(sampler.mechanism, Dataset(dataset), sampler.seed, pair, side, 0, runs, sampler.execution)()
         seen = Seen()
         seen.add(probe.outputs)
         if seen.constant and not probe.failure:
@@ -228,7 +228,7 @@ def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: Tradeoff
         seeds = [int(seed) for seed in rng.integers(2**53, size=len(datasets))]
         if (left := ends - time.monotonic()) <= 0:
             raise NotPossible(f"{2 * runs} new processes would take longer than {MAX_SECONDS:.0f} s")
-        found = outputs_in_a_fresh_process(mechanism, datasets, seeds, sampler.terms, timeout=left, paths=paths)
+        found = outputs_in_a_fresh_process(mechanism, datasets, seeds, sampler.execution, timeout=left, paths=paths)
         for output, constants in zip(found, expected, strict=True):
             own, other = constants[side], constants[1 - side]
             if output[side] != own or (other and output[1 - side] == other):

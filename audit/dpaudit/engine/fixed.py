@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector, Progress, Report
+from dpaudit.engine.collector import Collector, Progress, ProgressCallback
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.inference.fixed.regions import delta_of, threshold_for_claim
-from dpaudit.inference.fixed.saturation import merge_plateaus
+from dpaudit.inference.fixed.saturation import merge_saturated
 from dpaudit.inference.grid import BINS, bin_counts
 from dpaudit.learning.blocks import Block
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import Counts, FixedEvidence
 
 PILOT = 0.1  # of the trials
-_WITH_STUDY = 0.15  # of the trials, if the pilot ends with a study
-_BEFORE_STUDY = 250_000  # trials of a pair, after which more of the same teach attacks little
-_LEAST_STUDY = 200_000  # trials
+_PILOT_WITH_SECOND_STAGE = 0.15  # of the trials, if the pilot ends with a second stage
+_MAX_TRIALS_BEFORE_SECOND_STAGE = 250_000  # trials of a pair, after which more of the same teach attacks little
+_MIN_SECOND_STAGE_TRIALS = 200_000  # trials
 
 
 @dataclass
@@ -32,7 +32,7 @@ class FixedAudit:
     tested: TradeoffFunction
     pilot: SequentialAudit  # with the same collector; its evidence decides what is frozen and nothing else
     pair: int = field(default=0, init=False)
-    studied: int = field(default=0, init=False)  # trials of the study
+    second_stage_trials: int = field(default=0, init=False)  # trials of the second stage
     _threshold: int = field(default=0, init=False)
     _pilot: Counts = field(init=False)  # (2, BINS), of the frozen score on the latest outputs of the pilot, ends merged
     _counts: Counts = field(init=False)  # (2, BINS), of the frozen score on all later outputs
@@ -41,26 +41,26 @@ class FixedAudit:
         self._pilot = np.zeros((2, BINS), dtype=np.int64)
         self._counts = np.zeros((2, BINS), dtype=np.int64)
 
-    def go(self, report: Report | None = None) -> None:
+    def go(self, progress: ProgressCallback | None = None) -> None:
         """The pilot's share of the trials, then the others."""
         try:
-            self._go(report)
+            self._go(progress)
         except KeyboardInterrupt:
             self.collector.interrupted = True
 
-    def _go(self, report: Report | None) -> None:
+    def _go(self, progress: ProgressCallback | None) -> None:
         collector, allowed = self.collector, self.collector.allowed
         search = max(round(PILOT * allowed), min(allowed, 20 * len(collector.learners)))
-        self._search(min(search, _BEFORE_STUDY * len(collector.learners)), report)
-        studied = self._study(round(_WITH_STUDY * allowed), report)
-        if studied is None and not collector.interrupted:
-            self._search(search, report)
+        self._search(min(search, _MAX_TRIALS_BEFORE_SECOND_STAGE * len(collector.learners)), progress)
+        second_stage = self._second_stage(round(_PILOT_WITH_SECOND_STAGE * allowed), progress)
+        if second_stage is None and not collector.interrupted:
+            self._search(search, progress)
         learner = collector.learners[self.pair]
         if collector.interrupted or not learner.ready:
             return
-        scores = studied or tuple(learner.score(side) for side in learner.outputs())
-        unseen = studied or tuple(side[max(0, len(side) - learner.trials_since_fit) :] for side in scores)
-        self._pilot = merge_plateaus(*(np.array([bin_counts(side) for side in sides]) for sides in (scores, unseen)))
+        scores = second_stage or tuple(learner.score(side) for side in learner.outputs())
+        unseen = second_stage or tuple(side[max(0, len(side) - learner.trials_since_fit) :] for side in scores)
+        self._pilot = merge_saturated(*(np.array([bin_counts(side) for side in sides]) for sides in (scores, unseen)))
         self._threshold = threshold_for_claim(
             self._pilot[0],
             self._pilot[1],
@@ -68,39 +68,44 @@ class FixedAudit:
             trials=allowed - collector.trials,
             significance=1 - self.pilot.confidence,
         )
-        for outputs0, outputs1 in self._blocks(allowed, report):
+        for outputs0, outputs1 in self._blocks(allowed, progress):
             self._counts += [bin_counts(side) for side in learner.score_counted(outputs0, outputs1)]
         collector.failure = collector.failure or collector.dropped.get(self.pair, "")  # no other pair can take over
 
-    def _search(self, until: int, report: Report | None) -> None:
+    def _search(self, until: int, progress: ProgressCallback | None) -> None:
         """Learn on all pairs, until so many trials, and choose the one whose evidence is strongest."""
         collector = self.collector
         with collector.limited(until):
-            self.pilot.go(report, to_the_end=True)
+            self.pilot.go(progress, to_the_end=True)
         can_go_on = [learner.ready and i not in collector.dropped for i, learner in enumerate(collector.learners)]
         self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
 
-    def _study(self, until: int, report: Report | None) -> tuple[Array, Array] | None:
-        """Settle the chosen pair's score by more trials of it, until so many in all; scores of those not fitted to.
+    def _second_stage(self, until: int, progress: ProgressCallback | None) -> tuple[Array, Array] | None:
+        """Fix the chosen pair's score by more trials of it, until so many in all; scores of those not fitted to.
 
         None if it is not worth while, or the mechanism fails on that pair: another one may be chosen then.
         """
         collector = self.collector
         learner = collector.learners[self.pair]
-        trials = min(until - collector.trials, learner.most_studied)
-        if trials < _LEAST_STUDY or collector.interrupted or not collector.open or self.pair in collector.dropped:
+        trials = min(until - collector.trials, learner.max_second_stage_trials)
+        if (
+            trials < _MIN_SECOND_STAGE_TRIALS
+            or collector.interrupted
+            or not collector.open
+            or self.pair in collector.dropped
+        ):
             return None
         before = collector.trials
-        blocks = list(self._blocks(before + trials, report))
-        found = None if self.pair in collector.dropped else learner.study(blocks)
-        self.studied = 0 if found is None else collector.trials - before
+        blocks = list(self._blocks(before + trials, progress))
+        found = None if self.pair in collector.dropped else learner.fit_second_stage(blocks)
+        self.second_stage_trials = 0 if found is None else collector.trials - before
         return found
 
-    def _blocks(self, until: int, report: Report | None) -> Iterator[Block]:
+    def _blocks(self, until: int, progress: ProgressCallback | None) -> Iterator[Block]:
         for block in self.collector.blocks(self.pair, until):
             yield block
-            if report is not None:
-                report(self.progress)
+            if progress is not None:
+                progress(self.progress)
 
     @property
     def progress(self) -> Progress:

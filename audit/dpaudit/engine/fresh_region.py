@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector, Progress, Report
+from dpaudit.engine.collector import Collector, Progress, ProgressCallback
 from dpaudit.engine.constant_outputs import judged
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.grid import BINS, bin_counts
@@ -29,7 +29,7 @@ class FreshRegion:
         self.valid = True
         self.warnings: list[str] = []
 
-    def count(self, trials: int, progress: Report | None) -> None:
+    def count(self, trials: int, progress: ProgressCallback | None) -> None:
         """Make fresh runs until so many have been counted."""
         collector, learner = self._collector, self._collector.learners[0]
         collector.allowed = self._learned_from + trials
@@ -63,7 +63,7 @@ class FreshRegion:
         return exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
 
 
-def settled(learner: Learner, threshold: int, witness: Witness) -> int:
+def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:
     """The last bin outside the region, for a score that was learned anew; settled before the runs that are counted.
 
     It is the witness's threshold, unless the rates there are clearly not the witness's and another threshold's are.  So
@@ -96,7 +96,7 @@ def threshold_of(witness: Witness, result: AuditResult) -> int:
     return fitting[len(fitting) // 2]
 
 
-def tell(collector: Collector, until: int, progress: Report | None) -> None:
+def tell(collector: Collector, until: int, progress: ProgressCallback | None) -> None:
     """Report where a replay stands; it has no evidence before its end."""
     if progress is not None:
         progress(Progress(trials=collector.trials, allowed=until, log_e=math.nan, log_threshold=math.nan))

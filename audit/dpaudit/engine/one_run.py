@@ -141,6 +141,6 @@ def _detectable(claim: TradeoffFunction, m: int, r: int, significance: float) ->
     return Detectable(
         claim="" if least is None else str(PureDP(least)),
         assumption="if every guess is right with odds e^epsilon",
-        smallest_rate=1 - 0.05 ** (1 / m),
+        rule_of_three_rate=1 - 0.05 ** (1 / m),
         largest_epsilon=OneRunEvidence(canaries=m, guesses=r, right=r).epsilon_lower(0.0, confidence=1 - significance),
     )

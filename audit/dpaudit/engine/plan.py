@@ -29,11 +29,11 @@ LEARNING = 1.2
 # (on one number and on four), Laplace noise, randomised response with and without delta; 60 to 10,000 trials.
 _SLOWEST = 1.4  # times the trials with known scores
 _HEAD_START = 15.0  # trials
-FEW_NUMBERS = 4  # in an output: attacks need more to learn from longer ones, which no plan can know
+MAX_NUMBERS_KNOWN = 4  # in an output: attacks need more to learn from longer ones, which no plan can know
 
 _RUNS = 300  # simulated audits: a standard error of 3 % for the mean
-_ENOUGH = 5  # simulated audits beyond a quantile, to read it off them
-_HOPELESS = 1e12  # trials beyond which no number is given
+_MIN_SIMULATED_BEYOND = 5  # simulated audits beyond a quantile, to read it off them
+_MAX_TRIALS_STATED = 1e12  # trials beyond which no number is given
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,9 @@ class Plan:
         ]
         width = max(len(name) for name, _ in rows)
         lines = [f"  {name:<{width}}  {_number(value):>13}" for name, value in rows]
-        limit = f"Estimates for outputs of at most {FEW_NUMBERS} numbers; longer ones need more runs to learn from."
+        limit = (
+            f"Estimates for outputs of at most {MAX_NUMBERS_KNOWN} numbers; longer ones need more runs to learn from."
+        )
         return "\n".join([head, "runs per dataset until refuted:", *lines, limit])
 
 
@@ -112,7 +114,7 @@ def plan(
     bets = strategy(tested)
     stops = _stopping_times(bets, tested, law, log_threshold(confidence), seed, first=int(limit / 20))
     known = _quantile(stops, power)
-    if len(stops) * (1 - power) < _ENOUGH:
+    if len(stops) * (1 - power) < _MIN_SIMULATED_BEYOND:
         known = max(known, _by_then(bets, tested, law, log_threshold(confidence), power))
     return Plan(
         claim=claim,
@@ -127,14 +129,14 @@ def plan(
     )
 
 
-_LEAST_GROWTH = 3e-11  # nats a trial; less than that is rounding
+_MIN_GROWTH = 3e-11  # nats a trial; less than that is rounding
 
 
 def _least_divergence(claim: TradeoffFunction, law: Law) -> float:
     alternative = Alternative(p=law[0], q=law[1], weight=1.0)
     bet = Strategy.of([best_bet(alternative, claim, thresholds=BINS)], np.ones(1))
     growth = float(growths(bet, claim, law)[0][0])
-    return growth if growth > _LEAST_GROWTH else 0.0
+    return growth if growth > _MIN_GROWTH else 0.0
 
 
 def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float:
@@ -146,7 +148,7 @@ def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float
     low, high = 1.0, 2.0
     while reached(high) < needed:
         low, high = high, 2 * high
-        if high > _HOPELESS:
+        if high > _MAX_TRIALS_STATED:
             return math.inf
     least = bisect(
         lambda n: reached(n) >= needed,
@@ -177,7 +179,7 @@ def _stopping_times(
     gains = np.zeros((_RUNS, len(prices)))
     stops = np.full(_RUNS, math.inf)
     trials = 0
-    while np.any(running := np.isinf(stops)) and trials < _HOPELESS:
+    while np.any(running := np.isinf(stops)) and trials < _MAX_TRIALS_STATED:
         block = max(2, trials // 32) if trials else max(2, first)
         trials += block
         won = sum(rng.multinomial(block, masses, size=int(running.sum())) @ pays for masses, pays in drawn_from)
@@ -196,7 +198,7 @@ def _quantile(stops: Array, power: float) -> float:
 def _by_then(bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float) -> float:
     """The same by a normal law of what the best bet wins: for powers that simulations are too few for."""
     growth, variance = growths(bets, claim, law)
-    grows = growth > _LEAST_GROWTH
+    grows = growth > _MIN_GROWTH
     if not np.any(grows):
         return math.inf
     g, v, needed = growth[grows], variance[grows], threshold - bets.log_weights[grows]
@@ -206,6 +208,6 @@ def _by_then(bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float
 
 def _number(trials: float) -> str:
     if math.isinf(trials):
-        return f"over {_HOPELESS:.0g}"
+        return f"over {_MAX_TRIALS_STATED:.0g}"
     digits = max(0, math.ceil(math.log10(trials)) - 3)
     return f"{round(trials, -digits):,.0f}"

@@ -20,8 +20,8 @@ from dpaudit.engine.seen import not_whole, shown
 from dpaudit.inference.independence import key
 from dpaudit.outputs import Timed
 
-_FEWEST = 3  # repeated values; two always lie on a grid
-_MOST = 1_000  # numbers that are looked at
+_MIN_REPEATED = 3  # repeated values; two always lie on a grid
+_MAX_NUMBERS = 1_000  # numbers that are looked at
 _DECIMALS, _BINARY = 6, 2.0**20  # digits of a grid
 _STEPS = 1e6  # of a grid
 
@@ -53,7 +53,7 @@ def pool_of(sides: Sequence[Sequence[Any]], datasets: Sequence[Any]) -> Pool | N
         numbers = [number for value in repeated.values() for number in _numbers(value)]
         given = set(_numbers(datasets[side]))
         strong = (
-            len(repeated) >= _FEWEST
+            len(repeated) >= _MIN_REPEATED
             and not any(k in counts[1 - side] for k in repeated)
             and not all(number in given for number in numbers)
             and not _on_a_grid(numbers)
@@ -72,11 +72,11 @@ def _numbers(value: Any, depth: int = 4) -> list[float]:
     if isinstance(value, int | float | np.number) and not isinstance(value, np.complexfloating):
         return [float(value)]
     if isinstance(value, np.ndarray):
-        return [float(x) for x in value.ravel()[:_MOST]] if value.dtype.kind in "iuf" else []
+        return [float(x) for x in value.ravel()[:_MAX_NUMBERS]] if value.dtype.kind in "iuf" else []
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple) and depth:
-        return [number for part in value[:_MOST] for number in _numbers(part, depth - 1)][:_MOST]
+        return [number for part in value[:_MAX_NUMBERS] for number in _numbers(part, depth - 1)][:_MAX_NUMBERS]
     if hasattr(value, "to_numpy") and depth:
         return _numbers(list(np.ravel(value.to_numpy())), depth - 1)
     return []

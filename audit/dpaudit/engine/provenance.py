@@ -42,8 +42,8 @@ def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) ->
     )
 
 
-def with_costs(provenance: Provenance, collector: Collector, *, studied: int) -> Provenance:
-    """With what depends on the machine, and the fingerprint of what came out; `studied`: trials of the study."""
+def with_costs(provenance: Provenance, collector: Collector, *, second_stage_trials: int) -> Provenance:
+    """With what depends on the machine, and the fingerprint of what came out; `second_stage_trials`: trials of the second stage."""
     seconds: dict[str, float] = {}
     for learner in collector.learners:
         for index, spent in learner.seconds.items():
@@ -51,11 +51,11 @@ def with_costs(provenance: Provenance, collector: Collector, *, studied: int) ->
             seconds[name] = round(seconds.get(name, 0.0) + spent, 3)
     return replace(
         provenance,
-        outputs=str(collector.digest),
+        outputs=str(collector.outputs_fingerprint),
         first_outputs=tuple(collector.beginning.fingerprints()),
         attack_seconds=seconds,
         runs_after_evidence=collector.observed or None,
-        study_trials=studied or None,
+        second_stage_trials=second_stage_trials or None,
     )
 
 
@@ -66,10 +66,10 @@ def changed_since(provenance: Provenance, mechanism: Any) -> list[str]:
         provenance: of the audit's result; a file may state anything there.
         mechanism: the one at hand.
     """
-    told = provenance.mechanism_file
-    if told is None or not told.sha256:
+    recorded = provenance.mechanism_file
+    if recorded is None or not recorded.sha256:
         return []
-    source, then, name = source_of(mechanism), told.sha256, Path(told.path).name
+    source, then, name = source_of(mechanism), recorded.sha256, Path(recorded.path).name
     found = []
     if source.file is None:
         found.append(f"the audit was of {name}; this mechanism has no file, so it may be another one")
@@ -80,8 +80,12 @@ def changed_since(provenance: Provenance, mechanism: Any) -> list[str]:
     return found
 
 
-def _other_versions(told: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    other = [f"{name} {told[name]} then, {now[name]} now" for name in told if name in now and told[name] != now[name]]
+def _other_versions(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    other = [
+        f"{name} {recorded[name]} then, {now[name]} now"
+        for name in recorded
+        if name in now and recorded[name] != now[name]
+    ]
     return [f"packages of the mechanism have changed since the audit: {', '.join(other)}"] if other else []
 
 

@@ -15,9 +15,9 @@ from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
 PROBES = 4000
 """Outputs by which a region is put into words, of each dataset at most."""
 
-_FEW = 12  # distinct outputs that are listed one by one
+_MAX_LISTED = 12  # distinct outputs that are listed one by one
 _SAME, _NEARLY = 0.99, 0.85  # how far a single feature's cut must agree with the region to be named
-_GAPS = 3  # intervals that are still easier to read than the score
+_MAX_GAPS = 3  # intervals that are still easier to read than the score
 
 
 def describe_region(score: Score, threshold: float, examples: Outputs | None) -> str:
@@ -59,12 +59,12 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
     if len(values) > PROBES:
         values = values[np.linspace(0, len(values) - 1, PROBES).astype(int)]
     inside = score(Outputs.read(values)) > threshold
-    if len(values) <= _FEW and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
+    if len(values) <= _MAX_LISTED and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
         chosen = ", ".join(_written(value) for value in values[inside])
         return f"output in {{{chosen}}}" if chosen else in_score
     starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
     stops = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
-    if len(starts) <= _GAPS:
+    if len(starts) <= _MAX_GAPS:
         words = [_interval(values, int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
         if "anywhere" in words:  # what is outside is too rare to be among these
             return in_score
@@ -77,7 +77,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
 def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
     """The set of labels that make the region, "" if labels do not decide it or there are too many."""
     groups = {label: [bool(x) for x, one in zip(inside, labels, strict=True) if one == label] for label in set(labels)}
-    if "" in groups or len(groups) > _FEW or any(len(set(group)) > 1 for group in groups.values()):
+    if "" in groups or len(groups) > _MAX_LISTED or any(len(set(group)) > 1 for group in groups.values()):
         return ""
     return f"output in {{{', '.join(sorted(label for label, group in groups.items() if group[0]))}}}"
 

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector, Report, Turn, new_collector
-from dpaudit.engine.fresh_region import FreshRegion, settled, tell, threshold_of
+from dpaudit.engine.collector import Collector, ProgressCallback, Turn, new_collector
+from dpaudit.engine.fresh_region import FreshRegion, frozen_threshold, tell, threshold_of
 from dpaudit.engine.provenance import changed_since
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
 from dpaudit.inference.fixed.confirming import runs_to_confirm
@@ -35,7 +35,7 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.result.consistency import contradictions, unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
-from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import check_trials
@@ -43,11 +43,11 @@ from dpaudit.settings.limits import check_trials
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
 _TIMES = 4  # as many runs are counted as in the audit, so that what stopped it at its luckiest moment is seen again
-_LEAST = 1_000
-_LEAST_LEARNED = 200
+_MIN_TRIALS = 1_000
+_MIN_LEARNED = 200
 _LOOKS = 7  # of a replay that is extended: 64 times the runs of the first one
 _POWER = 0.9  # with which the runs that are suggested decide
-_MOST_SUGGESTED = 10**9  # runs; whoever needs more has seen no sign of a violation
+_MAX_SUGGESTED = 10**9  # runs; whoever needs more has seen no sign of a violation
 
 
 def replay(
@@ -60,8 +60,8 @@ def replay(
     extend: bool = False,
     seed: int | None = None,
     jobs: int = DEFAULTS.jobs,
-    terms: Terms | None = None,
-    progress: Report | None = None,
+    execution: ExecutionSettings | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Replay:
     """Repeat the witness of `result` on fresh runs of its mechanism, and compare.
 
@@ -78,7 +78,7 @@ def replay(
         seed: Of the fresh randomness; drawn unless given.  That of a fixed audit is refused: its runs would be
             counted again.
         jobs: As in the audit.
-        terms: The audit's `observe_time`, `failures` and `timeout`.
+        execution: The audit's `observe_time`, `failures` and `timeout`.
         progress: Called after each block of runs.
 
     Returns:
@@ -89,11 +89,11 @@ def replay(
             `seed` is that of a fixed audit.
         MechanismError: The mechanism fails at once.
     """
-    witness = _witness_of(result, trials, terms)
+    witness = _witness_of(result, trials, execution)
     pair = _pair_of(witness, [pairs] if isinstance(pairs, Pair) else list(pairs))
     counted = 0 if result.evidence.anytime else witness.counts.n0  # by a score that was frozen before
     rows = [row.trials - counted for row in result.pairs if row.label == witness.pair]
-    learn_from = max([_LEAST_LEARNED, *rows])
+    learn_from = max([_MIN_LEARNED, *rows])
     if seed is None:
         seed = fresh_seed()
     elif counted and seed == result.provenance.seed:  # else the counted runs come after those of the audit
@@ -101,16 +101,18 @@ def replay(
             f"seed {seed} is that of the audit: the runs that it counted would be counted again; give another, or none"
         )
     if trials is None:
-        trials = max(_LEAST, (_TIMES if result.violated else 1) * witness.counts.n0)
+        trials = max(_MIN_TRIALS, (_TIMES if result.violated else 1) * witness.counts.n0)
     tested = result.claim.symmetrized()
-    collector = new_collector(mechanism, [pair], attacks, learn_from + trials, seed, jobs, terms or Terms(), tested)
-    said = result.provenance.study_trials
-    studied = said if said is not None and 0 < said < learn_from else 0  # a file may state anything
-    _learn(collector, learn_from - studied, progress)
-    if studied and collector.learners[0].most_studied:
-        collector.learners[0].study(_study_blocks(collector, studied, progress))
+    collector = new_collector(
+        mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution or ExecutionSettings(), tested
+    )
+    stated = result.provenance.second_stage_trials
+    second_stage_trials = stated if stated is not None and 0 < stated < learn_from else 0  # a file may state anything
+    _learn(collector, learn_from - second_stage_trials, progress)
+    if second_stage_trials and collector.learners[0].max_second_stage_trials:
+        collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, progress))
     learned_from = collector.trials
-    fresh = FreshRegion(collector, settled(collector.learners[0], threshold_of(witness, result), witness))
+    fresh = FreshRegion(collector, frozen_threshold(collector.learners[0], threshold_of(witness, result), witness))
     found = _looks(fresh, tested, trials, level_of(result), progress, extend=extend)
     fresh.judge(tested, 1 - result.confidence, refuted=found.p_value <= level_of(result))
     return Replay(
@@ -137,7 +139,13 @@ class _Looks(NamedTuple):
 
 
 def _looks(
-    fresh: FreshRegion, tested: TradeoffFunction, trials: int, level: float, progress: Report | None, *, extend: bool
+    fresh: FreshRegion,
+    tested: TradeoffFunction,
+    trials: int,
+    level: float,
+    progress: ProgressCallback | None,
+    *,
+    extend: bool,
 ) -> _Looks:
     """Count `trials` runs and test them; if `extend`, double them until they decide or give no sign of a violation."""
     looks, p_value = 0, 1.0
@@ -146,20 +154,20 @@ def _looks(
         fresh.count(trials * 2 ** (looks - 1), progress)
         p_now = fresh.p_value(tested)
         p_value = min(p_value, 2**looks * p_now) if extend else p_now
-        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level, power=_POWER, most=_MOST_SUGGESTED)
+        needed = runs_to_confirm(tested, fresh.rates, fresh.counts.n0, level=level, power=_POWER, most=_MAX_SUGGESTED)
         hopeless = looks > 1 and math.isinf(needed)
         if not extend or not fresh.valid or p_value <= level or hopeless or looks == _LOOKS:
             return _Looks(looks, p_value, needed)
 
 
-def _witness_of(result: AuditResult, trials: int | None, terms: Terms | None) -> Witness:
-    """The witness to be replayed.  ValueError if there is none, or `trials` or `terms` do not allow it."""
+def _witness_of(result: AuditResult, trials: int | None, execution: ExecutionSettings | None) -> Witness:
+    """The witness to be replayed.  ValueError if there is none, or `trials` or `execution` do not allow it."""
     witness = result.witness
     if witness is None or not len(result.evidence.edges):  # guesses about canaries have no region
         raise ValueError(f"{result.name} has no witness that could be replayed (method {result.method})")
     if trials is not None:
         check_trials(trials)
-    if terms is not None and terms.observe_time:
+    if execution is not None and execution.observe_time:
         raise ValueError(
             f"{result.name} is about running times; these are not independent from run to run, so that there is no "
             "exact p-value of a region: audit again with another seed instead"
@@ -177,7 +185,7 @@ def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
     return found[0]
 
 
-def _study_blocks(collector: Collector, trials: int, progress: Report | None) -> list[Block]:
+def _second_stage_blocks(collector: Collector, trials: int, progress: ProgressCallback | None) -> list[Block]:
     until = collector.trials + trials
     found: list[Block] = []
     for block in collector.blocks(0, until):
@@ -186,7 +194,7 @@ def _study_blocks(collector: Collector, trials: int, progress: Report | None) ->
     return found
 
 
-def _learn(collector: Collector, trials: int, progress: Report | None) -> None:
+def _learn(collector: Collector, trials: int, progress: ProgressCallback | None) -> None:
     """As an audit learns: each block is scored by what was learned before it, which tells how good each attack is."""
     until = collector.allowed
     with collector.limited(trials):

@@ -94,9 +94,9 @@ if TYPE_CHECKING:
 MAX_SECONDS = 60.0  # for all processes of an audit together
 TWINS = 2  # processes that repeat runs of this one
 NEWCOMERS = 12  # processes that are asked for values never seen
-_MOST_KNOWN = 4_000  # further runs here, in which these may be seen
+_MAX_KNOWN = 4_000  # further runs here, in which these may be seen
 _SURELY = 1e-6  # level at which values never seen came too often
-_MOST_CONFIRMING = 60  # processes for each dataset
+_MAX_CONFIRMING = 60  # processes for each dataset
 _RUNS, _WARM_UP = 8, 100  # of each dataset that are repeated, and before these
 _SECONDS = 1.0  # for the runs of one dataset before these
 
@@ -115,7 +115,7 @@ def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, signif
         significance: of the audit.
     """
     sampler = collector.sampler
-    if sampler.terms.observe_time:  # the first run of a process takes longer
+    if sampler.execution.observe_time:  # the first run of a process takes longer
         return Judgement()
     datasets = (sampler.pairs[pair].d0, sampler.pairs[pair].d1)
     pool = pool_of([collector.first(pair, side) for side in (0, 1)], datasets)
@@ -220,13 +220,13 @@ class _Asking:
     def refuted(self, tested: TradeoffFunction, significance: float) -> str:
         """Why one output each of new processes does not refute the claim; "" if it does."""
         learner = self.collector.learners[self.pair]
-        most = int(min(_MOST_CONFIRMING, max(0.0, self._left) * self._workers / self._each / 2.5))
+        most = int(min(_MAX_CONFIRMING, max(0.0, self._left) * self._workers / self._each / 2.5))
         seen0, seen1 = (bin_counts(side) for side in _scored(learner, self._first(0), self._first(1)))
         region = threshold_for_claim(seen0, seen1, tested, trials=max(1, most), significance=significance)
         rates = [_rate(seen0[region + 1 :], seen0), _rate(seen1[: region + 1], seen1)]
         k = _processes(tested, rates, significance, most)
         if not k:
-            if most < _MOST_CONFIRMING:
+            if most < _MAX_CONFIRMING:
                 return f"There was time for {most} new processes for each dataset, too few to confirm the violation"
             return f"The violation is too small to be confirmed in {most} new processes for each dataset"
         tasks = [[self._runs(("claim", i, side), side, 1)] for i in range(k) for side in (0, 1)]
@@ -272,7 +272,7 @@ class _Asking:
         began = time.monotonic()
         first = _made(self._runs(("more", side), side, _RUNS))
         each = (time.monotonic() - began) / _RUNS + 1e-6
-        if (more := min(_MOST_KNOWN, int(_SECONDS / each))) < _RUNS:
+        if (more := min(_MAX_KNOWN, int(_SECONDS / each))) < _RUNS:
             return first
         return _made(self._runs(("many more", side), side, more))
 
@@ -280,7 +280,9 @@ class _Asking:
         sampler = self.collector.sampler
         pair = sampler.pairs[self.pair]
         seed = int(stream(sampler.seed, "reproduced", *path).integers(2**53))
-        return Runs(sampler.mechanism, Dataset((pair.d0, pair.d1)[side]), seed, self.pair, side, 0, runs, sampler.terms)
+        return Runs(
+            sampler.mechanism, Dataset((pair.d0, pair.d1)[side]), seed, self.pair, side, 0, runs, sampler.execution
+        )
 
     def _there(self, tasks: Sequence[Sequence[Runs]]) -> list[list[Runs]]:
         return [[replace(one, mechanism=self.mechanism) for one in task] for task in tasks]

@@ -13,7 +13,7 @@ from dpaudit.outputs import Timed
 from dpaudit.pairs.pair import brief
 from dpaudit.sampling.fresh_process import Place, part_of, parts_of, told_apart
 
-FEWEST = 10  # outputs of a dataset below which nothing is said of them
+MIN_OUTPUTS = 10  # outputs of a dataset below which nothing is said of them
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class Seen:
     @property
     def constants(self) -> dict[Place, Any]:
         """The whole output, under the empty path, if it never varied; otherwise the parts that never did."""
-        if self.runs < FEWEST:
+        if self.runs < MIN_OUTPUTS:
             return {}
         return {(): self.value} if self.constant else self.parts
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.collector import Collector, Progress, Report, Turn
+from dpaudit.engine.collector import Collector, Progress, ProgressCallback, Turn
 from dpaudit.inference.grid import BINS, bin_counts
-from dpaudit.inference.independence import ENOUGH
+from dpaudit.inference.independence import MIN_RUNS
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
@@ -20,7 +20,7 @@ from dpaudit.result.evidence import Counts, SequentialEvidence
 from dpaudit.sampling.streams import stream
 
 _NEAR = 1.0  # nats from the end: what evidence often moves within a large block
-_LEAST_SHARE = 0.25  # of its even share of the trials that every pair gets
+_MIN_SHARE = 0.25  # of its even share of the trials that every pair gets
 _PRIOR = 30.0  # trials that the largest variance of any pair counts for in each of them
 
 
@@ -47,12 +47,12 @@ class SequentialAudit:
         self._counts = np.zeros((len(self.collector.learners), 2, BINS), dtype=np.int64)
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
 
-    def go(self, report: Report | None = None, *, to_the_end: bool = False) -> None:
+    def go(self, progress: ProgressCallback | None = None, *, to_the_end: bool = False) -> None:
         """Until the claim is refuted (unless `to_the_end`), or no more trials can be had."""
         try:
             for turn in self.collector.learn(partial(self._turn, to_the_end=to_the_end), self._bet):
-                if turn.learned and report is not None:
-                    report(self.progress)
+                if turn.learned and progress is not None:
+                    progress(self.progress)
                 if turn.pair in self.collector.dropped:  # perhaps before it gave a single output of this block
                     self._look()
             if self.refuted and not to_the_end and not self.collector.void:
@@ -73,7 +73,7 @@ class SequentialAudit:
         """Make enough runs to test whether they are independent: dependence may be what ended the audit so early."""
         for pair in self._left:
             if self._counts[pair].any():
-                self.collector.observe(int(pair), ENOUGH)
+                self.collector.observe(int(pair), MIN_RUNS)
 
     @property
     def _left(self) -> npt.NDArray[np.intp]:
@@ -99,12 +99,14 @@ class SequentialAudit:
 
     @property
     def evidence(self) -> SequentialEvidence:
-        return SequentialEvidence(target=self.tested, counts=self._counts, single=self._single, lost=self._lost)
+        return SequentialEvidence(
+            target=self.tested, counts=self._counts, coin_selected=self._coin_selected, lost=self._lost
+        )
 
     @property
-    def _single(self) -> bool:
+    def _coin_selected(self) -> bool:
         """Whether the two runs of a trial may depend on each other."""
-        return self.collector.sampler.terms.observe_time
+        return self.collector.sampler.execution.observe_time
 
     @property
     def _lost(self) -> tuple[int, ...]:
@@ -131,13 +133,13 @@ class SequentialAudit:
         """Count the evidence of a block, by its scores of d0 and d1; None while no score has been learned."""
         if scores is not None:
             scores0, scores1 = scores
-            if self._single:  # the coins are of another stream than anything the mechanism or an attack draws
+            if self._coin_selected:  # the coins are of another stream than anything the mechanism or an attack draws
                 trials = self.collector.learners[pair].trials
                 coins = stream(self.collector.sampler.seed, "coin", pair, trials).integers(2, size=len(scores0))
                 scores0, scores1 = scores0[coins == 0], scores1[coins == 1]
             self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
             counts = self._counts[pair : pair + 1]
-            self._gains[pair] = self._bets.gains(self._log_prices, counts, single=self._single)[0]
+            self._gains[pair] = self._bets.gains(self._log_prices, counts, coin_selected=self._coin_selected)[0]
         self._look()
 
     def _look(self) -> None:
@@ -161,7 +163,7 @@ class SequentialAudit:
         bets = self._counts[left].sum(axis=(1, 2)) / 2
         if not np.all(bets):  # also where every attack was dropped: such a pair must not take the others' trials
             return min((int(i) for i in left), key=lambda i: spent[i])
-        if bets.min() < _LEAST_SHARE * bets.sum() / len(bets):
+        if bets.min() < _MIN_SHARE * bets.sum() / len(bets):
             return int(left[np.argmin(bets)])
         gains = self._gains[left]
         best = np.argmax(self._bets.log_weights + gains, axis=1)

@@ -30,7 +30,7 @@ class Facts:
     too_few: str = ""  # why no violation in the claim's own family would have been seen
     detect_missed: str = ""  # why the violation asked for by `detect` would not have been seen
     notes: tuple[str, ...] = ()  # found before the first run, and by the attacks
-    conduct: tuple[str, ...] = ()  # what the mechanism did besides giving outputs
+    side_effects: tuple[str, ...] = ()  # what the mechanism did besides giving outputs
 
     def __post_init__(self) -> None:
         if self.void and not self.dependent:
@@ -59,7 +59,7 @@ class Ruling:
     """What follows from the facts."""
 
     verdict: Verdict
-    certified: bool  # whether p-value and bounds hold; if not, p-value 1 and bounds 0 are reported
+    bounds_valid: bool  # whether p-value and bounds hold; if not, p-value 1 and bounds 0 are reported
     stopped_by: StoppedBy
     reasons: tuple[str, ...]  # for the warnings of the result; the reason of an inconclusive verdict is the last one
 
@@ -89,9 +89,9 @@ def ruling(facts: Facts) -> Ruling:
         stopped_by = "evidence" if verdict is Verdict.VIOLATION else "dependence"
     return Ruling(
         verdict=verdict,
-        certified=facts.complete and not facts.dependent and not facts.doubts,
+        bounds_valid=facts.complete and not facts.dependent and not facts.doubts,
         stopped_by=stopped_by,
-        reasons=tuple(map(Reason.of, (*_told(facts), *last))),
+        reasons=tuple(map(Reason.of, (*_reported(facts), *last))),
     )
 
 
@@ -114,7 +114,7 @@ def _verdict(facts: Facts) -> tuple[Verdict, tuple[str, ...]]:
     return Verdict.NO_VIOLATION, ()
 
 
-def _told(facts: Facts) -> tuple[str, ...]:
+def _reported(facts: Facts) -> tuple[str, ...]:
     """What is said whatever the verdict is."""
     failures: tuple[str, ...] = ()
     if facts.failure:
@@ -124,4 +124,4 @@ def _told(facts: Facts) -> tuple[str, ...]:
         failures = tuple(f"{failure}; the pair was dropped" for failure in facts.dropped)
     words = f"interrupted after {facts.trials} of {facts.allowed} runs per dataset"
     interrupted = Reason(words, About.INTERRUPTION)
-    return (*facts.notes, *failures, *facts.conduct, *([interrupted] if facts.interrupted else []))
+    return (*facts.notes, *failures, *facts.side_effects, *([interrupted] if facts.interrupted else []))

@@ -32,7 +32,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 from dpaudit.result.values import Counted, Counts, Witness
 
-_FEWEST = 10  # outputs on either side of a cut that is called the closest to a violation
+_MIN_OUTPUTS_OF_A_SIDE = 10  # outputs on either side of a cut that is called the closest to a violation
 _PLAIN = 0.1  # a violation shows plainly enough in a region with this p-value
 _MISSED = 0.05  # chance that an interval of 95 % misses its rate
 _KNOWN = 0.5  # of the counts by which a region was chosen, in the prior of its rates: the score was learned anew since
@@ -79,7 +79,9 @@ def make_witness(
         region = _Region(learner.current(), _examples(learner), scores, threshold, "frozen")
         return _witness(region, claim, pair, region.p_value(claim), pairs) if region.sound else None
     named = [_later(moment, learner, claim) for moment in (learner.hindsight() if recount else [])]
-    found = [(one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else _FEWEST)]
+    found = [
+        (one.p_value(claim), one) for one in named if one.has_both_sides(1 if violated else _MIN_OUTPUTS_OF_A_SIDE)
+    ]
     if not found or (violated and min(p_value for p_value, _ in found) > _PLAIN):
         moving = _chosen(learner, np.array([counts0, counts1]), claim, violated)
         if moving is not None:
@@ -161,7 +163,7 @@ def _chosen(learner: Learner, scores: npt.NDArray[np.int64], claim: TradeoffFunc
         return None
     outside0, outside1 = np.cumsum(scores[0])[:-1], np.cumsum(scores[1])[:-1]
     outside = outside0 + outside1
-    fewest = 1 if violated else _FEWEST
+    fewest = 1 if violated else _MIN_OUTPUTS_OF_A_SIDE
     eligible = (outside >= fewest) & (n0 + n1 - outside >= fewest)
     if not eligible.any():
         return None

@@ -215,7 +215,7 @@ _DOWN = 1 - 1e-15  # more than the rounding of a few operations
 _MARGIN = 1e-14  # relative; more than the rounding of a line and its evaluation
 _STEEPEST = 25.0  # nats; steeper lines matter only within e^-25 of x = 1
 _TINY = 1e-12  # how near a profile comes to its limit, if it never reaches it
-_MOST_POINTS = 5000
+_MAX_POINTS = 5000
 
 
 @lru_cache(maxsize=64)
@@ -233,7 +233,7 @@ def _shape(claim: TradeoffFunction) -> _Shape:
         height = (corner - delta[1:]) * slope[1:]
         gain = (corner - np.asarray(claim.delta(middle))) * np.exp(-middle) - height
         poor = (gain > 1e-4 * np.maximum(height, 1e-300)) & (np.diff(epsilon) > 1e-9)
-        if not np.any(poor) or len(epsilon) > _MOST_POINTS:
+        if not np.any(poor) or len(epsilon) > _MAX_POINTS:
             return _Shape.of(epsilon, delta)
         epsilon = np.sort(np.concatenate([epsilon, middle[poor]]))
 

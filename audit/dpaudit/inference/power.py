@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.inference.fixed.binomial import LEAST
+from dpaudit.inference.fixed.binomial import MIN_PROBABILITY
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import deviations, evidence_against, thresholds_for_claim
 from dpaudit.inference.sequential.alternatives import scaled
@@ -21,7 +21,7 @@ from dpaudit.numerics.bisect import bisect
 Law = tuple[Array, Array]
 """Laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each."""
 
-_RUIN = -60.0  # log payoff below which an outcome has ended a bet anyway
+_MIN_LOG_PAYOFF = -60.0  # log payoff below which an outcome has ended a bet anyway
 
 
 def power_margin(
@@ -50,7 +50,10 @@ def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Ar
 @lru_cache(maxsize=4)
 def _payoffs(strategy: Strategy) -> tuple[Array, Array, Array, Array]:
     """Log payoffs of outputs of d0 and their squares, and the same of d1."""
-    payoffs0, payoffs1 = np.maximum(strategy.log_payoffs0, _RUIN), np.maximum(strategy.log_payoffs1, _RUIN)
+    payoffs0, payoffs1 = (
+        np.maximum(strategy.log_payoffs0, _MIN_LOG_PAYOFF),
+        np.maximum(strategy.log_payoffs1, _MIN_LOG_PAYOFF),
+    )
     return payoffs0, payoffs0**2, payoffs1, payoffs1**2
 
 
@@ -96,7 +99,7 @@ def fixed_margin(
     x, z = (rng.binomial(trials, np.minimum(rate, 1.0), size=(_OUTCOMES, _PILOTS)).ravel() for rate in (alpha, beta))
     order = np.argsort(evidence_against(claim, x, trials, z, trials))
     at = order[max(0, math.floor((1 - power - _CAUTION) * len(order)))]
-    found = max(p_value(claim, int(x[at]), trials, trials - int(z[at]), trials), LEAST)
+    found = max(p_value(claim, int(x[at]), trials, trials - int(z[at]), trials), MIN_PROBABILITY)
     return float(ndtri(significance) - ndtri(found))
 
 
@@ -141,7 +144,7 @@ def least_parameter(seen: Callable[[float], bool]) -> float | None:
     high = 0.01
     while not seen(high):
         high *= 1.5
-        if high > _MOST:
+        if high > _MAX_EVIDENCE:
             return None
 
     def close(high: float, low: float) -> bool:
@@ -150,7 +153,7 @@ def least_parameter(seen: Callable[[float], bool]) -> float | None:
     return _readable(bisect(seen, inside=high, outside=high / 1.5, close=close).inside)
 
 
-_MOST = 60.0  # nats or standard deviations; the evidence is not counted beyond
+_MAX_EVIDENCE = 60.0  # nats or standard deviations; the evidence is not counted beyond
 
 
 def _family(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
@@ -170,7 +173,7 @@ def _readable(value: float) -> float:
     return float(f"{math.ceil(value / unit * (1 - 1e-9)) * unit:.3g}")
 
 
-def smallest_rate(trials: float) -> float:
+def rule_of_three_rate(trials: float) -> float:
     """The probability of an event that shows in none of `trials` runs with probability 5 %: about 3/trials.
 
     Rarer events are missed more often.  They may show all the same.

@@ -41,8 +41,9 @@ class Attack(Protocol):
     `automatic = False` if "auto" is to leave it out, "released" if it is only for finished programs.  Used beside
     others: `suits(outputs0, outputs1) -> bool` is asked
     first; with `from_trials = n`, for an expensive one, it is first fitted after n trials, and again when they have
-    doubled.  `most_rows = n`: the outputs of each dataset, the latest, that a fit looks at.  `study(outputs0, outputs1,
-    rng)`, as `fit`: learns once more, before an audit with `method="fixed"` and more than three million trials freezes
+    doubled.  `most_rows = n`: the outputs of each dataset, the latest, that a fit looks at.
+    `fit_second_stage(outputs0, outputs1, rng)`, as `fit`:
+    learns once more, before an audit with `method="fixed"` and more than three million trials freezes
     its score, from up to a million outputs of each dataset, whatever it `sees` as features (n, d); None if it has
     nothing to add.  `suits` is asked about these.
 

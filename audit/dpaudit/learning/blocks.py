@@ -39,8 +39,10 @@ def plain(blocks: Sequence[Block]) -> list[Block]:
 
 def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:
     """What an attack sees of outputs that are learned from.  Outputs unknown to the encoding are left out."""
-    misfits = outputs.misfits(encoding)
-    seen: View = (outputs if misfits is None else outputs.take(np.flatnonzero(~misfits))).view(encoding, view)
+    unknown_outputs = outputs.unknown_outputs(encoding)
+    seen: View = (outputs if unknown_outputs is None else outputs.take(np.flatnonzero(~unknown_outputs))).view(
+        encoding, view
+    )
     return seen
 
 

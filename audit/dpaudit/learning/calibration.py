@@ -10,7 +10,7 @@ from dpaudit.learning.attack import Attack, Scorer
 from dpaudit.learning.foreign import fit
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.folds import out_of_fold
-from dpaudit.numerics.logistic import ridge
+from dpaudit.numerics.logistic import fit_logistic
 from dpaudit.outputs import View
 
 
@@ -32,7 +32,7 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
         inside = (np.clip(scores, low, high) - centre) / spread
         return np.column_stack([inside, scores == np.inf, scores == -np.inf])
 
-    slopes, intercept = ridge(design(held), len(seen0))
+    slopes, intercept = fit_logistic(design(held), len(seen0))
 
     def scores(outputs: View) -> Array:
         found = np.array(scorer(outputs), dtype=np.float64)

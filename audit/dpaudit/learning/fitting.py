@@ -43,7 +43,7 @@ class Fitting:
     warnings: list[str] = field(default_factory=list, init=False)
     clock: Clock = field(default_factory=Clock, init=False)
     _encoded_at: int = field(default=0, init=False)  # trials when the encoding was learned
-    _misfits: bool = field(default=False, init=False)  # whether outputs came since that it does not know
+    _unknown_outputs: bool = field(default=False, init=False)  # whether outputs came since that it does not know
     _fitted_at: dict[int, int] = field(default_factory=dict, init=False)  # attack -> trials
     _recurring: Recurring | None = field(default=None, init=False)
 
@@ -64,7 +64,7 @@ class Fitting:
         """A new block is remembered: count it, and suspend attacks that have fallen far behind."""
         encoding = self.encoding
         if encoding is not None:
-            self._misfits |= any(side.misfits(encoding) is not None for side in block)
+            self._unknown_outputs |= any(side.unknown_outputs(encoding) is not None for side in block)
         self.trials += len(block[0])
         if len(self.attacks) > 1:
             for index in self.mixing.choose(self.scorers, self.trials):
@@ -72,7 +72,7 @@ class Fitting:
 
     def refit(self, memory: PastOutputs) -> None:
         """Fit those attacks again whose turn it is."""
-        self.mixing.standing.fade(self.last_fit / self.trials)
+        self.mixing.model_weights.fade(self.last_fit / self.trials)
         self.last_fit = self.trials
         growth = next(growth for until, growth in self.settings.refit_growth if self.trials < until)
         self.next_fit = max(self.trials + 3, math.ceil(self.trials * growth))
@@ -90,7 +90,7 @@ class Fitting:
     def drop(self, index: int, why: str) -> None:
         """Use an attack no more, for a fault."""
         self.dropped.add(index)
-        self.mixing.standing.leave(index)
+        self.mixing.model_weights.leave(index)
         self.scorers.pop(index, None)
         self.warnings.append(f"attack {self.attacks[index].name} was dropped after {self.trials} trials: it {why}")
 
@@ -100,7 +100,7 @@ class Fitting:
             return "dropped for a fault, see the warnings"
         if index in self.negligible:
             return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
-        if self.mixing.standing.suspended(index, self.trials):
+        if self.mixing.model_weights.suspended(index, self.trials):
             return "suspended at the end: other attacks predicted far better"
         if self.trials < max(FIRST_FIT, members.from_trials(self.attacks[index])):
             return "not used: too few outputs"
@@ -116,10 +116,10 @@ class Fitting:
 
     def _encode(self, seen: Block) -> None:
         """Learn the encoding anew if it is time; features that are known already stay known otherwise."""
-        if self.encoding is not None and not self._misfits and self.trials < 2 * self._encoded_at:
+        if self.encoding is not None and not self._unknown_outputs and self.trials < 2 * self._encoded_at:
             return
         encoding = encoding_of(seen, self.settings.max_vocabulary)
-        self._encoded_at, self._misfits = self.trials, False
+        self._encoded_at, self._unknown_outputs = self.trials, False
         if not alike(encoding, self.encoding):
             self.encoding = encoding
             self.scorers.clear()  # they know the old columns
@@ -127,7 +127,7 @@ class Fitting:
 
     def _due(self, index: int, attack: Attack) -> bool:
         """Whether it is an attack's turn: an expensive one waits until the trials have doubled."""
-        if index in self.dropped or (len(self.attacks) > 1 and self.mixing.standing.suspended(index, self.trials)):
+        if index in self.dropped or (len(self.attacks) > 1 and self.mixing.model_weights.suspended(index, self.trials)):
             return False
         first = members.from_trials(attack) if len(self.attacks) > 1 else 0
         if self.trials < first:
@@ -147,7 +147,7 @@ class Fitting:
             most = members.most_rows(attack, memory.max_rows(self.encoding))
             view0, view1 = (view_of(side.latest(most), self.encoding, view) for side in seen)
             if not self.suits(attack, view0, view1):
-                self.mixing.standing.leave(index)
+                self.mixing.model_weights.leave(index)
                 return
             scorer = fit(attack, view0, view1, rng)
             with one_thread():  # also of a library that the fit has loaded
@@ -165,4 +165,4 @@ class Fitting:
             )
             return
         self.scorers[index] = scorer
-        self.mixing.standing.join(index, self.trials)
+        self.mixing.model_weights.join(index, self.trials)

@@ -30,7 +30,7 @@ class Moment:
     """
 
     score: Score
-    favourite: int | None  # the attack that was bet on alone at that moment
+    chosen_expert: int | None  # the attack that was bet on alone at that moment
     number: int  # from 1
     before: BinCounts  # (2, BINS), scores of fresh outputs since the moment before this one, as they were bet on
     after: BinCounts = field(default_factory=_none)  # (2, BINS), the frozen score's of the outputs that came later
@@ -68,16 +68,18 @@ class Hindsight:
         latest = self._moments[-1].score.trials if self._moments else self.first_moment // 2
         return trials >= 2 * latest and bool(self._since.any(axis=1).all())
 
-    def freeze(self, score: Score, favourite: int | None, latest: Callable[[int], Block]) -> None:
+    def freeze(self, score: Score, chosen_expert: int | None, latest: Callable[[int], Block]) -> None:
         """Keep a score, which knows all outputs so far.
 
         Args:
             score: It must share no cache with others.
-            favourite: The attack that is bet on alone, if there is one.
+            chosen_expert: The attack that is bet on alone, if there is one.
             latest: The latest outputs, at most as many of each dataset as are asked for.
         """
         number = self._moments[-1].number + 1 if self._moments else 1
-        moment = Moment(score=score, favourite=favourite, number=number, before=self._since, trials=score.trials)
+        moment = Moment(
+            score=score, chosen_expert=chosen_expert, number=number, before=self._since, trials=score.trials
+        )
         if any(is_foreign(score.attacks[i]) for i in score.scorers):
             moment.probes = latest(_PROBES)
             moment.probed = _asked_now(score, moment.probes)
@@ -102,13 +104,13 @@ class Hindsight:
             moment.after += np.array([bin_counts(moment.score(side)) for side in sides])
             moment.trials = trials
 
-    def moments(self, favourite: int | None) -> list[Moment]:
+    def moments(self, chosen_expert: int | None) -> list[Moment]:
         """Moments with outputs on both sides, oldest first.
 
-        `favourite`: the attack that is bet on alone now.  Moments that came before that are left out: their scores do
+        `chosen_expert`: the attack that is bet on alone now.  Moments from before that are left out: their scores do
         not show what it shows.  So are moments whose score did not stay what it was, since an attack learned on in a
         scorer that it had returned.
         """
         found = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
         found = [moment for moment in found if moment.frozen]
-        return [moment for moment in found if favourite is None or moment.favourite == favourite]
+        return [moment for moment in found if chosen_expert is None or moment.chosen_expert == chosen_expert]

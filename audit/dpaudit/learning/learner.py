@@ -19,10 +19,10 @@ from dpaudit.learning.memory import PastOutputs
 from dpaudit.learning.mixing import Mixing
 from dpaudit.learning.rechecks import Rechecks
 from dpaudit.learning.score import Score
-from dpaudit.learning.second_stage import room_for_study, study
-from dpaudit.learning.selection import Rivals
+from dpaudit.learning.second_stage import fit_second_stage, room_for_second_stage
+from dpaudit.learning.selection import Experts
 from dpaudit.learning.settings import Settings
-from dpaudit.learning.stacking import Settled
+from dpaudit.learning.stacking import Stacked
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs
 from dpaudit.values import RawOutputs
@@ -35,15 +35,15 @@ class Learner:
     attacks: Sequence[Attack]
     seed: int
     pair: int
-    rivals: Rivals | None = None  # without one all attacks are always mixed
+    experts: Experts | None = None  # without one all attacks are always mixed
     settings: Settings = field(default_factory=Settings)
     untouched: list[Attack | None] = field(init=False)  # the attacks as they were; None if there is no copy
-    _settled: Settled | None = field(default=None, init=False)  # what the score is made of since a study
+    _stacked: Stacked | None = field(default=None, init=False)  # what the score is made of since the second stage
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.untouched = [as_it_was(attack) for attack in self.attacks]
-        self._mixing = Mixing(self.rivals, settings.choice_growth)
+        self._mixing = Mixing(self.experts, settings.choice_growth)
         self._fitting = Fitting(self.attacks, self.seed, self.pair, settings, self._mixing)
         self._memory = PastOutputs(settings, any(sees(attack) == "natural" for attack in self.attacks), self._catch_up)
         self._hindsight = Hindsight(settings.first_moment)
@@ -96,7 +96,7 @@ class Learner:
 
     def current(self) -> Score:
         """The score as of now.  What is learned later does not change it."""
-        return replace(self._fitting.score(), settled=self._settled)
+        return replace(self._fitting.score(), stacked=self._stacked)
 
     def weights(self) -> dict[int, float]:
         """Each attack in use and its weight, summing to one."""
@@ -104,7 +104,7 @@ class Learner:
 
     def mean_loss(self, attack: int) -> float:
         """Mean log-loss of an attack on outputs it had not seen; nan if there were none."""
-        return self._mixing.standing.mean_loss(attack)
+        return self._mixing.model_weights.mean_loss(attack)
 
     def absence(self, attack: int) -> str:
         """Why an attack is not in use."""
@@ -154,7 +154,7 @@ class Learner:
 
     def learn(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> None:
         """Remember outputs; refit attacks when enough have come together."""
-        assert self._settled is None, "a settled score learns no more"
+        assert self._stacked is None, "a stacked score learns no more"
         block = as_outputs(outputs0), as_outputs(outputs1)
         self._memory.remember(block, self.encoding)
         self._fitting.notice(block)
@@ -163,7 +163,7 @@ class Learner:
         self._fitting.refit(self._memory)
         if self._hindsight.due(self.trials):
             score = replace(self.current(), known={})
-            self._hindsight.freeze(score, self._mixing.favourite, self._memory.latest)
+            self._hindsight.freeze(score, self._mixing.chosen_expert, self._memory.latest)
 
     def hindsight(self) -> list[Moment]:
         """What attacks knew earlier, each time with the scores of the outputs that came later; oldest first.
@@ -173,27 +173,27 @@ class Learner:
         came before that are left out.
         """
         self._catch_up()
-        return self._hindsight.moments(self._mixing.favourite)
+        return self._hindsight.moments(self._mixing.chosen_expert)
 
     @property
-    def most_studied(self) -> int:
-        """How many outputs of each dataset `study` has room for; 0 if no attack would learn anything from it."""
+    def max_second_stage_trials(self) -> int:
+        """How many outputs of each dataset the second stage has room for; 0 if no attack has one."""
         with guarded(self.attacks):
-            return room_for_study(self._fitting, self._memory)
+            return room_for_second_stage(self._fitting, self._memory)
 
-    def study(self, blocks: list[Block]) -> tuple[Array, Array] | None:
-        """Settle the score by a last fit to these outputs, which are new, and to those that are remembered.
+    def fit_second_stage(self, blocks: list[Block]) -> tuple[Array, Array] | None:
+        """Fix the score by a last fit to these outputs, which are new, and to those that are remembered.
 
         Returns:
             Scores of those outputs that no attack was fitted to.  None if too few are plain numbers: then the score is
             what it was.
         """
         with guarded(self.attacks):
-            found = study(self._fitting, self._memory, blocks)
+            found = fit_second_stage(self._fitting, self._memory, blocks)
         if found is None:
             return None
-        self._settled, scores = found
-        self._fitting.known.pop("settled", None)
+        self._stacked, scores = found
+        self._fitting.known.pop("stacked", None)
         return scores
 
     def _catch_up(self) -> None:

@@ -2,7 +2,7 @@
 
 The protocols let a type checker compare an attack with what dpaudit reads.  An attack need not name them:
 
-    studies: HasStudy = MyAttack()
+    studies: HasSecondStage = MyAttack()
 
 dpaudit itself looks members up by `hasattr` and `getattr`.  `isinstance` with a protocol would overlook a member that
 an attack hands on by `__getattr__`, from Python 3.12 on.
@@ -71,10 +71,10 @@ class HasSuits(Attack, Protocol):
         ...
 
 
-class HasStudy(Attack, Protocol):
+class HasSecondStage(Attack, Protocol):
     """Learns once more from very many outputs before a fixed audit freezes its score."""
 
-    def study(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Scorer | None:
+    def fit_second_stage(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Scorer | None:
         """As `fit`, but outputs are features (n, d); None if there is nothing to add.  Changes nothing."""
         ...
 
@@ -107,6 +107,6 @@ def has_suits(attack: Attack) -> TypeGuard[HasSuits]:
     return getattr(attack, "suits", None) is not None
 
 
-def has_study(attack: Attack) -> TypeGuard[HasStudy]:
+def has_second_stage(attack: Attack) -> TypeGuard[HasSecondStage]:
     """Whether it can study."""
-    return hasattr(attack, "study")
+    return hasattr(attack, "fit_second_stage")

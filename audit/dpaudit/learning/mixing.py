@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from dpaudit.learning.score import weighted_mean
-from dpaudit.learning.selection import Rivals
+from dpaudit.learning.selection import Experts
 from dpaudit.learning.settings import FIRST_FIT
-from dpaudit.learning.weights import Standing, log_loss
+from dpaudit.learning.weights import ModelWeights, log_loss
 from dpaudit.numerics.arrays import Array
 
 
@@ -21,43 +21,43 @@ from dpaudit.numerics.arrays import Array
 class Mixing:
     """How good each attack has been so far."""
 
-    rivals: Rivals | None  # without one all attacks are always mixed
-    choice_growth: float  # growth of the trials after which `rivals` are judged again
-    standing: Standing = field(default_factory=Standing, init=False)
+    experts: Experts | None  # without one all attacks are always mixed
+    choice_growth: float  # growth of the trials after which `experts` are judged again
+    model_weights: ModelWeights = field(default_factory=ModelWeights, init=False)
     _next_choice: int = field(default=FIRST_FIT, init=False)
 
     @property
-    def favourite(self) -> int | None:
+    def chosen_expert(self) -> int | None:
         """The attack to bet on alone; None: the mixture."""
-        return None if self.rivals is None else self.rivals.favourite
+        return None if self.experts is None else self.experts.chosen_expert
 
     def weights(self, attacks: Collection[int]) -> dict[int, float]:
         """The weight of each of these attacks, summing to one."""
-        if self.favourite in attacks:
-            return {i: float(i == self.favourite) for i in attacks}
-        return self.standing.weights(list(attacks))
+        if self.chosen_expert in attacks:
+            return {i: float(i == self.chosen_expert) for i in attacks}
+        return self.model_weights.weights(list(attacks))
 
     def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array], *, alone: bool) -> None:
         """Count how good the attacks were, from scores of fresh outputs of both datasets by each of them.
 
         `alone`: there is but one attack, so that there is nothing to choose.
         """
-        weights = self.standing.weights(list(parts0))
+        weights = self.model_weights.weights(list(parts0))
         n = len(next(iter(parts0.values())))
         mixture = weighted_mean(parts0, weights, n), weighted_mean(parts1, weights, n)
         losses = {i: log_loss(parts0[i], parts1[i]) for i in parts0}
-        self.standing.count(losses, log_loss(*mixture), n)
-        if self.rivals is not None and not alone:
-            self.rivals.count({i: (parts0[i], parts1[i]) for i in parts0}, mixture)
+        self.model_weights.count(losses, log_loss(*mixture), n)
+        if self.experts is not None and not alone:
+            self.experts.count({i: (parts0[i], parts1[i]) for i in parts0}, mixture)
 
     def choose(self, attacks: Collection[int], trials: int) -> list[int]:
         """Decide whether to bet on one attack alone.  Returns the attacks that are suspended from now on."""
-        if self.rivals is not None and trials >= self._next_choice:
-            self.rivals.judge(attacks)
+        if self.experts is not None and trials >= self._next_choice:
+            self.experts.judge(attacks)
             self._next_choice = math.ceil(trials * self.choice_growth)
-        ahead = self.rivals.ahead if self.rivals is not None else frozenset()
-        suspended = self.standing.suspend(list(attacks), trials, spared=ahead)
+        ahead = self.experts.ahead if self.experts is not None else frozenset()
+        suspended = self.model_weights.suspend(list(attacks), trials, spared=ahead)
         for attack in suspended:
-            if self.rivals is not None:
-                self.rivals.forget(attack)
+            if self.experts is not None:
+                self.experts.forget(attack)
         return suspended

@@ -17,7 +17,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import OutputError, Outputs, Places
 from dpaudit.sampling.streams import stream
 
-Parts = dict[int, Array]
+AttackScores = dict[int, Array]
 """Attack -> its scores of n outputs, (n,)."""
 
 
@@ -45,7 +45,7 @@ class Rechecks:
         self._scored += len(sides[0])
         return scores[0], scores[1]
 
-    def of_each(self, sides: Block, score: Score) -> tuple[Parts, Parts, dict[int, str]]:
+    def of_each(self, sides: Block, score: Score) -> tuple[AttackScores, AttackScores, dict[int, str]]:
         """The scores of a block by each attack, some of them compared with second ones.
 
         Attacks from outside the package are checked in every block, others each time that the outputs have doubled.
@@ -56,7 +56,7 @@ class Rechecks:
         # One call for each dataset, never one for both: a score may differ in its last bit with its row's place, and
         # then an output near the edge of a bin would fall on the side of the dataset it came from.
         places = [score.places(side) for side in sides]
-        parts: tuple[Parts, Parts] = {}, {}
+        parts: tuple[AttackScores, AttackScores] = {}, {}
         failures: dict[int, str] = {}
         with guarded(score.attacks):
             for side in self._order():
@@ -67,7 +67,7 @@ class Rechecks:
             self._check_each(sides, parts, score)
         return *parts, failures
 
-    def _check_each(self, sides: Block, parts: tuple[Parts, Parts], score: Score) -> None:
+    def _check_each(self, sides: Block, parts: tuple[AttackScores, AttackScores], score: Score) -> None:
         own = self._scored + len(sides[0]) >= self._next_check
         self._scored += len(sides[0])
         if own:

@@ -13,14 +13,14 @@ from dpaudit.learning.clock import Clock
 from dpaudit.learning.foreign import guarded
 from dpaudit.learning.members import sees
 from dpaudit.learning.safe_scoring import asked
-from dpaudit.learning.stacking import Settled
+from dpaudit.learning.stacking import Stacked
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, Places, Recurring
 
 _DIGITS = 9  # of a score; what is beyond may depend on an output's place in its block, and must not decide a bin
-_SETTLED = "settled"
+_STACKED = "stacked"
 KnownScores = dict[int | str, tuple[Array, str]]
-"""Attack, or `_SETTLED` -> scores of the values that recur, and what the attack did wrong."""
+"""Attack, or `_STACKED` -> scores of the values that recur, and what the attack did wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,7 +37,7 @@ class Score:
     scorers: Mapping[int, Scorer]  # attack -> its calibrated scorer
     mixture: Mapping[int, float]  # the weights of these attacks, summing to one
     trials: int  # that the mixture was learned from; a second stage has seen more
-    settled: Settled | None = None  # what the score is made of after the second stage
+    stacked: Stacked | None = None  # what the score is made of after the second stage
     recurring: Recurring | None = None  # values that occur often, each scored once
     clock: Clock = field(default_factory=Clock)
     known: KnownScores = field(default_factory=dict)  # a cache
@@ -49,7 +49,7 @@ class Score:
 
     def weights(self) -> dict[int, float]:
         """Each attack's weight in the score, summing to one."""
-        return dict(self.mixture) if self.settled is None else self.settled.weights(self.mixture)
+        return dict(self.mixture) if self.stacked is None else self.stacked.weights(self.mixture)
 
     def __call__(self, outputs: Outputs | Array) -> Array:
         """The estimate of the log-likelihood ratio of n outputs, (n,)."""
@@ -58,10 +58,10 @@ class Score:
 
     def unguarded(self, outputs: Outputs) -> Array:
         """The same, for callers that guard several questions together (`foreign.guarded`)."""
-        if self.settled is None:
+        if self.stacked is None:
             return self.mixed(outputs)
         return self._by_value(
-            _SETTLED, outputs, self.places(outputs), lambda some: (self._settled(some, self.mixed), "")
+            _STACKED, outputs, self.places(outputs), lambda some: (self._stacked(some, self.mixed), "")
         )[0]
 
     def mixed(self, outputs: Outputs) -> Array:
@@ -83,7 +83,7 @@ class Score:
 
     def anew(self, outputs: Outputs) -> Array:
         """The scores, (n,), none of them looked up: for a second opinion on the first ones."""
-        return self._mixed_anew(outputs) if self.settled is None else self._settled(outputs, self._mixed_anew)
+        return self._mixed_anew(outputs) if self.stacked is None else self._stacked(outputs, self._mixed_anew)
 
     def of_attack_anew(self, index: int, outputs: Outputs) -> tuple[Array, str]:
         """One attack's scores (n,), none of them looked up, and what it did wrong, if anything."""
@@ -92,24 +92,24 @@ class Score:
     def ask(self, index: int, scorer: Scorer, view: str, outputs: Outputs) -> tuple[Array, str]:
         """What an attack's scorer gives, 0 for outputs that the encoding does not know, and what it did wrong."""
         assert self.encoding is not None
-        misfits = outputs.misfits(self.encoding)
+        unknown_outputs = outputs.unknown_outputs(self.encoding)
         with self.clock.running(index):
-            if misfits is None:
+            if unknown_outputs is None:
                 return asked(scorer, outputs.view(self.encoding, view))
             values, failure = np.zeros(len(outputs)), ""
-            if not misfits.all():
-                fitting = outputs.take(np.flatnonzero(~misfits))
-                values[~misfits], failure = asked(scorer, fitting.view(self.encoding, view))
+            if not unknown_outputs.all():
+                fitting = outputs.take(np.flatnonzero(~unknown_outputs))
+                values[~unknown_outputs], failure = asked(scorer, fitting.view(self.encoding, view))
             return values, failure
 
     def _mixed_anew(self, outputs: Outputs) -> Array:
         return self.mean({i: self.of_attack_anew(i, outputs)[0] for i in self.scorers}, len(outputs))
 
-    def _settled(self, outputs: Outputs, mixed: Callable[[Outputs], Array]) -> Array:
-        """From the scores of the attacks that studied, and those of the mixture."""
-        assert self.settled is not None
-        found = [self.ask(index, scorer, "features", outputs)[0] for index, scorer in self.settled.studied.items()]
-        return settled_scores(self.settled, np.column_stack([mixed(outputs), *found]))
+    def _stacked(self, outputs: Outputs, mixed: Callable[[Outputs], Array]) -> Array:
+        """From the scores of the refitted attacks, and those of the mixture."""
+        assert self.stacked is not None
+        found = [self.ask(index, scorer, "features", outputs)[0] for index, scorer in self.stacked.refitted.items()]
+        return stacked_scores(self.stacked, np.column_stack([mixed(outputs), *found]))
 
     def _by_value(
         self,
@@ -137,7 +137,7 @@ def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: i
     return mean
 
 
-def settled_scores(settled: Settled, columns: Array) -> Array:
-    """Scores (n,) from those of the mixture and of the attacks that studied, (n, 1 + m)."""
-    scores: Array = np.round(settled(columns), _DIGITS)
+def stacked_scores(stacked: Stacked, columns: Array) -> Array:
+    """Scores (n,) from those of the mixture and of the refitted attacks, (n, 1 + m)."""
+    scores: Array = np.round(stacked(columns), _DIGITS)
     return scores

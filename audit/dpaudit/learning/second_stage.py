@@ -1,7 +1,7 @@
-"""The study that ends a fixed audit's pilot: a last fit to far more outputs, after which the score is settled.
+"""The second stage, which ends a fixed audit's pilot: a last fit to far more outputs; then the score is final.
 
-Attacks with a method `study` are fitted to two thirds of all outputs at hand.  The last third, all new, weighs these
-attacks and the mixture so far (`stacking`).
+Attacks with a method `fit_second_stage` are fitted to two thirds of all outputs at hand.  The last third, all new,
+weighs these attacks and the mixture so far (`stacking`).
 """
 
 from __future__ import annotations
@@ -18,25 +18,27 @@ from dpaudit.learning.fitting import Fitting
 from dpaudit.learning.foreign import copied, is_foreign, protected
 from dpaudit.learning.memory import PastOutputs
 from dpaudit.learning.safe_scoring import in_pieces, pointwise
-from dpaudit.learning.score import settled_scores
-from dpaudit.learning.stacking import Settled, settled
+from dpaudit.learning.score import stacked_scores
+from dpaudit.learning.stacking import Stacked, stacked
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import PlainEncoding, View
 from dpaudit.sampling.streams import stream
 
 
-def room_for_study(fitting: Fitting, memory: PastOutputs) -> int:
-    """How many outputs of each dataset `study` has room for; 0 if no attack would learn anything from it."""
+def room_for_second_stage(fitting: Fitting, memory: PastOutputs) -> int:
+    """How many outputs of each dataset the second stage has room for; 0 if no attack has one."""
     if not fitting.scorers or not isinstance(fitting.encoding, PlainEncoding):
         return 0
     if not _students(fitting, memory):
         return 0
     settings = fitting.settings
-    by_numbers = settings.max_study_numbers // fitting.encoding.columns
-    return min(settings.max_study_rows, by_numbers, memory.max_rows_by_size)
+    by_numbers = settings.max_second_stage_numbers // fitting.encoding.columns
+    return min(settings.max_second_stage_rows, by_numbers, memory.max_rows_by_size)
 
 
-def study(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Settled, tuple[Array, Array]] | None:
+def fit_second_stage(
+    fitting: Fitting, memory: PastOutputs, blocks: list[Block]
+) -> tuple[Stacked, tuple[Array, Array]] | None:
     """Settle the score, after a last fit to the outputs that are remembered and to these blocks, which are new.
 
     The blocks are taken out of the list, since the memory is needed.
@@ -53,7 +55,7 @@ def study(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[S
     _leave_out_negligible(fitting)
     mixture = fitting.score()
     columns = [[in_pieces(lambda some: (mixture.mixed(some), ""), side)[0]] for side in unseen]
-    studied: dict[int, Scorer] = {}
+    refitted: dict[int, Scorer] = {}
     for index in students:
         with fitting.clock.running(index):
             scorer = _student(fitting, index, fitted)
@@ -63,14 +65,14 @@ def study(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[S
         if failure := found[0][1] or found[1][1]:
             _warn(fitting, index, failure)
             continue
-        studied[index] = scorer
+        refitted[index] = scorer
         for side, (scores, _) in zip(columns, found, strict=True):
             side.append(scores)
     columns0, columns1 = (np.column_stack(side) for side in columns)
-    final = settled(studied, columns0, columns1, fitting.mixing.rivals)
+    final = stacked(refitted, columns0, columns1, fitting.mixing.experts)
     most = fitting.settings.max_judged_outputs
     memory.keep_only((unseen[0].latest(most), unseen[1].latest(most)))
-    return final, (settled_scores(final, columns0), settled_scores(final, columns1))
+    return final, (stacked_scores(final, columns0), stacked_scores(final, columns1))
 
 
 def _split(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Block, Block] | None:
@@ -96,9 +98,11 @@ def _leave_out_negligible(fitting: Fitting) -> None:
 
 
 def _students(fitting: Fitting, memory: PastOutputs) -> list[int]:
-    """Attacks that would study outputs as those that are remembered."""
+    """Attacks whose second stage would accept such outputs as are remembered."""
     assert fitting.encoding is not None
-    able = [i for i, attack in enumerate(fitting.attacks) if members.has_study(attack) and i not in fitting.dropped]
+    able = [
+        i for i, attack in enumerate(fitting.attacks) if members.has_second_stage(attack) and i not in fitting.dropped
+    ]
     some = plain(memory.blocks)[-1:]
     if not some:
         return []
@@ -113,7 +117,7 @@ def _suits(fitting: Fitting, index: int, view0: View, view1: View) -> bool:
 
 
 def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
-    """What an attack learned in a study; None if it has nothing to add, or failed, which is reported."""
+    """What an attack learned in the second stage; None if it has nothing to add, or failed, which is reported."""
     assert fitting.encoding is not None
     attack, encoding = fitting.attacks[index], fitting.encoding
     view0, view1 = (view_of(side, encoding, "features") for side in seen)
@@ -123,7 +127,7 @@ def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
         rng, foreign = stream(fitting.seed, "study", fitting.pair, index), is_foreign(attack)
         if foreign:
             view0, view1 = copied(view0), copied(view1)
-        scorer = attack.study(view0, view1, rng) if members.has_study(attack) else None
+        scorer = attack.fit_second_stage(view0, view1, rng) if members.has_second_stage(attack) else None
         if scorer is None:
             return None
         scorer = protected(scorer) if foreign else scorer
@@ -139,4 +143,4 @@ def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
 
 def _warn(fitting: Fitting, index: int, why: str) -> None:
     name = fitting.attacks[index].name
-    fitting.warnings.append(f"attack {name} {why}, after its study; what it had learned before is used")
+    fitting.warnings.append(f"attack {name} {why}, in its second stage; what it had learned before is used")

@@ -1,7 +1,7 @@
 """Whether to bet on the mixture of all attacks, or on one of them alone.
 
 The mixture tells the datasets apart best, but that alone refutes nothing: the claim lets them be told apart.  A leak
-that shows in few outputs is worth much against a claim and little in mean log-loss.  So `Rivals` counts what bets on
+that shows in few outputs is worth much against a claim and little in mean log-loss.  So `Experts` counts what bets on
 each attack's scores alone would have won, and what bets on the mixture would have won, always on outputs they had not
 seen.  The next bets are on the mixture unless one attack is clearly ahead.  Only past blocks decide, so that no
 guarantee is touched.
@@ -26,11 +26,11 @@ _MIXTURE = -1
 
 
 @dataclass
-class Rivals:
+class Experts:
     """What each attack would have won alone."""
 
     worth: Callable[[BinCounts], float]  # log-wealth after these scores
-    favourite: int | None = field(default=None, init=False)  # the attack to bet on alone; None: the mixture
+    chosen_expert: int | None = field(default=None, init=False)  # the attack to bet on alone; None: the mixture
     ahead: frozenset[int] = field(default=frozenset(), init=False)  # attacks that should go on
     _counts: dict[int, BinCounts] = field(init=False)
 
@@ -55,7 +55,7 @@ class Rivals:
         self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _MIN_LEAD_SPARED)
         best = max(self.ahead, key=lambda attack: won[attack], default=None)
         clear = best is not None and won[best] > max(mixture, 0.0) + _MIN_LEAD_ALONE
-        self.favourite = best if clear else None
+        self.chosen_expert = best if clear else None
 
     def forget(self, attack: int) -> None:
         """The attack is suspended; should it return, it starts with what the mixture has won."""

@@ -28,7 +28,7 @@ class Settings:
     max_raw_bytes: int = 2**28  # of large outputs that are kept for attacks that want them as they came
     max_vocabulary: int = 2_000  # outputs that an encoding is learned from
 
-    max_study_rows: int = 1_500_000  # outputs in the second stage
-    max_study_numbers: int = 2**25  # numbers in these outputs
+    max_second_stage_rows: int = 1_500_000  # outputs in the second stage
+    max_second_stage_numbers: int = 2**25  # numbers in these outputs
     held_share: float = 1 / 3  # of these outputs, to which no attack is fitted: they weigh the attacks
     min_weight: float = 0.01  # in the mixture; attacks below it are left out after the second stage

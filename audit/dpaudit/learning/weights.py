@@ -33,7 +33,7 @@ def log_loss(scores0: Array, scores1: Array) -> float:
 
 
 @dataclass
-class Standing:
+class ModelWeights:
     """Losses of attacks 0, 1, ... that take part."""
 
     _losses: dict[int, float] = field(

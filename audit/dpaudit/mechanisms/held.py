@@ -28,8 +28,8 @@ from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.values import Foreign
 
-_MOST_OBJECTS, _MOST_NUMBERS = 20_000, 1_000_000  # that are looked at in all: a second or two
-_MOST_ITEMS = 2_000  # of one container
+_MAX_OBJECTS, _MAX_NUMBERS = 20_000, 1_000_000  # that are looked at in all: a second or two
+_MAX_ITEMS = 2_000  # of one container
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 _WRAPPERS = (
     functools.partial, functools._lru_cache_wrapper, staticmethod, classmethod, property, types.MappingProxyType
@@ -48,7 +48,7 @@ def held_numbers(mechanism: object) -> Counter[float]:
     left: list[object] = [mechanism]
     seen: dict[int, object] = {}  # kept alive, so that no address is used twice
     looked = 0
-    while left and len(seen) < _MOST_OBJECTS and looked < _MOST_NUMBERS:
+    while left and len(seen) < _MAX_OBJECTS and looked < _MAX_NUMBERS:
         value = left.pop()
         looked += 1
         if value is None or _is(value, bool, str, bytes, complex, np.bool_):
@@ -62,13 +62,13 @@ def held_numbers(mechanism: object) -> Counter[float]:
             if _is(value, np.ndarray):
                 array = np.asarray(value)  # of no class of the user's
                 if array.dtype.kind in "iuf":
-                    numbers = array.flat[:_MOST_ITEMS]
+                    numbers = array.flat[:_MAX_ITEMS]
                     found.update(numbers[np.isfinite(numbers)].tolist())
                     looked += numbers.size
                 elif array.dtype.hasobject and array.dtype.names is None:
-                    left += array.flat[:_MOST_ITEMS].tolist()
+                    left += array.flat[:_MAX_ITEMS].tolist()
             else:
-                left += _parts(value)[: max(0, _MOST_NUMBERS - len(left))]
+                left += _parts(value)[: max(0, _MAX_NUMBERS - len(left))]
     return found
 
 
@@ -86,10 +86,10 @@ def _parts(value: Foreign) -> list[Foreign]:
     if _is(value, PythonMechanism):
         return [value.loaded]
     if _is(value, dict):
-        return list(islice(dict.values(value), _MOST_ITEMS)) + _attributes(value)
+        return list(islice(dict.values(value), _MAX_ITEMS)) + _attributes(value)
     for kind in _CONTAINERS:
         if _is(value, kind):
-            return list(islice(kind.__iter__(value), _MOST_ITEMS)) + _attributes(value)
+            return list(islice(kind.__iter__(value), _MAX_ITEMS)) + _attributes(value)
     if _is(value, types.FunctionType):
         return _of_function(value)
     if _is(value, types.MethodType):

@@ -13,7 +13,7 @@ from pathlib import Path
 from dpaudit.mechanisms.protocol import MechanismError
 
 OLDEST = (3, 8)  # what the worker file is written for
-_SLOW = 30.0  # seconds an interpreter may take to say its version
+_TIMEOUT_SECONDS = 30.0  # seconds an interpreter may take to say its version
 
 
 def check_version(version: str) -> str:
@@ -90,7 +90,7 @@ def _is(candidate: str, version: str) -> bool:
     """Whether it runs and has the version.  Shims on PATH may stand for a Python that is not installed."""
     code = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
     try:
-        said = subprocess.run([candidate, "-I", "-c", code], capture_output=True, text=True, timeout=_SLOW)
+        said = subprocess.run([candidate, "-I", "-c", code], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return said.returncode == 0 and f"{said.stdout.strip()}.".startswith(f"{version}.")

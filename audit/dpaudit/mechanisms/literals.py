@@ -34,7 +34,7 @@ _PURE = frozenset(
 )  # fmt: skip
 _MODULES = frozenset(("math", "np", "numpy"))
 _CONSTANTS = frozenset(("pi", "e", "tau", "inf", "nan"))
-_DEEPEST = 10  # names that lead to names
+_MAX_DEPTH = 10  # names that lead to names
 
 
 def drawn_perhaps(mechanism: object) -> list[str]:
@@ -109,7 +109,7 @@ class _Source:
         except (KeyError, OSError, TypeError):
             return cls([])
 
-    def is_literal(self, name: str, depth: int = _DEEPEST) -> bool:
+    def is_literal(self, name: str, depth: int = _MAX_DEPTH) -> bool:
         """Whether a global is assigned constant expressions only, and not changed in place."""
         if (name, depth) not in self._literal:
             self._literal[name, depth] = name not in self._changed and self._is_assigned_literals(name, depth)
@@ -137,7 +137,7 @@ class _Source:
         for function in sorted(around, key=_first_line, reverse=True):
             values = _assigned(name, function, outer=False)
             if values:
-                return all(self._constant(value, _DEEPEST) for value in values)
+                return all(self._constant(value, _MAX_DEPTH) for value in values)
             arguments = function.args
             if name in [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]:
                 return True
@@ -156,7 +156,7 @@ class _Source:
                 one.arg: value for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value
             }
             if name in defaults:
-                return self._constant(defaults[name], _DEEPEST)
+                return self._constant(defaults[name], _MAX_DEPTH)
         return False
 
     @functools.cached_property

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 _OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
-_MOST_FILES = 5_000
+_MAX_FILES = 5_000
 
 
 def file_fingerprint(path: str | Path) -> str:
@@ -77,7 +77,7 @@ def imported_files(file: Path, folders: Sequence[Path], *, loaded: bool = True) 
         The user's files, `file` included, and the first names of all other modules.
     """
     files, tops, left = {file}, set[str](), [file]
-    while left and len(files) < _MOST_FILES:
+    while left and len(files) < _MAX_FILES:
         for found in _imports(left.pop(), folders, loaded=loaded):
             if isinstance(found, str):
                 tops.add(found)

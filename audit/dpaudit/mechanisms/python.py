@@ -16,7 +16,7 @@ from types import ModuleType
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
-from dpaudit.mechanisms.timeout import RunTimeout, limited
+from dpaudit.mechanisms.timeout import RunTimeout, timeout_after
 from dpaudit.mechanisms.worker import misfit
 from dpaudit.values import Foreign, Parameters
 
@@ -43,8 +43,8 @@ class PythonMechanism:
         """
         before = _folder()
         try:
-            with limited(self.timeout) as limit:
-                return limit(self._load)
+            with timeout_after(self.timeout) as timeout:
+                return timeout(self._load)
         except (MechanismError, KeyboardInterrupt):
             raise
         except BaseException as error:

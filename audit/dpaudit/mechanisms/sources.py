@@ -146,7 +146,7 @@ def _required(names: set[str]) -> dict[str, str]:
             one = metadata.distribution(left.pop())
         except (metadata.PackageNotFoundError, ValueError):
             continue
-        name, version, needs = _told(one)
+        name, version, needs = _reported(one)
         if name in found:
             continue
         found[name] = version
@@ -154,7 +154,7 @@ def _required(names: set[str]) -> dict[str, str]:
     return dict(sorted(found.items(), key=lambda item: item[0].lower()))
 
 
-def _told(package: metadata.Distribution) -> tuple[str, str, tuple[str, ...]]:
+def _reported(package: metadata.Distribution) -> tuple[str, str, tuple[str, ...]]:
     """Name, version, and the names of the packages that it requires."""
     text = package.read_text("METADATA")
     if text is None:  # of an old installation

@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
-LONGEST = 1e6  # seconds, 11 days; what is longer counts as this, since timers and polls do not take any number
+MAX_SECONDS = 1e6  # seconds, 11 days; what is longer counts as this, since timers and polls do not take any number
 
 _GRACE = 0.1  # seconds that code has to clean up when its time is over, before it is interrupted again
 _PATIENCE = 3  # interruptions that are `_GRACE` apart; code that goes on after them is interrupted much more often
-_OFTEN = 1e-4  # seconds; the mean time between those
+_SECONDS_BETWEEN = 1e-4  # seconds; the mean time between those
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -30,8 +30,8 @@ class RunTimeout(BaseException):
     """A run took too long.  Not an Exception: a mechanism that catches those must not catch this one."""
 
 
-class Limit:
-    """Calls functions, and raises RunTimeout inside of them when they take longer; see `limited`."""
+class Timeout:
+    """Calls functions, and raises RunTimeout inside of them when they take longer; see `timeout_after`."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -48,7 +48,7 @@ class Limit:
         self._interruptions = 0
         self._armed = True
         try:
-            signal.setitimer(signal.ITIMER_REAL, min(self._seconds, LONGEST), _GRACE)
+            signal.setitimer(signal.ITIMER_REAL, min(self._seconds, MAX_SECONDS), _GRACE)
             result = function(*args, **kwargs)
         except KeyboardInterrupt:
             raise
@@ -81,7 +81,7 @@ class Limit:
             return
         self._interruptions += 1
         if self._interruptions > _PATIENCE:
-            signal.setitimer(signal.ITIMER_REAL, _OFTEN * _jitter.uniform(0.02, 2), _GRACE)
+            signal.setitimer(signal.ITIMER_REAL, _SECONDS_BETWEEN * _jitter.uniform(0.02, 2), _GRACE)
         raise self._expired
 
 
@@ -94,23 +94,23 @@ def _only_others(hook: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[
 
 
 @contextmanager
-def limited(seconds: float | None) -> Iterator[Limit]:
+def timeout_after(seconds: float | None) -> Iterator[Timeout]:
     """A limit for calls made inside; None is no limit.  ValueError where Python delivers no signals.
 
     An alarm that somebody else has set (a test runner, say) is set again at the end.
     """
     if seconds is None:
-        yield Limit(None)
+        yield Timeout(None)
         return
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         raise ValueError("timeout can be kept in the main thread of a POSIX system only; audit there, or without it")
-    limit, began = Limit(seconds), time.monotonic()
+    timeout, began = Timeout(seconds), time.monotonic()
     theirs, interval = signal.setitimer(signal.ITIMER_REAL, 0)
-    before = signal.signal(signal.SIGALRM, limit.interrupt)
+    before = signal.signal(signal.SIGALRM, timeout.interrupt)
     hook = sys.unraisablehook
     sys.unraisablehook = _only_others(hook)
     try:
-        yield limit
+        yield timeout
     finally:
         sys.unraisablehook = hook
         signal.signal(signal.SIGALRM, before)

@@ -214,8 +214,8 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
         at = error.__traceback__
         while at is not None and at.tb_frame.f_code.co_filename in (__file__, wire.__file__):  # from the user's code on
             at = at.tb_next
-        told = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
-        return wire.frame({"error": f"{type(error).__name__}: {_message(error)}", "traceback": told}), loaded
+        reported = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
+        return wire.frame({"error": f"{type(error).__name__}: {_message(error)}", "traceback": reported}), loaded
 
 
 def _message(error: BaseException) -> str:

@@ -2,5 +2,5 @@
 
 May import: nothing of ours.
 Public names: `arrays.Array`, `binomials.log_choose`, `bisect`, `folds.out_of_fold`, `hulls.lower_hull`,
-`logistic.ridge`.
+`logistic.fit_logistic`.
 """

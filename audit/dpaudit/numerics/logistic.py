@@ -8,13 +8,13 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 
-_MOST_STEPS = 30
+_MAX_STEPS = 30
 _CLOSE = 1e-4  # nats, of the loss of all rows together
-_MANY = 10_000  # rows from which it pays to begin where a few of them lead
-_FEW = 8  # every so many of them
+_MIN_ROWS_OF_WARM_START = 10_000  # rows from which it pays to begin where a few of them lead
+_WARM_START_STRIDE = 8  # every so many of them
 
 
-def ridge(rows: Array, n0: int) -> tuple[Array, float]:
+def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     """Slopes (d,) and intercept of the logistic regression of rows (n, d), of which the first n0 are of d0.
 
     What scikit-learn's LogisticRegression(C=1, solver="newton-cholesky") minimises (a test compares them), without its
@@ -30,13 +30,13 @@ def ridge(rows: Array, n0: int) -> tuple[Array, float]:
     def loss(beta: Array, margins: Array) -> float:
         return float(np.logaddexp(0.0, -signs * margins).sum() + 0.5 * penalty @ beta**2)
 
-    if n > _MANY:
-        slopes, intercept = ridge(rows[::_FEW], -(-n0 // _FEW))
+    if n > _MIN_ROWS_OF_WARM_START:
+        slopes, intercept = fit_logistic(rows[::_WARM_START_STRIDE], -(-n0 // _WARM_START_STRIDE))
         guess = np.append(slopes, intercept)
         there = x @ guess
         if (then := loss(guess, there)) < now:
             beta, margins, now = guess, there, then
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         chance = 0.5 * (1 + np.tanh(0.5 * margins))
         gradient = x.T @ (chance - y) + penalty * beta
         curvature = (x.T * (chance * (1 - chance))) @ x

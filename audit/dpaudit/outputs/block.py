@@ -24,7 +24,7 @@ View = RawOutputs
 class Outputs:
     """n outputs of one dataset.  Nothing in here changes; what is computed is kept."""
 
-    __slots__ = ("_misfits", "_parts", "_views", "array", "raw", "seconds")
+    __slots__ = ("_parts", "_unknown_outputs", "_views", "array", "raw", "seconds")
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Outputs:
         self.seconds = seconds  # (n,) running times, if they were observed
         self._parts = parts
         self._views: dict[str, tuple[Encoding, View]] = {}
-        self._misfits: tuple[Encoding, npt.NDArray[np.bool_]] | None = None
+        self._unknown_outputs: tuple[Encoding, npt.NDArray[np.bool_]] | None = None
 
     @classmethod
     def read(cls, outputs: RawOutputs) -> Outputs:
@@ -70,7 +70,7 @@ class Outputs:
             self._parts = parts_of_all(self.listed())
         return self._parts
 
-    def misfits(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
+    def unknown_outputs(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
         """Which outputs the encoding does not know at all, (n,); None if it knows them all."""
         if not isinstance(encoding, PlainEncoding):
             return None
@@ -82,9 +82,12 @@ class Outputs:
             and (isinstance(self.raw, np.ndarray) or kind_of(self.array) == encoding.kind)
         ):
             return None
-        if self._misfits is None or self._misfits[0] is not encoding:
-            self._misfits = encoding, encoding.misfits([None] * len(self) if self.raw is None else self.raw)
-        return self._misfits[1]
+        if self._unknown_outputs is None or self._unknown_outputs[0] is not encoding:
+            self._unknown_outputs = (
+                encoding,
+                encoding.unknown_outputs([None] * len(self) if self.raw is None else self.raw),
+            )
+        return self._unknown_outputs[1]
 
     @overload
     def view(self, encoding: Encoding, sees: Literal["features", "derived", "bits", "timed"]) -> Array: ...

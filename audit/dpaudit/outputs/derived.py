@@ -17,7 +17,7 @@ from dpaudit.numerics.arrays import AnyArray, Array
 _ALONE = 8  # columns that are looked at one by one
 _PAIRED = 6  # columns that are compared with each other
 _DECIMALS = 6
-_LARGEST_DENOMINATOR = 12
+_MAX_DENOMINATOR = 12
 _EXACT = 2.0**53
 
 
@@ -67,8 +67,8 @@ def _alone(columns: Array) -> Array:
     for digits in range(_DECIMALS, -1, -1):
         decimals[finite & (np.round(value, digits) == value)] = digits
     found[..., 3] = decimals
-    denominator = np.full(columns.shape, _LARGEST_DENOMINATOR + 1.0)
-    for q in range(_LARGEST_DENOMINATOR, 0, -1):
+    denominator = np.full(columns.shape, _MAX_DENOMINATOR + 1.0)
+    for q in range(_MAX_DENOMINATOR, 0, -1):
         multiple = value * q
         near = np.abs(multiple - np.round(multiple)) <= 1e-12 * np.maximum(1.0, np.abs(multiple))
         denominator[finite & near & (np.abs(multiple) < 1e9)] = q

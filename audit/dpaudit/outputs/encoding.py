@@ -22,11 +22,11 @@ from dpaudit.outputs.plain import Plain, plain_array
 from dpaudit.values import Foreign, Output
 
 _EXACT = 2**53  # integers up to this are floats
-_MOST_COLUMNS = 96
-_MOST_CANDIDATES = 1000
-_MOST_LABELS = 32  # values of one label that get columns of their own
-_MOST_BITS = 16  # numbers whose bits are looked at
-_OFTEN = 2  # times that a label must have occurred to be known
+_MAX_COLUMNS = 96
+_MAX_CANDIDATES = 1000
+_MAX_LABELS = 32  # values of one label that get columns of their own
+_MAX_BITS = 16  # numbers whose bits are looked at
+_MIN_OCCURRENCES = 2  # times that a label must have occurred to be known
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class PlainEncoding:
     def bits(self, array: Plain) -> Array:
         """(n,) or (n, columns) numbers -> (n, 3 x columns)."""
         rows = array.reshape(len(array), self.columns)
-        return np.hstack([bits(rows[:, j]) for j in range(min(self.columns, _MOST_BITS))])
+        return np.hstack([bits(rows[:, j]) for j in range(min(self.columns, _MAX_BITS))])
 
-    def misfits(self, outputs: Sequence[Output] | Plain) -> npt.NDArray[np.bool_]:
+    def unknown_outputs(self, outputs: Sequence[Output] | Plain) -> npt.NDArray[np.bool_]:
         """Which outputs of any kinds are not what this encoding knows, (n,)."""
         arrays = [plain_array([output]) for output in outputs]
         return np.array(
@@ -117,11 +117,11 @@ class PartsEncoding:
         numbers: Counter[str] = Counter(chain.from_iterable(parts.numbers for parts in past))
         counts: Counter[str] = Counter(chain.from_iterable(parts.counts for parts in past))
         labels: Counter[tuple[str, str]] = Counter(chain.from_iterable(parts.labels.items() for parts in past))
-        known = frozenset(pair for pair, times in labels.items() if times >= _OFTEN)
+        known = frozenset(pair for pair, times in labels.items() if times >= _MIN_OCCURRENCES)
         of_part: Counter[str] = Counter()
         columns: list[tuple[str, str]] = []
         for (name, label), times in labels.most_common():
-            if times >= _OFTEN and times < len(past) and of_part[name] < _MOST_LABELS:
+            if times >= _MIN_OCCURRENCES and times < len(past) and of_part[name] < _MAX_LABELS:
                 of_part[name] += 1
                 columns.append((name, label))
         large = {
@@ -132,14 +132,16 @@ class PartsEncoding:
         }
         centres = {
             name: _centre(parts.numbers.get(name) for parts in past) if name in large else 0
-            for name, _ in numbers.most_common(_MOST_CANDIDATES)
+            for name, _ in numbers.most_common(_MAX_CANDIDATES)
         }
         whole = cls(
             numbers=tuple(centres),
             centre=tuple(centres.values()),
-            labels=tuple(columns[:_MOST_CANDIDATES]),
-            counts=tuple(name for name, _ in counts.most_common(_MOST_CANDIDATES)),
-            known_parts=frozenset(name for found in (numbers, counts) for name, n in found.items() if n >= _OFTEN),
+            labels=tuple(columns[:_MAX_CANDIDATES]),
+            counts=tuple(name for name, _ in counts.most_common(_MAX_CANDIDATES)),
+            known_parts=frozenset(
+                name for found in (numbers, counts) for name, n in found.items() if n >= _MIN_OCCURRENCES
+            ),
             known_labels=known,
             exact=(),
         )
@@ -154,9 +156,9 @@ class PartsEncoding:
             if key not in seen and not np.all((column == column[0]) | (np.isnan(column) & np.isnan(column[0]))):
                 seen.add(key)
                 keep.append(j)
-        if len(keep) > _MOST_COLUMNS:
+        if len(keep) > _MAX_COLUMNS:
             strength = _association(matrix[:, keep], side)
-            keep = sorted(keep[i] for i in np.argsort(-strength, kind="stable")[:_MOST_COLUMNS])
+            keep = sorted(keep[i] for i in np.argsort(-strength, kind="stable")[:_MAX_COLUMNS])
         n, m = len(self.numbers), len(self.labels)
         kept = [j for j in keep if j < n]
         return PartsEncoding(
@@ -166,7 +168,7 @@ class PartsEncoding:
             counts=tuple(self.counts[j - n - m] for j in keep if j >= n + m),
             known_parts=self.known_parts,
             known_labels=self.known_labels,
-            exact=tuple(self.numbers[j] for j in kept)[:_MOST_BITS],
+            exact=tuple(self.numbers[j] for j in kept)[:_MAX_BITS],
         )
 
     @property

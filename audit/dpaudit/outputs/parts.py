@@ -49,9 +49,9 @@ from dpaudit.values import Foreign, Output
 Reader = Callable[[Parts, str, Foreign, int], None]
 """Adds the parts of a value to what is known: (parts, name of the value, value, depth)."""
 
-_KEYS = 512  # keys and elements that are looked at one by one
-_DEPTH = 8
-_WORDS = 64
+_MAX_KEYS = 512  # keys and elements that are looked at one by one
+_MAX_DEPTH = 8
+_MAX_WORDS = 64
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
@@ -68,7 +68,7 @@ def _add(parts: Parts, name: str, value: object, depth: int) -> None:
     if type(value) is float and encoder is None:  # by far the most frequent; what follows would do the same
         _float(parts, name, value, depth)
         return
-    if depth > _DEPTH:
+    if depth > _MAX_DEPTH:
         parts.labels[name] = "nested too deep to be read"
         return
     if encoder is not None:
@@ -159,7 +159,7 @@ def _text(parts: Parts, name: str, text: str) -> None:
         parts.labels[f"first character of {name}"], parts.labels[f"last character of {name}"] = text[0], text[-1]
     for index, found in enumerate(_NUMBER.findall(text[:LISTED])[:3]):
         parts.numbers[f"number {index + 1} in {name}"] = float(found)
-    for word in _WORD.findall(text[:LISTED])[:_WORDS]:
+    for word in _WORD.findall(text[:LISTED])[:_MAX_WORDS]:
         parts.counts[f"word {label_of(word)} in {name}"] = 1
     if len(text) > TEXT:
         vector(parts, name, np.frombuffer(text.encode("utf-8", "replace"), np.uint8).astype(np.float64))
@@ -212,7 +212,7 @@ def _sequence(parts: Parts, name: str, entries: Sequence[object], depth: int) ->
     numbers = floats(looked_at)
     if numbers:
         summary(parts, name, numbers)
-    for label, count in Counter(map(label_of, looked_at)).most_common(_KEYS):
+    for label, count in Counter(map(label_of, looked_at)).most_common(_MAX_KEYS):
         parts.counts[f"number of {label} in {name}"] = count
 
 
@@ -252,7 +252,7 @@ def _entries(parts: Parts, name: str, mapping: Mapping[Foreign, object], depth: 
         if index >= LISTED:
             break
         parts.counts[f"{label} in {name}"] = 1
-        if index < _KEYS:
+        if index < _MAX_KEYS:
             _add(parts, f"{name}[{label}]", value, depth + 1)
     numbers = floats(mapping.values())
     if numbers:
@@ -274,7 +274,7 @@ def _series(parts: Parts, name: str, series: object, depth: int) -> None:
 
 def _names(parts: Parts, name: str, names: Sequence[str]) -> None:
     """Which rows there are."""
-    for row, count in Counter(names).most_common(_KEYS):
+    for row, count in Counter(names).most_common(_MAX_KEYS):
         parts.counts[f"number of rows named {row} in {name}"] = count
 
 

@@ -13,7 +13,7 @@ from dpaudit.values import Output, RawOutputs
 Plain = AnyArray
 """(n,) or (n, d), of integers, floats or booleans."""
 
-_MOST_COLUMNS = 1024  # longer vectors are summarised
+_MAX_COLUMNS = 1024  # longer vectors are summarised
 _SINGLE = {bool, int, float}
 
 
@@ -35,7 +35,7 @@ def plain_array(outputs: RawOutputs) -> Plain | None:
         return None
     if array.ndim > 1:
         array = array.reshape(len(array), -1) if len(array) else array.reshape(0, 1)
-        if not 0 < array.shape[1] <= _MOST_COLUMNS:
+        if not 0 < array.shape[1] <= _MAX_COLUMNS:
             return None
     return array
 
@@ -52,7 +52,7 @@ def _alike(outputs: Sequence[Output]) -> bool:
         return kind is not int or all(-(2**63) <= output < 2**63 for output in outputs)
     if kind is np.ndarray:
         return len({(output.shape, output.dtype) for output in outputs}) == 1
-    if kind not in (tuple, list) or len(set(map(len, outputs))) != 1 or len(outputs[0]) > _MOST_COLUMNS:
+    if kind not in (tuple, list) or len(set(map(len, outputs))) != 1 or len(outputs[0]) > _MAX_COLUMNS:
         return False
     inner = {type(entry) for output in outputs for entry in output}
     if len(inner) != 1 or not inner <= _SINGLE | {np.float64, np.int64}:

@@ -12,9 +12,9 @@ from dpaudit.outputs.block import Outputs
 
 Places = npt.NDArray[np.intp]
 
-_MOST = 512  # values
-_MOST_PAIRS = 2**16  # beginnings of rows times what may follow
-_MOST_COLUMNS = 64
+_MAX_VALUES = 512  # values
+_MAX_PAIRS = 2**16  # beginnings of rows times what may follow
+_MAX_COLUMNS = 64
 _LOOK = 256  # outputs; a look at a few saves sorting them all
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes of a number
 
@@ -34,7 +34,7 @@ class Recurring:
         parts = []
         for side in seen:
             part = _bits(side)
-            if part is None or part.shape[1] > _MOST_COLUMNS or len(np.unique(part[-_LOOK:], axis=0)) > _LOOK // 2:
+            if part is None or part.shape[1] > _MAX_COLUMNS or len(np.unique(part[-_LOOK:], axis=0)) > _LOOK // 2:
                 return None
             parts.append(part)
         arrays = [side.array for side in seen if side.array is not None]
@@ -46,7 +46,7 @@ class Recurring:
         beginning, before = np.zeros(len(bits), dtype=np.intp), 1  # that of each row, numbered; how many there are
         for found in bits.T:
             column = np.unique(found)
-            if before * len(column) > _MOST_PAIRS:
+            if before * len(column) > _MAX_PAIRS:
                 return None
             longer = beginning * len(column) + np.searchsorted(column, found)
             occurs = np.bincount(longer, minlength=before * len(column)) > 0
@@ -54,7 +54,7 @@ class Recurring:
             columns.append(column)
             tables.append(table.reshape(before, -1))
             beginning, before = table[longer], int(occurs.sum())
-            if before > _MOST:
+            if before > _MAX_VALUES:
                 return None
         _, first = np.unique(beginning, return_index=True)
         values = np.concatenate(arrays)[first]

@@ -46,8 +46,8 @@ class SearchPairs:
         step: Maximum change of a value in a vector; anywhere in `bounds` if None.
         whole: Whether to use only whole numbers.
         schema: Makes records dicts; maps each column to (low, high) or to a list of categories.
-        strays: Whether to try records that a mechanism must clamp, drop or count: beyond the bounds, NaN, None.  If
-            None, they are tried if `bounds` or `schema` is given, since the mechanism should then know them.
+        out_of_domain: Whether to try records that a mechanism must clamp, drop or count: beyond the bounds, NaN,
+            None.  If None, they are tried if `bounds` or `schema` is given, since the mechanism should then know them.
         generator: Replaces the patterns by a function of a numpy Generator.  It returns a dataset (a sequence of
             records), of which neighbours are made, or a Pair.
         build: Applied to each dataset, e.g. `numpy.array` or `pandas.DataFrame`.
@@ -65,7 +65,7 @@ class SearchPairs:
     step: float | None = None
     whole: bool = False
     schema: Schema | None = None
-    strays: bool | None = None
+    out_of_domain: bool | None = None
     generator: Callable[[np.random.Generator], Iterable[Record] | Pair] | None = None
     build: Callable[[Dataset], Dataset] | None = None
     most: int | None = None
@@ -141,14 +141,14 @@ class SearchPairs:
         many = self.size - 1
         spread = [kinds.at(share) for share in np.linspace(0, 1, many)]
         half = [low] * (many - many // 2) + [high] * (many // 2)
-        strays = kinds.unusual if (kinds.bounded if self.strays is None else self.strays) else []
+        out_of_domain = kinds.unusual if (kinds.bounded if self.out_of_domain is None else self.out_of_domain) else []
         if self.relation == "add_remove":
             plans = [
                 ([low] * many, high, "one above"),
                 ([high] * many, low, "one below"),
                 ([], high, "empty, and one high"),
                 ([high] * many, high, "all equal, high"),
-                *([(half, stray, label) for label, stray in strays]),
+                *([(half, stray, label) for label, stray in out_of_domain]),
                 (half, high, "half-half"),
                 ([], low, "empty, and one low"),
                 (spread, high, "spread, and a duplicate"),
@@ -163,7 +163,7 @@ class SearchPairs:
             ([high] * many, high, low, "one below"),
             (half, low, high, "half-half"),
             ([middle] * many, low, high, "extremes"),
-            *([(half, low, stray, label) for label, stray in strays]),
+            *([(half, low, stray, label) for label, stray in out_of_domain]),
             (spread, low, high, "spread, a duplicate moved"),
             ([middle] * many, middle, high, "all equal, one above"),
             ([middle] * many, middle, low, "all equal, one below"),

@@ -50,7 +50,7 @@ def _of_verdict(result: AuditResult) -> list[str]:
         found.append(
             f"no violation is reported, at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence:g}"
         )
-    if not result.certified and (result.violated or result.mu_lower > 0):
+    if not result.bounds_valid and (result.violated or result.mu_lower > 0):
         found.append("nothing is certified, yet a violation or a bound is reported")
     if result.evidence.trials > result.trials_used:
         counted, used = count(result.evidence.trials), count(result.trials_used)
@@ -68,7 +68,7 @@ def _differences(result: AuditResult) -> list[str]:
         found.append(f"a violation is reported, its counts give a p-value of {upper(p_value, 6)}")
     if result.verdict is Verdict.NO_VIOLATION and p_value <= 1 - result.confidence:
         found.append(f"no violation is reported, its counts give a p-value of {upper(p_value, 6)}")
-    if result.certified:
+    if result.bounds_valid:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu is certified above {lower(result.mu_lower, 6)}, its counts give {lower(mu, 6)}")
@@ -90,26 +90,26 @@ def _of_witness(result: AuditResult) -> list[str]:
     if witness is None:
         return []
     if (counted := result.evidence.guessed) is not None:
-        stated, made = (witness.right, witness.guesses), (counted.right, counted.guesses)
-        wrong = witness.guesses > 0 and stated != made
+        given, made = (witness.right, witness.guesses), (counted.right, counted.guesses)
+        wrong = witness.guesses > 0 and given != made
         words = "the witness has {} of {} guesses right, the evidence {} of {}"
-        return [words.format(*stated, *made)] if wrong else []
+        return [words.format(*given, *made)] if wrong else []
     counts = pair_counts(result)
     if counts is None:
         return []
     found = []
-    told = witness.counts
+    stated = witness.counts
     if witness.counted in ("later", "named"):
-        given, most = dense(witness), int(counts.sum(axis=1).max())
-        if max(told.n0, told.n1) > max(most, _runs_of_pair(result, witness)):
-            found.append(f"the witness counts {count(told.n0)} outputs, of {count(most)} that the evidence counts")
-        counts = given
-    if not math.isnan(witness.threshold) and (given_counts := beyond(counts, nearest_bin(witness))) != told:
-        found.append(f"the witness counts {row(told)}, the evidence {row(given_counts)}")
-    rates = (told.false_positives / max(1, told.n0), told.false_negatives / max(1, told.n1))
-    for name, rate, said in zip(("alpha", "beta"), rates, (witness.alpha, witness.beta), strict=True):
-        if not math.isclose(rate, said, rel_tol=NEARLY, abs_tol=1e-12):
-            found.append(f"the witness's {name} is {said:.6g}, its counts give {rate:.6g}")
+        own, most = dense(witness), int(counts.sum(axis=1).max())
+        if max(stated.n0, stated.n1) > max(most, _runs_of_pair(result, witness)):
+            found.append(f"the witness counts {count(stated.n0)} outputs, of {count(most)} that the evidence counts")
+        counts = own
+    if not math.isnan(witness.threshold) and (given_counts := beyond(counts, nearest_bin(witness))) != stated:
+        found.append(f"the witness counts {row(stated)}, the evidence {row(given_counts)}")
+    rates = (stated.false_positives / max(1, stated.n0), stated.false_negatives / max(1, stated.n1))
+    for name, rate, stated_rate in zip(("alpha", "beta"), rates, (witness.alpha, witness.beta), strict=True):
+        if not math.isclose(rate, stated_rate, rel_tol=NEARLY, abs_tol=1e-12):
+            found.append(f"the witness's {name} is {stated_rate:.6g}, its counts give {rate:.6g}")
     claimed = float(result.claim.symmetrized().beta(witness.alpha))
     if not math.isclose(claimed, witness.claimed_beta, rel_tol=1e-4, abs_tol=1e-9):
         found.append(f"the claim allows a beta of {claimed:.6g} there, not {witness.claimed_beta:.6g}")
@@ -131,7 +131,7 @@ def dense(witness: Witness) -> np.ndarray[Any, Any]:
 
 def _p_value(result: AuditResult) -> float:
     """The p-value again, from the counts; for a sequential audit also from the path that its evidence took."""
-    if not result.certified:
+    if not result.bounds_valid:
         return 1.0
     evidence = result.evidence
     return evidence.p_value(evidence.tested(result.claim), result.history.log_e)

@@ -105,7 +105,7 @@ class Evidence(Protocol):
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
-        """The inverse of `to_json`; `target`: the claim audited, for both orders.  ValueError for impossible counts."""
+        """The inverse of `to_json`; `target`: the claim, for both directions.  ValueError for impossible counts."""
         ...
 
 

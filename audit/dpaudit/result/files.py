@@ -73,7 +73,7 @@ class _ResultFile(BaseModel):
     warnings: tuple[str, ...]
     environment: dict[str, Any]
     elapsed_s: float
-    certified: bool = True
+    bounds_valid: bool = True
 
     @model_validator(mode="after")
     def _sound(self) -> _ResultFile:
@@ -132,7 +132,9 @@ def read(values: Any) -> dict[str, Any]:
     )
     if any(math.isnan(x) for x in (file.p_value, file.mu_lower)):
         raise ValueError("p_value and mu_lower must be numbers, got nan")
-    if file.certified and (words := overstated(evidence, file.detectable.largest_epsilon, confidence=file.confidence)):
+    if file.bounds_valid and (
+        words := overstated(evidence, file.detectable.largest_epsilon, confidence=file.confidence)
+    ):
         raise ValueError(f"it contradicts itself: {words}")
     provenance = Provenance.read(file.environment)
     more = {"claim": claim, "evidence": evidence, "curve": Curve(**curve), "history": history, "provenance": provenance}

@@ -13,7 +13,7 @@ from dpaudit.inference.grid import BINS
 
 Counts = npt.NDArray[np.int64]
 
-_MOST = 2**53  # outputs in one bin: sums of bins stay within 64 bits
+_MAX_COUNT = 2**53  # outputs in one bin: sums of bins stay within 64 bits
 
 
 def sha256(counts: Counts) -> str:
@@ -36,7 +36,7 @@ def dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
     for side, entries in zip(counts, sides, strict=True):
         for entry in entries:
             place, count = entry if isinstance(entry, list | tuple) and len(entry) == 2 else (None, None)
-            if not (_whole(place, BINS - 1) and _whole(count, _MOST)):
+            if not (_whole(place, BINS - 1) and _whole(count, _MAX_COUNT)):
                 raise ValueError(
                     f"evidence must be [bin, count] with bins 0 to {BINS - 1} and counts >= 0, got {entry!r}"
                 )

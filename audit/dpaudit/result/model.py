@@ -51,7 +51,7 @@ class AuditResult:
     warnings: tuple[str, ...]
     provenance: Provenance  # versions, machine, seed, date, mechanism, config
     elapsed_s: float
-    certified: bool = (
+    bounds_valid: bool = (
         True  # False if runs depended on each other, or a fixed number of trials was not reached: no bound
     )
     _bounds: dict[float, float] = field(init=False, default_factory=dict)  # found so far; `replace` begins a new one
@@ -83,9 +83,9 @@ class AuditResult:
         """Certified: with the audit's confidence the mechanism is not (epsilon, `delta`)-DP for any epsilon below this.
 
         Of a sequential audit: for all `delta` at once, and together with `mu_lower` and the verdict.  Of the others: at
-        each `delta` alone.  0 if nothing is `certified`.  See `evidence`.
+        each `delta` alone.  0 if nothing is `bounds_valid`.  See `evidence`.
         """
-        if not self.certified:
+        if not self.bounds_valid:
             return 0.0
         if delta not in self._bounds:
             self._bounds[delta] = self.evidence.epsilon_lower(delta, confidence=self.confidence)
@@ -172,7 +172,7 @@ class AuditResult:
         if self.witness is not None:
             near = self.violated or self.witness.near
             lines.append(f"  {self.witness.describe() if near else 'no region that was counted came near a violation'}")
-        if not self.violated and self.certified:
+        if not self.violated and self.bounds_valid:
             lines.append(f"  {_seen(self.detectable)}")
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
 
@@ -202,7 +202,7 @@ def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lowe
 
 def certified_words(result: AuditResult) -> str:
     """The certified bounds in a line of plain text."""
-    if not result.certified:
+    if not result.bounds_valid:
         return "nothing is certified"
     return f"certified: mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
 

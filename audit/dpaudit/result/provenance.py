@@ -68,7 +68,7 @@ class Provenance:
     first_outputs: tuple[str, ...] | None = None  # digests of the first ones
     attack_seconds: Mapping[str, float] | None = None
     runs_after_evidence: int | None = None  # per dataset; test independence only
-    study_trials: int | None = None  # runs per dataset; see `engine.fixed`
+    second_stage_trials: int | None = None  # runs per dataset; see `engine.fixed`
     config: str | None = None  # name of the config's file
     folder: str | None = None  # absolute, of the config
     source: str | None = None  # of the claim, as the config states it
@@ -135,7 +135,7 @@ _FILE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "first_outputs": ("first outputs", _texts),
     "attack_seconds": ("seconds of attacks", _named(int | float)),
     "runs_after_evidence": ("runs after the evidence", _whole),
-    "study_trials": ("trials of the study", _whole),
+    "second_stage_trials": ("trials of the second stage", _whole),
     "config": ("config", _text),
     "folder": ("folder", _text),
     "source": ("source", _text),

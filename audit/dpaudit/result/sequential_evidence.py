@@ -59,9 +59,9 @@ class SequentialEvidence:
     once: ClassVar[bool] = False
     slow: ClassVar[bool] = False
     words: ClassVar[Words] = _WORDS
-    target: TradeoffFunction  # the claim audited, for both orders
+    target: TradeoffFunction  # the claim audited, for both directions
     counts: Counts  # (pairs, 2, BINS), outputs of d0 and of d1
-    single: bool = False  # of each trial one output is counted, chosen by a coin; otherwise both are
+    coin_selected: bool = False  # of each trial one output is counted, chosen by a coin; otherwise both are
     lost: tuple[int, ...] = ()  # pairs on which a run failed after bets had been placed: what they won is nothing
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class SequentialEvidence:
 
     def log_e(self, claim: TradeoffFunction) -> float:
         """Logarithm of the wealth that the bets have made if `claim` is what they are against."""
-        return self._bets.log_e(claim, self.counts, self.lost, single=self.single)
+        return self._bets.log_e(claim, self.counts, self.lost, coin_selected=self.coin_selected)
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """1 over the largest wealth: that at the end, and those of a path that ends with the same."""
@@ -126,22 +126,22 @@ class SequentialEvidence:
             "bins": BINS,
             "counts": [sparse(sides) for sides in self.counts],
             "lost": list(self.lost),
-            "single": self.single,
+            "coin_selected": self.coin_selected,
         }
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> SequentialEvidence:
         check_bins(values)
-        single = values.get("single", False) is True
+        coin_selected = values.get("coin_selected", False) is True
         pairs = [dense(sides) for sides in values["counts"]]
-        if not single:
+        if not coin_selected:
             for one in pairs:
                 check_trials(one)
         counted = np.array(pairs, dtype=np.int64).reshape(-1, 2, BINS)
         lost = tuple(int(i) for i in values.get("lost", ()))  # older files have none
         if any(not 0 <= i < len(counted) for i in lost):
             raise ValueError(f"evidence must name lost pairs among its {len(counted)}, got {list(lost)}")
-        return cls(target=target, counts=counted, single=single, lost=lost)
+        return cls(target=target, counts=counted, coin_selected=coin_selected, lost=lost)
 
     @property
     def _bets(self) -> Strategy:

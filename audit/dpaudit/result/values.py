@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 from dpaudit.text.rounding import percent, percent_at_most
 
-FORMAT = "dpaudit-result/1"
+FORMAT = "dpaudit-result/2"
 
 StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence"]
 """What ended an audit.  "evidence": the claim was refuted, so the verdict is a violation.  "dependence": the evidence
@@ -168,7 +168,7 @@ class Detectable:
 
     claim: str  # the least violation, as a claim, e.g. "gaussian(mu=1.08)"; "" if none would have been
     assumption: str  # about what the mechanism would have looked like
-    smallest_rate: float  # an event of this probability shows in none of the runs with probability 5 %
+    rule_of_three_rate: float  # an event of this probability shows in none of the runs with probability 5 %
     largest_epsilon: float  # at delta = 0; the audit certifies no more, and no valid test is sure to
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from dpaudit.values import Output
 
 _LOG_ORDERS = math.log(1e9)  # by chance, fresh outputs have the fingerprint of given ones at most once in 10**9 times
-_MOST_OUTPUTS = 20_000  # of one dataset; outputs that hardly vary need not be read to the end
+_MAX_OUTPUTS = 20_000  # of one dataset; outputs that hardly vary need not be read to the end
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Side:
     def add(self, outputs: Iterable[Output]) -> None:
         """Further outputs, of which no more are read than are needed."""
         for output in outputs:
-            if self.unmistakable or self.count >= _MOST_OUTPUTS:
+            if self.unmistakable or self.count >= _MAX_OUTPUTS:
                 return
             value = hashlib.blake2b(_value(output), digest_size=16).digest()
             self.count += 1

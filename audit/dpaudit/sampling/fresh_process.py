@@ -35,7 +35,7 @@ from dpaudit.mechanisms.stateless import portable
 from dpaudit.outputs import Timed
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.outside import outside
-from dpaudit.sampling.runs import Runs, Terms, resolved
+from dpaudit.sampling.runs import ExecutionSettings, Runs, resolved
 from dpaudit.values import Foreign, Output
 
 Answer = TypeVar("Answer")
@@ -43,7 +43,7 @@ Answer = TypeVar("Answer")
 Place = tuple[str | int, ...]
 """Keys and places that lead to a part of an output; () is the whole one."""
 
-_MOST_NUMBERS, _MOST_PARTS, _DEEPEST = 1_000, 100, 4
+_MAX_NUMBERS, _MAX_PARTS, _MAX_DEPTH = 1_000, 100, 4
 
 
 class NotPossible(Exception):
@@ -115,7 +115,7 @@ def outputs_in_a_fresh_process(
     mechanism: Foreign,
     datasets: Sequence[Foreign],
     seeds: Sequence[int],
-    terms: Terms,
+    execution: ExecutionSettings,
     *,
     timeout: float,
     paths: Sequence[Sequence[Sequence[Place]]],
@@ -126,7 +126,7 @@ def outputs_in_a_fresh_process(
         mechanism: what `sent` gave.
         datasets: on which it runs once, in this order.
         seeds: of the runs, one each.
-        terms: of the audit.
+        execution: of the audit.
         timeout: seconds after which the process is ended.
         paths: of the parts that are asked for, in lists, several for each dataset; () is the whole output.
 
@@ -134,7 +134,7 @@ def outputs_in_a_fresh_process(
         NotPossible: the process could not make the runs; says why.
     """
     runs = [
-        Runs(mechanism, Dataset(dataset), seed, 0, 0, 0, 1, terms)
+        Runs(mechanism, Dataset(dataset), seed, 0, 0, 0, 1, execution)
         for dataset, seed in zip(datasets, seeds, strict=True)
     ]
     found: list[list[list[str]]] = _in_a_fresh_process(_made, runs, paths, timeout=timeout)
@@ -271,19 +271,19 @@ def parts_of(output: Output) -> dict[Place, Output]:
     Of an output that is one list of numbers, an array of one axis, at most 1,000.
     """
     if isinstance(output, np.ndarray) and output.ndim == 1 and not output.dtype.hasobject:
-        return {(i,): number for i, number in enumerate(output[:_MOST_NUMBERS])}
+        return {(i,): number for i, number in enumerate(output[:_MAX_NUMBERS])}
     found: dict[Place, Output] = {}
 
     def look(value: object, path: Place) -> None:
-        if len(found) >= _MOST_PARTS:
+        if len(found) >= _MAX_PARTS:
             return
         if isinstance(value, np.ndarray) and value.ndim == 1 and not value.dtype.hasobject:
-            found.update({(*path, i): item for i, item in enumerate(value[: _MOST_PARTS - len(found)])})
-        elif len(path) < _DEEPEST and type(value) is dict:
+            found.update({(*path, i): item for i, item in enumerate(value[: _MAX_PARTS - len(found)])})
+        elif len(path) < _MAX_DEPTH and type(value) is dict:
             for key, item in value.items():
                 if type(key) in (str, int):
                     look(item, (*path, key))
-        elif len(path) < _DEEPEST and isinstance(value, list | tuple):
+        elif len(path) < _MAX_DEPTH and isinstance(value, list | tuple):
             for i, item in enumerate(value):
                 look(item, (*path, i))
         elif path and (value is None or isinstance(value, bool | int | float | str | bytes | np.generic)):

@@ -12,11 +12,11 @@ from dpaudit.mechanisms import members
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.mechanisms.python import PythonMechanism
-from dpaudit.mechanisms.timeout import Limit, RunTimeout, limited
+from dpaudit.mechanisms.timeout import RunTimeout, Timeout, timeout_after
 from dpaudit.outputs import Raised, Timed
 from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, SharedOutputs, detached, detached_batch
 from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
-from dpaudit.sampling.side_effects import Conduct, watched
+from dpaudit.sampling.side_effects import SideEffects, watched
 from dpaudit.sampling.streams import stream, trial_streams
 from dpaudit.settings.audit import DEFAULTS, Failures
 from dpaudit.values import Foreign, Output, RawOutputs
@@ -31,11 +31,11 @@ class Outcome:
 
     outputs: RawOutputs
     failure: str = ""  # what happened, on which trial; "" if nothing
-    conduct: Conduct = field(default_factory=Conduct)
+    side_effects: SideEffects = field(default_factory=SideEffects)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class ExecutionSettings:
     """What is seen of a run besides its output, and what becomes of one that goes wrong."""
 
     observe_time: bool = DEFAULTS.observe_time  # outputs are `Timed`
@@ -68,29 +68,29 @@ class Runs:
     side: int
     start: int
     stop: int
-    terms: Terms = field(default_factory=Terms)
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
 
     def __call__(self) -> Outcome:
         """Make them, inside of `kept_global_randomness`.  Never raises for what the mechanism does."""
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
-        with watched(randomness=self.start == 0) as conduct, limited(self.terms.timeout) as limit:
+        with watched(randomness=self.start == 0) as side_effects, timeout_after(self.execution.timeout) as timeout:
             if members.samples(mechanism):
-                outcome = self._together(mechanism, limit, conduct)
+                outcome = self._together(mechanism, timeout, side_effects)
             else:
-                outcome = self._one_by_one(mechanism, limit, conduct)
-        conduct.moved_to = conduct.moved_to or members.moved_to(self.mechanism)
-        return replace(outcome, conduct=conduct)
+                outcome = self._one_by_one(mechanism, timeout, side_effects)
+        side_effects.moved_to = side_effects.moved_to or members.moved_to(self.mechanism)
+        return replace(outcome, side_effects=side_effects)
 
-    def _one_by_one(self, mechanism: Foreign, limit: Limit, conduct: Conduct) -> Outcome:
+    def _one_by_one(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
         outputs: list[Output] = []
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
-        timed, fresh_dataset = self.terms.observe_time, self.dataset.copy
-        called = mechanism if self.terms.timeout is None else limit.around(mechanism)
+        timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
+        called = mechanism if self.execution.timeout is None else timeout.around(mechanism)
         clock = time.perf_counter
         began = seconds = 0.0
         for run, first in enumerate(streams, self.start):
-            for rng in self._attempts(first, run) if self.terms.attempts > 1 else (first,):
+            for rng in self._attempts(first, run) if self.execution.attempts > 1 else (first,):
                 dataset, error = fresh_dataset(), None
                 if timed:
                     began = clock()
@@ -105,36 +105,36 @@ class Runs:
                 except BaseException as raised:
                     seconds, error = clock() - began, raised
                 if (run < _FIRST_RUNS or not run & (run - 1)) and self.dataset.changed(dataset):
-                    conduct.changed = f"d{self.side}"
+                    side_effects.changed = f"d{self.side}"
                 if error is None:
                     break
-                conduct.failed += 1
+                side_effects.failed += 1
                 if not self._goes_on(error):
                     break
             if error is not None:
                 goes_on = self._goes_on(error)
-                if self.terms.failures != "outcome" or not goes_on:
+                if self.execution.failures != "outcome" or not goes_on:
                     again = self._again if goes_on else self._why(error)
                     return Outcome(outputs, f"{_failure(error)} on run {run} of d{self.side}{again}{place(error)}")
                 output = Raised(type(error).__name__, message_of(error))
             outputs.append(Timed(output, seconds) if timed else output)
         return Outcome(outputs)
 
-    def _together(self, mechanism: Foreign, limit: Limit, conduct: Conduct) -> Outcome:
-        if self.terms.run_by_run:
-            what = "the time of a run" if self.terms.observe_time else "which run raised"
+    def _together(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
+        if self.execution.run_by_run:
+            what = "the time of a run" if self.execution.observe_time else "which run raised"
             return Outcome([], f"makes many runs in one call, so that {what} cannot be observed")
         n, detail, again = self.stop - self.start, "", self._again
         for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
             dataset = self.dataset.copy()
-            conduct.failed += 1  # unless it returns
+            side_effects.failed += 1  # unless it returns
             try:
-                outputs = limit(mechanism.sample, dataset, n, rng)
+                outputs = timeout(mechanism.sample, dataset, n, rng)
                 if members.changed_dataset(mechanism) or self.dataset.changed(dataset):  # elsewhere, or here
-                    conduct.changed = f"d{self.side}"
+                    side_effects.changed = f"d{self.side}"
                 if len(outputs) == n:
                     outcome = Outcome(detached_batch(outputs))
-                    conduct.failed -= 1
+                    side_effects.failed -= 1
                     return outcome
                 failure, detail = f"returned {len(outputs)} outputs instead of {n}", ""
             except MechanismError as error:  # of a program: it may end in many lines of stderr
@@ -156,7 +156,7 @@ class Runs:
         An exception that is neither Python's own nor derived from Exception is of whoever runs us, a test runner say.
         """
         if isinstance(error, RunTimeout):
-            return self.terms.observe_time
+            return self.execution.observe_time
         if isinstance(error, (NotCopyable, SharedOutputs)):
             return False
         cancelled = type(error).__name__ == "CancelledError"  # of asyncio, which need not be imported
@@ -164,9 +164,9 @@ class Runs:
 
     def _why(self, error: BaseException | None) -> str:
         """Why a timeout ends the audit although failures do not."""
-        if not isinstance(error, RunTimeout) or self.terms.failures == "stop" or self._goes_on(error):
+        if not isinstance(error, RunTimeout) or self.execution.failures == "stop" or self._goes_on(error):
             return ""
-        what = "an outcome" if self.terms.failures == "outcome" else "retried"
+        what = "an outcome" if self.execution.failures == "outcome" else "retried"
         return (
             f"; a run that takes too long is not {what} unless observe_time is set, since the load of the machine "
             "decides it as well: raise the timeout, or set observe_time"
@@ -175,12 +175,12 @@ class Runs:
     def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
         """The randomness of a run, and then of each retry."""
         yield first
-        for attempt in range(1, self.terms.attempts):
+        for attempt in range(1, self.execution.attempts):
             yield stream(self.seed, "again", self.pair, self.side, run, attempt)
 
     @property
     def _again(self) -> str:
-        return f", {self.terms.attempts} times" if self.terms.attempts > 1 else ""
+        return f", {self.execution.attempts} times" if self.execution.attempts > 1 else ""
 
 
 def made(runs: Runs) -> Outcome:

@@ -15,8 +15,8 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
 from dpaudit.sampling.detached import Dataset, NotCopyable, generator_in
 from dpaudit.sampling.global_randomness import kept_global_randomness
-from dpaudit.sampling.runs import Outcome, Runs, Terms, made, resolved
-from dpaudit.sampling.side_effects import Conduct
+from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolved
+from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store import Store
 from dpaudit.sampling.streams import stream
 from dpaudit.settings.audit import DEFAULTS
@@ -41,9 +41,11 @@ class Sampler:
     pairs: Sequence[Pair]
     seed: int
     jobs: int = DEFAULTS.jobs
-    terms: Terms = field(default_factory=Terms)
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     store: Store | None = None  # where blocks are kept, and looked for first
-    conduct: list[Conduct] = field(default_factory=lambda: [Conduct(), Conduct()], init=False)  # with d0, with d1
+    side_effects: list[SideEffects] = field(
+        default_factory=lambda: [SideEffects(), SideEffects()], init=False
+    )  # with d0, with d1
     _seconds_per_run: float = field(default=0.0, init=False)
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # of each pair
 
@@ -66,18 +68,20 @@ class Sampler:
         """Trials [start, stop) of a pair, or the first ones of them: outputs of d0 and of d1."""
         kept = self.store.get(pair, start, stop) if self.store is not None else None
         if kept is not None and self.store is not None:
-            told = self.store.conduct(pair, start)
-            self.conduct = [so_far + one for so_far, one in zip(self.conduct, told, strict=True)]
+            recorded = self.store.side_effects(pair, start)
+            self.side_effects = [so_far + one for so_far, one in zip(self.side_effects, recorded, strict=True)]
             return Outcome(kept[0]), Outcome(kept[1])
         outcomes = self._sampled(pair, start, stop)
         for outcome in outcomes:
-            if outcome.conduct.changed:
-                outcome.conduct.changed += f" of pair {self.pairs[pair]}"
-        self.conduct = [so_far + outcome.conduct for so_far, outcome in zip(self.conduct, outcomes, strict=True)]
+            if outcome.side_effects.changed:
+                outcome.side_effects.changed += f" of pair {self.pairs[pair]}"
+        self.side_effects = [
+            so_far + outcome.side_effects for so_far, outcome in zip(self.side_effects, outcomes, strict=True)
+        ]
         if self.store is not None:
             complete = min(len(outcome.outputs) for outcome in outcomes)
             outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
-            self.store.put(pair, start, outputs0, outputs1, (outcomes[0].conduct, outcomes[1].conduct))
+            self.store.put(pair, start, outputs0, outputs1, (outcomes[0].side_effects, outcomes[1].side_effects))
             if (stored := self.store.get(pair, start, start + complete)) is not None:
                 # as they will be read when the audit goes on: types that Python makes of others come back as those
                 first, second = (replace(o, outputs=s) for o, s in zip(outcomes, stored, strict=True))
@@ -85,12 +89,12 @@ class Sampler:
         return outcomes
 
     def _sampled(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        if self.terms.observe_time:
+        if self.execution.observe_time:
             return self._timed(pair, start, stop)
         began = time.perf_counter()
         cuts = self._cuts(start, stop)
         tasks = [
-            Runs(self.mechanism, dataset, self.seed, pair, side, a, b, self.terms)
+            Runs(self.mechanism, dataset, self.seed, pair, side, a, b, self.execution)
             for side, dataset in enumerate(self._datasets[pair])
             for a, b in cuts
         ]
@@ -109,7 +113,7 @@ class Sampler:
         with kept_global_randomness():
             for t, first in enumerate(order, start):
                 for side in (int(first), 1 - int(first)):
-                    runs = Runs(self.mechanism, datasets[side], self.seed, pair, side, t, t + 1, self.terms)
+                    runs = Runs(self.mechanism, datasets[side], self.seed, pair, side, t, t + 1, self.execution)
                     parts[side].append(runs())
                 if parts[0][-1].failure or parts[1][-1].failure:
                     break
@@ -144,7 +148,7 @@ def _here(tasks: list[Runs]) -> list[Outcome]:
 
 
 def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
-    for failed in range(tasks[0].terms.attempts):
+    for failed in range(tasks[0].execution.attempts):
         before = dask_workers()
         try:
             outcomes: list[Outcome] = called_elsewhere(made, tasks, jobs)
@@ -154,7 +158,7 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
             why = f"could not be run in other processes ({in_words(error)}); try jobs=1"
         else:
             if lost := failed + len(before - dask_workers()):
-                outcomes[0] = replace(outcomes[0], conduct=outcomes[0].conduct + Conduct(lost=lost))
+                outcomes[0] = replace(outcomes[0], side_effects=outcomes[0].side_effects + SideEffects(lost=lost))
             return outcomes
     return [Outcome([], why)] * len(tasks)
 
@@ -162,15 +166,15 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
 def _joined(parts: list[Outcome]) -> Outcome:
     """Parts in order, up to the first failure."""
     whole: list[RawOutputs] = []
-    failure, conduct = "", Conduct()
+    failure, side_effects = "", SideEffects()
     for part in parts:
         whole.append(part.outputs)
-        failure, conduct = part.failure, conduct + part.conduct
+        failure, side_effects = part.failure, side_effects + part.side_effects
         if failure:
             break
     if len(whole) == 1:
-        return Outcome(whole[0], failure, conduct)
+        return Outcome(whole[0], failure, side_effects)
     arrays = [outputs for outputs in whole if isinstance(outputs, np.ndarray)]
     if len(arrays) == len(whole):
-        return Outcome(np.concatenate(arrays), failure, conduct)
-    return Outcome([output for outputs in whole for output in outputs], failure, conduct)
+        return Outcome(np.concatenate(arrays), failure, side_effects)
+    return Outcome([output for outputs in whole for output in outputs], failure, side_effects)

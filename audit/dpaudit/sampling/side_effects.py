@@ -18,7 +18,7 @@ from dpaudit.text.reasons import About, Reason
 
 
 @dataclass(slots=True)
-class Conduct:
+class SideEffects:
     """Of some runs, or of all: two of them can be added."""
 
     lines: int = 0  # printed to stdout
@@ -29,8 +29,8 @@ class Conduct:
     failed: int = 0  # runs, or calls of a batched mechanism
     lost: int = 0  # times that worker processes died, or could not hand back what they made, and runs were retried
 
-    def __add__(self, other: Conduct) -> Conduct:
-        return Conduct(
+    def __add__(self, other: SideEffects) -> SideEffects:
+        return SideEffects(
             self.lines + other.lines,
             self.first_line or other.first_line,
             self.moved_to or other.moved_to,
@@ -69,25 +69,25 @@ class Conduct:
 
 
 @contextmanager
-def watched(*, randomness: bool = True) -> Iterator[Conduct]:
+def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
     """What is done inside.  Stdout goes to stderr, the working directory is changed back, a forked copy ends here.
 
     `randomness`: whether to look at global random state, which takes a third of a millisecond.
     """
-    conduct, process, folder = Conduct(), os.getpid(), _folder()
+    side_effects, process, folder = SideEffects(), os.getpid(), _folder()
     state = _global_states() if randomness else None
     alone = threading.current_thread() is threading.main_thread()  # stdout belongs to all threads
     try:
-        with exits_refused(), redirect_stdout(_Printed(conduct, sys.stderr)) if alone else nullcontext():  # type: ignore[type-var]
-            yield conduct
+        with exits_refused(), redirect_stdout(_Printed(side_effects, sys.stderr)) if alone else nullcontext():  # type: ignore[type-var]
+            yield side_effects
     finally:
         if os.getpid() != process:
             os._exit(0)  # the mechanism forked and both copies came back: one audit is enough
         if (moved := _folder()) != folder:
-            conduct.moved_to = moved
+            side_effects.moved_to = moved
             with suppress(OSError):
                 os.chdir(folder)
-        conduct.legacy_randomness = state is not None and _global_states() != state
+        side_effects.legacy_randomness = state is not None and _global_states() != state
 
 
 def _folder() -> str:
@@ -105,13 +105,13 @@ def _global_states() -> tuple[object, ...]:
 class _Printed:
     """Counts lines and hands them on."""
 
-    def __init__(self, conduct: Conduct, target: TextIO) -> None:
-        self._conduct, self._target = conduct, target
+    def __init__(self, side_effects: SideEffects, target: TextIO) -> None:
+        self._side_effects, self._target = side_effects, target
 
     def write(self, text: str) -> int:
-        self._conduct.lines += text.count("\n")
-        if not self._conduct.first_line:
-            self._conduct.first_line = text.strip().split("\n")[0][:80]
+        self._side_effects.lines += text.count("\n")
+        if not self._side_effects.first_line:
+            self._side_effects.first_line = text.strip().split("\n")[0][:80]
         return self._target.write(text)
 
     def __getattr__(self, name: str) -> object:

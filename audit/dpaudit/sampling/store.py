@@ -29,7 +29,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
-from dpaudit.sampling.side_effects import Conduct
+from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store_file import BEGIN, StoreError, chained, explained, opened, seed_in
 from dpaudit.sampling.store_identity import Identity
 from dpaudit.sampling.streams import fresh_seed
@@ -124,14 +124,14 @@ class Store:
             self._reused[pair, start] = max(min(stop, place.stop) - start, self._reused.get((pair, start), 0))
         return outputs0[: stop - start], outputs1[: stop - start]
 
-    def conduct(self, pair: int, start: int) -> tuple[Conduct, Conduct]:
+    def side_effects(self, pair: int, start: int) -> tuple[SideEffects, SideEffects]:
         """The side effects of the runs of a block, on d0 and on d1; none if the block does not exist."""
         if (pair, start) not in self._places:
-            return Conduct(), Conduct()
+            return SideEffects(), SideEffects()
         place = self._places[pair, start]
         first, second = self._sides(place, self._body(place)[place.size :])
         try:
-            return _conduct(first), _conduct(second)
+            return _side_effects(first), _side_effects(second)
         except (TypeError, AttributeError):
             raise self._damaged(f"block {place.number} has no side effects of runs") from None
 
@@ -141,7 +141,7 @@ class Store:
         start: int,
         outputs0: RawOutputs,
         outputs1: RawOutputs,
-        conduct: tuple[Conduct, Conduct] | None = None,
+        side_effects: tuple[SideEffects, SideEffects] | None = None,
     ) -> None:
         """Keep a block, with the side effects of its runs; a block that exists is not written again.
 
@@ -150,7 +150,7 @@ class Store:
         """
         if (pair, start) in self._places or len(outputs0) == 0:
             return
-        effects = conduct or (Conduct(), Conduct())
+        effects = side_effects or (SideEffects(), SideEffects())
         reported = [{entry.name: getattr(one, entry.name) for entry in fields(one)} for one in effects]
         try:
             outputs = frame([_sendable(outputs0), _sendable(outputs1)])[HEADER.size :]
@@ -279,9 +279,9 @@ def _sendable(outputs: RawOutputs) -> RawOutputs:
     return outputs if isinstance(outputs, np.ndarray) else list(outputs)
 
 
-def _conduct(reported: dict[str, Foreign]) -> Conduct:
-    known = {entry.name for entry in fields(Conduct)}
-    return Conduct(**{name: value for name, value in reported.items() if name in known})
+def _side_effects(reported: dict[str, Foreign]) -> SideEffects:
+    known = {entry.name for entry in fields(SideEffects)}
+    return SideEffects(**{name: value for name, value in reported.items() if name in known})
 
 
 def _line(text: object) -> str:

@@ -20,7 +20,7 @@ from dpaudit.mechanisms.modules import file_fingerprint, imported_files, user_fi
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, brief
-from dpaudit.sampling.runs import Terms
+from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.text.version import __version__
 
 _SHOWN = 40  # characters of a value that are shown before its fingerprint
@@ -29,14 +29,14 @@ Identity = Mapping[str, str]
 """Parts by name."""
 
 
-def identity(mechanism: object, pairs: Sequence[Pair], seed: int, terms: Terms) -> dict[str, str]:
+def identity(mechanism: object, pairs: Sequence[Pair], seed: int, execution: ExecutionSettings) -> dict[str, str]:
     """The parts that decide the outputs: two audits with equal parts may share their outputs.
 
     Args:
         mechanism: as in `audit`.
         pairs: all pairs, in order.
         seed: of the audit.
-        terms: how runs are made.
+        execution: how runs are made.
 
     Raises:
         Unknowable: the content of the mechanism or of a dataset cannot be compared; says what to do.
@@ -45,9 +45,9 @@ def identity(mechanism: object, pairs: Sequence[Pair], seed: int, terms: Terms) 
         **_of_mechanism(mechanism),
         **_of_pairs(pairs),
         "seed": str(seed),
-        "observe_time": str(terms.observe_time),
-        "failures": str(terms.failures),
-        "timeout": str(terms.timeout),
+        "observe_time": str(execution.observe_time),
+        "failures": str(execution.failures),
+        "timeout": str(execution.timeout),
         "dpaudit": __version__,
         "Python": platform.python_version(),
         "numpy": np.__version__,

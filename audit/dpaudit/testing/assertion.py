@@ -239,7 +239,7 @@ def _without_news(result: AuditResult, reason: str) -> AuditResult:
     if not result.violated:
         return result
     return dataclasses.replace(
-        result, verdict=Verdict.INCONCLUSIVE, p_value=1.0, e_value=1.0, mu_lower=0.0, certified=False
+        result, verdict=Verdict.INCONCLUSIVE, p_value=1.0, e_value=1.0, mu_lower=0.0, bounds_valid=False
     )
 
 
@@ -281,12 +281,12 @@ def _beginning(allowance: Allowance, chain: Chain) -> Callable[[Any], None]:
     }
     kept: list[bool] = []
 
-    def told(_: Any) -> None:
+    def reported(_: Any) -> None:
         if not kept:
             kept.append(True)
             allowance.begin(record)
 
-    return told
+    return reported
 
 
 def _record(

@@ -32,8 +32,8 @@ from dpaudit.text.foreign_files import read_foreign
 
 FORMAT = "dpaudit-baseline/2"
 MAX_BASELINE_BYTES = 2**25
-_MOST = 2**53  # that a whole number in a file may be
-_MOST_FINGERPRINTS = 1000  # kept of one test; of a test that repeats itself there is only one
+_MAX_WHOLE = 2**53  # that a whole number in a file may be
+_MAX_FINGERPRINTS = 1000  # kept of one test; of a test that repeats itself there is only one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Baseline:
             before = tests.get(node, Entry(number=record["number"], chains=()))
             others = [other for other in before.chains if other.number != chain.number]
             older = (output for output in before.outputs if output not in record["outputs"])
-            outputs = (*older, *record["outputs"])[-_MOST_FINGERPRINTS:]
+            outputs = (*older, *record["outputs"])[-_MAX_FINGERPRINTS:]
             tests[node] = Entry(number=record["number"], chains=(*others, chain), outputs=outputs)
         return Baseline(
             false_alarm=self.false_alarm, runs=self.runs + 1, founders=self.founders or founders, tests=tests
@@ -190,7 +190,7 @@ def _keys(values: Mapping[str, Any], *expected: str, place: str) -> None:
 
 def _typed(value: Any, kind: type[Any], place: str) -> Any:
     """The value, if it is of this kind; whole numbers are floats, too."""
-    if kind is float and type(value) is int and abs(value) <= _MOST:
+    if kind is float and type(value) is int and abs(value) <= _MAX_WHOLE:
         return float(value)
     if type(value) is not kind:
         raise ValueError(f"{place} should be a {kind.__name__}, got {value!r:.80}")
@@ -198,8 +198,8 @@ def _typed(value: Any, kind: type[Any], place: str) -> Any:
 
 
 def _whole(value: Any, least: int, place: str) -> int:
-    if type(value) is not int or not least <= value <= _MOST:
-        raise ValueError(f"{place} should be a whole number from {least} to {_MOST}, got {value!r:.80}")
+    if type(value) is not int or not least <= value <= _MAX_WHOLE:
+        raise ValueError(f"{place} should be a whole number from {least} to {_MAX_WHOLE}, got {value!r:.80}")
     return value
 
 

@@ -39,8 +39,8 @@ from dpaudit.testing.session import Record
 FORMAT = "dpaudit-journal/1"
 _SUFFIX = ".journal"
 _KINDS = {"start": str, "false_alarm": float, "tests": int, "record": dict}  # of a line's values
-_MOST_ATTEMPTS = 3  # to lock a file; some file systems count no links
-_MOST_BYTES = 2**27  # of a journal: tens of thousands of audits
+_MAX_ATTEMPTS = 3  # to lock a file; some file systems count no links
+_MAX_JOURNAL_BYTES = 2**27  # of a journal: tens of thousands of audits
 
 
 @dataclass(kw_only=True)
@@ -66,7 +66,7 @@ class Journal:
             except OSError:
                 os.close(file)
                 raise
-            if removed and attempts < _MOST_ATTEMPTS:
+            if removed and attempts < _MAX_ATTEMPTS:
                 os.close(file)
             else:
                 self._file = file
@@ -218,10 +218,11 @@ def _of_the_dead(path: Path) -> Iterator[list[dict[str, Any]] | None]:
         yield None
     else:
         with open(file, "rb", closefd=False) as stream:
-            content = stream.read(_MOST_BYTES + 1)
-        if len(content) > _MOST_BYTES:
+            content = stream.read(_MAX_JOURNAL_BYTES + 1)
+        if len(content) > _MAX_JOURNAL_BYTES:
             raise BaselineError(
-                f"{path} has more than {_MOST_BYTES:,} bytes, so it is no journal of dpaudit; delete or rename it"
+                f"{path} has more than {_MAX_JOURNAL_BYTES:,} bytes, so it is no journal of "
+                "dpaudit; delete or rename it"
             )
         yield list(_lines(content))
     finally:

@@ -28,16 +28,16 @@ def _draw(ax: Axes, result: AuditResult) -> None:
     log10_e = result.history.log_e[known] / math.log(10)
     grown = np.clip(log10_e, _LEAST_LOG10_E, max(_MOST_LOG10_E, threshold + 1))
     ax.axhline(0, color=CHANCE, linewidth=0.9, linestyle=":")
-    if result.certified:
+    if result.bounds_valid:
         ax.axhline(threshold, color=WITNESS, linewidth=1.1, linestyle="--")
-    ax.plot(trials, grown, color=ATTACK if result.certified else CHANCE, marker="." if trials.size < 30 else "")
+    ax.plot(trials, grown, color=ATTACK if result.bounds_valid else CHANCE, marker="." if trials.size < 30 else "")
     ax.annotate(
-        f"claim refuted at {_wealth(threshold)}" if result.certified else f"not valid: {why_void(result)}"[:48],
+        f"claim refuted at {_wealth(threshold)}" if result.bounds_valid else f"not valid: {why_void(result)}"[:48],
         (0, threshold),
         xycoords=("axes fraction", "data"),
         xytext=(4, 3),
         textcoords="offset points",
-        color=WITNESS if result.certified else CLAIM,
+        color=WITNESS if result.bounds_valid else CLAIM,
         fontsize=8.5,
     )
     most = max(1, int(trials.max(initial=1)))

@@ -12,7 +12,7 @@ from dpaudit_reports.bounds import certified_profile, profile_points
 from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN
 
-_LEAST = 1e-10  # the smallest delta that is drawn
+_MIN_DELTA = 1e-10  # the smallest delta that is drawn
 
 
 def profile_svg(result: AuditResult) -> str:
@@ -23,20 +23,20 @@ def profile_svg(result: AuditResult) -> str:
 def _draw(ax: Axes, result: AuditResult) -> None:
     steps = certified_profile(result)
     reach = 1.1 * max([_claimed_reach(result), *(epsilon for epsilon, _ in steps), 0.1])
-    epsilon, claimed = profile_points(result.claim, reach, _LEAST / 10)
+    epsilon, claimed = profile_points(result.claim, reach, _MIN_DELTA / 10)
     ax.fill_between(epsilon, claimed, 1, color=FORBIDDEN, linewidth=0, label="forbidden")
     ax.plot(epsilon, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     if steps:
         # delta(epsilon) > d for all epsilon below the bound at d: under a staircase, largest delta first
         x = [0.0, *(corner for corner, _ in steps for _ in range(2))]
-        heights = [max(delta, _LEAST / 10) for _, delta in steps]
-        y = [heights[0], *(h for pair in zip(heights, [*heights[1:], _LEAST / 10], strict=True) for h in pair)]
-        ax.fill_between(x, _LEAST / 10, y, color=ATTACK, alpha=0.2, linewidth=0)
+        heights = [max(delta, _MIN_DELTA / 10) for _, delta in steps]
+        y = [heights[0], *(h for pair in zip(heights, [*heights[1:], _MIN_DELTA / 10], strict=True) for h in pair)]
+        ax.fill_between(x, _MIN_DELTA / 10, y, color=ATTACK, alpha=0.2, linewidth=0)
         ax.plot(x, y, "--", color=ATTACK, linewidth=1.3, zorder=2.6, label="certified")
     ax.set_xlim(0, reach)
-    ax.set_ylim(_LEAST, 1)
+    ax.set_ylim(_MIN_DELTA, 1)
     amounts(ax.xaxis, 0, reach)
-    decades(ax.yaxis, round(math.log10(_LEAST)), 0)
+    decades(ax.yaxis, round(math.log10(_MIN_DELTA)), 0)
     ax.set_xlabel("ε")
     ax.set_ylabel("δ(ε)")
 
@@ -44,5 +44,5 @@ def _draw(ax: Axes, result: AuditResult) -> None:
 def _claimed_reach(result: AuditResult) -> float:
     """Where the claim's profile leaves the drawing, or stays level for good."""
     level = float(result.claim.delta(np.inf))
-    epsilon = result.claim.epsilon(max(_LEAST, 1.01 * level))
+    epsilon = result.claim.epsilon(max(_MIN_DELTA, 1.01 * level))
     return min(epsilon, 50.0) if math.isfinite(epsilon) else 1.0

@@ -15,21 +15,21 @@ from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
 from dpaudit_reports.figures.shown import ShownAxes
-from dpaudit_reports.rates import Standing, accounted, came_near, intervals, standing
+from dpaudit_reports.rates import RegionStatus, accounted, came_near, intervals, region_status
 
 _HEIGHT = 2.75
 
 
 def point_name(result: AuditResult) -> str:
     """What the diamond stands for; "" where none is drawn: one run, and where nothing came near a violation."""
-    match standing(result):
-        case Standing.WITNESS:
+    match region_status(result):
+        case RegionStatus.WITNESS:
             if result.evidence.frozen:
                 return "fresh counts"
             return "witness" if result.witness is not None and accounted(result.witness) else "chosen by these counts"
-        case Standing.TESTED if result.witness is not None and came_near(result, result.witness):
+        case RegionStatus.TESTED if result.witness is not None and came_near(result, result.witness):
             return "tested region"
-        case Standing.CLOSEST:
+        case RegionStatus.CLOSEST:
             return "closest"
     return ""
 
@@ -98,7 +98,7 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float) -> None:
         return
     points = np.column_stack([curve.alpha, curve.beta, curve.beta_upper])[known]
     alpha, beta, upper = np.maximum(_fine(points), low).T
-    if not result.certified:
+    if not result.bounds_valid:
         ax.plot(alpha, beta, color=CHANCE, linewidth=1.3, label="observed, not valid")
         return
     ax.plot(alpha, beta, color=ATTACK, linewidth=1.6, label="attack, observed")

@@ -20,7 +20,7 @@ _NAMES = {"ε": "epsilon", "μ": "mu"}
 def facts(audited: Audited) -> dict[str, Any]:
     """Return the facts with all digits.  Every audit has the same keys; a value that does not apply is None."""
     result = audited.result
-    bound = headline(result) if result is not None and result.certified else None
+    bound = headline(result) if result is not None and result.bounds_valid else None
     return {
         "name": audited.name,
         "verdict": None if result is None else result.verdict.value,
@@ -59,7 +59,7 @@ def detectable(result: AuditResult | None) -> str:
 
     "" after a violation, if nothing is certified, and of no result.
     """
-    if result is None or result.violated or not result.certified:
+    if result is None or result.violated or not result.bounds_valid:
         return ""
     return enlarged(result.detectable.claim) or "nothing"
 

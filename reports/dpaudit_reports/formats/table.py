@@ -48,10 +48,10 @@ class _Row:
 
 def text(run: Run, screen: Screen) -> str:
     """Return the table, a legend and what holds of all audits together, with colours on a terminal."""
-    told = [audited for audited in run.audits if audited.result is not None or audited.failed]
-    if not told:
+    reported = [audited for audited in run.audits if audited.result is not None or audited.failed]
+    if not reported:
         return ""
-    rows = [_row(audited, screen.encoding) for audited in told]
+    rows = [_row(audited, screen.encoding) for audited in reported]
     nothing = {"", encodable(_NO_VALUE, screen.encoding)}
     columns = [name for name in rows[0].cells if any(row.cells[name] not in nothing for row in rows)]
     beside = _beside(columns, rows, screen.width)
@@ -61,10 +61,10 @@ def text(run: Run, screen: Screen) -> str:
     for row in rows:
         lines += _audit(row, widths, [name for name in columns if name not in beside], screen)
     notes = [words for name, words in _LEGEND.items() if name in columns]
-    notes += [_NO_SIZE] if any(_stopped_at_once(audited) for audited in told) else []
+    notes += [_NO_SIZE] if any(_stopped_at_once(audited) for audited in reported) else []
     paragraphs = notes if screen.width is None else [" ".join(notes)]
     lines += [Text(), *(Text(line, style="dim") for words in paragraphs for line in _prose(words, screen))]
-    if missing := [one_line(audited.name) for audited in run.audits if audited not in told]:
+    if missing := [one_line(audited.name) for audited in run.audits if audited not in reported]:
         lines += [Text(), *(Text(line) for line in _prose(f"Not run: {', '.join(missing)}.", screen))]
     if run.together:
         lines += [Text(), *(Text(line) for line in _prose(one_line(run.together), screen))]
@@ -144,8 +144,8 @@ def _audit(row: _Row, widths: dict[str, int], below: Sequence[str], screen: Scre
     items = [f"{column}: {row.cells[column]}" for column in below if row.cells[column]]
     room = None if screen.width is None else max(screen.width - _INDENT, 1)
     separator = encodable(" · ", screen.encoding)
-    told = [*packed(items, separator, room), *(part for words in row.below for part in wrapped(words, room))]
-    return lines + [Text(" " * _INDENT + part) for part in told]
+    reported = [*packed(items, separator, room), *(part for words in row.below for part in wrapped(words, room))]
+    return lines + [Text(" " * _INDENT + part) for part in reported]
 
 
 def _style(column: str, row: _Row) -> str:

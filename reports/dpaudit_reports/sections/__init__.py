@@ -14,8 +14,8 @@ from typing import TypeAlias
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block
 from dpaudit_reports.sections.attacks import attacks
-from dpaudit_reports.sections.blind import blind
 from dpaudit_reports.sections.bounds import bounds
+from dpaudit_reports.sections.detection_limits import detection_limits
 from dpaudit_reports.sections.evidence import evidence
 from dpaudit_reports.sections.method import method
 from dpaudit_reports.sections.one_run import one_run
@@ -39,7 +39,7 @@ SECTIONS: tuple[Section, ...] = (
     evidence,
     witness,
     bounds,
-    blind,
+    detection_limits,
     pairs,
     attacks,
     method,
@@ -48,4 +48,4 @@ SECTIONS: tuple[Section, ...] = (
 )
 
 # what a comment or a notebook has room for
-BRIEF: tuple[Section, ...] = (verdict, warnings, one_run, witness, bounds, blind, repeat)
+BRIEF: tuple[Section, ...] = (verdict, warnings, one_run, witness, bounds, detection_limits, repeat)

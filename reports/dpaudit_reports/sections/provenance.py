@@ -14,7 +14,7 @@ from dpaudit_reports.numbers import count, seconds
 _ELSEWHERE = ("command", "audit", "outputs", "first_outputs", "attack_seconds")
 """Fields that are shown in `repeat`, below, and with the attacks."""
 
-_MOST_LISTED = 40  # files or packages; a longer list would fill pages
+_MAX_LISTED = 40  # files or packages; a longer list would fill pages
 _FIRST = tuple(map(key, ("mechanism", "mechanism_packages", "claim_stated_by", "source")))
 """What was audited, and who says so."""
 
@@ -48,7 +48,7 @@ def _value(value: Any) -> Text:
     match value:
         case None | "":
             return "–"
-        case Mapping() if len(value) > _MOST_LISTED:
+        case Mapping() if len(value) > _MAX_LISTED:
             return f"{count(len(value))}, listed in the JSON of the result"
         case Mapping():
             return ", ".join(f"{name} {_scalar(part)}" for name, part in value.items()) or "–"

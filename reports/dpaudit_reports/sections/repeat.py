@@ -6,7 +6,7 @@ import shlex
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Code, Heading, Listing, Paragraph, Text
-from dpaudit_reports.rates import Standing, standing
+from dpaudit_reports.rates import RegionStatus, region_status
 
 
 def repeat(result: AuditResult) -> tuple[Block, ...]:
@@ -19,9 +19,9 @@ def _replay(result: AuditResult) -> tuple[Block, ...]:
         return (Paragraph(why_not),)
     if result.witness is None:
         return (Paragraph("There is no rejection region that could be counted again."),)
-    if standing(result) is Standing.VOID:
+    if region_status(result) is RegionStatus.VOID:
         return (Paragraph("Nothing is certified, so no region is worth counting again."),)
-    if standing(result) is Standing.FAR:
+    if region_status(result) is RegionStatus.FAR:
         return (
             Paragraph(
                 "No region that was counted came near a violation, so there is none that is worth counting again."

@@ -12,9 +12,9 @@ from dpaudit_reports.claimed import enlarged, headline, label, tells
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, number, percent, runs
 from dpaudit_reports.reasons import reason
-from dpaudit_reports.sections.blind import assumption
+from dpaudit_reports.sections.detection_limits import assumption
 
-_MOST_PACKAGES = 8  # on the first page; all are in the provenance
+_MAX_PACKAGES = 8  # on the first page; all are in the provenance
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:
@@ -41,9 +41,9 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
         yield "p-value", p_value_words(result, at_most)
         if result.evidence.anytime and result.e_value > 1:
             yield "e-value", number(result.e_value)
-    bound = headline(result) if result.certified else None
+    bound = headline(result) if result.bounds_valid else None
     if bound is None:
-        yield "Certified", "the claim is false as a curve" if result.certified else "nothing"
+        yield "Certified", "the claim is false as a curve" if result.bounds_valid else "nothing"
         return
     if math.isnan(bound.certified):
         yield "Certified", NOT_KNOWN
@@ -61,8 +61,8 @@ def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
         yield "mechanism", about.mechanism
     if packages := about.mechanism_packages:
         named = [f"{name} {version}" for name, version in packages.items()]
-        more = f" and {len(named) - _MOST_PACKAGES} more, see Provenance" if len(named) > _MOST_PACKAGES else ""
-        yield "its packages", ", ".join(named[:_MOST_PACKAGES]) + more
+        more = f" and {len(named) - _MAX_PACKAGES} more, see Provenance" if len(named) > _MAX_PACKAGES else ""
+        yield "its packages", ", ".join(named[:_MAX_PACKAGES]) + more
     for key, value in about.other.items():
         if _is_fingerprint(str(key), value):
             files = value.items() if isinstance(value, Mapping) else [("", value)]
@@ -73,8 +73,8 @@ def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
 
 def _is_fingerprint(key: str, value: object) -> bool:
     """Whether this is the SHA-256 of the mechanism's file, or of its files."""
-    told = "sha" in key.lower() or str(value).startswith("sha256")
-    return bool(value) and "mechanism" in key and key != "mechanism" and told
+    reported = "sha" in key.lower() or str(value).startswith("sha256")
+    return bool(value) and "mechanism" in key and key != "mechanism" and reported
 
 
 def _sentence(result: AuditResult) -> Text:

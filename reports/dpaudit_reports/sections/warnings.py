@@ -9,6 +9,6 @@ from dpaudit_reports.reasons import why_inconclusive
 
 def warnings(result: AuditResult) -> tuple[Block, ...]:
     """The audit's warnings, if there are any that the verdict does not give as its reason."""
-    told = why_inconclusive(result)
-    rest = tuple(warning for warning in result.warnings if warning not in told)
+    reported = why_inconclusive(result)
+    rest = tuple(warning for warning in result.warnings if warning not in reported)
     return (Heading("Warnings"), Items(rest)) if rest else ()

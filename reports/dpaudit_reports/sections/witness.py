@@ -10,7 +10,7 @@ from dpaudit_reports.blocks import Block, Column, Figure, Heading, Panel, Paragr
 from dpaudit_reports.figures.distributions import distributions_svg
 from dpaudit_reports.numbers import at_most, count, number
 from dpaudit_reports.rates import (
-    Standing,
+    RegionStatus,
     accounted,
     allowed,
     allowed_text,
@@ -18,18 +18,18 @@ from dpaudit_reports.rates import (
     intervals,
     rate_text,
     region,
-    standing,
+    region_status,
 )
 from dpaudit_reports.reasons import why_void
 from dpaudit_reports.scores import witness_scores
 
 _HEADINGS = {
-    Standing.NONE: "Closest to a violation",
-    Standing.VOID: "Region (not valid)",
-    Standing.WITNESS: "Witness",
-    Standing.TESTED: "Tested region (not significant)",
-    Standing.CLOSEST: "Closest to a violation (chosen after looking; not significant)",
-    Standing.FAR: "Closest to a violation",
+    RegionStatus.NONE: "Closest to a violation",
+    RegionStatus.VOID: "Region (not valid)",
+    RegionStatus.WITNESS: "Witness",
+    RegionStatus.TESTED: "Tested region (not significant)",
+    RegionStatus.CLOSEST: "Closest to a violation (chosen after looking; not significant)",
+    RegionStatus.FAR: "Closest to a violation",
 }
 
 
@@ -37,14 +37,14 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
     """The region in words, its counts with exact intervals, and what it may be taken for.  Nothing without pairs."""
     if not result.evidence.of_pairs:
         return ()
-    kind, found = standing(result), result.witness
+    kind, found = region_status(result), result.witness
     heading = Heading(_heading(kind, found))
     if found is None:
         return heading, Paragraph("No rejection region was examined long enough to be named.", quiet=True)
     match kind:
-        case Standing.FAR:
+        case RegionStatus.FAR:
             return heading, Paragraph("No region that was counted came near a violation.")
-        case Standing.VOID:
+        case RegionStatus.VOID:
             return (
                 heading,
                 Paragraph((Strong(region(found)), f". Its counts prove nothing: {why_void(result)}.")),
@@ -59,8 +59,8 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
     )
 
 
-def _heading(kind: Standing, found: Witness | None) -> str:
-    if kind is Standing.CLOSEST and found is not None and accounted(found):
+def _heading(kind: RegionStatus, found: Witness | None) -> str:
+    if kind is RegionStatus.CLOSEST and found is not None and accounted(found):
         return "Closest to a violation (not significant)"
     return _HEADINGS[kind]
 
@@ -104,13 +104,15 @@ def _table(result: AuditResult, found: Witness, *, allowance: bool) -> Table:
     return Table(tuple(columns), tuple(tuple(row) for row in rows))
 
 
-def _origin(result: AuditResult, found: Witness, kind: Standing) -> str:
+def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
     """Which outputs were counted, how the region was found, and what that makes of its counts."""
     intervals_are = "Intervals are exact (Clopper-Pearson), each rate by itself"
     if result.evidence.frozen:
         rests = f"the verdict rests on these counts, p-value {p_value_words(result, at_most)}"
         return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals_are}."
-    explains = "It explains the verdict, which rests on the evidence of all runs. " if kind is Standing.WITNESS else ""
+    explains = (
+        "It explains the verdict, which rests on the evidence of all runs. " if kind is RegionStatus.WITNESS else ""
+    )
     if accounted(found):
         return (
             f"Region and attack were frozen during the audit, and counted on {count(found.counts.n0)} outputs of each "

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from dpaudit.claims.base import OneOrder
-from dpaudit.claims.envelope import Half
+from dpaudit.claims.base import OneDirection
+from dpaudit.claims.envelope import SupportingLines
 from dpaudit.claims.operations.pld_library import pld_pmf, unknown_release
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect
@@ -30,18 +30,18 @@ from dpaudit.values import Foreign
 _TAIL = 1e-22  # delta at which the grid ends: what is beyond counts as an infinite loss
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution
 _NOTHING = 1e-13  # total variation that is not worth a convolution
-_FINEST = 2**19  # grid points of one mechanism
-_LONGEST = 2**23  # grid points of the total
-_LINES = 3000  # that are kept
-_GOOD_ENOUGH = 5e-5  # change of delta when the grid is made twice as fine, below which it is fine enough
+_MAX_POINTS_OF_ONE = 2**19  # grid points of one mechanism
+_MAX_POINTS = 2**23  # grid points of the total
+_MAX_LINES = 3000  # that are kept
+_MAX_CHANGE = 5e-5  # change of delta when the grid is made twice as fine, below which it is fine enough
 
 
 @dataclass(frozen=True)
 class Part:
     """One mechanism, `count` times."""
 
-    forward: OneOrder  # (d0, d1)
-    backward: OneOrder  # (d1, d0)
+    forward: OneDirection  # (d0, d1)
+    backward: OneDirection  # (d1, d0)
     count: int
 
     def reversed(self) -> Part:
@@ -49,13 +49,13 @@ class Part:
         return Part(self.backward, self.forward, self.count)
 
 
-def composed(parts: Sequence[Part]) -> Half:
-    """The guarantees of all parts together, in the order (d0, d1)."""
+def composed(parts: Sequence[Part]) -> SupportingLines:
+    """The guarantees of all parts together, in the direction (d0, d1)."""
     with np.errstate(divide="ignore"):
         never = -math.expm1(sum(part.count * np.log1p(-_at(part.forward, math.inf)) for part in parts))
     if never == 1:
-        return Half(np.zeros(1), np.ones(1))
-    bound = sum(part.count * part.forward.largest_loss for part in parts)
+        return SupportingLines(np.zeros(1), np.ones(1))
+    bound = sum(part.count * part.forward.max_privacy_loss for part in parts)
     ends = [(bound, never)] if bound < math.inf else []
     # What reveals next to nothing, in total variation, is simply added: delta <= delta of the others + that.
     tiny = [part.count * _at(part.forward, 0.0) < _NOTHING for part in parts]
@@ -63,16 +63,16 @@ def composed(parts: Sequence[Part]) -> Half:
     parts = [part for part, is_tiny in zip(parts, tiny, strict=True) if not is_tiny]
     if not parts:
         ends.append((0.0, added))
-        return Half.hull(np.array([s for s, _ in ends]), np.array([gap for _, gap in ends]))
+        return SupportingLines.hull(np.array([s for s, _ in ends]), np.array([gap for _, gap in ends]))
     total, step = _fine_total(parts)
-    main, tail = _tangents(total).thinned(_LINES), _chernoff(parts, step)
-    return Half.hull(
+    main, tail = _tangents(total).thinned(_MAX_LINES), _chernoff(parts, step)
+    return SupportingLines.hull(
         np.concatenate([main.slope, tail.slope, [s for s, _ in ends]]),
         np.concatenate([main.gap + added, tail.gap + added, [gap for _, gap in ends]]),
     )
 
 
-def _fine_total(parts: Sequence[Part]) -> tuple[Half, float]:
+def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
     """Profile of all parts together, and the step of the grid that it took.
 
     The grid starts at a step that leaves the standard deviation of the total loss unchanged to 1e-4, and is halved
@@ -84,24 +84,26 @@ def _fine_total(parts: Sequence[Part]) -> tuple[Half, float]:
     spread = _spread(parts)
     step = min(reach / 64, 300.0)  # e^step must be a number
     if spread > 3e-6 * reach * math.sqrt(times):  # else the loss is a constant, and its spread is rounding
-        step = max(min(spread * math.sqrt(8e-4 / times), step), reach / _FINEST)
-    losses = [(part.count * o.largest_loss, o.largest_loss) for part in parts for o in (part.forward, part.backward)]
+        step = max(min(spread * math.sqrt(8e-4 / times), step), reach / _MAX_POINTS_OF_ONE)
+    losses = [
+        (part.count * o.max_privacy_loss, o.max_privacy_loss) for part in parts for o in (part.forward, part.backward)
+    ]
     _, atom = max((loss for loss in losses if loss[0] < math.inf), default=(0.0, 0.0))
     if atom > step:
         step = atom / math.ceil(atom / step)
     coarse = _total(parts, step)
-    while step / 2 >= max(reach / _FINEST, 20 * spread / _LONGEST):
+    while step / 2 >= max(reach / _MAX_POINTS_OF_ONE, 20 * spread / _MAX_POINTS):
         step /= 2
         fine = _total(parts, step)
         gained = np.max(np.abs(coarse.delta(fine.slope) - fine.gap))
         coarse = fine
-        if gained < _GOOD_ENOUGH:
+        if gained < _MAX_CHANGE:
             break
     return coarse, step
 
 
-def half_of_pld(pld: Foreign) -> Half:
-    """The guarantees of a dp-accounting PrivacyLossDistribution, in both orders of a pair; see `PrivacyLoss`."""
+def supporting_lines_of_pld(pld: Foreign) -> SupportingLines:
+    """The guarantees of a dp-accounting PrivacyLossDistribution, in both directions of a pair; see `PrivacyLoss`."""
     if type(pld).__module__.partition(".")[0] != "dp_accounting":
         raise ValueError(f"pld must be a PrivacyLossDistribution of dp-accounting, got {type(pld).__name__}")
     pld_pmf()  # refuses a release that would be misread
@@ -117,17 +119,17 @@ def half_of_pld(pld: Foreign) -> Half:
         raise ValueError("pld must be a pessimistic estimate, got an optimistic one, which promises too much")
     totals = [_profile_of(pmf) for pmf in dense]
     slope = np.unique(np.concatenate([total.slope for total in totals]))
-    return _tangents(Half(slope, np.max([total.delta(slope) for total in totals], axis=0)))
+    return _tangents(SupportingLines(slope, np.max([total.delta(slope) for total in totals], axis=0)))
 
 
-def _tangents(profile: Half) -> Half:
+def _tangents(profile: SupportingLines) -> SupportingLines:
     """The lines of a profile, with slack; not those far in the tail, where the slack is all there is of delta."""
     known = profile.gap > 1e-13
     known[0] = True
     slope, gap = profile.slope[known], profile.gap[known]
     every = -(-len(slope) // 2**17)
     keep = np.append(np.arange(0, len(slope) - 1, every), len(slope) - 1)
-    return Half.hull(slope[keep], with_slack(gap[keep]))
+    return SupportingLines.hull(slope[keep], with_slack(gap[keep]))
 
 
 def with_slack(delta: Array) -> Array:
@@ -140,7 +142,7 @@ def with_slack(delta: Array) -> Array:
     return np.minimum(delta + np.minimum(1e-7, 1e-10 + 1e-3 * delta), 1.0)
 
 
-def _total(parts: Sequence[Part], step: float) -> Half:
+def _total(parts: Sequence[Part], step: float) -> SupportingLines:
     """Profile of the sum of all losses.  Infinite ones are set apart, so that the finite ones are a law, too."""
     library = pld_pmf()
     pmf, log_finite = None, 0.0
@@ -148,13 +150,13 @@ def _total(parts: Sequence[Part], step: float) -> Half:
         for part in parts:
             start, mass, infinite = _masses(part, step)
             if infinite >= 1:
-                return Half(np.zeros(1), np.ones(1))
+                return SupportingLines(np.zeros(1), np.ones(1))
             log_finite += part.count * math.log1p(-infinite)
             one = library.DensePLDPmf(step, start, mass / (1 - infinite), 0.0, True)
             some = _self_composed(one, part.count)
             pmf = some if pmf is None else pmf.compose(some, _CUT)
     profile = _profile_of(pmf)
-    return Half(profile.slope, -math.expm1(log_finite) + math.exp(log_finite) * profile.gap)
+    return SupportingLines(profile.slope, -math.expm1(log_finite) + math.exp(log_finite) * profile.gap)
 
 
 def _self_composed(pmf: Foreign, times: int) -> Foreign:
@@ -176,32 +178,32 @@ def _self_composed(pmf: Foreign, times: int) -> Foreign:
     return total.compose(pmf.self_compose(rest, _CUT), _CUT) if rest else total
 
 
-def _profile_of(pmf: Foreign) -> Half:
+def _profile_of(pmf: Foreign) -> SupportingLines:
     """delta(s) = m_inf + sum over losses l > s of (1 - e^(s - l)) mass, at 0 and at the grid's points s > 0."""
     from scipy.signal import lfilter
 
     step, start, mass = pmf._discretization, pmf._lower_loss, np.maximum(pmf._probs, 0.0)
     mass, start = mass[max(-start, 0) :], max(start, 0)
     if len(mass) == 0:  # no loss is positive
-        return Half(np.zeros(1), np.full(1, pmf._infinity_mass))
+        return SupportingLines(np.zeros(1), np.full(1, pmf._infinity_mass))
     above = np.cumsum(mass[::-1])[::-1]
     discounted = lfilter([1.0], [1.0, -math.exp(-step)], mass[::-1])[::-1]
     slope, delta = step * (start + np.arange(len(mass))), np.maximum(above - discounted, 0.0)
     if start > 0:
         slope = np.append(0.0, slope)
         delta = np.append(above[0] - math.exp(-step * start) * discounted[0], delta)
-    return Half(slope, delta + pmf._infinity_mass)
+    return SupportingLines(slope, delta + pmf._infinity_mass)
 
 
 def _masses(part: Part, step: float) -> tuple[int, Array, float]:
     """First grid point, masses under Q from there on, mass at infinity, of the part's connected dots.
 
     The mass at a grid point is the change of slope there of the chords of delta(e^epsilon), times e^epsilon.
-    Masses at negative losses come from the profile of the reverse order, which knows them precisely.
+    Masses at negative losses come from the profile of the reverse direction, which knows them precisely.
     """
     points = max(1, math.ceil(_reach(part) / step))
-    positive, delta, fall = _half_masses(part.forward, step, points)
-    reverse, _, reverse_fall = _half_masses(part.backward, step, points)
+    positive, delta, fall = _masses_of_direction(part.forward, step, points)
+    reverse, _, reverse_fall = _masses_of_direction(part.backward, step, points)
     negative: Array = (reverse * np.exp(-step * np.arange(1, points + 1)))[::-1]
     zero = 1 - delta[0] - (fall[0] + reverse_fall[0]) / math.expm1(step)
     missing = 1 - math.fsum([zero, delta[-1], float(positive.sum()), float(negative.sum())])
@@ -209,8 +211,8 @@ def _masses(part: Part, step: float) -> tuple[int, Array, float]:
     return -points, np.concatenate([negative, [zero], positive]), float(delta[-1])
 
 
-def _half_masses(order: OneOrder, step: float, points: int) -> tuple[Array, Array, Array]:
-    delta: Array = np.minimum.accumulate(order.delta(step * np.arange(points + 1, dtype=np.float64)))
+def _masses_of_direction(direction: OneDirection, step: float, points: int) -> tuple[Array, Array, Array]:
+    delta: Array = np.minimum.accumulate(direction.delta(step * np.arange(points + 1, dtype=np.float64)))
     fall = -np.diff(delta)
     mass: Array = fall / -math.expm1(-step)
     mass[:-1] -= fall[1:] / math.expm1(step)
@@ -220,16 +222,16 @@ def _half_masses(order: OneOrder, step: float, points: int) -> tuple[Array, Arra
 
 def _reach(part: Part) -> float:
     """Where the grid of this part ends."""
-    return max(_reach_of(order, _TAIL / part.count) for order in (part.forward, part.backward))
+    return max(_reach_of(direction, _TAIL / part.count) for direction in (part.forward, part.backward))
 
 
-def _reach_of(order: OneOrder, tail: float) -> float:
-    level = _at(order, math.inf) * (1 + 1e-9) + tail
+def _reach_of(direction: OneDirection, tail: float) -> float:
+    level = _at(direction, math.inf) * (1 + 1e-9) + tail
     low, high = 0.0, 2.0**-30
-    while _at(order, high) > level and high < 1e6:
+    while _at(direction, high) > level and high < 1e6:
         low, high = high, 2 * high
-    end = bisect(lambda epsilon: _at(order, epsilon) <= level, inside=high, outside=low, steps=30).inside
-    return min(end, order.largest_loss)
+    end = bisect(lambda epsilon: _at(direction, epsilon) <= level, inside=high, outside=low, steps=30).inside
+    return min(end, direction.max_privacy_loss)
 
 
 def _spread(parts: Sequence[Part]) -> float:
@@ -245,11 +247,11 @@ def _spread(parts: Sequence[Part]) -> float:
     return math.sqrt(total)
 
 
-def _at(order: OneOrder, epsilon: float) -> float:
-    return float(order.delta(np.array([epsilon]))[0])
+def _at(direction: OneDirection, epsilon: float) -> float:
+    return float(direction.delta(np.array([epsilon]))[0])
 
 
-def _chernoff(parts: Sequence[Part], step: float) -> Half:
+def _chernoff(parts: Sequence[Part], step: float) -> SupportingLines:
     """delta(s) <= m_inf + E e^(u L) e^(-u s) u^u / (1 + u)^(1 + u) for every u > 0.
 
     Since (1 - e^-x)_+ <= e^(ux) u^u / (1 + u)^(1 + u).  Only the profile below 1e-7 is of interest here, where the
@@ -260,7 +262,7 @@ def _chernoff(parts: Sequence[Part], step: float) -> Half:
     for part in parts:
         start, mass, infinite = _masses(part, step)
         if infinite >= 1:
-            return Half(np.zeros(1), np.ones(1))
+            return SupportingLines(np.zeros(1), np.ones(1))
         loss = step * (start + np.arange(len(mass)))[mass > 0]
         log_mass = np.log(mass[mass > 0])
         log_moment += part.count * np.array([logsumexp(log_mass + x * loss) for x in u])
@@ -269,4 +271,4 @@ def _chernoff(parts: Sequence[Part], step: float) -> Half:
     first, last = (float(np.min((constant - math.log(level)) / u)) for level in (1e-7, 1e-290))
     slope = np.linspace(max(first, 0.0), max(first, last, step), 400)
     log_tail = np.min(constant[:, None] - u[:, None] * slope, axis=0)
-    return Half(slope, np.minimum(-math.expm1(log_finite) + np.exp(np.minimum(log_tail, 0.0)), 1.0))
+    return SupportingLines(slope, np.minimum(-math.expm1(log_finite) + np.exp(np.minimum(log_tail, 0.0)), 1.0))

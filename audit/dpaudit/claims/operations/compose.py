@@ -12,9 +12,9 @@ import numpy as np
 
 from dpaudit.claims.approximate import ApproxDP
 from dpaudit.claims.base import TradeoffFunction, operation
-from dpaudit.claims.envelope import Half, Lines
+from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.claims.operations.accounting import Part, composed
-from dpaudit.claims.operations.responses import MOST, outcomes, responses
+from dpaudit.claims.operations.randomised_responses import MAX_OUTCOMES, composed_responses, outcomes
 from dpaudit.claims.operations.subsample import Subsampled
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import count
@@ -66,32 +66,32 @@ class Composition(TradeoffFunction):
 
     @property
     def _ordered(self) -> bool:
-        """Whether the two orders of a pair have to be kept apart."""
+        """Whether the two directions of a pair have to be kept apart."""
         return any(isinstance(claim, Subsampled) and claim._relation == "add_remove" for claim, _ in self._parts)
 
     @cached_property
-    def _core(self) -> TradeoffFunction | Lines:
+    def _core(self) -> TradeoffFunction | Envelope:
         """Everything but the mass."""
         claims = [claim for claim, _ in self._parts]
         counts = [n for _, n in self._parts]
         if counts == [1]:
             return claims[0]
-        if all(isinstance(claim, PureDP) for claim in claims) and outcomes(counts) <= MOST:
-            return responses([claim._largest_loss() for claim in claims], counts)
+        if all(isinstance(claim, PureDP) for claim in claims) and outcomes(counts) <= MAX_OUTCOMES:
+            return composed_responses([claim._max_privacy_loss() for claim in claims], counts)
         if self._ordered:
             claims = [claim.symmetrized() for claim in claims]
-        parts = [Part(*c._orders(), n) for c, n in zip(claims, counts, strict=True)]
+        parts = [Part(*c._directions(), n) for c, n in zip(claims, counts, strict=True)]
         forward = composed(parts)
         if not self._ordered and self.symmetric:
-            return Lines(forward, forward)
+            return Envelope(forward, forward)
         backward = composed([part.reversed() for part in parts])
         if not self._ordered:
-            return Lines(forward, backward)
-        # Which of d0 and d1 has the record is not said: the promise for both orders is the lower hull of the two
+            return Envelope(forward, backward)
+        # Which of d0 and d1 has the record is not said: the promise for both directions is the lower hull of the two
         # curves, and its profile the larger of the two.
         slope = np.union1d(forward.slope, backward.slope)
-        both = Half.hull(slope, np.maximum(_extended(forward, slope), _extended(backward, slope)))
-        return Lines(both, both)
+        both = SupportingLines.hull(slope, np.maximum(_extended(forward, slope), _extended(backward, slope)))
+        return Envelope(both, both)
 
     def _curve(self, alpha: Array) -> Array:
         scaled = np.minimum(alpha / (1 - self._mass), 1.0)
@@ -106,10 +106,10 @@ class Composition(TradeoffFunction):
             return math.inf
         bound = math.sqrt(sum(n * claim.mu() ** 2 for claim, n in self._parts))
         # vertices show the tail of unbounded losses only as far as doubles reach
-        return min(self._core.mu(), bound) if self._largest_loss() < math.inf else bound
+        return min(self._core.mu(), bound) if self._max_privacy_loss() < math.inf else bound
 
-    def _largest_loss(self) -> float:
-        return math.fsum(n * claim._largest_loss() for claim, n in self._parts)
+    def _max_privacy_loss(self) -> float:
+        return math.fsum(n * claim._max_privacy_loss() for claim, n in self._parts)
 
     def _slopes(self) -> Array:
         return self._core._slopes() if isinstance(self._core, TradeoffFunction) else self._core.steep.slope
@@ -159,7 +159,7 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
         if not mass:
             return claim
         if isinstance(claim, PureDP):
-            return ApproxDP(epsilon=claim._largest_loss(), delta=mass)
+            return ApproxDP(epsilon=claim._max_privacy_loss(), delta=mass)
     return Composition(tuple(parts), mass)
 
 
@@ -181,6 +181,6 @@ def _revealing(mass: float) -> ApproxDP:
     return ApproxDP(epsilon=0.0, delta=mass)
 
 
-def _extended(half: Half, slope: Array) -> Array:
+def _extended(supporting: SupportingLines, slope: Array) -> Array:
     """The half's profile at any slope >= 0; below its first slope, what that one implies."""
-    return np.where(slope >= half.slope[0], half.delta(slope), 1.0)
+    return np.where(slope >= supporting.slope[0], supporting.delta(slope), 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpaudit.claims.base import PolygonalClaim, TradeoffFunction, operation
-from dpaudit.claims.envelope import Lines
+from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.ranges import count
 
 
@@ -50,10 +50,10 @@ class Group(PolygonalClaim):
         """The chain of neighbours, walked backwards."""
         return self if self.symmetric else Group(self._claim.inverse(), self._k)
 
-    def _make_lines(self) -> Lines:
-        return Lines.of(self._claim).iterated(self._k)
+    def _make_envelope(self) -> Envelope:
+        return Envelope.of(self._claim).iterated(self._k)
 
     def mu(self) -> float:
         """At most k times the mu of one step, since 1 - (1 - G_mu)^{o k} = G_{k mu}."""
         bound = self._k * self._claim.mu()
-        return min(self._lines.mu(), bound) if bound < math.inf else bound
+        return min(self._envelope.mu(), bound) if bound < math.inf else bound

@@ -11,8 +11,8 @@ With f the promise of the mechanism on its sample, p the rate, and f_p(alpha) = 
   Thm 9).  Poisson sampling keeps it as well, if f holds for adding, removing and replacing one record.
 - **"unspecified"**: C_p(f), which holds in all these cases.
 
-As a curve for both orders of a pair all three are C_p(f): an audit tests the same.  They differ when composed.  Then
-"add_remove" keeps the two orders apart, as accountants do: T of n steps is f_p (x) ... (x) f_p in one order and its
+As a curve for both directions of a pair all three are C_p(f): an audit tests the same.  They differ when composed:
+"add_remove" keeps the two directions apart, as accountants do: T of n steps is f_p (x) ... (x) f_p in one, and its
 inverse in the other, which promises much more than n-fold C_p(f) (for mu = 1, p = 0.01, n = 10,000:
 delta(1) = 0.24 instead of 0.39).
 
@@ -29,8 +29,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import OneOrder, TradeoffFunction, operation
-from dpaudit.claims.envelope import Lines
+from dpaudit.claims.base import OneDirection, TradeoffFunction, operation
+from dpaudit.claims.envelope import Envelope
 from dpaudit.claims.pure import PureDP
 from dpaudit.claims.ranges import probability
 from dpaudit.numerics.arrays import Array
@@ -114,11 +114,11 @@ class Subsampled(TradeoffFunction):
         with np.errstate(divide="ignore"):
             return np.logaddexp(epsilon + np.log(-np.expm1(-epsilon)) - math.log(self._rate), 0.0)
 
-    def _orders(self) -> tuple[OneOrder, OneOrder]:
-        forward = OneOrder(self.delta, self._largest_loss())
+    def _directions(self) -> tuple[OneDirection, OneDirection]:
+        forward = OneDirection(self.delta, self._max_privacy_loss())
         if self._relation != "add_remove":
             return forward, forward
-        return forward, OneOrder(self._reverse, min(-math.log1p(-self._rate), forward.largest_loss))
+        return forward, OneDirection(self._reverse, min(-math.log1p(-self._rate), forward.max_privacy_loss))
 
     def _reverse(self, epsilon: Array) -> Array:
         """Profile of the inverse of f_p, for eps >= 0: (1 - (1-p) e^eps) delta(-t), e^t = (e^-eps - (1-p))/p <= 1.
@@ -139,11 +139,11 @@ class Subsampled(TradeoffFunction):
         """
         bound = self._base.mu()
         # vertices show the tail of unbounded losses only as far as doubles reach
-        return min(Lines.of(self).mu(), bound) if self._largest_loss() < math.inf else bound
+        return min(Envelope.of(self).mu(), bound) if self._max_privacy_loss() < math.inf else bound
 
-    def _largest_loss(self) -> float:
+    def _max_privacy_loss(self) -> float:
         """log(1 + p (e^L - 1))."""
-        loss = self._base._largest_loss()
+        loss = self._base._max_privacy_loss()
         return loss if loss == math.inf else float(self._sampled(np.array([loss]))[0])
 
     def _slopes(self) -> Array:

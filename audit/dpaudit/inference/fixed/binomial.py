@@ -12,7 +12,7 @@ from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 
-LEAST = 1e-100  # smaller probabilities are not told apart
+MIN_PROBABILITY = 1e-100  # smaller probabilities are not told apart
 
 
 def divergence_of_rates(p: float, q: float) -> float:

@@ -59,7 +59,7 @@ from functools import lru_cache
 from scipy.special import ndtr, ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.inference.fixed.binomial import LEAST, rounding
+from dpaudit.inference.fixed.binomial import MIN_PROBABILITY, rounding
 from dpaudit.inference.fixed.clopper_pearson import check_count, clopper_pearson
 from dpaudit.inference.fixed.evidence import evidence_of
 from dpaudit.inference.fixed.outcomes import Outcomes, largest_probability
@@ -90,11 +90,11 @@ def _p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float
     def attained(level: float) -> float:
         low, high = clopper_pearson(x, n0, significance=_SHARE * level)
         region = Outcomes.of(claim, observed, n0, n1, low, high)
-        return max(largest_probability(region, claim, low, high) / (1 - _SHARE), LEAST)
+        return max(largest_probability(region, claim, low, high) / (1 - _SHARE), MIN_PROBABILITY)
 
     # max(s, M(s)) is at least the p-value for every s.  Look for s = M(s), from where it is for a normal deviate; M is
     # nearly flat, so that this takes a step or two.
-    s, p = max(float(ndtr(-math.sqrt(2 * observed))), LEAST), 1.0
+    s, p = max(float(ndtr(-math.sqrt(2 * observed))), MIN_PROBABILITY), 1.0
     for _ in range(5):
         m = attained(s)
         p = min(p, max(s, m))
@@ -164,7 +164,7 @@ def parameter_lower(
     def margin(t: float) -> float:
         largest = largest_probability(region, family(t).symmetrized(), low, high)
         gap = _deviate(largest) - _deviate(allowed)
-        return max(gap, 0.0) if largest <= allowed else min(-LEAST, gap)  # the sign is exact, of nan, too
+        return max(gap, 0.0) if largest <= allowed else min(-MIN_PROBABILITY, gap)  # the sign is exact, of nan, too
 
     return _last(margin, rough, most, precision)
 
@@ -207,4 +207,4 @@ def _last(margin: Callable[[float], float], guess: float, most: float, precision
 
 def _deviate(p: float) -> float:
     """The normal deviate that is exceeded with probability p, finite."""
-    return -float(ndtri(min(max(p, LEAST), 1 - 1e-16)))
+    return -float(ndtri(min(max(p, MIN_PROBABILITY), 1 - 1e-16)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed.binomial import (
-    LEAST,
+    MIN_PROBABILITY,
     Counts,
     at_most,
     divergence_of_rates,
@@ -24,7 +24,7 @@ from dpaudit.numerics.binomials import log_choose
 from dpaudit.numerics.bisect import bisect, bisect_each_integer
 
 _TAIL = 18.0  # nats by which outcomes that are not looked at are rarer than those that count
-_LONG = 3_000  # outcomes of d1; to sum over more takes longer than the incomplete beta function
+_MAX_SUMMED = 3_000  # outcomes of d1; to sum over more takes longer than the incomplete beta function
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Outcomes:
 
         Which x are rare is Chernoff's bound: P[x/n0 <= p] <= exp(-n0 kl(p, alpha)) for p <= alpha, and likewise above.
         """
-        budget = min(level, -math.log(LEAST)) + _TAIL
+        budget = min(level, -math.log(MIN_PROBABILITY)) + _TAIL
         first = math.floor(n0 * _end(lambda p: n0 * divergence_of_rates(p, low) <= budget, low, 0.0))
         last = math.ceil(n0 * _end(lambda p: n0 * divergence_of_rates(p, high) <= budget, high, 1.0))
         # Points of the curve beyond `reach` are further than the level from all these x.
@@ -77,7 +77,7 @@ class Outcomes:
 
     @property
     def _lowest(self) -> int:
-        return max(int(self.limits[-1]) - _LONG, 0)
+        return max(int(self.limits[-1]) - _MAX_SUMMED, 0)
 
     @cached_property
     def _columns(self) -> tuple[Array, Array]:
@@ -119,7 +119,7 @@ class Outcomes:
             mean = self.n1 * float(beta.min())
             rare = min(max(math.ceil(mean - math.sqrt(2 * mean * self.budget)) - 1, -1), least)
             start = np.zeros_like(beta)
-            if least - rare > _LONG:
+            if least - rare > _MAX_SUMMED:
                 rare, start = least, at_most(np.array([least]), self.n1, beta)
             z, log_choose1 = (column[rare + 1 - self._lowest : most + 1 - self._lowest] for column in self._columns)
             masses = np.exp(log_choose1 + log_likelihood(z, self.n1, beta))
@@ -199,4 +199,4 @@ def _bulge(region: Outcomes, alpha: Array, beta: Array, corner: Array) -> Array:
 
 def _slack(p: float) -> float:
     """By how much a maximum may be overstated: less than the rounding of the counts costs."""
-    return 0.005 * p if p >= 0.01 else p * (max(p, LEAST) ** -0.01 - 1) + LEAST
+    return 0.005 * p if p >= 0.01 else p * (max(p, MIN_PROBABILITY) ** -0.01 - 1) + MIN_PROBABILITY

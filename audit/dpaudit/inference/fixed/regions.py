@@ -22,7 +22,7 @@ from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 
-_LEAST = 1e-100  # smaller numbers are not told apart
+_MIN_PROBABILITY = 1e-100  # smaller numbers are not told apart
 _CLEARLY = 1.1  # times what the usual region promises: less may be what a score that is not quite to scale makes of it
 _AMPLE = 3.0  # standard deviations beyond the test's cutoff: more would not make a refutation likelier
 _NOTABLE = 1.0  # standard deviations of expected evidence below which the claim may well be true
@@ -162,7 +162,9 @@ def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: in
         less = _lessened(1 - beta, pilot, _DOUBT_OF_BOUNDS)
         excess = (1 - beta) * less - delta
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(excess > _LEAST, np.log(excess) - np.log(np.maximum(alpha * less, _LEAST)), -np.inf)
+            return np.where(
+                excess > _MIN_PROBABILITY, np.log(excess) - np.log(np.maximum(alpha * less, _MIN_PROBABILITY)), -np.inf
+            )
 
     def best(alpha: Array, beta: Array) -> Array:
         return np.maximum(one(alpha, beta), one(beta, alpha))
@@ -190,7 +192,9 @@ def _expected_deviations(claim: TradeoffFunction, trials: int, guesses: Array) -
 def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
     """1 minus so many relative standard errors of a mass that was seen in `pilot` outputs, at least 0."""
     with np.errstate(divide="ignore"):
-        return np.maximum(1 - doubt * np.sqrt(np.maximum(1 - mass, 0.0) / (np.maximum(mass, _LEAST) * pilot)), 0.0)
+        return np.maximum(
+            1 - doubt * np.sqrt(np.maximum(1 - mass, 0.0) / (np.maximum(mass, _MIN_PROBABILITY) * pilot)), 0.0
+        )
 
 
 def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
@@ -210,7 +214,7 @@ def _thresholds_for_mu(
     """`threshold_for_mu` of several pilots of one size, (m, BINS) each."""
 
     def bound(alpha: Array, beta: Array) -> Array:
-        found: Array = -ndtri(np.maximum(alpha, _LEAST)) - ndtri(np.maximum(beta, _LEAST))
+        found: Array = -ndtri(np.maximum(alpha, _MIN_PROBABILITY)) - ndtri(np.maximum(beta, _MIN_PROBABILITY))
         return found
 
     found = [otherwise] * len(counts0)
@@ -277,7 +281,7 @@ def _worth(claim: TradeoffFunction) -> Array:
     total = np.zeros(1)
     for alternative in alternatives(claim, slight=UNLIKELY):
         found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
-        total = total + alternative.weight * found / max(float(found.max()), _LEAST)
+        total = total + alternative.weight * found / max(float(found.max()), _MIN_PROBABILITY)
     return total
 
 

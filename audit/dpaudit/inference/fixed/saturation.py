@@ -17,18 +17,18 @@ from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 
-_ENOUGH = 20_000  # unseen outputs of each dataset; of fewer, so few are in the tails that noise looks like an end
+_MIN_UNSEEN = 20_000  # unseen outputs of each dataset; of fewer, so few are in the tails that noise looks like an end
 _SCALES: Array = np.geomspace(0.4, 1.6, 13)  # a score may be out of scale, which must not be taken for an end
 
 
-def merge_plateaus(pilot: Counts, unseen: Counts) -> Counts:
+def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:
     """The bin counts of a pilot, (2, BINS), with all bins beyond the last that tells more made one.
 
     `unseen`: counts of the same score on outputs that it was not fitted to.  On each side of zero, the ratio is taken
     to end at the bin at which that makes these outputs likeliest, whatever the scale of the score; nowhere, if they are
     few or likeliest without.
     """
-    if unseen.sum(axis=1).min() < _ENOUGH:
+    if unseen.sum(axis=1).min() < _MIN_UNSEEN:
         return pilot
     positive, negative = np.flatnonzero(CENTRES > 0), np.flatnonzero(CENTRES < 0)[::-1]
     merged = pilot.copy()

@@ -9,8 +9,8 @@ tests of the outputs up to that moment.  So the tests look at the first outputs 
 are fixed beforehand (`CHECKPOINTS`), and each of these has its own share of the level.
 """
 
-from dpaudit.inference.independence.memory import ENOUGH, FIRST_SHARE, SUSPICIOUS, Memory
+from dpaudit.inference.independence.memory import FIRST_SHARE, MIN_RUNS, SUSPICIOUS, Memory
 from dpaudit.inference.independence.recurrence import key
 from dpaudit.inference.independence.signs import coupling, dependence, drift
 
-__all__ = ["ENOUGH", "FIRST_SHARE", "SUSPICIOUS", "Memory", "coupling", "dependence", "drift", "key"]
+__all__ = ["FIRST_SHARE", "MIN_RUNS", "SUSPICIOUS", "Memory", "coupling", "dependence", "drift", "key"]

@@ -10,20 +10,20 @@ from dpaudit.values import Output, RawOutputs
 SUSPICIOUS = 1e-9
 """P-value from which independence is called into question, of all tests of an audit together."""
 
-ENOUGH = 100
+MIN_RUNS = 100
 """Runs that can show strong dependence: 85 % of random walks.  An audit that finds its evidence in fewer makes further
 ones, which count as no evidence.  A mechanism that takes a second then takes three minutes at the most."""
 
-FEWEST = 30  # outputs below which nothing is said
+MIN_OUTPUTS = 30  # outputs below which nothing is said
 _KEPT, _KEPT_BYTES = 4000, 2**27  # in each list of a memory: outputs, and bytes of large ones
 
 CHECKPOINTS = (
-    FEWEST,
+    MIN_OUTPUTS,
     40,
     50,
     64,
     80,
-    *(round(ENOUGH * 1.2**k) for k in range(int(math.log(_KEPT / ENOUGH, 1.2)) + 1)),
+    *(round(MIN_RUNS * 1.2**k) for k in range(int(math.log(_KEPT / MIN_RUNS, 1.2)) + 1)),
     _KEPT,
 )
 """Numbers of runs of which the first outputs are tested: the largest of them that there are."""
@@ -45,7 +45,7 @@ class Memory:
 
     def add(self, outputs: RawOutputs, bytes_each: float = 8.0) -> None:
         """The outputs of the next runs, and how large they are."""
-        most = int(min(_KEPT, max(2 * FEWEST, _KEPT_BYTES / bytes_each)))
+        most = int(min(_KEPT, max(2 * MIN_OUTPUTS, _KEPT_BYTES / bytes_each)))
         self.first.extend(outputs[: max(0, most - len(self.first))])
         self.spread.extend(outputs[-self._seen % self._every :: self._every])
         self._seen += len(outputs)
@@ -61,9 +61,9 @@ class Memory:
     @property
     def thinned(self) -> list[Output]:
         """Outputs spread over the audit, up to a number of runs that is fixed beforehand; none of a short audit."""
-        if self._every == 1 or self._seen < ENOUGH:
+        if self._every == 1 or self._seen < MIN_RUNS:
             return []
-        until = math.floor(ENOUGH * _GROWTH**self._step)
+        until = math.floor(MIN_RUNS * _GROWTH**self._step)
         return self.spread[: -(-until // self._every)]
 
     @property
@@ -74,4 +74,4 @@ class Memory:
 
     @property
     def _step(self) -> int:
-        return math.floor(math.log(max(1.0, self._seen / ENOUGH), _GROWTH))
+        return math.floor(math.log(max(1.0, self._seen / MIN_RUNS), _GROWTH))

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.inference.independence.correlation import alike, correlation, far_correlation
 from dpaudit.inference.independence.hypergeometric import most_suspicious, notable, two_sided
-from dpaudit.inference.independence.memory import FEWEST, SUSPICIOUS
+from dpaudit.inference.independence.memory import MIN_OUTPUTS, SUSPICIOUS
 from dpaudit.inference.independence.questions import Bits, bits_of, columns_of
 from dpaudit.inference.independence.recurrence import repetition, sequences
 from dpaudit.numerics.arrays import Array
@@ -30,7 +30,7 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
         significance: of all these tests together.
     """
     n = max(len(keys), len(values))
-    if n < FEWEST:
+    if n < MIN_OUTPUTS:
         return []
     found = [*repetition(keys, significance / 4), *sequences(keys, significance / 4)]
     bits = bits_of(values)
@@ -40,7 +40,7 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
 
 def drift(values: Array, significance: float = SUSPICIOUS) -> list[str]:
     """Whether outputs change with time, in words; `values`: (n,) or (n, k), of outputs spread over the whole audit."""
-    return drift_of(bits_of(values), significance) if len(values) >= FEWEST else []
+    return drift_of(bits_of(values), significance) if len(values) >= MIN_OUTPUTS else []
 
 
 def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -> list[str]:
@@ -54,7 +54,7 @@ def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -
         significance: of all these tests together.
     """
     n = min(len(values0), len(values1))
-    if n < FEWEST:
+    if n < MIN_OUTPUTS:
         return []
     pairs = [
         (bits_of(a), bits_of(b)) for a, b in zip(columns_of(values0[:n]).T, columns_of(values1[:n]).T, strict=False)

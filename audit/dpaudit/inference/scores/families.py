@@ -14,7 +14,7 @@ from dpaudit.claims import GaussianDP, TradeoffFunction, parse_claim
 Family = Callable[[float], TradeoffFunction]
 
 _ALPHAS = np.concatenate([np.geomspace(1e-6, 0.5, 40), 1 - np.geomspace(0.5, 1e-6, 40)])
-_MOST_TRIED = 60  # members
+_MAX_TRIED = 60  # members
 _COARSE = 0.1  # below this, precision is absolute
 _ROUNDING = 1e-3  # by which two computed curves may be out of order
 
@@ -128,7 +128,7 @@ def largest_refuted(
 
     low, high, of_low, of_high = 0.0, most, math.inf, -math.inf
     t = min(guess, most)
-    for tried in range(_MOST_TRIED):
+    for tried in range(_MAX_TRIED):
         found = margin(t)
         if found >= 0:
             low, of_low = t, found

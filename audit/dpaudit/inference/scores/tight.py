@@ -37,7 +37,7 @@ from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 
-MOST_GUESSES = 1500
+MAX_GUESSES = 1500
 """Guesses beyond which the linear program takes longer than some ten seconds; the quick bound is used then."""
 
 _POINTS = 16  # epsilons
@@ -63,7 +63,7 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
     check_counts(m, r, v)
     f = claim.symmetrized()
     quick = one_run.p_value(f, m, r, v)
-    if v == 0 or r > MOST_GUESSES or quick > _HOPELESS:
+    if v == 0 or r > MAX_GUESSES or quick > _HOPELESS:
         return quick
     epsilon = _epsilons(f)
     delta = np.asarray(f.delta(epsilon))
@@ -100,7 +100,7 @@ def parameter_lower(
 def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
     """Mu up to which mu-GDP is refuted; P[mu_lower > mu] <= significance if the mechanism is mu-GDP."""
     quick = one_run.mu_lower_one_run(m, r, v, significance=significance)
-    if quick == 0 or r > MOST_GUESSES:
+    if quick == 0 or r > MAX_GUESSES:
         return quick
     found = parameter_lower(GaussianDP, m, r, v, significance=significance, guess=1.05 * quick, step=0.05)
     return max(quick, found)
@@ -110,7 +110,7 @@ def _epsilons(claim: TradeoffFunction) -> Array:
     """Where the profile has fallen by equal factors."""
     top, floor = float(claim.delta(0.0)), float(claim.delta(math.inf))
     levels = floor + (top - floor) * np.geomspace(1.0, _FAINT, _POINTS)
-    found = np.append(np.asarray(claim.epsilon(levels)), min(claim._largest_loss(), 700.0))
+    found = np.append(np.asarray(claim.epsilon(levels)), min(claim._max_privacy_loss(), 700.0))
     return np.unique(found[found < 40.0]) if np.any(found < 40.0) else np.zeros(1)
 
 

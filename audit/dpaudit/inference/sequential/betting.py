@@ -44,7 +44,7 @@ _STRONGEST = 10  # further thresholds where the alternative breaks the claim, ho
 _SLOPES = np.concatenate([-np.geomspace(1e-3, 30, 120)[::-1], [0.0], np.geomspace(1e-3, 30, 120)])
 _SIXTEENTHS = np.linspace(0.0, 1.0, 17)
 _NO_MORE = 1e-10  # of an event's excess; where the claim has a kink, the search goes on far longer than elsewhere
-_RUIN = 1e-300  # what a payoff of 0 is replaced by: still 0 against any budget, and its logarithm is finite
+_MIN_PAYOFF = 1e-300  # what a payoff of 0 is replaced by: still 0 against any budget, and its logarithm is finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Bet:
         """log A and log B of every bin, each (BINS,)."""
         below = np.arange(BINS)[None, :] <= self.thresholds[:, None]
         return (
-            np.log(self.safe0 + (self.stakes * np.exp(self.slopes)) @ below + _RUIN),
-            np.log(self.safe1 + self.stakes @ ~below + _RUIN),
+            np.log(self.safe0 + (self.stakes * np.exp(self.slopes)) @ below + _MIN_PAYOFF),
+            np.log(self.safe1 + self.stakes @ ~below + _MIN_PAYOFF),
         )
 
 

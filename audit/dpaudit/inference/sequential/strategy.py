@@ -50,11 +50,11 @@ from dpaudit.numerics.arrays import Array
 Counts = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-12  # relative; more than the error of one term of the budget, so that e errs downwards
-_RUINED = -60.0  # log payoff below which an outcome has ended a bet anyway
-_LADDER_SHARE = 0.02  # of the initial wealth; costs the verdict one trial in a hundred and fifty
-_LADDER_STEP, _LADDER_RUNGS = 1.5, 8
+_MIN_LOG_PAYOFF = -60.0  # log payoff below which an outcome has ended a bet anyway
+_NULLS_SHARE = 0.02  # of the initial wealth; costs the verdict one trial in a hundred and fifty
+_NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8
 _SAMPLED_SHARE = 0.04  # of the initial wealth
-_LADDER_THRESHOLDS = (
+_NULLS_THRESHOLDS = (
     10  # fewer than for the claim itself: bounds gain little from more, and each bet takes time to design
 )
 _TAILS = (1.5, 2.0, 2.7, 3.6)  # epsilon as multiples of mu: what rare outputs of Gaussian noise can certify
@@ -96,23 +96,23 @@ class Strategy:
         return prices
 
     def log_e(
-        self, claim: TradeoffFunction, counts: Counts, lost: Collection[int] = (), *, single: bool = False
+        self, claim: TradeoffFunction, counts: Counts, lost: Collection[int] = (), *, coin_selected: bool = False
     ) -> float:
         """Logarithm of the wealth E(claim) after outputs with these bin counts, (pairs, 2, BINS): of d0, of d1.
 
         P[E >= 1/significance at any time] <= significance if the claim is true; see the module's theorem.
-        `lost`: pairs whose wealth is nothing whatever was counted, see `log_wealth`.  `single`: see `gains`.
+        `lost`: pairs whose wealth is nothing whatever was counted, see `log_wealth`.  `coin_selected`: see `gains`.
         ValueError unless there are equally many outputs of both datasets of a pair, or single ones.
         """
-        return self.log_wealth(self.gains(self.log_prices(claim), counts, single=single), lost)
+        return self.log_wealth(self.gains(self.log_prices(claim), counts, coin_selected=coin_selected), lost)
 
-    def gains(self, log_prices: Array, counts: Counts, *, single: bool = False) -> Array:
+    def gains(self, log_prices: Array, counts: Counts, *, coin_selected: bool = False) -> Array:
         """log E_ij of every pair and bet, (pairs, m), for a claim with these `log_prices`; see `betting`.
 
-        Every output counted pays its half of the price: there are two in a trial, or a `single` one that a coin chose.
+        Every output counted pays its half of the price: there are two in a trial, or one if `coin_selected`.
         """
         trials, outputs = counts.sum(axis=2), counts.sum(axis=(1, 2))
-        if not single and np.any(trials[:, 0] != trials[:, 1]):
+        if not coin_selected and np.any(trials[:, 0] != trials[:, 1]):
             raise ValueError(f"a trial is one output of each dataset, got {trials[:, 0]} and {trials[:, 1]}")
         won: Array = counts[:, 0] @ self.log_payoffs0.T + counts[:, 1] @ self.log_payoffs1.T
         gains: Array = won - outputs[:, None] / 2 * log_prices
@@ -123,7 +123,7 @@ class Strategy:
         trials = np.maximum(counts.sum(axis=2), 1)
         total = np.zeros(len(counts))
         for side, log_payoffs in enumerate((self.log_payoffs0, self.log_payoffs1)):
-            payoffs = np.maximum(log_payoffs[bets], _RUINED)
+            payoffs = np.maximum(log_payoffs[bets], _MIN_LOG_PAYOFF)
             mean = (counts[:, side] * payoffs).sum(axis=1) / trials[:, side]
             total += (counts[:, side] * payoffs**2).sum(axis=1) / trials[:, side] - mean**2
         return np.maximum(total, 0.0)
@@ -168,33 +168,35 @@ def strategy(claim: TradeoffFunction) -> Strategy:
     """The bets placed when `claim` is audited, designed from the claim alone.
 
     Most of the wealth is bet against the claim, a little of that on noise added to a sample of the records.  The rest
-    is bet against a ladder of stronger promises, so that the certified bounds are near the truth also where the claim
+    is bet against a nested grid of stronger claims, so that certified bounds are near the truth also where the claim
     promises far less than the mechanism keeps.
     """
-    violations, sampled, ladder = alternatives(claim), sampled_noise(claim), _ladder(claim)
+    violations, sampled, nested_nulls = alternatives(claim), sampled_noise(claim), _nested_nulls(claim)
     bets = [best_bet(alternative, claim) for alternative in (*violations, *sampled)]
-    weights = [(1 - _LADDER_SHARE - _SAMPLED_SHARE) * alternative.weight for alternative in violations]
+    weights = [(1 - _NULLS_SHARE - _SAMPLED_SHARE) * alternative.weight for alternative in violations]
     weights += [_SAMPLED_SHARE * alternative.weight for alternative in sampled]
-    return Strategy.of([*bets, *ladder], np.array(weights + [_LADDER_SHARE / len(ladder)] * len(ladder)))
+    return Strategy.of(
+        [*bets, *nested_nulls], np.array(weights + [_NULLS_SHARE / len(nested_nulls)] * len(nested_nulls))
+    )
 
 
-def _ladder(claim: TradeoffFunction) -> list[Bet]:
+def _nested_nulls(claim: TradeoffFunction) -> list[Bet]:
     """Bets against Gaussian and pure promises up to the claim's distance."""
     mu = -2 * float(ndtri((1 - float(claim.delta(0.0))) / 2))  # of the Gaussian pair as far apart in total variation
-    top = math.floor(math.log(min(max(mu, 0.1), 8.0), _LADDER_STEP) + 1e-6)  # the same however mu is rounded
-    return [bet for number in range(top, top - _LADDER_RUNGS, -1) for bet in _rung(number)]
+    top = math.floor(math.log(min(max(mu, 0.1), 8.0), _NULLS_STEP) + 1e-6)  # the same however mu is rounded
+    return [bet for number in range(top, top - _NUMBER_OF_NULLS, -1) for bet in _bets_against_null(number)]
 
 
 @cache
-def _rung(number: int) -> tuple[Bet, ...]:
+def _bets_against_null(number: int) -> tuple[Bet, ...]:
     """Bets against promises of one strength, with noise that is slightly less private.
 
     Rungs do not depend on the claim, so that many claims share them: most of the time of a strategy is theirs.
     """
-    strength = _LADDER_STEP**number
+    strength = _NULLS_STEP**number
     bets: list[tuple[Alternative, TradeoffFunction]] = [
         (gaussian_noise(1.1 * strength), GaussianDP(strength)),
         (laplace_noise(1.15 * strength), PureDP(strength)),
     ]
     bets += [(gaussian_noise(strength), PureDP(multiple * strength)) for multiple in _TAILS]
-    return tuple(best_bet(alternative, promise, thresholds=_LADDER_THRESHOLDS) for alternative, promise in bets)
+    return tuple(best_bet(alternative, promise, thresholds=_NULLS_THRESHOLDS) for alternative, promise in bets)

@@ -1,4 +1,4 @@
-"""The study that ends the pilot of a large fixed audit: attacks learn once more, then the score is settled.
+"""The second stage, which ends the pilot of a large fixed audit: attacks learn once more, then the score is final.
 
 Here it comes after some hundred trials instead of 250,000, so that audits are short; the seeds are given.
 """
@@ -18,20 +18,20 @@ from dpaudit.catalogue import Geometric, Laplace
 from dpaudit.engine import collector as collecting
 from dpaudit.engine import fixed
 from dpaudit.inference.grid import CENTRES
-from dpaudit.learning import Learner, Rivals
+from dpaudit.learning import Experts, Learner
 from dpaudit.learning.attack import resolve_attacks
-from dpaudit.learning.stacking import settled
+from dpaudit.learning.stacking import stacked
 from dpaudit.outputs import Outputs
 from dpaudit.result.provenance import Provenance
 
 PAIR = Pair([0], [1])
-TRIALS, SEARCHED, STUDIED = 20_000, 500, 2_500
+TRIALS, SEARCHED, SECOND_STAGE_TRIALS = 20_000, 500, 2_500
 
 
 @pytest.fixture(autouse=True)
 def early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fixed, "_BEFORE_STUDY", SEARCHED)
-    monkeypatch.setattr(fixed, "_LEAST_STUDY", 200)
+    monkeypatch.setattr(fixed, "_MAX_TRIALS_BEFORE_SECOND_STAGE", SEARCHED)
+    monkeypatch.setattr(fixed, "_MIN_SECOND_STAGE_TRIALS", 200)
 
 
 @batched
@@ -42,12 +42,12 @@ def twins(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
     return np.column_stack([first, np.where(agree, first, (first + rng.integers(1, 5, n)) % 5)])
 
 
-def test_the_score_is_settled_by_what_was_studied() -> None:
+def test_the_second_stage_makes_the_score() -> None:
     """The ratio is log 2.25 where labels agree.  Logistic regression sees nothing of it."""
     attacks = ["logistic", "trees"]
     result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=attacks, method="fixed", seed=1, confidence=0.95)
     assert result.trials_used == TRIALS
-    assert result.evidence.trials == TRIALS - SEARCHED - STUDIED
+    assert result.evidence.trials == TRIALS - SEARCHED - SECOND_STAGE_TRIALS
     assert result.violated
     assert 0.3 < result.epsilon_lower(0.0) < np.log(2.25)
     assert sum(row.weight for row in result.attacks) == pytest.approx(1)
@@ -56,20 +56,22 @@ def test_the_score_is_settled_by_what_was_studied() -> None:
     assert result.witness.counts.n0 == result.evidence.trials
 
 
-def test_a_replay_studies_too() -> None:
+def test_a_replay_has_a_second_stage_too() -> None:
     """Fails by chance < 1 in 10**6: the exact p-value of the audit is below 1 in 10**12."""
-    result = audit(twins, PureDP(0.1), PAIR, trials=TRIALS, attacks=Student(), method="fixed", seed=1, confidence=0.95)
+    result = audit(
+        twins, PureDP(0.1), PAIR, trials=TRIALS, attacks=SecondStage(), method="fixed", seed=1, confidence=0.95
+    )
     assert result.p_value < 1e-12
-    found = replay(result, twins, PAIR, trials=TRIALS, attacks=Student(), seed=0)
-    assert found.learned_from == SEARCHED + STUDIED
+    found = replay(result, twins, PAIR, trials=TRIALS, attacks=SecondStage(), seed=0)
+    assert found.learned_from == SEARCHED + SECOND_STAGE_TRIALS
     assert found.counts.n0 == TRIALS
     assert found.reproduced
-    for said in ("many", -5, 10**9, SEARCHED + STUDIED - 1):  # nothing is learned before the last one
+    for said in ("many", -5, 10**9, SEARCHED + SECOND_STAGE_TRIALS - 1):  # nothing is learned before the last one
         provenance = Provenance.read({**result.environment, "trials of the study": said})
         again = replay(
-            dataclasses.replace(result, provenance=provenance), twins, PAIR, trials=1000, attacks=Student(), seed=0
+            dataclasses.replace(result, provenance=provenance), twins, PAIR, trials=1000, attacks=SecondStage(), seed=0
         )
-        assert again.learned_from <= SEARCHED + STUDIED
+        assert again.learned_from <= SEARCHED + SECOND_STAGE_TRIALS
         assert again.counts.n0 in (0, 1000)
 
 
@@ -83,7 +85,7 @@ def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
         def mechanism(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
             before = runs[dataset[0]]
             runs[dataset[0]] += n
-            return (twins if before < SEARCHED + STUDIED else later).sample(dataset, n, rng)
+            return (twins if before < SEARCHED + SECOND_STAGE_TRIALS else later).sample(dataset, n, rng)
 
         evidence: Any = audit(
             mechanism, PureDP(0.3), PAIR, trials=TRIALS, method="fixed", seed=2, confidence=0.95
@@ -134,12 +136,12 @@ def test_true_claims_are_rarely_refuted_in_400_audits(mechanism: Any, claim: Any
     assert sum(result.violated for result in audits(mechanism, claim, 400)) <= binom.ppf(1 - 1e-7, 400, 0.05)
 
 
-def test_without_an_attack_that_can_study_the_pilot_is_as_ever() -> None:
+def test_without_an_attack_that_has_a_second_stage_the_pilot_is_as_ever() -> None:
     result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks="logistic", method="fixed", seed=1, confidence=0.95)
     assert result.evidence.trials == TRIALS * 0.9
 
 
-class Student:
+class SecondStage:
     name = "student"
     sees = "features"
     calibrated = True
@@ -150,7 +152,7 @@ class Student:
     def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
         return lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 0.8, -0.37)
 
-    def study(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
+    def fit_second_stage(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
         assert outputs0.shape == outputs1.shape == (self.learns_from, 2)
         if self.how == "raises":
             raise RuntimeError("too much")
@@ -172,23 +174,25 @@ class Student:
         ("raises when scoring", "raised ZeroDivisionError when scoring: division by zero"),
     ],
 )
-def test_an_attack_that_fails_in_study_is_named_and_keeps_what_it_had_learned(how: str, words: str) -> None:
+def test_an_attack_that_fails_in_its_second_stage_is_named_and_keeps_what_it_had_learned(how: str, words: str) -> None:
     result = audit(
-        twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1, confidence=0.95
+        twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=SecondStage(how), method="fixed", seed=1, confidence=0.95
     )
     (warning,) = result.warnings
     assert warning.startswith(f"attack student {words}")
-    assert warning.endswith(", after its study; what it had learned before is used")
+    assert warning.endswith(", in its second stage; what it had learned before is used")
     assert result.violated
 
 
 @pytest.mark.parametrize(("odd", "learns_from"), [(SEARCHED - 1, 990), (SEARCHED + 1, 833)])
-def test_one_odd_output_does_not_blind_the_study(odd: int, learns_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_odd_output_does_not_blind_the_second_stage(
+    odd: int, learns_from: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Remembered from before it, or among its own: its block is left out, of 15 or of 250 outputs.
 
     From a mechanism that is called once for each run.
     """
-    monkeypatch.setattr(collecting, "_LARGEST", 250)
+    monkeypatch.setattr(collecting, "_MAX_BLOCK_TRIALS", 250)
     runs = [0]
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> tuple[int, int] | None:
@@ -198,11 +202,11 @@ def test_one_odd_output_does_not_blind_the_study(odd: int, learns_from: int, mon
         first, agree = int(5 * rng.random()), rng.random() < 0.2 + 0.25 * dataset[0]
         return first, first if agree else (first + 1 + int(4 * rng.random())) % 5
 
-    student = Student(learns_from=learns_from)
+    student = SecondStage(learns_from=learns_from)
     result = audit(
         mechanism, PureDP(0.3), PAIR, trials=TRIALS // 2, attacks=student, method="fixed", seed=1, confidence=0.95
     )
-    assert result.provenance.study_trials == 1000
+    assert result.provenance.second_stage_trials == 1000
     assert not result.warnings
     assert result.epsilon_lower(0.0) > 0.25
 
@@ -222,13 +226,13 @@ class Failing:
 
 
 @pytest.mark.parametrize("last", [SEARCHED // 2, SEARCHED + 100])
-def test_a_mechanism_that_fails_before_the_study_or_in_it_ends_the_audit(last: int) -> None:
+def test_a_mechanism_that_fails_before_the_second_stage_or_in_it_ends_the_audit(last: int) -> None:
     result = audit(
         Failing(last),
         PureDP(0.3),
         Pair([2], [1]),
         trials=TRIALS,
-        attacks=Student(),
+        attacks=SecondStage(),
         method="fixed",
         seed=1,
         confidence=0.95,
@@ -238,12 +242,19 @@ def test_a_mechanism_that_fails_before_the_study_or_in_it_ends_the_audit(last: i
     assert [row.weight for row in result.attacks] == [1]
 
 
-def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_study() -> None:
+def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_second_stage() -> None:
     """The chosen one alone shows anything."""
     pairs = Pair([2], [1]), Pair([0], [3])
     for last, chosen in ((10**6, 0), (2 * SEARCHED + 100, 1)):
         result: Any = audit(
-            Failing(last), PureDP(0.3), pairs, trials=TRIALS, attacks=Student(), method="fixed", seed=1, confidence=0.95
+            Failing(last),
+            PureDP(0.3),
+            pairs,
+            trials=TRIALS,
+            attacks=SecondStage(),
+            method="fixed",
+            seed=1,
+            confidence=0.95,
         )
         assert result.stopped_by == "trials"
         assert result.trials_used == TRIALS
@@ -252,9 +263,9 @@ def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_study() -> None:
 
 
 @pytest.mark.parametrize("how", ["well", "nothing"])
-def test_what_was_studied_is_brought_to_scale(how: str) -> None:
+def test_what_the_second_stage_learned_is_brought_to_scale(how: str) -> None:
     result = audit(
-        twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=Student(how), method="fixed", seed=1, confidence=0.95
+        twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=SecondStage(how), method="fixed", seed=1, confidence=0.95
     )
     assert not result.warnings
     assert result.violated
@@ -262,23 +273,23 @@ def test_what_was_studied_is_brought_to_scale(how: str) -> None:
     assert abs(result.witness.threshold) < 1
 
 
-def test_a_score_that_is_settled_learns_no_more() -> None:
+def test_a_stacked_score_learns_no_more() -> None:
     rng = np.random.default_rng(0)
-    learner = Learner(resolve_attacks("events"), seed=1, pair=0)
+    learner = Learner(resolve_attacks("plug_in_ratio"), seed=1, pair=0)
     block = tuple(Outputs.read(twins.sample([d], 3000, rng)) for d in (0, 1))
     learner.learn(*(side.first(600) for side in block))
-    scores = learner.study([(block[0], block[1])])
+    scores = learner.fit_second_stage([(block[0], block[1])])
     assert scores is not None
     assert len(scores[0]) == len(scores[1]) == 1200  # a third of 3,600
     assert np.array_equal(learner.score(block[0].latest(1200)), scores[0])
-    with pytest.raises(AssertionError, match="settled"):
+    with pytest.raises(AssertionError, match="stacked"):
         learner.learn(*block)
 
 
 def test_slopes_are_those_of_a_logistic_regression() -> None:
     rng = np.random.default_rng(1)
     columns0, columns1 = rng.normal(0, 1, (300, 3)), rng.normal(0.3, 1, (300, 3))
-    found = settled({}, columns0, columns1, None)
+    found = stacked({}, columns0, columns1, None)
     rows, sides = np.concatenate([columns0, columns1]), np.repeat([0, 1], 300)
     plain = LogisticRegression(C=1.0, tol=1e-10).fit(rows, sides)
     assert np.allclose(found.slopes, plain.coef_[0], atol=1e-4)
@@ -299,8 +310,8 @@ def test_a_score_that_wins_clearly_more_alone_is_not_mixed() -> None:
     def lengths(outputs: Any) -> Any:
         return len(outputs)
 
-    mixed = settled({7: lengths}, columns0, columns1, None)
-    alone = settled({7: lengths}, columns0, columns1, Rivals(worth))
+    mixed = stacked({7: lengths}, columns0, columns1, None)
+    alone = stacked({7: lengths}, columns0, columns1, Experts(worth))
     assert mixed.slopes[0] > 0.5
     assert alone.slopes.tolist() == [0.0, 1.0]
     assert alone.weights({0: 0.5, 7: 0.5}) == {0: 0.0, 7: 1.0}

@@ -13,7 +13,7 @@ from dpaudit_reports.reasons import why_void
 _AT_MOST = "≤\u00a0"
 
 
-def blind(result: AuditResult) -> tuple[Block, ...]:
+def detection_limits(result: AuditResult) -> tuple[Block, ...]:
     """The limits of this audit."""
     heading = Heading("What could not have been seen")
     if void := why_void(result):
@@ -21,7 +21,7 @@ def blind(result: AuditResult) -> tuple[Block, ...]:
         return heading, Paragraph(words)
     if result.violated:
         return heading, Items((_stopped(result), *_loss(result)))
-    items = (_size(result), *_rate(result.detectable.smallest_rate), *_loss(result), result.evidence.words.untried)
+    items = (_size(result), *_rate(result.detectable.rule_of_three_rate), *_loss(result), result.evidence.words.untried)
     return heading, Items(items)
 
 

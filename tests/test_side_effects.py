@@ -51,7 +51,7 @@ def test_a_changed_working_directory_is_changed_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("draw", [random.random, lambda: np.random.normal()], ids=["random", "numpy"])  # noqa: NPY002
-def test_global_random_state_is_told(draw: Any) -> None:
+def test_global_random_state_is_reported(draw: Any) -> None:
     result = audit(lambda dataset, rng: dataset[0] + draw(), CLAIM, PAIR, trials=60, seed=0, confidence=0.95)
     assert any("uses global random state" in words for words in result.warnings)
     assert audit(quiet, CLAIM, PAIR, trials=60, seed=0, confidence=0.95).warnings == ()
@@ -98,7 +98,7 @@ def fails_together(dataset: list[int], n: int, rng: Rng) -> Any:
 
 
 @pytest.mark.parametrize("mechanism", [Fails(), fails_together], ids=["one by one", "together"])
-def test_runs_are_made_again_if_that_is_wanted(mechanism: Any) -> None:
+def test_failing_runs_are_retried_if_that_is_wanted(mechanism: Any) -> None:
     """The seeds are given, so that it fails always or never."""
     result = audit(mechanism, CLAIM, PAIR, trials=200, failures="retry", seed=1, confidence=0.95)
     assert result.trials_used == 200
@@ -160,7 +160,7 @@ def test_a_worker_that_dies_ends_the_audit_or_is_counted(tmp_path: Path) -> None
     folders = [tmp_path / "stop", tmp_path / "retry"]
     for folder in folders:
         folder.mkdir()
-    options: dict[str, Any] = {"attacks": "threshold", "trials": 200, "seed": 0, "confidence": 0.95}
+    options: dict[str, Any] = {"attacks": "median_clipped", "trials": 200, "seed": 0, "confidence": 0.95}
     stopped = audit(KillsAWorker(folders[0]), CLAIM, PAIR, jobs=2, **options)
     assert stopped.verdict is Verdict.INCONCLUSIVE
     assert 0 < stopped.trials_used < 200

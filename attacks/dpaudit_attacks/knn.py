@@ -14,20 +14,20 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
 
-_COLUMNS = 10
+_MAX_COLUMNS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class NearestNeighbours:
     """Share of d1 among the k nearest outputs; k is the square root of their number."""
 
-    name: ClassVar[str] = "neighbours"
+    name: ClassVar[str] = "knn"
     sees: ClassVar[str] = "features"
     from_trials: ClassVar[int] = 400
     most_rows: ClassVar[int] = 3000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return bool(2 <= outputs0.shape[1] <= _COLUMNS)
+        return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-odds (n,)."""

@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit import Pair, audit
 from dpaudit.catalogue.selection import NoisyMax3
-from dpaudit.inference.fixed.saturation import merge_plateaus
+from dpaudit.inference.fixed.saturation import merge_saturated
 from dpaudit.inference.grid import BINS, CENTRES, bin_counts
 
 Counts = npt.NDArray[np.int64]
@@ -54,20 +54,20 @@ def test_ends_are_those_of_plain_loops(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pilot = rng.integers(0, 50, (2, BINS))
     unseen = counts_of(rng, 20_000, [0.1, 0.5, 2.0][seed % 3], [0.05, 0.5][seed % 2])
-    assert np.array_equal(merge_plateaus(pilot, unseen), plain(pilot, unseen))
+    assert np.array_equal(merge_saturated(pilot, unseen), plain(pilot, unseen))
 
 
 def test_few_outputs_merge_nothing() -> None:
     rng = np.random.default_rng(0)
     pilot = rng.integers(0, 50, (2, BINS))
-    assert np.array_equal(merge_plateaus(pilot, counts_of(rng, 19_999, 0.5, 1.0)), pilot)
-    assert np.array_equal(merge_plateaus(pilot, np.zeros((2, BINS), dtype=np.int64)), pilot)
+    assert np.array_equal(merge_saturated(pilot, counts_of(rng, 19_999, 0.5, 1.0)), pilot)
+    assert np.array_equal(merge_saturated(pilot, np.zeros((2, BINS), dtype=np.int64)), pilot)
 
 
 def test_noise_on_two_values_is_merged() -> None:
     """Log-ratios are -1 and 1, scores go to 2.4: the ends are at 1, or less if scores are taken to be too small."""
     unseen = counts_of(np.random.default_rng(0), 100_000, 1.0, 0.3)
-    ends = np.flatnonzero(merge_plateaus(unseen, unseen).sum(axis=0))[[0, -1]]
+    ends = np.flatnonzero(merge_saturated(unseen, unseen).sum(axis=0))[[0, -1]]
     assert np.all(np.abs(CENTRES[np.flatnonzero(unseen.sum(axis=0))[[0, -1]]]) > 2)
     assert np.all(np.abs(CENTRES[ends]) < 1.1)
 
@@ -77,7 +77,7 @@ def test_a_ratio_that_grows_is_left_alone_in_its_bulk(n: int, scale: float) -> N
     """N(0, 1) and N(1, 1), also out of scale: where five hundred outputs are further out, nothing is merged."""
     rng = np.random.default_rng(0)
     unseen = np.array([bin_counts(scale * (rng.normal(mean, 1, n) - 0.5)) for mean in (0, 1)])
-    merged = merge_plateaus(unseen, unseen)
+    merged = merge_saturated(unseen, unseen)
     beyond = np.cumsum(unseen.sum(axis=0))
     inner = (beyond > 500) & (beyond < beyond[-1] - 500)
     assert np.array_equal(merged[:, inner][:, 1:-1], unseen[:, inner][:, 1:-1])

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.claims.envelope import Half, Lines
+from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 
-MOST = 2**17  # different outcomes up to which this is done
+MAX_OUTCOMES = 2**17  # different outcomes up to which this is done
 _ROUNDING = 1e-9  # relative; three times the error of the binomial probabilities for n below MOST
 
 
@@ -25,7 +25,7 @@ def outcomes(counts: Sequence[int]) -> int:
     return math.prod(n + 1 for n in counts)
 
 
-def responses(epsilons: Sequence[float], counts: Sequence[int]) -> Lines:
+def composed_responses(epsilons: Sequence[float], counts: Sequence[int]) -> Envelope:
     """f of counts[i] randomised responses with epsilons[i] > 0, for every i."""
     loss, log_mass = np.zeros(1), np.zeros(1)  # privacy loss log q/p and the log of its probability under Q
     for epsilon, n in zip(epsilons, counts, strict=True):
@@ -36,11 +36,11 @@ def responses(epsilons: Sequence[float], counts: Sequence[int]) -> Lines:
         log_mass = np.add.outer(log_mass, one).ravel()
     order = np.argsort(loss)[::-1]
     loss, log_mass = loss[order], log_mass[order]
-    half = _profile_at(loss, log_mass, loss[loss >= 0])
-    return Lines(half, half)
+    supporting = _profile_at(loss, log_mass, loss[loss >= 0])
+    return Envelope(supporting, supporting)
 
 
-def _profile_at(loss: Array, log_mass: Array, slopes: Array) -> Half:
+def _profile_at(loss: Array, log_mass: Array, slopes: Array) -> SupportingLines:
     """delta(s) = sum over losses l > s of (1 - e^(s - l)) mass; both in decreasing order."""
     q = np.exp(log_mass)
     above = np.cumsum(q)
@@ -50,4 +50,4 @@ def _profile_at(loss: Array, log_mass: Array, slopes: Array) -> Half:
     # rounding of a difference: relative to what it is the difference of
     gap = np.maximum(gap, 0.0) + _ROUNDING * above[: len(slopes)]
     gap[0] = 0.0  # no loss is larger than the largest
-    return Half.hull(slopes, gap)
+    return SupportingLines.hull(slopes, gap)

@@ -17,10 +17,10 @@ from dpaudit_attacks.logistic import log_odds
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class MedianClipped:
     """Best possible for Laplace noise of any scale on one number (Neyman-Pearson)."""
 
-    name: ClassVar[str] = "threshold"
+    name: ClassVar[str] = "median_clipped"
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 

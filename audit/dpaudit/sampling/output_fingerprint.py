@@ -13,7 +13,7 @@ from dpaudit.values import RawOutputs
 _BYTES = 32
 
 
-class OutputsDigest:
+class OutputsFingerprint:
     """BLAKE2b of the blocks in order, each as the body of a store's record: [outputs of d0, outputs of d1].
 
     The pair and the first trial of each block come before it, 8 bytes each, little-endian.  See `sampling.store`.

@@ -16,20 +16,20 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
 from dpaudit_attacks.logistic import log_odds
 
-_CHOSEN = 12
+_MAX_CHOSEN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Forms:
+class DerivedFeatures:
     """Linear log-odds in the strongest columns, the outputs' own and those derived from them."""
 
-    name: ClassVar[str] = "forms"
+    name: ClassVar[str] = "derived_features"
     sees: ClassVar[str] = "derived"
     from_trials: ClassVar[int] = 100
     most_rows: ClassVar[int] = 20_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        return varied_forms(outputs0, outputs1)
+        return varied_features(outputs0, outputs1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-odds (n,)."""
@@ -37,11 +37,11 @@ class Forms:
         rows0, rows1 = scale(outputs0), scale(outputs1)
         error = np.sqrt(rows0.var(axis=0) / len(rows0) + rows1.var(axis=0) / len(rows1)) + 1e-3
         strength = np.abs(rows1.mean(axis=0) - rows0.mean(axis=0)) / error
-        chosen = np.sort(np.argsort(-strength, kind="stable")[:_CHOSEN])
+        chosen = np.sort(np.argsort(-strength, kind="stable")[:_MAX_CHOSEN])
         return log_odds(lambda outputs: scale(outputs)[:, chosen], outputs0, outputs1)
 
 
-def varied_forms(outputs0: Array, outputs1: Array) -> bool:
+def varied_features(outputs0: Array, outputs1: Array) -> bool:
     """Whether more than one column varies at all: one number whose forms are always the same has nothing to add."""
     rows = np.concatenate([outputs0[-500:], outputs1[-500:]])
     return int(np.any(rows != rows[0], axis=0).sum()) > 1

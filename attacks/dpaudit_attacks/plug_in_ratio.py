@@ -11,15 +11,15 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, label_ratios
 
-_MOST_VALUES = 4096
-_OFTEN = 4  # times that a value must occur on average
+_MAX_VALUES = 4096
+_MIN_MEAN_OCCURRENCES = 4  # times that a value must occur on average
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class PlugInRatio:
     """Best possible for discrete outputs, once every value has been seen often."""
 
-    name: ClassVar[str] = "events"
+    name: ClassVar[str] = "plug_in_ratio"
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 
@@ -27,7 +27,7 @@ class Events:
         outputs = np.concatenate([outputs0, outputs1])
         if len(set(_rows(outputs[:: max(1, len(outputs) // 200)]))) > 150:
             return False  # a look at a few saves sorting them all
-        return len(set(_rows(outputs))) <= min(_MOST_VALUES, len(outputs) // _OFTEN)
+        return len(set(_rows(outputs))) <= min(_MAX_VALUES, len(outputs) // _MIN_MEAN_OCCURRENCES)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,); new values score 0."""
@@ -50,7 +50,7 @@ class Events:
         ratios = label_ratios(labels(outputs0), labels(outputs1), [len(values)])
         return lambda outputs: ratios(labels(outputs))
 
-    def study(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
+    def fit_second_stage(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
         """As `fit`."""
         return self.fit(outputs0, outputs1, rng)
 
