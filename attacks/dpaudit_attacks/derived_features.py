@@ -24,6 +24,7 @@ class DerivedFeatures:
     """Linear log-odds in the strongest columns, the outputs' own and those derived from them."""
 
     name: ClassVar[str] = "derived_features"
+    former_names: ClassVar[tuple[str, ...]] = ("forms",)
     sees: ClassVar[str] = "derived"
     from_trials: ClassVar[int] = 100
     most_rows: ClassVar[int] = 20_000

@@ -22,6 +22,7 @@ class NearestNeighbours:
     """Share of d1 among the k nearest outputs; k is the square root of their number."""
 
     name: ClassVar[str] = "knn"
+    former_names: ClassVar[tuple[str, ...]] = ("neighbours",)
     sees: ClassVar[str] = "features"
     from_trials: ClassVar[int] = 400
     most_rows: ClassVar[int] = 3000

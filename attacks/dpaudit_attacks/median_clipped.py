@@ -21,6 +21,7 @@ class MedianClipped:
     """Best possible for Laplace noise of any scale on one number (Neyman-Pearson)."""
 
     name: ClassVar[str] = "median_clipped"
+    former_names: ClassVar[tuple[str, ...]] = ("threshold",)
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 

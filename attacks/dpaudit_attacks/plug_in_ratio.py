@@ -20,6 +20,7 @@ class PlugInRatio:
     """Best possible for discrete outputs, once every value has been seen often."""
 
     name: ClassVar[str] = "plug_in_ratio"
+    former_names: ClassVar[tuple[str, ...]] = ("events",)
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 

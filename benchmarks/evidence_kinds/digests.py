@@ -32,12 +32,17 @@ _FINGERPRINT = re.compile(r"\w+(:[0-9a-f]{16,})+")  # of outputs; those of files
 _DATE = re.compile(r"\b20\d\d-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?")  # of a store or an entry of a baseline
 _FORMAT = re.compile(r"dpaudit-\w+/\d+")  # which changes with the names of the keys
 
+_FORMER = {"knn": "neighbours", "derived_features": "forms", "plug_in_ratio": "events", "median_clipped": "threshold"}
+_RENAMED = re.compile(rf"\b({'|'.join(_FORMER)})\b")  # attacks that had another name, which every version understands
+
 
 def written(value: Any) -> str:
     """A value as text, without the names of fields and keys.  TypeError for an object whose content is not known."""
     match value:
-        case None | bool() | str():
-            return json.dumps(value, ensure_ascii=False)
+        case str():
+            return json.dumps(_RENAMED.sub(lambda name: _FORMER[name[0]], value), ensure_ascii=False)
+        case None | bool():
+            return json.dumps(value)
         case enum.Enum():
             return value.name
         case int() | float() | np.number() | np.bool_():

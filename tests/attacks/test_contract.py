@@ -86,6 +86,9 @@ def test_attacks_are_found_by_name_and_passed_through() -> None:
     own = ATTACKS["logistic"]()
     assert resolve_attacks(own) == [own]
     assert [a.name for a in resolve_attacks(["plug_in_ratio", own])] == ["plug_in_ratio", "logistic"]
+    former = ["neighbours", "forms", "events", "threshold"]
+    assert [a.name for a in resolve_attacks(former)] == ["knn", "derived_features", "plug_in_ratio", "median_clipped"]
+    assert len(resolve_attacks(["threshold", "median_clipped"])) == 1
     assert {a.name for a in resolve_attacks("auto")} == set(ATTACKS) - {"float_bits", "last_bit", "reachable_floats"}
     assert "likelihood_ratio" not in ATTACKS  # it cannot be made without the ratio
     with pytest.raises(ValueError, match="must have a name and fit"):

@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_trusted_is_refused(run: Run, pytester: pytest.Pyt
         (good[:-20], "is damaged, or not a baseline of dpaudit"),
         ('{"a": 1}', "is not a baseline of dpaudit; name another file"),
         ("[]", "is not a baseline of dpaudit; name another file"),
-        (good.replace("dpaudit-baseline/2", "dpaudit-baseline/9"), "this version of dpaudit reads dpaudit-baseline/2"),
+        (good.replace("dpaudit-baseline/2", "dpaudit-baseline/1"), "this version of dpaudit reads dpaudit-baseline/2"),
     ):
         file.write_text(bad)
         done = run(None, *FILE)

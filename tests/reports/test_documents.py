@@ -189,7 +189,7 @@ def test_audits_without_a_name_have_a_comparison(tmp_path: Path) -> None:
 
 def test_a_result_from_before_some_fields_were_there_has_the_same_figures() -> None:
     """Of the first version's files: what was added since has a default, and the region follows from the counts."""
-    values = sample.violation().to_dict()
+    values = sample.violation().to_dict() | {"format": "dpaudit-result/1"}
     for name in ("bounds_valid", "stopped_by"):
         del values[name]
     del values["witness"]["threshold"]

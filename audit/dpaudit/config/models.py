@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import parse_claim
@@ -133,7 +133,11 @@ class SearchConfig(_Strict):
         alias="schema",
         description="records are rows of a table: for each column [low, high] or a list of categories",
     )
-    out_of_domain: bool | None = Field(None, description="also try values beyond the bounds, NaN and None")
+    out_of_domain: bool | None = Field(
+        None,
+        validation_alias=AliasChoices("out_of_domain", "strays"),  # the second in configs of before
+        description="also try values beyond the bounds, NaN and None",
+    )
     most: int | None = Field(
         None, ge=1, le=1_000, description="maximum number of pairs; default 4 for relation all_values, otherwise 12"
     )

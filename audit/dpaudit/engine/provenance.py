@@ -43,7 +43,10 @@ def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) ->
 
 
 def with_costs(provenance: Provenance, collector: Collector, *, second_stage_trials: int) -> Provenance:
-    """With what depends on the machine, and the fingerprint of what came out; `second_stage_trials`: trials of the second stage."""
+    """With what depends on the machine, and the fingerprint of what came out.
+
+    `second_stage_trials`: trials of the second stage.
+    """
     seconds: dict[str, float] = {}
     for learner in collector.learners:
         for index, spent in learner.seconds.items():

@@ -77,20 +77,25 @@ class AttackClass(Protocol):
 def attack_classes() -> dict[str, AttackClass]:
     """Every attack that is known by name: those that can be made without arguments."""
     package = importlib.import_module("dpaudit_attacks")
-    found: list[AttackClass] = []
+    places: list[tuple[str, AttackClass]] = []
     for module_info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         module = importlib.import_module(f"{package.__name__}.{module_info.name}")
-        found += [
-            kind
-            for _, kind in inspect.getmembers(module, inspect.isclass)
-            if kind.__module__ == module.__name__ and _is_attack(kind)
-        ]
+        for _, kind in inspect.getmembers(module, inspect.isclass):
+            if kind.__module__ == module.__name__ and _is_attack(kind):
+                places.append((_former_names(kind)[0] if _former_names(kind) else module_info.name, kind))
+    # An attack's place is part of the address of its randomness, so one that got another name stays where it was.
+    found = [kind for _, kind in sorted(places, key=lambda place: place[0])]
     found += [point.load() for point in entry_points(group=ENTRY_POINTS)]
     return {kind.name: kind for kind in found if _needs_nothing(kind)}
 
 
 def _is_attack(kind: object) -> TypeGuard[AttackClass]:
     return hasattr(kind, "fit") and hasattr(kind, "name")
+
+
+def _former_names(kind: AttackClass) -> tuple[str, ...]:
+    """Names that an attack had in earlier versions, which are still understood; the first one first."""
+    return tuple(getattr(kind, "former_names", ()))
 
 
 def _needs_nothing(kind: AttackClass) -> bool:
@@ -120,6 +125,9 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
         return found
     if isinstance(wanted, str):
         known = attack_classes()
+        former = {name: kind for kind in known.values() for name in _former_names(kind)}
+        if wanted in former and wanted not in known:
+            return [former[wanted]()]
         if wanted not in known:
             otherwise = f"attacks must be auto or among {', '.join(known)}"
             meant = hint(wanted, ["auto", *known], otherwise)

@@ -17,8 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.inference.grid import BINS
 from dpaudit.result.evidence import KINDS, check_method, overstated, read_back
+from dpaudit.result.older_formats import converted
 from dpaudit.result.provenance import Provenance
-from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+from dpaudit.result.values import AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 
 if TYPE_CHECKING:
     _Method = str
@@ -73,7 +74,7 @@ class _ResultFile(BaseModel):
     warnings: tuple[str, ...]
     environment: dict[str, Any]
     elapsed_s: float
-    bounds_valid: bool = True
+    bounds_valid: bool
 
     @model_validator(mode="after")
     def _sound(self) -> _ResultFile:
@@ -114,8 +115,7 @@ def read(values: Any) -> dict[str, Any]:
     """The fields of the `AuditResult` that was written as these plain values.  ValueError says what is wrong."""
     if not isinstance(values, Mapping):
         raise ValueError(f"it must be an object, got {type(values).__name__}")
-    if values.get("format") != FORMAT:
-        raise ValueError(f"format must be {FORMAT}, got {str(values.get('format'))[:100]!r}")
+    values = converted(values)
     try:
         file = _ResultFile.model_validate(values)
     except ValidationError as error:

@@ -29,6 +29,7 @@ from dpaudit.settings.limits import check_probability
 from dpaudit.testing.session import Record
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text.formats import is_later
 
 FORMAT = "dpaudit-baseline/2"
 MAX_BASELINE_BYTES = 2**25
@@ -113,6 +114,11 @@ def read(path: Path, false_alarm: float) -> Baseline:
         values = json.loads(content)
         if not isinstance(values, dict) or not str(values.get("format", "")).startswith("dpaudit-baseline/"):
             raise BaselineError(f"{path} is not a baseline of dpaudit; name another file")
+        if is_later(values["format"], FORMAT):
+            raise BaselineError(
+                f"{path} has format {values['format']}, which a later version of dpaudit wrote; this version of "
+                f"dpaudit reads {FORMAT}: update dpaudit, or name another file"
+            )
         if values["format"] != FORMAT:
             raise BaselineError(
                 f"{path} has format {values['format']}, this version of dpaudit reads {FORMAT}; delete it to begin anew"

@@ -11,6 +11,7 @@ lost (`wealth`).  Otherwise a time limit, which kills those audits that go on be
   Then neither the journal nor a copy of it fits any longer, and nothing is counted twice.
 - Every process that may write to a journal holds a lock on it, which the system ends with the process.  A locked
   journal belongs to a session that still runs, and is left alone.
+- A journal that a later version wrote is refused, and stays.
 - Only regular files of at most 128 MiB are read.  Links and pipes of such a name are left alone.
 
 If two sessions began with the same baseline, one of them is recorded, as in `baseline.write`.  Which one ends first may
@@ -35,6 +36,7 @@ from dpaudit.result.atomic_write import write_whole
 from dpaudit.testing import baseline as baselines
 from dpaudit.testing.baseline import Baseline, BaselineError, first_audits
 from dpaudit.testing.session import Record
+from dpaudit.text.formats import is_later
 
 FORMAT = "dpaudit-journal/1"
 _SUFFIX = ".journal"
@@ -224,9 +226,24 @@ def _of_the_dead(path: Path) -> Iterator[list[dict[str, Any]] | None]:
                 f"{path} has more than {_MAX_JOURNAL_BYTES:,} bytes, so it is no journal of "
                 "dpaudit; delete or rename it"
             )
+        _refuse_later(path, content)
         yield list(_lines(content))
     finally:
         os.close(file)
+
+
+def _refuse_later(path: Path, content: bytes) -> None:
+    """BaselineError if a later version wrote the journal: leaving its audits out would select, as killing does."""
+    for text in content.split(b"\n"):
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(line, dict) and is_later(line.get("format"), FORMAT):
+            raise BaselineError(
+                f"{path} has format {line['format']}, which a later version of dpaudit wrote; this version reads "
+                f"{FORMAT}: run this suite with that version, or delete the file to go on without its audits"
+            )
 
 
 def _lines(content: bytes) -> Iterator[dict[str, Any]]:
