@@ -25,7 +25,7 @@ FULL: dict[str, Any] = {
     "first outputs": ["1", "2"],
     "seconds of attacks": {"threshold": 0.5, "events": 1},
     "runs after the evidence": 3,
-    "trials of the study": 4,
+    "trials of the second stage": 4,
     "config": "c.yaml",
     "folder": "/a",
     "source": "",
