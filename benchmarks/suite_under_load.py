@@ -1,6 +1,6 @@
 """Run the whole test suite again and again in fresh clones, beside busy processes: does any test fail by chance?
 
-    python benchmarks/suite_under_load.py [--times 10] [--busy 2] [--workers 2]
+    python benchmarks/suite_under_load.py [--times 10] [--busy 2] [--workers 4]
 
 Each round clones the last commit of this repository, installs the clone into one new environment that all rounds share,
 starts `--busy` processes that never rest, runs the suite, and prints seconds and the outcome.  Exit code 1 if a round
@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=10)
     parser.add_argument("--busy", type=int, default=2, help="busy processes beside the suite")
-    parser.add_argument("--workers", type=int, default=2, help="processes of pytest")
+    parser.add_argument("--workers", type=int, default=4, help="processes of pytest")
     arguments = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
