@@ -1,9 +1,17 @@
-"""kill -9 at a random moment: the audit that is resumed ends with the result of the one that was left alone.
+"""kill -9 at any moment: the audit that is resumed ends with the result of the one that was left alone.
 
-    python benchmarks/kill_and_resume.py [--kills 20] [--seconds 60] [--side-by-side 4]
+    python benchmarks/kill_and_resume.py [--kills 20] [--seconds 60] [--side-by-side 4] [--only WHAT ...]
 
-The main process of `dpaudit run --resume` is killed in --kills audits, a worker of `--jobs 2` in as many others.  Linux
-only: children are found in /proc.
+WHAT is one of
+
+    main      the main process of `dpaudit run --resume` is killed at a random moment
+    worker    a worker of `--jobs 2` is killed at a random moment
+    first     the main process is killed within its first two seconds, three times in a row
+    flush     the main process is killed while it flushes a file to the disk (seen in /proc/PID/syscall, x86-64)
+    two       two processes are started on one store; exactly one of them may use it at a time
+    full      the disk is full after a while; later it has room again (needs user namespaces)
+
+Each happens in --kills audits.  Linux only: processes are found in /proc.
 """
 
 from __future__ import annotations
@@ -16,7 +24,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +35,7 @@ import numpy as np
 _MILLISECONDS = 5
 _CONFIG = """
 name: killed
+seed: 0
 claim: gaussian(mu=1)
 mechanism: {{python: "own.py:unhurried"}}
 pairs: [{{d0: [0], d1: [1]}}]
@@ -77,7 +88,7 @@ def workers(parent: int) -> list[int]:
     return children
 
 
-def disturbed(folder: Path, output: str, seconds: float, *, of_workers: bool, rng: np.random.Generator) -> bool:
+def killed_at_random(folder: Path, output: str, seconds: float, rng: np.random.Generator, *, of_workers: bool) -> bool:
     """Kill once at a moment within `seconds`, resume; whether the kill hit a running audit."""
     options = ["--resume", *(["--jobs", "2"] if of_workers else [])]
     process = started(folder, output, options)
@@ -94,6 +105,72 @@ def disturbed(folder: Path, output: str, seconds: float, *, of_workers: bool, rn
     return hit
 
 
+def killed_at_first(folder: Path, output: str, _: float, rng: np.random.Generator) -> bool:
+    """Kill three times within the first two seconds of a process, then resume."""
+    for _ in range(3):
+        process = started(folder, output, ["--resume"])
+        time.sleep(2 * rng.random())
+        process.kill()
+        process.wait()
+    started(folder, output, ["--resume"]).wait()
+    return True
+
+
+def killed_in_flush(folder: Path, output: str, seconds: float, rng: np.random.Generator) -> bool:
+    """Kill when the process is seen in fsync or fdatasync for the n-th time, n at random; then resume."""
+    process = started(folder, output, ["--resume"])
+    left, hit = int(rng.integers(1, 40)), False
+    ends = time.monotonic() + seconds
+    while process.poll() is None and not hit and time.monotonic() < ends:
+        try:
+            call = Path(f"/proc/{process.pid}/syscall").read_text().split()[0]
+        except (OSError, IndexError):
+            continue
+        if call in _FLUSHES:
+            left -= 1
+            hit = left <= 0
+    if hit:
+        process.kill()
+    process.wait()
+    started(folder, output, ["--resume"]).wait()
+    return hit
+
+
+def shared(folder: Path, output: str, _: float, rng: np.random.Generator) -> bool:
+    """Start two processes on one store; whether the second was refused.  Then resume."""
+    first = started(folder, output, ["--resume"])
+    time.sleep(float(rng.random()))
+    second = started(folder, output, ["--resume"])
+    codes = sorted((first.wait(), second.wait()))
+    if codes not in ([0, 0], [0, 3]):
+        raise SystemExit(f"two processes on one store ended with {codes}")
+    started(folder, output, ["--resume"]).wait()
+    return codes == [0, 3]
+
+
+def filled(folder: Path, output: str, _: float, rng: np.random.Generator) -> bool:
+    """Run on a disk that is full after a while, resume on one with room; whether the disk was full."""
+    target, kept = folder / output, folder / f"{output}.kept"
+    target.mkdir()
+    kept.mkdir()
+    script = """
+        mount -t tmpfs -o "size=$0" tmpfs "$1"; out=$1; keep=$2; shift 2
+        "$@"; code=$?; cp -a "$out/." "$keep"; exit $code
+    """
+    size = f"{int(rng.integers(150, 400))}k"
+    mounted = ["unshare", "-rm", "sh", "-c", script, size, str(target), str(kept)]
+    code = subprocess.run(
+        [*mounted, *command(folder, output, "--resume")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    ).returncode
+    target.rmdir()
+    kept.rename(target)
+    started(folder, output, ["--resume"]).wait()
+    return code == 3
+
+
 def started(folder: Path, output: str, options: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         command(folder, output, *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -104,8 +181,20 @@ def victims(main: int, of_workers: bool) -> list[int]:
     return workers(main) if of_workers else [main]
 
 
-def compared(kills: int, seconds: float, seed: int, side_by_side: int) -> bool:
-    """Whether all results are the same, with a line for the kills of main processes and of workers."""
+_FLUSHES = {"74", "75"}  # fsync and fdatasync on x86-64
+Disturbance = Callable[[Path, str, float, np.random.Generator], bool]
+DISTURBANCES: dict[str, Disturbance] = {
+    "main": partial(killed_at_random, of_workers=False),
+    "worker": partial(killed_at_random, of_workers=True),
+    "first": killed_at_first,
+    "flush": killed_in_flush,
+    "two": shared,
+    "full": filled,
+}
+
+
+def compared(what: list[str], kills: int, seconds: float, seed: int, side_by_side: int) -> bool:
+    """Whether all results are the same, with a line for each kind of disturbance."""
     same = True
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(side_by_side) as pool:
         folder = Path(name)
@@ -115,16 +204,18 @@ def compared(kills: int, seconds: float, seed: int, side_by_side: int) -> bool:
         started(folder, "alone", []).wait()
         took, expected = time.monotonic() - began, found(folder, "alone")
         print(f"left alone: {expected['trials_used']} trials in {took:.0f} s", flush=True)
-        for what, of_workers in (("main process", False), ("worker", True)):
+        for number, kind in enumerate(DISTURBANCES):
+            if kind not in what:
+                continue
 
-            def one(k: int, of_workers: bool = of_workers) -> tuple[bool, bool]:
-                rng, output = np.random.default_rng([seed, of_workers, k]), f"{of_workers}{k}"
-                hit = disturbed(folder, output, took / (1.5 if of_workers else 1), of_workers=of_workers, rng=rng)
+            def one(k: int, kind: str = kind, number: int = number) -> tuple[bool, bool]:
+                rng, output = np.random.default_rng([seed, number, k]), f"{kind}{k}"
+                hit = DISTURBANCES[kind](folder, output, took / (1.5 if kind == "worker" else 1), rng)
                 return hit, found(folder, output) == expected
 
             results = list(pool.map(one, range(kills)))
             hits, equal = (sum(column) for column in zip(*results, strict=True))
-            print(f"{what} killed in {hits} of {kills} audits: {equal} of {kills} results are the same", flush=True)
+            print(f"{kind}: hit in {hits} of {kills} audits, {equal} of {kills} results are the same", flush=True)
             same &= equal == kills
     return same
 
@@ -135,8 +226,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="that an audit takes when it is left alone")
     parser.add_argument("--side-by-side", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", choices=list(DISTURBANCES), default=list(DISTURBANCES))
     options = parser.parse_args()
-    raise SystemExit(0 if compared(options.kills, options.seconds, options.seed, options.side_by_side) else 1)
+    raise SystemExit(
+        0 if compared(options.only, options.kills, options.seconds, options.seed, options.side_by_side) else 1
+    )
 
 
 if __name__ == "__main__":
