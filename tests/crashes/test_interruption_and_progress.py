@@ -31,7 +31,11 @@ def test_ctrl_c_shows_and_keeps_what_is_done(
 
     interrupted.calls = 0  # type: ignore[attr-defined]
     monkeypatch.setattr(running, name, interrupted)
-    done = command("run", "many.yaml", "--no-pdf")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # is ignored where tests run in the background
+    try:
+        done = command("run", "many.yaml", "--no-pdf")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert done.exit_code == 3
     assert "interrupted; the audits after this one were not run" in done.stderr
     assert "one" in done.stdout

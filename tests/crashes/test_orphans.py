@@ -55,7 +55,14 @@ def ends(process: int) -> bool:
 
 def started(folder: Path, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "dpaudit", "run", "stuck.yaml", "--no-pdf", *options]
-    return subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=folder, **pipes, text=True, preexec_fn=_default_signals)
+
+
+def _default_signals() -> None:
+    """Signals are not ignored, as they are where the tests run under nohup."""
+    for name in ("SIGINT", "SIGHUP", "SIGTERM", "SIGQUIT"):
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
