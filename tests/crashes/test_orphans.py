@@ -55,8 +55,14 @@ def ends(process: int) -> bool:
 
 def started(folder: Path, *options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "dpaudit", "run", "stuck.yaml", "--no-pdf", *options]
-    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=folder, **pipes, text=True, preexec_fn=_default_signals)
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=_default_signals,
+    )
 
 
 def _default_signals() -> None:
