@@ -1,4 +1,4 @@
-"""Bisection: both ends, in every form, against plain scans, and that it always ends."""
+"""Bisection agrees with plain scans at both ends of the bracket, and every search terminates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = st.integers(-50, 50)
 
 
 def plain(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[int]:
-    """From the inner end, one integer after the other."""
+    """Scan the integers one by one, starting at the inner end."""
     step = 1 if inside < outside else -1
     at = inside
     while at + step != outside and holds(at + step):
@@ -36,7 +36,7 @@ def plain(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[in
 
 
 def turning(edge: float, *, below: bool) -> Callable[[float], bool]:
-    """A condition that changes once: it holds up to the edge, or from the edge on."""
+    """Return a condition that changes once: it holds up to the edge, or from the edge upwards."""
     return (lambda x: x <= edge) if below else (lambda x: x >= edge)
 
 
@@ -65,7 +65,7 @@ def test_the_ends_are_neighbours_with_different_answers(a: float, b: float, edge
 def test_every_search_ends_within_its_ends(
     a: float, b: float, answers: list[bool], mean: Callable[[float, float], float]
 ) -> None:
-    """Whatever the condition says, also where it changes often; the steps of the two means were counted to 1,100."""
+    """The condition may answer at random.  The limit of 2,200 steps is twice that of the longest known search."""
     inside, outside = (abs(a), abs(b)) if mean is geometric_mean else (a, b)
     asked: list[float] = []
 
@@ -118,7 +118,7 @@ def test_the_geometric_mean_needs_few_steps_on_any_scale(edge: float) -> None:
 
     found = bisect(holds, 1e-308, 1e308, close=lambda low, high: high / low <= 1.001, mean=geometric_mean)
     assert found.inside <= edge < found.outside <= 1.001 * found.inside
-    assert len(asked) <= 21  # log2 of log(10^616) / log(1.001)
+    assert len(asked) <= 21  # log2(log(10^616) / log(1.001))
 
 
 @given(st.lists(st.tuples(SMALL, SMALL, SMALL), max_size=20))

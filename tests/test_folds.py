@@ -1,4 +1,4 @@
-"""Out-of-fold scores: no row is scored by what was fitted to it."""
+"""Out-of-fold scores: no row is scored by a model that was fitted to it."""
 
 from __future__ import annotations
 

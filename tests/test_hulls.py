@@ -1,4 +1,4 @@
-"""The lower convex hull, against every chord in exact arithmetic."""
+"""The lower convex hull agrees with a comparison against every chord in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ POINTS = st.lists(st.tuples(st.integers(-20, 20), st.integers(-20, 20)), min_siz
 
 
 def plain(points: list[tuple[int, int]], *, straight: bool) -> list[tuple[int, int]]:
-    """The lowest point at each x that no chord between two others lies below, or on unless `straight`."""
+    """Return the lowest point at each x, unless a chord between two other points passes below it.
+
+    Without `straight`, a chord that passes through the point removes it, too.
+    """
     lowest_at = sorted(dict(sorted(points, reverse=True)).items())
 
     def goes(x: int, y: int) -> bool:
@@ -32,14 +35,14 @@ def plain(points: list[tuple[int, int]], *, straight: bool) -> list[tuple[int, i
 
 @given(POINTS, st.booleans())
 def test_what_is_kept_lies_below_every_chord(points: list[tuple[int, int]], straight: bool) -> None:
-    """Quotients of integers up to 40 are equal, or differ by far more than rounding: the comparison is exact."""
+    """The comparison is exact: quotients of integers up to 40 are equal or differ by much more than rounding errors."""
     x, y = (np.array(values, dtype=np.float64) for values in zip(*points, strict=True))
     hull = lower_hull(*lowest(x, y), straight=straight)
     assert list(zip(*hull, strict=True)) == plain(points, straight=straight)
 
 
 def test_another_scale_of_x_keeps_the_same_points() -> None:
-    """x as the logarithm of an abscissa, where e^x does not overflow."""
+    """Here x is the logarithm of an abscissa, and e^x does not overflow."""
     rng = np.random.default_rng(5)
     x, y = np.sort(rng.uniform(0, 5, 200)), np.sort(rng.uniform(0, 1, 200))[::-1]
     hull = lower_hull(np.exp(x), y)

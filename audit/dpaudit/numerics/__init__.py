@@ -1,4 +1,4 @@
-"""Numerical tools that know nothing of privacy: one place for each idea that several packages need.
+"""Numerical tools that several packages share and that do not depend on privacy.
 
 May import: nothing of ours.
 Public names: `arrays.Array`, `binomials.log_choose`, `bisect`, `folds.out_of_fold`, `hulls.lower_hull`,

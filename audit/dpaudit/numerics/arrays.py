@@ -1,4 +1,4 @@
-"""Types of arrays."""
+"""Aliases for types of numpy arrays."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ Array = npt.NDArray[np.float64]
 
 AnyArray = npt.NDArray[Any]
 """An array of any type and shape."""
+
 Flags = npt.NDArray[np.bool_]
 """Booleans of any shape."""
 

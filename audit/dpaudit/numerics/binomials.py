@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
+from dpaudit.numerics.arrays import Array
 
-def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Any:
-    """log of n over k, 0 <= k <= n; elementwise."""
+
+def log_choose(n: npt.ArrayLike, k: npt.ArrayLike) -> Array:
+    """Return the natural logarithm of the binomial coefficient "n choose k", elementwise.
+
+    Args:
+        n: Number or numbers of elements.
+        k: Number or numbers of chosen elements, 0 <= k <= n.  Its shape must broadcast with that of `n`.
+
+    Returns:
+        The logarithms in the common shape of `n` and `k`.
+    """
     n, k = np.asarray(n), np.asarray(k)
-    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    log_coefficient: Array = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return log_coefficient

@@ -1,30 +1,32 @@
-"""Bisection: where a condition stops holding, between a point where it holds and one where it does not.
+"""Bisection: locate where a condition stops holding, given one point where it holds and one where it fails.
 
-Each function returns both ends of the last bracket, and the caller takes the end on its safe side:
+Each function returns both ends of the final bracket.  The caller uses the end on the safe side of its problem:
 
-    bisect(holds, inside, outside).inside      the condition was seen to hold there
-    bisect(holds, inside, outside).outside     the condition was seen to fail there
+    bisect(holds, inside, outside).inside      the condition was observed to hold here
+    bisect(holds, inside, outside).outside     the condition was observed to fail here
 
-`inside` may be the smaller or the larger of the two.
+`inside` may be smaller or larger than `outside`.
 
 Theorem (sides):
-    If the condition holds at `inside` and fails at `outside`, it does so at the ends that are returned, too, and these
-    lie between the ends given.  If it changes only once in between, the change lies between the ends returned.
+    Let the condition hold at `inside` and fail at `outside`.  Then it holds at the returned `inside` and fails at the
+    returned `outside`, and both lie between the given ends.  If the condition changes only once between the given ends,
+    the change lies between the returned ends.
 
 Proof:
-    A step evaluates the condition at a point between the ends, and moves the end with the same answer there.
+    A step evaluates the condition at a point between the ends and moves the end with the same answer to that point.
 
-An end that never moves is returned as it was given, unchecked.
+An end that never moves is returned as given.  The condition is not evaluated there.
 
 Theorem (termination):
-    Every search ends, whatever the condition answers, also without `steps` and `close`.
+    Every search terminates for every condition, even without `steps` and `close`.
 
 Proof:
-    A step is made only if the middle lies strictly between the ends.  Between two doubles, and between two integers,
-    there are finitely many others, and each step leaves fewer.  A middle that is NaN or infinite lies between no ends.
+    A step is made only if the middle lies strictly between the ends.  Finitely many doubles lie between two doubles,
+    and finitely many integers between two integers.  Each step leaves fewer of them.  A NaN or an infinity is never
+    strictly between the ends.
 
-The arithmetic mean halves the bracket.  From 0 to 1 the search takes 1,074 steps where the condition holds at 0 alone,
-which is down to the least positive double; between doubles of the same exponent it takes at most 53.
+The arithmetic mean halves the bracket.  Between doubles with the same exponent, a search takes at most 53 steps.
+Between 0 and 1, a search takes 1,074 steps if the condition holds only at 0: it ends at the least positive double.
 """
 
 from __future__ import annotations
@@ -47,19 +49,19 @@ Elements = TypeVar("Elements", Array, Integers)
 
 
 class Bracket(NamedTuple, Generic[Point]):
-    """The ends of a search."""
+    """The two ends of a search."""
 
     inside: Point  # the last point where the condition held
     outside: Point  # the last point where it failed
 
 
 def arithmetic_mean(a: float, b: float) -> float:
-    """(a + b) / 2, infinite beyond 2^1023."""
+    """Return (a + b) / 2; infinite if the sum overflows."""
     return (a + b) / 2
 
 
 def geometric_mean(a: float, b: float) -> float:
-    """The mean on a logarithmic scale, of two positive numbers."""
+    """Return the mean of two positive numbers on a logarithmic scale, sqrt(a b)."""
     return math.sqrt(a) * math.sqrt(b)
 
 
@@ -72,22 +74,34 @@ def bisect(
     close: Callable[[float, float], bool] | None = None,
     mean: Callable[[float, float], float] = arithmetic_mean,
 ) -> Bracket[float]:
-    """Where a condition on a number stops holding; see the module's theorems.
+    """Locate where a condition on a number stops holding.  The module's theorems state the guarantees.
 
     Args:
         holds: The condition.
-        inside: A number at which it holds.
-        outside: A number at which it fails.
-        steps: At most so many evaluations; unlimited unless given.
-        close: Whether these values of `inside` and `outside` are close enough.  Unless given, the search goes on until
-            no double lies between them.
-        mean: Where to cut; `geometric_mean` for a logarithmic scale.
+        inside: A number at which the condition holds.
+        outside: A number at which the condition fails.
+        steps: Maximum number of evaluations; unlimited if None.
+        close: Function of `inside` and `outside` that returns whether they are close enough to stop.  If None, the
+            search continues until no double lies between them.
+        mean: Function that selects the next point; `geometric_mean` searches on a logarithmic scale.
+
+    Returns:
+        The final bracket.
     """
     return _bisect(holds, inside, outside, steps, close, mean)
 
 
 def bisect_integers(holds: Callable[[int], bool], inside: int, outside: int) -> Bracket[int]:
-    """As `bisect`, for a condition on an integer, until `inside` and `outside` are neighbours."""
+    """Locate where a condition on an integer stops holding.
+
+    Args:
+        holds: The condition.
+        inside: An integer at which the condition holds.
+        outside: An integer at which the condition fails.
+
+    Returns:
+        The final bracket, whose ends differ by 1.
+    """
     return _bisect(holds, inside, outside, None, None, lambda a, b: (a + b) // 2)
 
 
@@ -120,17 +134,33 @@ def bisect_each(
     steps: int | None = None,
     close: Callable[[Array, Array], Flags] | None = None,
 ) -> Bracket[Array]:
-    """As `bisect`, for each element of an array by itself: (...) numbers.
+    """Apply `bisect` to each element of an array independently.
 
-    `holds` gets all elements in each step, and is asked again about those whose search is over; that answer is ignored.
+    Args:
+        holds: The condition, evaluated for all elements in each step: floats (...) -> booleans (...).  Its answers for
+            elements whose search has ended are ignored.
+        inside: Numbers (...) at which the condition holds.
+        outside: Numbers (...) at which the condition fails.
+        steps: Maximum number of steps; unlimited if None.
+        close: Function of `inside` and `outside` that returns, elementwise, whether they are close enough to stop.
+
+    Returns:
+        The final brackets, two arrays (...).
     """
     return _bisect_each(holds, inside, outside, steps, close, lambda a, b: (a + b) / 2)
 
 
 def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, outside: Integers) -> Bracket[Integers]:
-    """As `bisect_integers`, for each element of an array by itself.
+    """Apply `bisect_integers` to each element of an array independently.
 
-    `holds` is asked again about elements whose search is over, at the smaller of their ends; that answer is ignored.
+    Args:
+        holds: The condition, evaluated for all elements in each step: integers (...) -> booleans (...).  For elements
+            whose search has ended, it is evaluated at the smaller end and its answer is ignored.
+        inside: Integers (...) at which the condition holds.
+        outside: Integers (...) at which the condition fails.
+
+    Returns:
+        The final brackets, two arrays (...).
     """
     return _bisect_each(holds, inside, outside, None, None, lambda a, b: (a + b) // 2)
 
@@ -156,14 +186,21 @@ def _bisect_each(
 
 
 def last_that_holds(holds: Callable[[float], bool], *, precision: float, most: float = 64.0) -> float:
-    """The largest x at which a condition holds, rounded down: a lower bound along a nested family.
+    """Return a lower bound of the largest x at which a condition holds, for a condition that changes once.
+
+    The search starts at `precision` and doubles x until the condition fails or x exceeds `most`.  Then it bisects.
+
+    Args:
+        holds: The condition.
+        precision: Absolute precision for x <= 1, relative precision for x > 1.
+        most: Maximum result.
+
+    Returns:
+        The lower bound, between 0 and `most`; 0 if the condition fails at `precision`.
 
     Theorem:
-        If the condition holds up to some point x* > 0 and not beyond, the result is at most x*, and above x* minus
-        `precision`, times x* where that exceeds 1.
-
-    The search doubles from `precision` on, until it has passed `most`, and then bisects.  The result is 0 if the
-    condition does not hold at `precision`, and `most` if it holds there.
+        Let the condition hold up to some x* > 0 and fail beyond, and let m = min(x*, `most`).  Then the result is at
+        most m, and greater than m - `precision` * max(1, m).
     """
     inside, outside = 0.0, precision
     while holds(outside):

@@ -1,42 +1,44 @@
-"""Scores of rows by what was fitted without them: honest training data for a second stage."""
+"""Out-of-fold scores: each row is scored by a model that was fitted without it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics.arrays import AnyArray, Array, Flags
 
-FOLDS = 3  # every so many rows are one fold
+FOLDS = 3  # number of folds; row i belongs to fold i % FOLDS
 
-Rows = TypeVar("Rows", bound="npt.NDArray[Any] | Sequence[Any]")
+Rows = TypeVar("Rows", bound="AnyArray | Sequence[object]")
 
 
 def in_fold(rows: int, fold: int) -> Flags:
-    """Which rows belong to a fold, (rows,): every third one, from row `fold` on."""
+    """Return which of the `rows` rows belong to a fold, (rows,).  Row i belongs to fold i % FOLDS."""
     inside: Flags = np.arange(rows) % FOLDS == fold
     return inside
 
 
 def chosen_rows(rows: Rows, chosen: Flags) -> Rows:
-    """The rows, of an array (n, ...) or a list of n, for which a mask (n,) is true."""
+    """Return the rows of an array (n, ...) or of a list of length n for which a mask (n,) is true."""
     found = rows[chosen] if isinstance(rows, np.ndarray) else [rows[int(i)] for i in np.flatnonzero(chosen)]
     return cast(Rows, found)
 
 
 def out_of_fold(fit: Callable[[Rows, Rows], Callable[[Rows], Array]], rows0: Rows, rows1: Rows) -> tuple[Array, Array]:
-    """Score each row by what was fitted to the other folds (cross-fitting; stacking as of Wolpert 1992 rests on it).
+    """Score each row by a model that was fitted to the other folds (cross-fitting).
+
+    Stacking uses such scores to train its second stage: Wolpert 1992, "Stacked generalization".
 
     Args:
-        fit: Rows of d0 and of d1 -> a scorer, which maps k rows to scores (k,) or (k, m).
-        rows0: Rows of d0, (n0, ...) or a list of n0.
-        rows1: Rows of d1.
+        fit: Function of rows of d0 and rows of d1.  It returns a scorer, which maps k rows to scores (k,) or (k, m).
+        rows0: Rows of d0: an array (n0, ...) or a list of length n0.
+        rows1: Rows of d1: an array (n1, ...) or a list of length n1.
 
     Returns:
-        Scores of all rows of d0 and of d1, in their order, (n0,) and (n1,) or (n0, m) and (n1, m).
+        The scores of all rows of d0 and of all rows of d1, in the order of the rows: (n0,) and (n1,), or (n0, m) and
+        (n1, m).
     """
     held: list[Array] = []
     for fold in range(FOLDS):

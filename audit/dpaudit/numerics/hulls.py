@@ -10,7 +10,15 @@ from dpaudit.numerics.arrays import Array
 
 
 def lowest(x: Array, y: Array) -> tuple[Array, Array]:
-    """Points in the order of x, strictly increasing: of points with the same x the lowest one."""
+    """Sort points by x and keep the lowest of those with the same x.
+
+    Args:
+        x: Abscissas, (n,), n >= 1, in any order.
+        y: Ordinates, (n,).
+
+    Returns:
+        x, strictly increasing, and y of the remaining points.
+    """
     order = np.lexsort((y, x))
     x, y = x[order], y[order]
     first = np.concatenate([[True], np.diff(x) > 0])
@@ -18,7 +26,7 @@ def lowest(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def slopes(x: Array, y: Array) -> Array:
-    """The slope of the chord from each point to the next."""
+    """Return the slope of the chord from each of n points to the next, (n - 1,)."""
     rise: Array = np.diff(y) / np.diff(x)
     return rise
 
@@ -26,26 +34,28 @@ def slopes(x: Array, y: Array) -> Array:
 def lower_hull(
     x: Array, y: Array, *, steepness: Callable[[Array, Array], Array] = slopes, straight: bool = False
 ) -> tuple[Array, Array]:
-    """The corners of the lower convex hull of points (n,) whose x strictly increases.
-
-    Theorem:
-        The first and the last point, and all corners of the hull in between, are kept; every other point goes.
-
-    Proof:
-        A point goes if the chord from its left neighbour is at least as steep as the chord to its right one: if it lies
-        on or above the line between these two, which are points of the set.  Then it is no corner.  A corner lies below
-        every such line and never goes.  Each round but the last removes a point, so there are at most n rounds.  After
-        the last one the chords rise strictly, so what is left is convex.
+    """Return the corners of the lower convex hull of n points.
 
     Args:
-        x: Strictly increasing, see `lowest`.
-        y: Of the same length, at least 1.
-        steepness: Any strictly increasing function of the slopes of successive chords, (k,), (k,) -> (k - 1,).  It says
-            what x and y are: to take x for the logarithm of an abscissa is precise where the abscissa itself overflows.
-        straight: Keep points on the line between their neighbours; only those above it go.
+        x: Abscissas, (n,), n >= 1, strictly increasing; see `lowest`.
+        y: Ordinates, (n,).
+        steepness: Function (k,), (k,) -> (k - 1,) of the x and y of k points.  It returns any strictly increasing
+            function of the slopes of successive chords.  With a suitable function, x may be the logarithm of an
+            abscissa that would overflow.
+        straight: Whether to keep points on the line between their neighbours and remove only points above it.
 
     Returns:
-        x and y of what is kept, in order.
+        x and y of the remaining points, in order.
+
+    Theorem:
+        The first point, the last point and all corners of the hull between them remain.  All other points are removed.
+
+    Proof:
+        A point is removed if the chord from its left neighbour is at least as steep as the chord to its right
+        neighbour.  It then lies on or above the line between two points of the set, so it is no corner.  A corner lies
+        below every such line and is never removed.  Each round except the last removes a point, so at most n rounds
+        are needed.  After the last round, the slopes of the chords strictly increase, so the remaining points are
+        convex.
     """
     while True:
         steep = steepness(x, y)

@@ -1,4 +1,4 @@
-"""Logistic regression, for audits that fit some hundred of them to a few rows each."""
+"""Logistic regression with little overhead, for audits that fit hundreds of small models."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 
 _MAX_STEPS = 30
-_CLOSE = 1e-4  # nats, of the loss of all rows together
-_MIN_ROWS_OF_WARM_START = 10_000  # rows from which it pays to begin where a few of them lead
-_WARM_START_STRIDE = 8  # every so many of them
+_CLOSE = 1e-4  # nats; the search stops when the total loss could decrease by less than half of this
+_MIN_ROWS_OF_WARM_START = 10_000  # with more rows, a fit to a subset supplies the starting point
+_WARM_START_STRIDE = 8  # the subset holds every eighth row
 
 
 def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
-    """Slopes (d,) and intercept of the logistic regression of rows (n, d), of which the first n0 are of d0.
+    """Fit a logistic regression that separates rows of d0 from rows of d1.
 
-    What scikit-learn's LogisticRegression(C=1, solver="newton-cholesky") minimises (a test compares them), without its
-    checks of the arguments: they would take most of an audit's time.
+    The loss is that of scikit-learn's LogisticRegression(C=1, solver="newton-cholesky").  The arguments are not
+    checked, because the checks of scikit-learn would take most of the time of an audit.
+
+    Args:
+        rows: Features, (n, d), all finite.  The first `n0` rows are of d0, the others of d1.
+        n0: Number of rows of d0.
+
+    Returns:
+        The slopes, (d,), and the intercept of the log-odds of d1.
     """
     n, columns = rows.shape
     x = np.column_stack([rows, np.ones(n)])
@@ -42,7 +49,7 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
         curvature = (x.T * (chance * (1 - chance))) @ x
         curvature[np.diag_indices(columns + 1)] += penalty
         step = np.linalg.solve(curvature, gradient)
-        if gradient @ step < _CLOSE:  # twice the fall of the loss that is left
+        if gradient @ step < _CLOSE:  # twice the remaining decrease of the loss, to second order
             beta = beta - step
             break
         slopes = x @ step
