@@ -1,7 +1,7 @@
-"""Names for values that may be of any type, so that a signature says what is meant.
+"""Names for values of any type, so that a signature states what they mean.
 
-`object` is the type of a value of which nothing is asked.  These names are for values that are handed on, or whose
-attributes are read after a check that type checkers cannot follow.
+`object` is the type of a value whose attributes are never read.  These names are for values that dpaudit passes on, and
+for values whose attributes are read after a check that type checkers cannot follow.
 
 May import: nothing of ours.
 Public names: those below.
@@ -15,25 +15,25 @@ from typing import Any
 import numpy.typing as npt
 
 Dataset = Any
-"""What a mechanism is run on.  Its type is between the pair and the mechanism; dpaudit hands it on."""
+"""The input of a mechanism.  The mechanism defines its type; dpaudit passes it on."""
 
 Record = Any
-"""One record of a dataset, or one cell of it."""
+"""One record of a dataset, or one cell of a record."""
 
 Output = Any
-"""What one run of a mechanism gave: a number, a vector, a data frame, or any object."""
+"""The output of one run of a mechanism: a number, a vector, a data frame, or any other object."""
 
 RawOutputs = Sequence[Output] | npt.NDArray[Any]
-"""n outputs as a mechanism gave them.  Row i of an array is output i."""
+"""n outputs as a mechanism returned them.  Row i of an array is output i."""
 
 Foreign = Any
-"""An object of another library, or a user's.  Its attributes are read where they are there."""
+"""An object of another library or of a user.  Attributes are read only if they exist."""
 
 Parameters = Mapping[str, Any]
 """Keyword arguments, by name."""
 
 Json = Any
-"""A value as `json.loads` returns it.  Its reader checks it."""
+"""A value as `json.loads` returns it.  The code that reads it checks it."""
 
 JsonObject = dict[str, Json]
 """A JSON object, as `json.loads` returns it."""
