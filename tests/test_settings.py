@@ -1,4 +1,4 @@
-"""Each default and each limit of an audit's settings is written once.  No audit runs here."""
+"""Each default and each limit of the settings of an audit is defined once.  No audit runs here."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 def test_the_settings_are_the_keywords_of_audit() -> None:
     assert defaults(audit) == DEFAULTS.keywords
-    assert audit.__kwdefaults__ == DEFAULTS.keywords  # all of them by keyword only
+    assert audit.__kwdefaults__ == DEFAULTS.keywords  # all are keyword-only
 
 
 def test_the_public_defaults() -> None:
-    """What the documentation promises."""
+    """These are the defaults that the documentation states."""
     assert DEFAULTS.keywords == {
         "attacks": "auto",
         "trials": 100_000,
@@ -55,7 +55,7 @@ def test_the_public_defaults() -> None:
     "function", [audit_one_run, plan, replay, assert_private, CommandSettings, ExecutionSettings, Settings]
 )
 def test_whoever_shares_a_setting_shares_its_default(function: Callable[..., Any]) -> None:
-    own = {"seed", "trials", "progress", "detect", "name"}  # of a suite, and where None means "as in the audit"
+    own = {"seed", "trials", "progress", "detect", "name"}  # here, None or other defaults are right
     shared = {key: value for key, value in defaults(function).items() if key in DEFAULTS.keywords.keys() - own}
     overrides = {"confidence"} if function is CommandSettings else set()
     assert {key: value for key, value in shared.items() if key not in overrides} == {
@@ -65,7 +65,8 @@ def test_whoever_shares_a_setting_shares_its_default(function: Callable[..., Any
 
 def test_configs_have_the_same_defaults() -> None:
     fields = AuditConfig.model_fields
-    shared = fields.keys() & DEFAULTS.keywords.keys() - {"name", "timeout"}  # a config's timeout is also a command's
+    # The timeout of a config also applies to commands.
+    shared = fields.keys() & DEFAULTS.keywords.keys() - {"name", "timeout"}
     assert shared == {"attacks", "trials", "confidence", "method", "seed", "detect", "failures"}
     assert {key: fields[key].default for key in shared} == {key: DEFAULTS.keywords[key] for key in shared}
     assert typing.get_args(fields["method"].annotation) == METHODS

@@ -1,6 +1,6 @@
-"""What may be asked of an audit: each default and each limit, once.
+"""The settings of an audit, with one definition of each default and each limit.
 
-`audit`, configs, the command line and the pytest plugin read them here.  Importing this loads nothing but the standard
+`audit`, configs, the command line and the pytest plugin read them here.  Importing this package loads only the standard
 library.
 
 May import: nothing of ours.

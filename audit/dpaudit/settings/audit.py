@@ -19,32 +19,34 @@ from dpaudit.settings.limits import (
 
 Method = Literal["sequential", "fixed"]
 METHODS: tuple[str, ...] = get_args(Method)
-_TIMED: tuple[str, ...] = ("sequential",)  # methods whose guarantee holds if running times depend on each other
+_TIMED: tuple[str, ...] = ("sequential",)  # methods whose guarantee holds even if running times depend on each other
 
 Failures = Literal["stop", "outcome", "retry"]
 FAILURES: tuple[str, ...] = get_args(Failures)
 
-BACKENDS = ("loky", "dask", "ray")  # where processes are; the first is this machine, and the default
-POWER = 0.9  # with which an audit would have seen the smallest violation that it states, and by default a plan's
+BACKENDS = ("loky", "dask", "ray")  # where runs execute; the first, this machine, is the default
+POWER = 0.9  # probability of detecting the violation that an audit reports as detectable; default of a plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSettings:
-    """What `dpaudit.audit` takes besides mechanism, claim and pairs; it says what each of them means.
+    """The arguments of `dpaudit.audit` other than mechanism, claim and pairs.
+
+    The docstring of `dpaudit.audit` explains each of them.
 
     Raises:
         TypeError: If a value has a wrong type.
-        ValueError: If a value is impossible, or values do not go together.
+        ValueError: If a value is out of range, or if two values cannot be combined.
     """
 
-    attacks: Any = "auto"  # a name, an Attack, or several
-    trials: int = 100_000  # the most runs on each dataset, all pairs together
+    attacks: Any = "auto"  # a name, an Attack, or a sequence of these
+    trials: int = 100_000  # maximum number of runs per dataset, over all pairs together
     confidence: float = 0.99
     method: Method = "sequential"
-    seed: int | None = None  # None: a fresh one
+    seed: int | None = None  # None draws a random seed
     jobs: int = 1
     store: str | Path | None = None
-    detect: Any = None  # a claim, or its text
+    detect: Any = None  # a claim or its text
     observe_time: bool = False
     failures: Failures = "stop"
     timeout: float | None = None  # seconds
@@ -61,8 +63,8 @@ class AuditSettings:
         check_choice(self.method, METHODS, "method", between=" or ")
         if self.observe_time and self.method not in _TIMED:
             raise ValueError(
-                f"observe_time needs method {' or '.join(_TIMED)}, got {self.method}: times are not independent from "
-                "run to run"
+                f"observe_time needs method {' or '.join(_TIMED)}, got {self.method}: running times of "
+                "different runs may depend on each other"
             )
         check_choice(self.failures, FAILURES, "failures")
         check_timeout(self.timeout)
@@ -70,7 +72,7 @@ class AuditSettings:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The keyword arguments of `dpaudit.audit`."""
+        """The settings as keyword arguments of `dpaudit.audit`."""
         return {one.name: getattr(self, one.name) for one in dataclasses.fields(self)}
 
 
@@ -78,5 +80,9 @@ DEFAULTS = AuditSettings()
 
 
 def default_jobs(backend: str) -> int:
-    """The number of worker processes where none was named: one here, all of a cluster."""
+    """Return the default number of worker processes: 1 on this machine, -1 (one per core) on a cluster.
+
+    Args:
+        backend: One of `BACKENDS`.
+    """
     return DEFAULTS.jobs if backend == BACKENDS[0] else ALL_CORES

@@ -1,6 +1,7 @@
-"""Limits of arguments, and what is said of a value that breaks one.
+"""Limits of arguments, and checks that explain which limit a value violates.
 
-Each check takes the `name` of the argument as the user typed it: a keyword, an option, or "" where the caller adds it.
+Each check takes the `name` of the argument as the user typed it: a keyword or an option.  With an empty name, the
+message starts with "must", and the caller adds the name.
 """
 
 from __future__ import annotations
@@ -8,20 +9,27 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import TypeGuard
 
-MIN_TRIALS, MAX_TRIALS = 1, 2**53  # the most that is exact in JSON, whose numbers are doubles
-IMPOSSIBLE, CERTAIN = 0, 1  # a confidence or a probability lies strictly between
-NO_TIME = 0  # seconds; a timeout is above
-ALL_CORES = -1  # the number of jobs that stands for one on each core
+MIN_TRIALS, MAX_TRIALS = 1, 2**53  # JSON numbers are doubles, which are exact up to 2**53
+IMPOSSIBLE, CERTAIN = 0, 1  # confidences and probabilities lie strictly between these
+NO_TIME = 0  # seconds; a timeout must be greater
+ALL_CORES = -1  # number of jobs that means one process per core
 
 
-def check_trials(given: Any, name: str = "trials") -> int:
-    """Return a number of runs per dataset as an int; whole floats such as 1e5 are allowed.
+def check_trials(given: object, name: str = "trials") -> int:
+    """Check a number of runs per dataset and return it as an int.
+
+    Args:
+        given: The number, from 1 to 2**53.  Whole floats such as 1e5 are allowed.
+        name: Name of the argument.
+
+    Returns:
+        The number.
 
     Raises:
-        TypeError: If it is no number.
-        ValueError: If it is out of range, or not whole.
+        TypeError: If `given` is not a number.
+        ValueError: If `given` is out of range or not whole.
     """
     if not _is_number(given):
         raise TypeError(_about(name, f"must be a whole number, got {shown(given)}"))
@@ -32,12 +40,17 @@ def check_trials(given: Any, name: str = "trials") -> int:
     return int(given)
 
 
-def check_confidence(given: Any, name: str = "confidence", *, written: str | None = None) -> None:
-    """Check a confidence; `written`: as the caller typed it, if that is known.
+def check_confidence(given: object, name: str = "confidence", *, written: str | None = None) -> None:
+    """Check a confidence, which must lie strictly between 0 and 1.
+
+    Args:
+        given: The confidence.
+        name: Name of the argument.
+        written: The confidence as the user typed it, for the message; None if unknown.
 
     Raises:
-        TypeError: If it is no number.
-        ValueError: If it is out of range.
+        TypeError: If `given` is not a number.
+        ValueError: If `given` is out of range.
     """
     if not _is_number(given):
         raise TypeError(_about(name, f"must be a number such as 0.99, got {shown(given)}"))
@@ -45,10 +58,15 @@ def check_confidence(given: Any, name: str = "confidence", *, written: str | Non
 
 
 def check_probability(given: float, name: str, *, written: str | None = None) -> None:
-    """Check a number that must lie strictly between 0 and 1; `written`: as the caller typed it, if that is known.
+    """Check a probability, which must lie strictly between 0 and 1.
+
+    Args:
+        given: The probability.
+        name: Name of the argument.
+        written: The probability as the user typed it, for the message; None if unknown.
 
     Raises:
-        ValueError: If it does not.
+        ValueError: If `given` is out of range.
     """
     if not IMPOSSIBLE < given < CERTAIN:
         between = f"must lie strictly between {IMPOSSIBLE} and {CERTAIN}"
@@ -56,56 +74,71 @@ def check_probability(given: float, name: str, *, written: str | None = None) ->
 
 
 def percent_meant(given: float | str) -> str:
-    """Return a hint for a confidence that was given in percent, as a number or its digits; "" for others."""
+    """Return a hint if a confidence was probably meant as a percentage.
+
+    Args:
+        given: The confidence as a number or as its digits.
+
+    Returns:
+        A question that starts with "; "; "" unless `given` is strictly between 1 and 100.
+    """
     if not 1 < float(given) < 100:
         return ""
     return f"; did you mean {Decimal(str(given)).scaleb(-2).normalize():f}?"
 
 
 def check_jobs(given: int, name: str = "jobs") -> None:
-    """Check a number of worker processes; -1 stands for one on each core.
+    """Check a number of worker processes.
+
+    Args:
+        given: The number; -1 means one process per core.
+        name: Name of the argument.
 
     Raises:
-        ValueError: If it is neither -1 nor positive.
+        ValueError: If `given` is neither -1 nor at least 1.
     """
     if given == 0 or given < ALL_CORES:
         raise ValueError(_about(name, f"must be {ALL_CORES} or at least 1, got {given}"))
 
 
 def check_timeout(given: float | None, name: str = "timeout") -> None:
-    """Check a number of seconds; None for no limit.
+    """Check a timeout.
+
+    Args:
+        given: Seconds, > 0; None for no timeout.
+        name: Name of the argument.
 
     Raises:
-        ValueError: If it is not positive.
+        ValueError: If `given` is not positive.
     """
     if given is not None and not given > NO_TIME:
         raise ValueError(_about(name, f"must be above {NO_TIME} seconds, got {given}"))
 
 
-def check_choice(given: Any, allowed: Sequence[str], name: str, *, between: str = ", ", lead: str = "") -> None:
-    """Check that one of several words was given.
+def check_choice(given: object, allowed: Sequence[str], name: str, *, between: str = ", ", lead: str = "") -> None:
+    """Check that a value is one of the allowed words.
 
     Args:
-        given: What was given.
-        allowed: The words.
-        name: Of the argument.
-        between: What joins the words in the message.
-        lead: What stands before them.
+        given: The value.
+        allowed: The allowed words.
+        name: Name of the argument.
+        between: Separator of the allowed words in the message.
+        lead: Text before the allowed words in the message, such as "one of ".
 
     Raises:
-        ValueError: If it is another one.
+        ValueError: If `given` is not an allowed word.
     """
     if given not in allowed:
         raise ValueError(_about(name, f"must be {lead}{between.join(allowed)}, got {given!r}"))
 
 
-def shown(given: Any) -> str:
-    """A value as Python writes it, shortened."""
+def shown(given: object) -> str:
+    """Return the `repr` of a value, shortened to 60 characters and an ellipsis."""
     text = repr(given)
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-def _is_number(given: Any) -> bool:
+def _is_number(given: object) -> TypeGuard[float]:
     return isinstance(given, numbers.Real) and not isinstance(given, bool)
 
 
