@@ -1,4 +1,4 @@
-"""A warning says what it is about where it is made; its words tell it of files only.  All randomness is seeded."""
+"""A new warning states its subject; that of a warning from a file follows from its words.  All seeds are fixed."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def misleading(dataset: list[float], rng: np.random.Generator) -> float:
 
 
 def legacy(dataset: list[float], rng: np.random.Generator) -> float:
-    return float(sum(dataset) + np.random.laplace())  # noqa: NPY002  (the audit is to say so)
+    return float(sum(dataset) + np.random.laplace())  # noqa: NPY002  (the audit must report this)
 
 
 class Walk:
-    """Runs that depend on each other."""
+    """A mechanism whose runs depend on each other."""
 
     def __init__(self) -> None:
         self.at = 0.0

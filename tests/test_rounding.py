@@ -1,4 +1,4 @@
-"""Bounds are rounded to their safe side, by one module, in every medium."""
+"""One module rounds all bounds to their safe side, in every medium."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpaudit_reports.formats.table import text as text_of_table
 
 BOUND = re.compile(r"\b(p_value|\w*_lower|\w*_upper|mu_lower|epsilon_lower)\b")
 WRITERS = {"lower", "upper", "at_least", "at_most"}
-ROUNDERS = {"number", "percent", "round", "format"}  # to the nearest
+ROUNDERS = {"number", "percent", "round", "format"}  # these round to nearest
 
 
 def files() -> list[Path]:
@@ -34,7 +34,7 @@ def files() -> list[Path]:
 
 
 def roundings_of_bounds(code: str) -> list[str]:
-    """Formats of bounds that do not pass through `dpaudit.text.rounding`."""
+    """Return expressions that format a bound without `dpaudit.text.rounding`."""
     found = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
@@ -76,7 +76,7 @@ def test_lower_bounds_are_rounded_down_and_upper_bounds_up(x: float, digits: int
 @pytest.mark.parametrize(
     ("x", "over", "shown"),
     [
-        (1.00064, 1.0, "1.0006"),  # four digits would say 1
+        (1.00064, 1.0, "1.0006"),  # four digits would show 1
         (1.0000004, 1.0, "1.0000004"),
         (1.0057, 1.0, "1.005"),
         (1.0, 1.0, "1"),

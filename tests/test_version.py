@@ -1,4 +1,4 @@
-"""`dpaudit.__version__` is the version of the code that runs, installed or not, and costs an import nothing."""
+"""`dpaudit.__version__` is the version of the running code, installed or not, and does not slow down the import."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASK = "import dpaudit, sys; print(dpaudit.__version__, 'numpy' in sys.modules)"
 
 
 def _asked(*roots: Path, code: str = ASK) -> list[str]:
-    """What a Python without installed packages answers, with these folders on its path."""
+    """Return the answer of a Python without installed packages that has these folders on its path."""
     start = f"import sys; sys.path[:0] = {[str(root) for root in roots]}; {code}"
     return subprocess.run(
         [sys.executable, "-S", "-E", "-c", start], capture_output=True, text=True, check=True
@@ -56,7 +56,7 @@ def test_a_checkout_that_is_not_installed_knows_its_version(tmp_path: Path) -> N
     "project", [None, "[project]\nname = 'other'\nversion = '9'", "[project]\nname = 'dpaudit'", "project = 3", "]"]
 )
 def test_an_installed_package_takes_its_version_from_its_metadata(tmp_path: Path, project: str | None) -> None:
-    """Whatever project file happens to lie above."""
+    """A project file of another project in a parent folder must not matter."""
     source = _copy(tmp_path / "lib")
     if project is not None:
         (tmp_path / "pyproject.toml").write_text(project)
@@ -67,5 +67,5 @@ def test_an_installed_package_takes_its_version_from_its_metadata(tmp_path: Path
 
 
 def test_the_installed_metadata_agree_with_the_project() -> None:
-    """Otherwise the tests run with another installation: pip install -e . once more."""
+    """If they differ, the tests run with another installation: repeat `pip install -e .`."""
     assert metadata.version("dpaudit") == VERSION

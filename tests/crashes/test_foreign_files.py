@@ -27,7 +27,7 @@ def test_an_odd_result_is_refused_at_once(odd: Path, command: Command) -> None:
     for words in (("report", odd.name), ("replay", odd.name, "--no-code")):
         done = command(*words)
         assert done.exit_code == 2
-        assert "is no regular file" in done.stderr or "the largest size that is read" in done.stderr
+        assert "is not a regular file" in done.stderr or "the maximum size of a file to read" in done.stderr
         assert done.stderr.count("odd") == 1
 
 

@@ -1,5 +1,6 @@
-"""Formats numbers and text: rounding to the safe side, escapes, spelling, signs of verdicts, ASCII.
+"""Numbers and text for people: safe rounding, escaping, spelling hints, signs of verdicts, ASCII replacements.
 
 May import: nothing of ours.
-Public names: `encodable`, `foreign_files`, `printable`, `reasons`, `rounding`, `signs`, `spelling`, `version`.
+Public names: `encodable`, `foreign_files`, `formats`, `printable`, `reasons`, `rounding`, `signs`, `spelling`,
+`version`.
 """

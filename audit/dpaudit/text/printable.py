@@ -1,4 +1,4 @@
-"""Makes untrusted text safe to print, so that control characters cannot forge the contents of a terminal."""
+"""Makes untrusted text safe to print: control characters cannot forge the contents of a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """As `printable`, but escape line breaks too, so that text from a file cannot add a line."""
+    """Escape line breaks as well as the characters that `printable` escapes, so that text cannot add a line."""
     return printable(text).replace("\n", "\\n")
 
 

@@ -1,7 +1,7 @@
-"""What a warning of an audit is about, for whoever decides by it.
+"""Subjects of warnings, for code that acts on a warning.
 
-A warning is text, and result files hold nothing else.  Where one is made it says what it is about; of a warning from a
-file that is recognised by its words, here and nowhere else.
+A warning of an audit is a `Reason`: text with a subject.  Result files store only the text.  This module alone
+recognises the subject of such a text, by phrases that are part of every warning about it.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Self
 
 
 class About(enum.Enum):
-    """What a warning is about.  The value is in the words of every such warning."""
+    """The subject of a warning.  The value is part of the text of every warning about it."""
 
     DEPENDENT = "no guarantee holds, since trials must be independent"
     VOID = "no guarantee holds for what was counted"  # an attack made the scores worthless
-    FAILURE = "before it "  # the mechanism failed, which ended the audit
+    FAILURE = "before it "  # the mechanism failed, and the audit stopped
     INTERRUPTION = "interrupted"
-    TOO_FEW = "too few to see"  # runs or guesses, for the violation that was looked for
+    TOO_FEW = "too few to see"  # too few runs or guesses to detect the violation in question
     GLOBAL_STATE = "global random state"  # the mechanism uses it
     OTHER = ""
 
 
 _NO_GUARANTEE = "no guarantee holds"
 NOTHING_HOLDS = frozenset({About.DEPENDENT, About.VOID})
-"""The counts prove nothing."""
+"""Subjects that invalidate the counts: the counts prove nothing."""
 
 
 class Reason(str):
-    """A warning that knows what it is about; text in every other respect."""
+    """The text of a warning, with its subject as the attribute `about`."""
 
     about: About
 
@@ -37,34 +37,51 @@ class Reason(str):
         reason.about = about
         return reason
 
-    def __getnewargs__(self) -> tuple[str, About]:  # type: ignore[override]  # for copies and pickles
+    def __getnewargs__(self) -> tuple[str, About]:  # type: ignore[override]  # used by copy and pickle
         return str(self), self.about
 
     @classmethod
     def of(cls, words: str) -> Self:
-        """The same words; about nothing that anybody decides by, unless they say what they are about themselves."""
+        """Return `words` if it is a `Reason`; otherwise a `Reason` with these words about `About.OTHER`."""
         return words if isinstance(words, cls) else cls(words, About.OTHER)
 
     @classmethod
     def that(cls, sign: str, about: About) -> Self:
-        """A sign that nothing holds, and what follows from it."""
+        """Combine an observation with its consequence.
+
+        Args:
+            sign: The observation, e.g. "outputs repeat".
+            about: A subject whose value states the consequence: DEPENDENT or VOID.
+
+        Returns:
+            The warning "SIGN: CONSEQUENCE".
+        """
         return cls(f"{sign}: {about.value}", about)
 
 
 def is_about(warning: str, about: About) -> bool:
-    """Whether a warning is about this; one from a file, if its words say so."""
+    """Return whether a warning has a subject.
+
+    Args:
+        warning: A `Reason`, or the text of a warning from a file.  The subject of a text follows from its words.
+        about: The subject.
+    """
     if isinstance(warning, Reason):
         return warning.about is about
-    if about is About.DEPENDENT:  # in whatever words an earlier version went on
+    if about is About.DEPENDENT:  # earlier versions ended this warning differently
         return _NO_GUARANTEE in warning and About.VOID.value not in warning
     return about is not About.OTHER and about.value in warning
 
 
 def nothing_holds(warning: str) -> bool:
-    """Whether a warning says that the counts prove nothing."""
+    """Return whether a warning states that the counts prove nothing."""
     return any(is_about(warning, about) for about in NOTHING_HOLDS)
 
 
 def sign(warning: str) -> str:
-    """What a warning of which `nothing_holds` saw, without what follows from it."""
+    """Return the observation of a warning without its consequence.
+
+    Args:
+        warning: A warning for which `nothing_holds` is true, such as one from `Reason.that`.
+    """
     return warning.split(f": {_NO_GUARANTEE}")[0]

@@ -1,10 +1,10 @@
 """Formats numbers for every medium.
 
-A proven bound is always rounded to its safe side: certified lower bounds and p-values pass through `lower` and
+A proven bound is always rounded to its safe side.  Certified lower bounds and p-values pass through `lower` and
 `upper`, or through `at_least` and `at_most`, which add the sign.  No other code may format a bound.
 
-`lower` and `upper` give plain text for terminals and messages ("8.9e-7"); `at_least` and `at_most` give the same
-digits as typography ("≥ 8.9 × 10⁻⁷").
+`lower` and `upper` return plain text for terminals and messages ("8.9e-7").  `at_least` and `at_most` return the same
+digits in typographic form ("≥ 8.9 × 10⁻⁷").
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ def lower(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
     Args:
         x: The bound.
         digits: Significant digits.
-        over: A number that the bound may exceed, such as the claim's limit.  If it does, enough digits are written
-            to show that.
+        over: A reference value, such as the limit of the claim.  If `x` exceeds it, the text has enough digits to
+            show that.
+
+    Returns:
+        The rounded bound in plain text, e.g. "1.0006".
     """
     return _plain(_bound(x, digits, ROUND_FLOOR, over))
 
@@ -35,29 +38,50 @@ def upper(x: float, digits: int = 2, *, under: float = math.inf) -> str:
     Args:
         x: The bound.
         digits: Significant digits.
-        under: A number that the bound may stay below, such as the level of the test.  If `x` does not exceed it,
-            enough digits are written to show that.
+        under: A reference value, such as the level of the test.  If `x` does not exceed it, the text has enough
+            digits to show that.
+
+    Returns:
+        The rounded bound in plain text, e.g. "8.9e-7".
     """
     return _plain(_bound(x, digits, ROUND_CEILING, under))
 
 
 def at_least(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
-    """As `lower`, typeset and with the sign: "≥ 1.043"."""
+    """Write a certified lower bound in typographic form, rounded down.
+
+    Args:
+        x: The bound.
+        digits: Significant digits.
+        over: As for `lower`.
+
+    Returns:
+        The rounded bound with its sign, e.g. "≥ 1.043"; "not known" for NaN.
+    """
     return NOT_KNOWN if math.isnan(x) else f"≥\u00a0{_typeset(_bound(x, digits, ROUND_FLOOR, over))}"
 
 
 def at_most(x: float, digits: int = 2, *, under: float = math.inf) -> str:
-    """As `upper`, typeset and with the sign: "≤ 0.021"."""
+    """Write an upper bound, such as a p-value, in typographic form, rounded up.
+
+    Args:
+        x: The bound.
+        digits: Significant digits.
+        under: As for `upper`.
+
+    Returns:
+        The rounded bound with its sign, e.g. "≤ 0.021"; "not known" for NaN.
+    """
     return NOT_KNOWN if math.isnan(x) else f"≤\u00a0{_typeset(_bound(x, digits, ROUND_CEILING, under))}"
 
 
 def number(x: float, digits: int = 3) -> str:
-    """Write an estimate, rounded to the nearest value with this number of significant digits: 0.0312, 3.1 × 10⁻⁷, ∞."""
+    """Write an estimate, rounded to nearest with this number of significant digits: 0.0312, 3.1 × 10⁻⁷, ∞."""
     return _typeset(_rounded(x, digits, ROUND_HALF_EVEN))
 
 
 def count(n: int) -> str:
-    """Write a whole number with thousands separators."""
+    """Write a whole number with separators of thousands."""
     return f"{n:,}".replace("-", "−")
 
 

@@ -1,7 +1,7 @@
-"""The sign, the word and the colour of each verdict: one set for terminals, documents, test suites and machines.
+"""The sign, the word and the colour of each verdict, shared by terminals, documents, test suites and machines.
 
-No verdict has a tick or a green light: no audit shows that a mechanism is private.
-The signs differ in shape, so they are told apart without colour.
+No verdict has a tick or a green light, because no audit shows that a mechanism is private.
+The signs differ in shape, so that they can be distinguished without colour.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dpaudit.text.encodable import encodable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """How a verdict is shown."""
+    """The appearance of a verdict."""
 
     sign: str
-    word: str  # as in a sentence; the value of the verdict
-    style: str  # colour in a terminal, in the terms of `rich`
-    tone: Literal["bad", "clear", "open"]  # colour in a document, chosen by its style sheet
+    word: str  # lower case; equals the value of the verdict
+    style: str  # colour in a terminal, as a style of `rich`
+    tone: Literal["bad", "clear", "open"]  # the style sheet of a document maps this to a colour
 
     @property
     def title(self) -> str:
@@ -27,7 +27,14 @@ class Sign:
         return self.word[:1].upper() + self.word[1:]
 
     def shown(self, encoding: str | None = None) -> str:
-        """Return sign and word, e.g. "▲ violation", in ASCII if the encoding needs it."""
+        """Return sign and word, e.g. "▲ violation".
+
+        Args:
+            encoding: Name of the encoding of the stream; None for UTF-8.
+
+        Returns:
+            The text, in ASCII if the encoding cannot write the sign.
+        """
         return encodable(f"{self.sign} {self.word}", encoding)
 
 
@@ -39,7 +46,7 @@ SIGNS = {
         Sign(sign="◇", word="inconclusive", style="bold yellow", tone="open"),
     )
 }
-"""The sign of each verdict by its value, `Verdict.value`, so that nobody loads numpy for a sign."""
+"""Maps the value of a verdict to its sign.  Keys are text, because importing `Verdict` would load numpy."""
 
 NO_RESULT = Sign(sign="–", word="no result", style="bold yellow", tone="open")
-"""Of an audit that could not be run, or was not run."""
+"""The sign of an audit that was not run or could not be run."""
