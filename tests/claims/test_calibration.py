@@ -1,4 +1,4 @@
-"""The textbook mechanisms and limits: each formula against its definition."""
+"""Textbook mechanisms and limits: each formula agrees with its definition."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_classical_gaussian_calibration_is_more_than_enough(epsilon: float, 
         assert sigma < 3.0 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
 
 
-def test_k_ary_response_is_promised_more_than_its_epsilon() -> None:
+def test_the_promise_of_k_ary_response_is_stronger_than_its_epsilon() -> None:
     assert textbook.k_ary_response(epsilon=1.0, k=2).symmetric
     alpha = np.linspace(0, 1, 201)
     assert textbook.k_ary_response(epsilon=1.0, k=2).beta(alpha) == pytest.approx(PureDP(1.0).beta(alpha), abs=1e-12)

@@ -1,4 +1,4 @@
-"""Closed forms against a slow, plain second version: Neyman-Pearson tests on the two densities, by quadrature."""
+"""Closed forms agree with a slow, plain second version: Neyman-Pearson tests on the two densities, by quadrature."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Noise:
-    """Two laws on the line whose likelihood ratio q/p never falls: the best tests are thresholds."""
+    """Two laws on the line with a nondecreasing likelihood ratio q/p, so that the best tests are thresholds."""
 
     p: Density
     q: Density
-    corners: tuple[float, ...]  # where a density has one
-    end: float  # beyond +-end there is nothing
+    corners: tuple[float, ...]  # points where a density has a corner
+    end: float  # the densities are negligible beyond +-end
 
     def integral(self, g: Density, low: float, high: float) -> float:
         inner = [c for c in (*self.corners, 0.0) if low < c < high]
@@ -34,11 +34,11 @@ class Noise:
         return sum(quad(g, a, b, epsabs=1e-13, epsrel=1e-13, limit=200)[0] for a, b in itertools.pairwise(edges))
 
     def errors(self, threshold: float) -> tuple[float, float]:
-        """Type I and II error of saying "d1" above the threshold."""
+        """Return the type I and type II error of the test that answers "d1" above the threshold."""
         return self.integral(self.p, threshold, self.end), self.integral(self.q, -self.end, threshold)
 
     def delta(self, epsilon: float) -> float:
-        """sup over events of Q(S) - e^eps P(S): over where q > e^eps p, which is a half-line."""
+        """Return the sup over events of Q(S) - e^eps P(S), attained on the half-line where q > e^eps p."""
         low, high = -self.end, self.end
         for _ in range(200):
             middle = (low + high) / 2
@@ -62,7 +62,7 @@ def laplace(epsilon: float) -> Noise:
 
 
 def named(value: object) -> str:
-    """Only what is the same in every process."""
+    """Return a test id that is the same in every process."""
     return str(value) if isinstance(value, TradeoffFunction) else ""
 
 
@@ -90,7 +90,7 @@ def test_the_curve_and_the_profile_of_noise_are_those_of_the_best_tests(claim: T
 
 
 def neyman_pearson(p: list[float], q: list[float], alpha: float) -> float:
-    """Least type II error at level alpha: reject outputs in order of q/p, the last one with a coin."""
+    """Return the least type II error at level alpha: reject outputs in order of q/p, the last one at random."""
     outputs = sorted(zip(p, q, strict=True), key=lambda o: -(o[1] / o[0] if o[0] else math.inf))
     left, beta = alpha, 1.0
     for p_one, q_one in outputs:
@@ -109,7 +109,7 @@ def response(epsilon: float) -> tuple[list[float], list[float]]:
 
 
 def leaking_response(epsilon: float, delta: float) -> tuple[list[float], list[float]]:
-    """Randomised response that tells all with probability delta: attains (epsilon, delta)-DP."""
+    """Return a randomised response that reveals everything with probability delta; it attains (epsilon, delta)-DP."""
     p, q = response(epsilon)
     return [*((1 - delta) * x for x in p), delta, 0.0], [*((1 - delta) * x for x in q), 0.0, delta]
 
@@ -170,7 +170,7 @@ def test_pure_and_approximate_claims_compose_exactly() -> None:
 
 
 def iterate(claim: TradeoffFunction, k: int, alpha: float) -> float:
-    """1 - (1 - f)^{o k} (alpha), step by step."""
+    """Return 1 - (1 - f)^{o k} at alpha, computed step by step."""
     for _ in range(k):
         alpha = 1 - claim.beta(alpha)
     return 1 - alpha

@@ -1,4 +1,4 @@
-"""Composed and subsampled claims against exact or finely computed ones: never above, and within 1e-3."""
+"""Composed and subsampled claims are never above exact or finely computed ones, and at most 1e-3 below."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NOTHING = PureDP(0.0)
 
 
 def convolved(claim: TradeoffFunction, n: int = 1, other: TradeoffFunction = NOTHING, m: int = 1) -> Envelope:
-    """n times one claim and m times another by privacy-loss distributions, closed forms or not."""
+    """Compose n times one claim and m times another by privacy-loss distributions, even if a closed form exists."""
     parts = [Part(*c._directions(), k) for c, k in ((claim, n), (other, m)) if c.delta(0.0)]
     forward = composed(parts)
     return Envelope(forward, forward)
@@ -73,7 +73,7 @@ def test_different_scales_convolve_as_well() -> None:
 
 
 def with_laplace(epsilon: float, profile: Callable[[float], float]) -> Callable[[float], float]:
-    """Profile of Laplace noise and another mechanism: delta(t) = E delta_other(t - L), L the loss under Q."""
+    """Return the profile of Laplace noise and another mechanism: E delta_other(t - L), with L the loss under Q."""
 
     def delta(t: float) -> float:
         atoms = profile(t - epsilon) / 2 + profile(t + epsilon) * math.exp(-epsilon) / 2
@@ -95,13 +95,13 @@ def test_laplace_and_something_else_compose_as_the_integral_says(other: Tradeoff
 
 
 def mixture(mu: float, rate: float) -> Callable[[float], float]:
-    """log q/p at an output x of a Gaussian mechanism whose record is in the sample with probability `rate`."""
+    """Return log q/p of a Gaussian mechanism whose record is in the sample with probability `rate`."""
     return lambda x: math.log1p(rate * math.expm1(mu * x - mu * mu / 2))
 
 
 @pytest.mark.parametrize(("mu", "rate"), [(1.0, 0.1), (2.0, 0.3), (0.5, 0.9)])
-def test_the_two_orders_of_a_poisson_sample_are_those_of_the_densities(mu: float, rate: float) -> None:
-    """Without the record N(0, 1); with it a mixture of N(0, 1) and N(mu, 1)."""
+def test_the_two_directions_of_a_poisson_sample_are_those_of_the_densities(mu: float, rate: float) -> None:
+    """The law is N(0, 1) without the record, and a mixture of N(0, 1) and N(mu, 1) with it."""
     forward, backward = GaussianDP(mu).subsampled(rate, relation="add_remove")._directions()
 
     def p(x: float) -> float:
@@ -132,7 +132,7 @@ def quad_root(increasing: Callable[[float], float]) -> float:
 
 
 def test_two_poisson_sampled_steps_compose_as_the_integral_says() -> None:
-    """delta of two steps in each order: E delta_1(t - L), integrated over the outputs of one of them."""
+    """The profile of two steps is E delta_1(t - L) in each direction, an integral over the outputs of one step."""
     mu, rate = 1.5, 0.2
     one = GaussianDP(mu).subsampled(rate, relation="add_remove")
     ratio = mixture(mu, rate)
@@ -158,7 +158,7 @@ def test_two_poisson_sampled_steps_compose_as_the_integral_says() -> None:
 
 
 def subsampled_on_a_grid(claim: TradeoffFunction, rate: float) -> tuple[Array, Array]:
-    """C_p(f) as the lower convex hull of f_p and its inverse, from 20,001 points of each."""
+    """Return C_p(f) as the lower convex hull of f_p and its inverse, from 20,001 points of each."""
     alpha = np.linspace(0, 1, 20_001)
     fp = rate * claim.beta(alpha) + (1 - rate) * (1 - alpha)
     points = sorted(zip(np.concatenate([alpha, fp]).tolist(), np.concatenate([fp, alpha]).tolist(), strict=True))
@@ -187,8 +187,8 @@ def test_a_subsampled_claim_is_the_hull_of_the_mixed_curve_and_its_inverse(
     assert np.all(computed >= expected - 5e-5)
 
 
-def test_keeping_the_orders_apart_promises_more() -> None:
-    """What adding a record and what removing it reveals is not to be had at the same time."""
+def test_composing_the_directions_separately_promises_more() -> None:
+    """No single output reveals both what adding a record reveals and what removing it reveals."""
     apart, mixed = (
         GaussianDP(1.0).subsampled(0.05, relation=relation).repeated(50) for relation in ("add_remove", "unspecified")
     )
@@ -201,13 +201,13 @@ def test_keeping_the_orders_apart_promises_more() -> None:
 
 @pytest.mark.chance
 def test_ten_thousand_steps_of_dp_sgd_take_less_than_five_seconds() -> None:
-    """Of the processor's time, whatever else the machine does."""
+    """The limit is on processor time, so that the load of the machine does not matter."""
     start = time.process_time()
     claim = GaussianDP(1.0).subsampled(0.01, relation="add_remove").repeated(10_000)
     delta = claim.delta([0.0, 1.0, 2.0])
     claim.beta(ALPHA)
     assert time.process_time() - start < 5
-    # finely: dp-accounting 0.6, from_gaussian_mechanism(1, sampling_prob=0.01), interval 2e-5, self_compose(10_000)
+    # fine grid: dp-accounting 0.6, from_gaussian_mechanism(1, sampling_prob=0.01), interval 2e-5, self_compose(10_000)
     assert delta == pytest.approx([0.480072, 0.239142, 0.082709], abs=1e-5)
     start = time.process_time()
     GaussianDP(1.0).subsampled(0.01).repeated(10_000).beta(ALPHA)
@@ -230,7 +230,7 @@ def test_a_composition_is_not_above_what_dp_accounting_computes_finely() -> None
 
 
 def test_the_tail_of_a_composition_is_finite_and_falls() -> None:
-    """Where the slack of the convolution would dominate, Chernoff's bound takes over."""
+    """Chernoff's bound is used where the slack of the convolution would dominate."""
     claim = compose(GaussianDP(1.0), LaplaceDP(0.1))
     delta = np.array([1e-5, 1e-7, 1e-9, 1e-11, 1e-13])
     low, high = GaussianDP(1.0).epsilon(delta), GaussianDP(1.0).epsilon(delta) + 0.1
@@ -254,7 +254,7 @@ def test_what_needs_no_convolution_is_composed_in_closed_form() -> None:
     assert revealing.beta(alpha) == pytest.approx(0.9 * GaussianDP(1.0).beta(alpha / 0.9), abs=1e-12)
 
 
-def test_asymmetric_claims_compose_in_both_orders() -> None:
+def test_asymmetric_claims_compose_in_both_directions() -> None:
     p, q = np.array([0.2, 0.5, 0.3]), np.array([0.6, 0.3, 0.1])  # outputs in order of q/p
     one = TabulatedTradeoff(alpha=np.concatenate([[0], np.cumsum(p)[:-1], [1]]), beta=[1, 0.4, 0.1, 0])
     pp, qq = np.outer(p, p).ravel(), np.outer(q, q).ravel()
@@ -282,7 +282,7 @@ def test_without_dp_accounting_the_message_says_what_to_install(monkeypatch: pyt
 
 
 def least_beta(allowed: Callable[[float], bool], alpha: float) -> float:
-    """Least b such that the pair of errors (alpha, b) is allowed, by bisection; all larger ones up to 1 - alpha are."""
+    """Return the least b such that the errors (alpha, b) are allowed, given that all larger b up to 1 - alpha are."""
     low, high = 0.0, 1 - alpha
     for _ in range(60):
         middle = (low + high) / 2
@@ -291,7 +291,7 @@ def least_beta(allowed: Callable[[float], bool], alpha: float) -> float:
 
 
 def renyi_divergence(order: float, x: float, y: float) -> float:
-    """D_order(Ber(x) || Ber(y))."""
+    """Return D_order(Ber(x) || Ber(y))."""
     if y in (0.0, 1.0) and x != y:
         return math.inf
     terms = [a**order * b ** (1 - order) for a, b in ((x, y), (1 - x, 1 - y)) if a > 0]
@@ -327,12 +327,12 @@ def test_a_concentrated_claim_is_the_hypothesis_testing_region_of_all_orders(rho
             return True
 
         exact = least_beta(allowed, alpha)
-        assert exact - 1e-3 <= claim.beta(alpha) <= exact + 1e-5  # `exact` has finitely many orders, too
+        assert exact - 1e-3 <= claim.beta(alpha) <= exact + 1e-5  # `exact` also uses only finitely many orders
     assert np.all(claim.beta(ALPHA) <= GaussianDP(math.sqrt(2 * rho)).beta(ALPHA) + 1e-12)
 
 
 def test_renyi_orders_promise_at_least_what_the_conversion_to_delta_does() -> None:
-    """The direct conversion is never worse than the best one by way of delta(epsilon) in closed form."""
+    """The direct conversion is at least as good as the best conversion via delta(epsilon) in closed form."""
     order, tau = 5.0, 0.4
     epsilon = np.linspace(0, 4, 41)
     by_delta = np.exp((order - 1) * (tau - epsilon) + order * math.log1p(-1 / order)) / (order - 1)

@@ -1,4 +1,4 @@
-"""A dp-accounting whose private attributes differ is refused, never misread."""
+"""A release of dp-accounting whose private attributes differ is refused, never misread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpaudit.claims.operations.pld_library import KNOWN_VERSIONS, pld_pmf
 ROOT = Path(__file__).parents[2]
 REFUSED = (
     rf"dp-accounting {metadata.version('dp-accounting')} is not a release that dpaudit can read: .*{{}}.*; "
-    r"install one with >=0\.4\.3,<0\.7: pip install \"dpaudit\[accounting\]\""
+    r"install a release >=0\.4\.3,<0\.7: pip install \"dpaudit\[accounting\]\""
 )
 
 
@@ -29,7 +29,7 @@ def _composed() -> float:
 
 
 def _without(name: str) -> type:
-    """A mass function in whose place `name` has been renamed."""
+    """Return a class of mass functions that lacks the attribute `name`."""
 
     def get(self: Any, wanted: str) -> Any:
         if wanted == name:
@@ -70,7 +70,7 @@ def test_a_missing_attribute_names_version_and_remedy(name: str, monkeypatch: py
     ],
 )  # fmt: skip
 def test_an_attribute_with_another_meaning_is_noticed(name: str, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`change` is applied as the attribute is set."""
+    """The class applies `change` whenever the attribute is set."""
 
     def put(self: Any, wanted: str, value: Any) -> None:
         object.__setattr__(self, wanted, change(value) if wanted == name else value)

@@ -1,4 +1,4 @@
-"""What every claim must satisfy, whatever it is: convexity, duality, order, text."""
+"""Properties of every claim: convexity, duality, order, text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ slow = settings(quick, max_examples=10)
 
 @st.composite
 def tables(draw: st.DrawFn) -> TabulatedTradeoff:
-    """Any pair of laws on a few outputs, symmetric or not, with or without outputs of only one of them."""
+    """Draw a pair of laws on a few outputs.  It may be asymmetric, and one law may lack some outputs of the other."""
     size = draw(st.integers(2, 6))
     masses = st.lists(st.integers(0, 20), min_size=size, max_size=size).filter(any)
     p, q = (np.array(draw(masses), dtype=float) for _ in "pq")
@@ -104,7 +104,7 @@ def test_delta_is_a_privacy_profile(claim: TradeoffFunction) -> None:
 @quick
 @given(claims)
 def test_duality_from_f_to_delta_to_f_is_the_identity(claim: TradeoffFunction) -> None:
-    """f(alpha) >= 1 - delta(eps) - e^eps alpha for all, and equal for the best eps up to the grid of eps."""
+    """f(alpha) >= 1 - delta(eps) - e^eps alpha for all eps, with equality for the best eps, up to the grid of eps."""
     grid = np.concatenate([EPSILON, claim._slopes(), -claim.inverse()._slopes()])
     inside = ALPHA[1:]
     steep = np.exp(np.minimum(grid[:, None] + np.log(inside), 1.0))
@@ -170,7 +170,7 @@ def test_epsilon_is_the_least_that_keeps_delta(claim: TradeoffFunction, delta: f
 
 @quick
 @given(claims, st.integers(1, 5))
-def test_larger_groups_are_promised_less(claim: TradeoffFunction, k: int) -> None:
+def test_the_promise_for_larger_groups_is_weaker(claim: TradeoffFunction, k: int) -> None:
     smaller, larger = claim.group(k), claim.group(k + 1)
     assert np.all(larger.beta(ALPHA) <= smaller.beta(ALPHA) + 1e-6)
     assert np.all(larger.beta(ALPHA) <= claim.beta(ALPHA) + 1e-6)
@@ -178,14 +178,14 @@ def test_larger_groups_are_promised_less(claim: TradeoffFunction, k: int) -> Non
 
 @quick
 @given(claims, st.floats(0, 1))
-def test_a_sample_is_promised_more(claim: TradeoffFunction, rate: float) -> None:
+def test_the_promise_on_a_sample_is_stronger(claim: TradeoffFunction, rate: float) -> None:
     assert np.all(claim.subsampled(rate).beta(ALPHA) >= claim.beta(ALPHA) - 1e-9)
 
 
 @quick
 @given(tables(), st.lists(st.integers(0, 2), min_size=8, max_size=8))
 def test_post_processing_never_lowers_f(claim: TradeoffFunction, merged: list[int]) -> None:
-    """Outputs are the sides of the polygon; post-processing merges some of them."""
+    """Each side of the polygon is an output; post-processing merges some outputs."""
     alpha, beta = (np.array(claim.parameters[name]) for name in ("alpha", "beta"))
     p, q = np.diff(np.append(alpha, 1.0)), -np.diff(np.append(beta, 0.0))
     p, q = np.append(p, 0.0), np.append(q, 1 - beta[0])
@@ -220,7 +220,7 @@ def test_composed_claims_are_trade_off_functions_below_their_parts(parts: list[T
 
 
 def sides(claim: TradeoffFunction) -> tuple[Array, Array]:
-    """Laws P and Q of the sides of a polygon, in order of q/p: a pair whose curve it is."""
+    """Return laws P and Q, one output for each side of the polygon in order of q/p, whose curve is the polygon."""
     alpha, beta = (np.array(claim.parameters[name]) for name in ("alpha", "beta"))
     return np.append(0.0, np.diff(alpha)), np.append(1 - beta[0], -np.diff(beta))
 

@@ -1,4 +1,4 @@
-"""Values computed with other systems; the file names system, function and source of each."""
+"""Claims agree with values of other systems.  The JSON file names system, function and source of each value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POINTS = json.loads((Path(__file__).parent / "reference_points.json").read_text(
 
 
 def response_epsilon(noise: float, k: int) -> float:
-    """k-ary response that answers uniformly at random with probability `noise`."""
+    """Return the epsilon of k-ary response that answers uniformly at random with probability `noise`."""
     return math.log((1 - noise + noise / k) / (noise / k))
 
 
@@ -32,7 +32,7 @@ def compute(function: str, given: dict[str, Any]) -> Any:
         case "beta of claim":
             return parse_claim(given["claim"]).beta(given["alpha"])
         case "trade-off of G_1: TPR=1-f(fpr)":
-            claim = GaussianDP(given["mu"])  # the curve is its own inverse: precise where 1 - beta would not be
+            claim = GaussianDP(given["mu"])  # using that the curve is its own inverse is more precise than 1 - beta
             low, high = 0.0, 1.0
             while (middle := (low + high) / 2) not in (low, high):
                 low, high = (middle, high) if claim.beta(1 - middle) < given["fpr"] else (low, middle)
@@ -58,11 +58,11 @@ def test_other_systems_compute_the_same(point: dict[str, Any]) -> None:
 
 
 def test_a_mixture_of_gaussians_is_read_from_its_distribution() -> None:
-    """dp-accounting, test_mixture_of_gaussians_basic: epsilon = 17.193115 at delta = 1e-6."""
+    """Source: test_mixture_of_gaussians_basic of dp-accounting, epsilon = 17.193115 at delta = 1e-6."""
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     if not hasattr(pld, "from_mixture_gaussian_mechanism"):
-        pytest.skip("newer than this dp-accounting")
+        pytest.skip("this release of dp-accounting lacks the mixture mechanism")
     first = pld.from_mixture_gaussian_mechanism(1, [0, 1, 2], [0.2, 0.6, 0.2], value_discretization_interval=1e-2)
     second = pld.from_mixture_gaussian_mechanism(2, [0, 2, 3], [0.33, 0.34, 0.33], value_discretization_interval=1e-2)
     claim = PrivacyLoss.from_pld(first.self_compose(3).compose(second.self_compose(2)))

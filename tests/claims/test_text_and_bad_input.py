@@ -1,4 +1,4 @@
-"""Claims as text, and messages for what cannot be a claim: each names the value and the allowed range."""
+"""Claims are read from text; messages for invalid claims state the value and the allowed range."""
 
 from __future__ import annotations
 
@@ -70,22 +70,22 @@ def test_other_ways_of_writing_are_read(text: str, claim: object) -> None:
     ("text", "message"),
     [
         ("", "claim must be one of pure, approximate, gaussian"),
-        ("gauss(mu=1)", "unknown claim 'gauss'; did you mean gaussian?  It reads gaussian(mu=...)"),
-        ("gaussian", "'gaussian' lacks its parameters; it reads gaussian(mu=...)"),
-        ("gaussian(mu=1", "claim 'gaussian(mu=1' has a missing )"),
-        ("gaussian(mu='a')", "claim must read gaussian(mu=...)"),
+        ("gauss(mu=1)", "unknown claim 'gauss'; did you mean gaussian?  Write gaussian(mu=...)"),
+        ("gaussian", "'gaussian' has no parameters; write gaussian(mu=...)"),
+        ("gaussian(mu=1", "claim 'gaussian(mu=1' lacks a )"),
+        ("gaussian(mu='a')", "claim must have the form gaussian(mu=...)"),
         ("gaussian(mu=True)", "'True' is not a number"),
-        ("gaussian(sigma=1)", "gaussian has no parameter sigma; a claim is about what is promised"),
+        ("gaussian(sigma=1)", "gaussian has no parameter sigma; a claim states the promise, not the noise"),
         ("gaussian(mu=-1)", "mu must be finite and >= 0, got -1.0"),
-        ("approximate(epsilon=1)", "claim must read approximate(epsilon=..., delta=...)"),
-        ("repeated(gaussian(mu=1))", "claim must read repeated(CLAIM, n=...)"),
+        ("approximate(epsilon=1)", "claim must have the form approximate(epsilon=..., delta=...)"),
+        ("repeated(gaussian(mu=1))", "claim must have the form repeated(CLAIM, n=...)"),
         ("repeated(1, n=2)", "claim"),
         ("repeated(gaussian(mu=1), n=0)", "n must be a whole number >= 1, got 0.0"),
         ("repeated(gaussian(mu=1), n=1.5)", "n must be a whole number >= 1, got 1.5"),
         ("group(gauss(1), k=2)", "unknown claim 'gauss'; did you mean gaussian?"),
         ("subsampled(gaussian(1), rate=2)", "rate must lie in [0, 1], got 2.0"),
         ("subsampled(gaussian(1), rate=0.1, relation='both')", "relation must be one of unspecified, add_remove"),
-        ("compose()", "compose takes one claim or more, got none"),
+        ("compose()", "compose needs at least one claim, got none"),
         ("__import__('os').system('true')", "claim must be one of"),
         ("gausian(mu=1)", "did you mean gaussian?"),
         ("gaussian(mu=1))", "has a superfluous )"),
@@ -94,7 +94,7 @@ def test_other_ways_of_writing_are_read(text: str, claim: object) -> None:
         ("epsilon=1", "did you mean pure(epsilon=1)?"),
         ("(1, 1e-5)", "did you mean approximate(epsilon=1, delta=1e-05)?"),
         ("eps=1, delta=1e-5", "did you mean approximate(epsilon=1, delta=1e-5)?"),
-        ("rdp(order=2, epsilon=1)", "did you mean renyi?  It reads renyi(order=..., epsilon=...)"),
+        ("rdp(order=2, epsilon=1)", "did you mean renyi?  Write renyi(order=..., epsilon=...)"),
         ("gdp(1)", "did you mean gaussian?"),
         ("pure(epsilon=log(3))", "'log(3)' is not a number; write its value, 1.0986122886681098"),
     ],
@@ -122,7 +122,7 @@ def test_what_is_not_a_claim_is_refused_with_what_is_allowed(text: str, message:
     ids=lambda text: text[:12],
 )
 def test_claims_that_are_too_large_or_too_deep_are_refused_in_a_short_message(text: str) -> None:
-    """Parsing them once ended in OverflowError, MemoryError or RecursionError."""
+    """A plain parser raises OverflowError, MemoryError or RecursionError for these texts."""
     with pytest.raises(ValueError, match="claim") as refused:
         parse_claim(text)
     assert len(str(refused.value)) < 500

@@ -1,4 +1,6 @@
-"""Claims as trade-off functions: one class a claim, with `beta` and `delta`.  `operations` make new claims of them.
+"""Claims as trade-off functions: one class for each kind of claim, with `beta` and `delta`.
+
+The subpackage `operations` derives new claims from given ones.
 
 May import: `numerics`, `text`, `values`.
 Public names: those below.

@@ -16,9 +16,16 @@ from dpaudit.numerics.arrays import Array
 
 @dataclass(frozen=True, init=False, repr=False)
 class ApproxDP(TradeoffFunction):
-    """(epsilon, delta)-DP: Q(S) <= exp(epsilon) P(S) + delta for every event.
+    """(epsilon, delta)-DP: Q(S) <= exp(epsilon) P(S) + delta for every event S.
 
     Curve: max{0, 1 - delta - e^eps alpha, e^-eps (1 - delta - alpha)}; Dong, Roth & Su 2022, Eq. (5).
+
+    Args:
+        epsilon: Nats, finite, >= 0.
+        delta: Probability in [0, 1).
+
+    Raises:
+        ValueError: If a parameter is out of range.
     """
 
     name: ClassVar[str] = "approximate"
@@ -40,11 +47,11 @@ class ApproxDP(TradeoffFunction):
         return curve
 
     def _profile(self, epsilon: Array) -> Array:
-        # The pure curve scaled into the square [0, 1 - delta]^2, where f reaches both axes.
+        # f is the curve of PureDP(epsilon), scaled to the square [0, 1 - delta]^2.
         return self._delta + (1 - self._delta) * PureDP(self._epsilon).delta(epsilon)
 
     def mu(self) -> float:
-        """With delta > 0 an attack may be right for sure, which no Gaussian curve allows."""
+        """Return inf if delta > 0: an attack may then be certain, which no Gaussian curve allows."""
         return PureDP(self._epsilon).mu() if self._delta == 0 else math.inf
 
     def _max_privacy_loss(self) -> float:

@@ -1,20 +1,22 @@
-"""What every privacy claim promises: a trade-off function and its privacy profile.
+"""Base class of privacy claims: a trade-off function f and its privacy profile.
 
-A claim says: for ALL pairs of neighbouring datasets (d0, d1), in both directions, no attack on one output
-has type I error `alpha` and type II error below `f(alpha)`.  Dong, Roth & Su 2022, "Gaussian
-differential privacy", JRSS-B 84(1), section 2.
+A claim states for ALL pairs of neighbouring datasets (d0, d1), in both directions: no attack on one output has type I
+error `alpha` and a type II error below `f(alpha)`.  Dong, Roth & Su 2022, "Gaussian differential privacy", JRSS-B
+84(1), section 2.
 
-Signs, once and for all: type I error `alpha` is the attack saying "d1" on an output of d0; type II
-error `beta` is saying "d0" on an output of d1; epsilon is in nats, of d1 against d0:
+Conventions: the type I error `alpha` is the probability that the attack answers "d1" for an output of d0.  The type II
+error `beta` is the probability that it answers "d0" for an output of d1.  Epsilon is in nats, of d1 against d0:
 
     Q(S) <= exp(epsilon) P(S) + delta(epsilon)    for every event S, P = law of M(d0), Q = law of M(d1).
 
-Since both directions are meant, f may always be replaced by max(f, f inverse): see `symmetrized`.
+A claim covers both directions, so f may always be replaced by max(f, f inverse): see `symmetrized`.
 
-**Which way numbers err.**  Formulas are evaluated in double precision, to some 1e-15.  Wherever something
-is approximated beyond that (a grid, a search, a Fourier transform, finitely many orders), it errs towards
-a LOWER f and a LARGER delta, so that no approximation can refute a true claim.
+**Direction of numerical errors.**  Formulas are evaluated in double precision, with errors of about 1e-15.  Any further
+approximation (a grid, a search, a Fourier transform, finitely many orders) errs towards a LOWER f and a LARGER delta.
+Hence no approximation can refute a true claim.
 """
+
+# long: one abstract class, whose public methods state their arguments, results and errors
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ Operation = TypeVar("Operation", bound="Callable[..., TradeoffFunction]")
 
 
 def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:
-    """The constructor, with errors that show how the claim is written."""
+    """Return the constructor with TypeErrors that show the correct call."""
     signature = inspect.signature(init)
     names = [f"{p.name}=..." for p in list(signature.parameters.values())[1:] if p.default is p.empty]
 
@@ -59,41 +61,47 @@ _OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {}
 
 
 def operation(function: Operation) -> Operation:
-    """Make a function of a claim the method of the same name.
+    """Register a function as the implementation of the method of `TradeoffFunction` with the same name.
 
-    Operations make new claims, so they know the classes of claims and not the other way round.
-    Importing `dpaudit.claims` loads all of them.
+    Operations return new claims, so their modules import the classes of claims, and not vice versa.  Importing
+    `dpaudit.claims` loads all operations.
+
+    Args:
+        function: A function whose first parameter is a claim.
+
+    Returns:
+        The function itself.
     """
     _OPERATIONS[function.__name__] = function
     return function
 
 
 class OneDirection(NamedTuple):
-    """What is promised in one direction of a pair."""
+    """The promise for one direction of a pair."""
 
-    delta: Callable[[Array], Array]  # of epsilon >= 0
-    max_privacy_loss: float  # nats; least epsilon with delta(epsilon) = delta(inf)
+    delta: Callable[[Array], Array]  # privacy profile, for epsilon >= 0
+    max_privacy_loss: float  # nats; the least epsilon with delta(epsilon) = delta(inf)
 
 
 class TradeoffFunction(ABC):
-    """A trade-off function f: convex, nonincreasing, f(alpha) <= 1 - alpha on [0, 1].
+    """A trade-off function f: convex, nonincreasing, with f(alpha) <= 1 - alpha on [0, 1].
 
-    Subclasses are frozen dataclasses with a `name`, `_curve`, `_profile`, `symmetric` and `mu`; hooks further
-    below tell operations about closed forms.  They may be inexact only towards a LOWER f (a larger delta).
-    Their fields carry a leading underscore, since `epsilon`, `delta` and `mu` are what every claim
-    can be asked for; `parameters` gives them under the names of the constructor.
+    Subclasses are frozen dataclasses that define `name`, `_curve`, `_profile`, `symmetric` and `mu`.  Optional hooks
+    supply closed forms to operations.  Subclasses may be inexact only towards a LOWER f (a larger delta).  Their fields
+    have a leading underscore, because `epsilon`, `delta` and `mu` are methods of every claim.  `parameters` returns the
+    fields under the names of the constructor's arguments.
     """
 
     name: ClassVar[str]
-    """What the claim is called in configs: `parse_claim("name(field=value)")`."""
+    """Name of the claim in configs and in `parse_claim("name(field=value)")`."""
 
     def __init_subclass__(cls, **settings: object) -> None:
-        """Make `ApproxDP(1.0)` say how the claim is written."""
+        """Make wrong calls such as `ApproxDP(1.0)` raise an error that shows the correct call."""
         super().__init_subclass__(**settings)
         if "__init__" in cls.__dict__:
             cls.__init__ = _named_arguments(cls.__init__)  # type: ignore[method-assign]
 
-    # --- what a subclass provides: float arrays of one dimension in, of the same shape out
+    # --- required in subclasses; both methods map float arrays (n,) to (n,)
 
     @abstractmethod
     def _curve(self, alpha: Array) -> Array: ...
@@ -104,23 +112,23 @@ class TradeoffFunction(ABC):
     @property
     @abstractmethod
     def symmetric(self) -> bool:
-        """Whether f is its own inverse: the promise reads the same for (d0, d1) and (d1, d0)."""
+        """Whether f is its own inverse, so that the promise is the same for (d0, d1) and (d1, d0)."""
 
     @abstractmethod
     def mu(self) -> float:
-        """Least mu with G_mu <= f everywhere; inf if none.  Dong et al., Def. 3: f is then mu-GDP.
+        """Return the least mu >= 0 such that the claim implies mu-GDP, G_mu <= f; inf if there is none.
 
-        Of a claim that is computed numerically: an upper bound of it.
+        Definition: Dong, Roth & Su 2022, Def. 3.  For claims that are computed numerically, an upper bound.
         """
 
-    # --- what a subclass may provide, where it knows better
+    # --- optional in subclasses, for closed forms
 
     def _max_privacy_loss(self) -> float:
-        """Least epsilon at which delta(epsilon) has fallen to delta(inf), nats; inf if it never does."""
+        """Return the least epsilon (nats) with delta(epsilon) = delta(inf); inf if there is none."""
         return math.inf
 
     def _slopes(self) -> Array:
-        """Log-slopes s >= 0, increasing, whose tangents 1 - delta(s) - e^s alpha describe f well."""
+        """Return increasing log-slopes s >= 0 whose tangents 1 - delta(s) - e^s alpha approximate f well."""
         floor = float(self.delta(math.inf))
         height = float(self.delta(0.0)) - floor
         if height <= 0:
@@ -134,38 +142,45 @@ class TradeoffFunction(ABC):
         return np.unique(np.concatenate(pieces))
 
     def _directions(self) -> tuple[OneDirection, OneDirection]:
-        """The promises for (d0, d1) and (d1, d0), where d1 is the dataset with one record more if there is one."""
+        """Return the promises for (d0, d1) and for (d1, d0).  If one dataset has one record more, it is d1."""
         inverse = self.inverse()
         return OneDirection(self.delta, self._max_privacy_loss()), OneDirection(
             inverse.delta, inverse._max_privacy_loss()
         )
 
     def _repeated(self, n: int) -> TradeoffFunction | None:
-        """The claim of n >= 2 such mechanisms, if it is one of the same kind."""
+        """Return the claim of n >= 2 such mechanisms if it is of the same kind; otherwise None."""
         return None
 
     def _composed_with(self, other: TradeoffFunction) -> TradeoffFunction | None:
-        """The claim of both mechanisms, if it is one of the same kind."""
+        """Return the claim of both mechanisms together if it is of the same kind; otherwise None."""
         return None
 
     def _grouped(self, k: int) -> TradeoffFunction | None:
-        """The claim for datasets that differ in k >= 2 records, if it is one of the same kind."""
+        """Return the claim for datasets that differ in k >= 2 records if it is of the same kind; otherwise None."""
         return None
 
     def _split(self) -> tuple[TradeoffFunction, float]:
-        """(g, m) with f = g (x) f_{0,m}: with probability m everything is revealed."""
+        """Return (g, m) with f = g (x) f_{0,m}: with probability m, the output reveals everything."""
         return self, 0.0
 
-    # --- what users call
+    # --- for users
 
     @overload
     def beta(self, alpha: float) -> float: ...
     @overload
     def beta(self, alpha: npt.ArrayLike) -> Array: ...
     def beta(self, alpha: npt.ArrayLike) -> Array | float:
-        """Least type II error f(alpha) of any attack with type I error `alpha`, in [0, 1].
+        """Return f(alpha), the least type II error of any attack with type I error `alpha`.
 
-        `alpha`: probability or array of them.  ValueError outside [0, 1].
+        Args:
+            alpha: Type I error in [0, 1], or an array (...) of them.
+
+        Returns:
+            Type II error in [0, 1]: a float for a scalar, otherwise an array (...).
+
+        Raises:
+            ValueError: If an alpha is outside [0, 1].
         """
         values = np.asarray(alpha, dtype=np.float64)
         if not np.all(legal := (values >= 0) & (values <= 1)):
@@ -177,15 +192,23 @@ class TradeoffFunction(ABC):
     @overload
     def delta(self, epsilon: npt.ArrayLike) -> Array: ...
     def delta(self, epsilon: npt.ArrayLike) -> Array | float:
-        """Privacy profile: least delta such that f is (epsilon, delta)-DP in the direction (d0, d1).
+        """Return the privacy profile: the least delta such that f is (epsilon, delta)-DP in the direction (d0, d1).
 
-        delta(epsilon) = sup over alpha of 1 - f(alpha) - exp(epsilon) alpha (Dong et al., Prop. 6), for
-        every real epsilon, also negative and +-inf (nats).  ValueError for NaN.
+        delta(epsilon) = sup over alpha of 1 - f(alpha) - exp(epsilon) alpha; Dong, Roth & Su 2022, Prop. 6.
+
+        Args:
+            epsilon: Nats, any real number or +-inf, or an array (...) of them.
+
+        Returns:
+            Delta in [0, 1]: a float for a scalar, otherwise an array (...).
+
+        Raises:
+            ValueError: If an epsilon is NaN.
         """
         values = np.asarray(epsilon, dtype=np.float64)
         if np.any(np.isnan(values)):
             raise ValueError("epsilon must be a number, got nan")
-        trivial = -np.expm1(np.minimum(values, 0.0))  # what alpha = 1 gives: no f can do better than 1 - alpha
+        trivial = -np.expm1(np.minimum(values, 0.0))  # a lower bound of the supremum, from alpha = 1
         profile = self._profile(values.ravel()).reshape(values.shape)
         return _like(epsilon, np.clip(profile, trivial, 1.0) + 0.0)  # no -0.0
 
@@ -194,16 +217,25 @@ class TradeoffFunction(ABC):
     @overload
     def epsilon(self, delta: npt.ArrayLike) -> Array: ...
     def epsilon(self, delta: npt.ArrayLike) -> Array | float:
-        """Least epsilon >= 0 (nats) with `self.delta(epsilon) <= delta`; inf if there is none.
+        """Return the least epsilon >= 0 with `self.delta(epsilon) <= delta`, rounded up.
 
-        Found by bisection to one part in 10**14 and rounded up.  `delta` in [0, 1], else ValueError.
+        Bisection computes it with a relative precision of 1e-14.
+
+        Args:
+            delta: Probability in [0, 1], or an array (...) of them.
+
+        Returns:
+            Epsilon in nats, inf if there is none: a float for a scalar, otherwise an array (...).
+
+        Raises:
+            ValueError: If a delta is outside [0, 1].
         """
         values = np.asarray(delta, dtype=np.float64)
         if not np.all(legal := (values >= 0) & (values <= 1)):
             raise ValueError(f"delta must lie in [0, 1], got {_first(values, ~legal)}")
         wanted = np.ravel(values)
         least = float(self.delta(math.inf))
-        # At the floor itself the profile may merely have underflowed to it: ask for the largest loss instead.
+        # The profile may reach its floor by underflow alone, so the largest loss answers for the floor.
         largest = self._max_privacy_loss()
         found = np.where(wanted < least, math.inf, largest)
         found[wanted >= float(self.delta(0.0))] = 0.0
@@ -213,46 +245,46 @@ class TradeoffFunction(ABC):
         return _like(delta, found.reshape(values.shape))
 
     def inverse(self) -> TradeoffFunction:
-        """f inverse: the promise with the roles of d0 and d1, and of the two errors, exchanged."""
+        """Return f inverse: the promise with d0 and d1, and hence the two errors, exchanged."""
         if self.symmetric:
             return self
-        raise NotImplementedError(f"{type(self).__name__} must say what its inverse is")
+        raise NotImplementedError(f"{type(self).__name__} is not symmetric, so it must define inverse()")
 
     def symmetrized(self) -> TradeoffFunction:
-        """The promise for both directions of a pair, in one curve: max(f, f inverse).
+        """Return the promise for both directions of a pair in one curve, max(f, f inverse).  An audit tests this curve.
 
-        T(Q, P) is the inverse of T(P, Q).  So a claim, which holds for (d0, d1) and for (d1, d0), says
-        T(P, Q) >= f and T(P, Q) >= f inverse (Dong et al., Prop. 2).  The maximum is convex; its profile is the
-        sup over alpha of 1 - max(f, f inverse)(alpha) - exp(epsilon) alpha.  This is what an audit tests.
+        T(Q, P) is the inverse of T(P, Q).  A claim holds for (d0, d1) and for (d1, d0), so it implies T(P, Q) >= f
+        and T(P, Q) >= f inverse (Dong, Roth & Su 2022, Prop. 2).  The maximum is convex.  Its profile is
+        the sup over alpha of 1 - max(f, f inverse)(alpha) - exp(epsilon) alpha.
         """
         if self.symmetric:
             return self
         return Symmetrized(self)
 
     def repeated(self, n: int) -> TradeoffFunction:
-        """The promise of n such mechanisms on the same data, each free to depend on earlier outputs."""
+        """Return the promise of n such mechanisms on the same data; see `claims.operations.compose.repeated`."""
         return _OPERATIONS["repeated"](self, n)
 
     def group(self, k: int) -> TradeoffFunction:
-        """The promise for datasets that are k neighbours apart.  See `claims.operations.group`."""
+        """Return the promise for datasets that are k neighbours apart; see `claims.operations.group.group`."""
         return _OPERATIONS["group"](self, k)
 
     def subsampled(self, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
-        """The promise when the mechanism sees a random sample of the data.  See `claims.operations.subsample`."""
+        """Return the promise on a random sample of the data; see `claims.operations.subsample.subsampled`."""
         return _OPERATIONS["subsampled"](self, rate, relation=relation)
 
     @property
     def parameters(self) -> Parameters:
-        """The constructor's arguments by name."""
+        """The arguments of the constructor by name."""
         return {f.name.lstrip("_"): getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
 
     @property
     def label(self) -> str:
-        """`str(self)` for people: the entries of a long table are counted instead of written out."""
+        """A short form of `str(self)`, in which a long table appears as its number of entries."""
         return self._text(brief=True)
 
     def __str__(self) -> str:
-        """The form that `parse_claim` reads."""
+        """Return the text that `parse_claim` reads."""
         return self._text(brief=False)
 
     def __repr__(self) -> str:
@@ -263,7 +295,7 @@ class TradeoffFunction(ABC):
 
 
 class PolygonalClaim(TradeoffFunction):
-    """A claim whose f is a polygon: `_make_envelope` says which.  f and its profile are then exact duals."""
+    """A claim whose f is the polygon that `_make_envelope` returns.  f and its profile are exact duals."""
 
     @abstractmethod
     def _make_envelope(self) -> Envelope: ...
@@ -279,7 +311,7 @@ class PolygonalClaim(TradeoffFunction):
         return self._envelope.delta(epsilon)
 
     def mu(self) -> float:
-        """Least mu with G_mu <= f, found at the corners of f; inf if f(0) < 1."""
+        """Return the least mu with G_mu <= f, computed from the corners of f; inf if f(0) < 1."""
         return self._envelope.mu()
 
     def _max_privacy_loss(self) -> float:
@@ -291,7 +323,7 @@ class PolygonalClaim(TradeoffFunction):
 
 @dataclass(frozen=True, init=False, repr=False)
 class Symmetrized(PolygonalClaim):
-    """max(f, f inverse); Dong, Roth & Su 2022, Prop. 2.  The lines of both are lines of the maximum."""
+    """max(f, f inverse); Dong, Roth & Su 2022, Prop. 2.  Lines below f or f inverse lie below the maximum."""
 
     name: ClassVar[str] = "symmetrized"
     _claim: TradeoffFunction
@@ -313,11 +345,11 @@ class Symmetrized(PolygonalClaim):
 
 
 _TANGENTS = ((1e-4, 1201), (1e-13, 301), (1e-290, 201), (0.0, 2))
-"""Up to which delta, relative to delta(0), and how many: the curve, its tail, its far end, the largest loss."""
+"""Pairs (delta relative to delta(0), number of tangents down to it): the curve, its tail, its far end, largest loss."""
 
 
 def _like(given: npt.ArrayLike, values: Array) -> Array | float:
-    """Scalars in, a float out; anything else stays an array."""
+    """Return a float if `given` is a scalar, otherwise the array."""
     return float(values) if np.ndim(given) == 0 else values
 
 
@@ -336,5 +368,5 @@ def _argument(name: str, value: object, *, brief: bool) -> str:
 
 
 def _show(value: object) -> str:
-    """A number as short as it can be written without changing it."""
+    """Return the shortest text that keeps the value of a number."""
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

@@ -1,12 +1,12 @@
-"""Trade-off functions as the upper envelope of straight lines: what everything numerical is computed with.
+"""Trade-off functions as upper envelopes of straight lines, the basis of all numerical claims.
 
-A guarantee "(s, gap)-DP in the direction (d0, d1)" is a line below f:  f(alpha) >= 1 - gap - e^s alpha.  The same
-guarantee in the direction (d1, d0) is one as well:  f(alpha) >= e^-s (1 - gap - alpha).  Any set of them gives a convex
-function <= f.  So leaving lines out, or making a gap larger, is always on the safe side, and so is choosing the
-wrong line at some alpha.
+The guarantee "(s, gap)-DP in the direction (d0, d1)" is a line below f:  f(alpha) >= 1 - gap - e^s alpha.  The same
+guarantee in the direction (d1, d0) is another such line:  f(alpha) >= e^-s (1 - gap - alpha).  The maximum of any set
+of these lines is a convex function <= f.  Hence it is always safe to omit lines, to increase a gap, or to evaluate a
+suboptimal line at some alpha.
 
-Lines of the first kind with s >= 0 are called steep, those of the second flat.  Keeping them apart
-preserves relative precision at both ends of the curve, where alpha, or beta, is 1e-300.
+Lines of the first kind with s >= 0 are called steep, lines of the second kind flat.  Storing them separately preserves
+relative precision at both ends of the curve, where alpha or beta may be 1e-300.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from scipy.special import ndtri, ndtri_exp
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull, lowest
 
-NEGLIGIBLE = 1e-280  # a gap that only exists since doubles end at 1e-308
+NEGLIGIBLE = 1e-280  # smaller gaps are artefacts of underflow at 1e-308
 
 
 class Curve(Protocol):
-    """What the lines of a trade-off function are found from; `claims.base.TradeoffFunction` has it all."""
+    """The part of `claims.base.TradeoffFunction` that the lines of an envelope are computed from."""
 
     @property
     def symmetric(self) -> bool: ...
@@ -42,45 +42,50 @@ class Curve(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SupportingLines:
-    """Guarantees (slope, gap) in one direction, slope >= 0, as the lower convex hull of the points (e^slope, gap)."""
+    """Guarantees (slope, gap) in one direction, slope >= 0: the lower convex hull of the points (e^slope, gap)."""
 
     slope: Array  # nats, strictly increasing
     gap: Array  # strictly decreasing, in [0, 1]
 
     @classmethod
     def hull(cls, slope: Array, gap: Array) -> SupportingLines:
-        """The guarantees that are not implied by the others."""
+        """Return the guarantees that the others do not imply.
+
+        Args:
+            slope: Nats, >= 0, (n,), n >= 1, in any order.
+            gap: Clipped to [0, 1], (n,).
+        """
         slope, gap = lowest(slope, np.clip(gap, 0.0, 1.0))
         falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
         if gap[-1] < 1:
-            falls &= gap < 1  # a gap of 1 says nothing
+            falls &= gap < 1  # a gap of 1 is no guarantee
         return cls(*lower_hull(slope[falls], gap[falls], steepness=lambda slope, gap: -_log_meeting(slope, gap)))
 
     @cached_property
     def log_alpha(self) -> Array:
-        """log of alpha where each line meets the next, steeper one; decreasing."""
+        """log of alpha where each line intersects the next steeper one; decreasing."""
         return _log_meeting(self.slope, self.gap)
 
     @cached_property
     def log_power(self) -> Array:
-        """log of 1 - beta where each line meets the next; decreasing."""
+        """log of 1 - beta where each line intersects the next; decreasing."""
         with np.errstate(divide="ignore"):
             return np.logaddexp(np.log(self.gap[1:]), self.slope[1:] + self.log_alpha)
 
     @cached_property
     def power(self) -> Array:
-        """1 - beta where each line meets the next, with relative precision."""
+        """1 - beta where each line intersects the next, with relative precision."""
         return np.exp(np.minimum(self.log_power, 0.0))
 
     def beta(self, alpha: Array) -> Array:
-        """Height of the envelope; negative where the lines have left the square."""
+        """Return the height of the envelope at each alpha; negative where all lines are below 0."""
         with np.errstate(divide="ignore", over="ignore"):
             log_alpha = np.log(alpha)
             best = np.searchsorted(-self.log_alpha, -log_alpha)
             return 1 - self.gap[best] - np.exp(self.slope[best] + log_alpha)
 
     def delta(self, epsilon: Array) -> Array:
-        """The hull's height at e^epsilon, for epsilon >= the first slope; constant beyond the last."""
+        """Return the height of the hull at e^epsilon, for epsilon >= the first slope; constant after the last."""
         if len(self.slope) == 1:
             return np.full_like(epsilon, self.gap[0])
         right = np.clip(np.searchsorted(self.slope, epsilon), 1, len(self.slope) - 1)
@@ -92,7 +97,10 @@ class SupportingLines:
         return toward_near * self.gap[right - 1] + toward_far * self.gap[right]
 
     def thinned(self, most: int) -> SupportingLines:
-        """At most `most` of the guarantees: dense where mass times spacing is, and everywhere along the slope."""
+        """Return at most `most` of the guarantees.
+
+        Two thirds are placed in proportion to the square root of mass times spacing, one third evenly by slope.
+        """
         if len(self.slope) <= most:
             return self
         mass = np.abs(np.diff(np.concatenate([self.power, self.gap[-1:]])))
@@ -105,23 +113,28 @@ class SupportingLines:
 
 
 def _log_meeting(slope: Array, gap: Array) -> Array:
-    """log of the alpha where each line meets the next: of the fall of the chord from one (e^slope, gap) to the next."""
+    """Return log of the alpha where each line intersects the next: minus the slope of the chord of (e^slope, gap)."""
     with np.errstate(divide="ignore"):
         meeting: Array = np.log(-np.diff(gap)) - slope[1:] - np.log(-np.expm1(-np.diff(slope)))
     return meeting
 
 
 class Envelope:
-    """A trade-off function given by its steep lines and, mirrored, its flat ones."""
+    """A trade-off function given by its steep lines and, mirrored, its flat lines.
+
+    Args:
+        steep: Guarantees in the direction (d0, d1).
+        flat: Guarantees in the direction (d1, d0).
+    """
 
     def __init__(self, steep: SupportingLines, flat: SupportingLines) -> None:
-        if steep.slope[0] == flat.slope[0] == 0:  # one and the same line, whatever the order
+        if steep.slope[0] == flat.slope[0] == 0:  # slope 0 is the same line in both directions
             least = min(steep.gap[0], flat.gap[0])
             steep, flat = (SupportingLines.hull(h.slope, np.append(least, h.gap[1:])) for h in (steep, flat))
         i = j = 0
-        while True:  # where the halves meet, lines of one may imply the first of the other
+        while True:  # where the halves meet, lines of one half may imply the first line of the other
             more_steep, more_flat = i + 1 < len(steep.slope), j + 1 < len(flat.slope)
-            if steep.slope[i] + flat.slope[j] < 1e-12:  # as good as the same line
+            if steep.slope[i] + flat.slope[j] < 1e-12:  # numerically the same line
                 if not (more_steep and more_flat and _implied(flat, j + 1, steep, i)):
                     break
                 i, j = i + 1, j + 1
@@ -136,7 +149,7 @@ class Envelope:
 
     @classmethod
     def of(cls, claim: Curve) -> Envelope:
-        """Tangents of any claim; exact for claims whose curves are polygons."""
+        """Return the envelope of tangents of a claim; exact if its curve is a polygon."""
         steep = _tangents(claim)
         return cls(steep, steep if claim.symmetric else _tangents(claim.inverse()))
 
@@ -146,17 +159,17 @@ class Envelope:
         return np.array_equal(self.steep.slope, self.flat.slope) and np.array_equal(self.steep.gap, self.flat.gap)
 
     def inverse(self) -> Envelope:
-        """The roles of alpha and beta exchanged."""
+        """Return the envelope with alpha and beta exchanged."""
         return Envelope(self.flat, self.steep)
 
     def beta(self, alpha: Array) -> Array:
-        """The envelope, within [0, 1]."""
+        """Return the height of the envelope, in [0, 1], at each alpha in [0, 1]."""
         best = np.searchsorted(np.maximum.accumulate(1 - self.flat.power), alpha)
         flat = np.exp(-self.flat.slope[best]) * (1 - self.flat.gap[best] - alpha)
         return np.maximum(np.maximum(self.steep.beta(alpha), flat), 0.0)
 
     def delta(self, epsilon: Array) -> Array:
-        """sup over alpha of 1 - f(alpha) - e^epsilon alpha: the hull of (e^slope, gap), lines of both kinds."""
+        """Return sup over alpha of 1 - f(alpha) - e^epsilon alpha, from the hull of (e^slope, gap) of all lines."""
         top, bottom = self.steep.slope[0], -self.flat.slope[0]
         right = self.steep.delta(np.maximum(epsilon, top))
         finite = np.minimum(epsilon, bottom)
@@ -171,10 +184,12 @@ class Envelope:
         return np.where(epsilon >= top, right, np.where(epsilon <= bottom, left, middle))
 
     def mu(self) -> float:
-        """Least mu with G_mu <= f.  G_mu is convex and f is straight between vertices, so only these matter.
+        """Return the least mu with G_mu <= f; inf if there is none.
 
-        At a vertex, mu = Phi^-1(1 - alpha) - Phi^-1(beta).  Left out is what doubles cannot tell from the axes: gaps
-        below 1e-280, and on the steep side vertices with beta < 1e-12 (on the flat side, with alpha < 1e-12).
+        G_mu is convex and f is straight between vertices, so only vertices matter.  At a vertex,
+        mu = Phi^-1(1 - alpha) - Phi^-1(beta).  Doubles cannot distinguish some vertices from points on the axes, and
+        these are ignored: gaps below 1e-280, vertices on the steep side with beta < 1e-12, and vertices on the flat
+        side with alpha < 1e-12.
         """
         if max(self.steep.gap[-1], self.flat.gap[-1]) > NEGLIGIBLE:
             return math.inf
@@ -186,14 +201,14 @@ class Envelope:
         return max(0.0, float(np.concatenate(at).max()))
 
     def iterated(self, k: int) -> Envelope:
-        """1 - (1 - f)^{o k}, where o is composition of functions."""
+        """Return 1 - (1 - f)^{o k} for k >= 1, where o is the composition of functions."""
         steep = _iterated(self, k)
         return Envelope(steep, steep if self.symmetric else _iterated(self.inverse(), k))
 
     def crossing(self) -> tuple[float, float]:
-        """Where the least steep of the steep lines meets the least flat of the flat ones."""
+        """Return (alpha, beta) where the least steep line intersects the steepest flat line."""
         top, bottom = float(self.steep.slope[0]), float(self.flat.slope[0])
-        if top == bottom == 0:  # one line, twice: the middle of what is left of it
+        if top == bottom == 0:  # both are the same line: take the middle of its visible part
             low = math.exp(self.steep.log_alpha[0]) if len(self.steep.log_alpha) else 0.0
             high = 1 - float(self.flat.power[0]) if len(self.flat.power) else 1 - float(self.flat.gap[0])
             alpha = (low + high) / 2
@@ -208,15 +223,15 @@ class Envelope:
 def _tangents(claim: Curve) -> SupportingLines:
     slopes, largest = claim._slopes(), claim._max_privacy_loss()
     gaps = claim.delta(slopes)
-    if largest < math.inf:  # there delta(inf) is reached, whatever rounding makes of it
+    if largest < math.inf:  # delta(largest) = delta(inf), up to rounding errors
         slopes, gaps = np.append(slopes, largest), np.append(gaps, claim.delta(math.inf))
     return SupportingLines.hull(slopes, gaps)
 
 
 def _implied(other: SupportingLines, i: int, supporting: SupportingLines, j: int) -> bool:
-    """Whether line j of `supporting` lies below the envelope of line i of `other` and line j + 1 of `supporting`.
+    """Return whether line i of `other` and line j + 1 of `supporting` imply line j of `supporting`.
 
-    In the coordinates of `supporting`, a line (s, gap) of the other kind is the point (e^-s, 1 - e^-s (1 - gap)).
+    In the coordinates of `supporting`, a line (s, gap) of `other` is the point (e^-s, 1 - e^-s (1 - gap)).
     """
     start = -float(other.slope[i])
     from_gap = -math.expm1(start) + math.exp(start) * float(other.gap[i])
@@ -229,25 +244,25 @@ def _implied(other: SupportingLines, i: int, supporting: SupportingLines, j: int
     return bool(supporting.gap[j] > near * from_gap + far * float(supporting.gap[j + 1]))
 
 
-_MAX_LINES = 6000
+_MAX_LINES = 6000  # lines of an iterate; omitting more of them is safe but lowers f
 
 
 @dataclass(frozen=True, eq=False)
 class _Power:
-    """g = 1 - f as the lower envelope of lines c + e^s alpha, s decreasing, c increasing: steepest first."""
+    """g = 1 - f as the lower envelope of lines c + e^s alpha, steepest first: s decreasing, c increasing."""
 
     s: Array
     c: Array
 
     @cached_property
     def log_alpha(self) -> Array:
-        """log of alpha where each line meets the next."""
+        """log of alpha where each line intersects the next."""
         with np.errstate(divide="ignore"):
             rise = np.log(np.maximum(np.diff(self.c), 0.0))
         return np.maximum.accumulate(rise - self.s[:-1] - np.log(-np.expm1(np.diff(self.s))))
 
     def after(self, inner: _Power) -> _Power:
-        """alpha -> g(inner(alpha)): the line of g behind each line of `inner`.  Any such pair bounds g from above."""
+        """Return alpha -> g(inner(alpha)), as lines of g after lines of `inner`.  Any such pair is an upper bound."""
         with np.errstate(divide="ignore"):
             reached = np.maximum.accumulate(np.logaddexp(np.log(inner.c[:-1]), inner.s[:-1] + inner.log_alpha))
         changes = np.concatenate([reached, self.log_alpha])
@@ -264,7 +279,7 @@ class _Power:
     def _tidy(self) -> _Power:
         falling, c = lowest(-self.s, self.c)
         s = -falling
-        # a less steep line with no larger constant makes a steeper one superfluous
+        # A line is superfluous if a less steep line has no larger constant.
         keep = np.append(c[:-1] < np.minimum.accumulate(c[:0:-1])[::-1], True)
         s, c = s[keep], c[keep]
         if len(s) > _MAX_LINES:
@@ -274,7 +289,7 @@ class _Power:
 
 
 def _iterated(envelope: Envelope, k: int) -> SupportingLines:
-    """The steep half of the k-fold iterate, by repeated squaring."""
+    """Return the steep half of the k-fold iterate, by repeated squaring."""
     flat = envelope.flat
     once = _Power(
         np.concatenate([envelope.steep.slope[::-1], -flat.slope]),
@@ -290,6 +305,6 @@ def _iterated(envelope: Envelope, k: int) -> SupportingLines:
         once = once.after(once)
     assert result is not None
     steep = result.s >= 0
-    if not np.any(steep):  # a slope below 1 is at most 1
+    if not np.any(steep):  # all slopes e^s are below 1, so the line of slope 1 is an upper bound
         return SupportingLines(np.zeros(1), result.c[:1])
     return SupportingLines.hull(result.s[steep], result.c[steep])

@@ -1,4 +1,4 @@
-"""Where a privacy profile has fallen to a given delta."""
+"""Inverts a privacy profile: finds the epsilon of a given delta."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from dpaudit.numerics.bisect import bisect_each
 
 
 def least_below(profile: Callable[[Array], Array], delta: Array) -> Array:
-    """Least x > 0 with profile(x) <= delta, elementwise, for a nonincreasing profile; from above, inf if none."""
+    """Return the least x > 0 with profile(x) <= delta, elementwise, rounded up; inf if there is none.
+
+    Args:
+        profile: A nonincreasing function, (n,) -> (n,).
+        delta: Probabilities, (n,).
+
+    Returns:
+        Upper bounds of the least x, (n,), with a relative precision of 1e-14.
+    """
     high = np.ones_like(delta)
     while np.any(short := (profile(high) > delta) & (high < 1e300)):
         high[short] *= 2

@@ -1,4 +1,4 @@
-"""The exact promise of Laplace noise."""
+"""Laplace noise: a claim stronger than pure differential privacy."""
 
 from __future__ import annotations
 
@@ -15,11 +15,18 @@ from dpaudit.numerics.arrays import Array
 
 @dataclass(frozen=True, init=False, repr=False)
 class LaplaceDP(TradeoffFunction):
-    """No easier than telling Laplace(0, 1) from Laplace(epsilon, 1) by one draw; stronger than PureDP(epsilon).
+    """One output is at least as hard to attribute to d0 or d1 as one draw to Laplace(0, 1) or Laplace(epsilon, 1).
 
-    Laplace noise of scale b on a query of sensitivity S keeps this for epsilon = S / b.
-    Curve: 1 - e^eps alpha up to alpha = e^-eps / 2, then e^-eps / (4 alpha) up to 1/2, then e^-eps (1 - alpha);
-    profile 1 - e^((t - eps) / 2) for |t| <= eps.  Dong, Roth & Su 2022, section 2 (T(Lap(0, 1), Lap(mu, 1))).
+    Laplace noise of scale b on a query of sensitivity S satisfies this claim for epsilon = S / b.  The claim implies
+    PureDP(epsilon).
+    Curve: 1 - e^eps alpha for alpha <= e^-eps / 2, then e^-eps / (4 alpha) for alpha <= 1/2, then e^-eps (1 - alpha).
+    Profile: 1 - e^((t - eps) / 2) for |t| <= eps.  Dong, Roth & Su 2022, section 2 (T(Lap(0, 1), Lap(mu, 1))).
+
+    Args:
+        epsilon: Distance of the two means in units of the scale, which is the maximum privacy loss in nats; >= 0.
+
+    Raises:
+        ValueError: If `epsilon` is out of range.
     """
 
     name: ClassVar[str] = "laplace"
@@ -41,13 +48,13 @@ class LaplaceDP(TradeoffFunction):
 
     def _profile(self, epsilon: Array) -> Array:
         inside = -np.expm1(np.minimum(epsilon - self._epsilon, 0.0) / 2)
-        return np.where(epsilon <= -self._epsilon, 0.0, inside)  # below, the bound 1 - e^t of every claim holds
+        return np.where(epsilon <= -self._epsilon, 0.0, inside)  # below -eps, `delta` adds the bound 1 - e^t
 
     def mu(self) -> float:
-        """The point alpha = beta = e^(-eps/2) / 2 lies on G_mu.
+        """Return the mu for which the point alpha = beta = e^(-eps/2) / 2 lies on G_mu.
 
-        On the hyperbola log alpha + log beta is constant, and log Phi is concave, so that
-        -Phi^-1(alpha) - Phi^-1(beta) is largest in its middle; the straight ends lie above G_mu by convexity.
+        On the hyperbola, log alpha + log beta is constant.  Since log Phi is concave, -Phi^-1(alpha) - Phi^-1(beta)
+        is maximal in the middle.  The straight ends lie above G_mu by convexity.
         """
         return max(0.0, float(-2 * ndtri_exp(-self._epsilon / 2 - np.log(2))))
 
@@ -55,5 +62,5 @@ class LaplaceDP(TradeoffFunction):
         return self._epsilon
 
     def _grouped(self, k: int) -> TradeoffFunction:
-        """Laplace noise has a log-concave density, so the group's curve is that of k steps in one direction."""
+        """Use that the density is log-concave, so that the curve of a group is that of k steps in one direction."""
         return LaplaceDP(self._epsilon * k)

@@ -1,4 +1,4 @@
-"""Privacy-loss distributions and other lists of (epsilon, delta) guarantees."""
+"""Lists of (epsilon, delta) guarantees, including those of privacy-loss distributions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,17 @@ from dpaudit.numerics.arrays import Array
 
 @dataclass(frozen=True, init=False, repr=False)
 class PrivacyLoss(PolygonalClaim):
-    """(epsilon_i, delta_i)-DP for every i, all at once: a privacy profile known at finitely many points.
+    """(epsilon_i, delta_i)-DP for every i simultaneously: a privacy profile that is known at finitely many points.
 
-    This is what an accountant knows.  `from_pld` reads it from a privacy-loss distribution, after which the
-    accountant is no longer needed.  Curve: the largest of f_{epsilon_i, delta_i}; Dong, Roth & Su 2022, Prop. 6.
+    Accountants compute such lists.  `from_pld` reads one from a privacy-loss distribution; the claim does not need the
+    accountant afterwards.  Curve: the maximum of the f_{epsilon_i, delta_i}; Dong, Roth & Su 2022, Prop. 6.
+
+    Args:
+        epsilon: Nats, finite, >= 0, strictly increasing, (n,), n >= 1.
+        delta: Probabilities in [0, 1], nonincreasing, (n,).
+
+    Raises:
+        ValueError: If the lists have different lengths or are empty, unordered or out of range.
     """
 
     name: ClassVar[str] = "privacy_loss"
@@ -44,13 +51,20 @@ class PrivacyLoss(PolygonalClaim):
 
     @classmethod
     def from_pld(cls, pld: object, *, points: int = 1000) -> PrivacyLoss:
-        """The promise of a `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
+        """Return the promise of a privacy-loss distribution of dp-accounting.
 
-        If the distribution is not symmetric (adding a record differs from removing one), the larger delta of the
-        two directions is taken at each epsilon, so that both directions of a pair keep the promise; compose and
-        repeat such distributions before they come here.  At most `points` guarantees are kept.  A slack of up to
-        1e-7 (see `accounting.with_slack`) covers the rounding of its mass function.  ValueError for an
-        optimistic estimate, which promises too much.
+        The distribution is asymmetric if adding a record differs from removing one.  The claim then takes the larger
+        delta of the two directions at each epsilon, so that it holds for both.  Compose such distributions before
+        the conversion, because the claim no longer distinguishes the directions.  A slack of at most 1e-7 (see
+        `accounting.with_slack`) covers rounding errors of the mass function.
+
+        Args:
+            pld: A `dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution`.
+            points: Maximum number of guarantees to keep.
+
+        Raises:
+            ImportError: If dp-accounting is not installed, or dpaudit cannot read the installed release.
+            ValueError: If `pld` is of another type, or an optimistic estimate, which promises too much.
         """
         from dpaudit.claims.operations.accounting import supporting_lines_of_pld
 
@@ -71,4 +85,4 @@ def _column(name: str, values: npt.ArrayLike) -> Array:
         raise ValueError(f"{name} must be a list of numbers, got {values!r}") from None
     if column.ndim != 1:
         raise ValueError(f"{name} must be a list of numbers, got an array of {column.ndim} dimensions")
-    return column + 0.0  # no -0.0, which would be written differently
+    return column + 0.0  # turns -0.0 into 0.0, whose text differs

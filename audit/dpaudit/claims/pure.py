@@ -15,10 +15,16 @@ from dpaudit.numerics.arrays import Array
 
 @dataclass(frozen=True, init=False, repr=False)
 class PureDP(TradeoffFunction):
-    """epsilon-DP: Q(S) <= exp(epsilon) P(S) for every event.
+    """epsilon-DP: Q(S) <= exp(epsilon) P(S) for every event S.
 
     Curve: max{0, 1 - e^eps alpha, e^-eps (1 - alpha)}; Wasserman & Zhou 2010; Dong, Roth & Su 2022, Eq. (5).
-    Attained by randomised response, and by geometric noise on an integer that changes by one.
+    Randomised response attains it, as does geometric noise on an integer that changes by one.
+
+    Args:
+        epsilon: Nats, finite, >= 0.
+
+    Raises:
+        ValueError: If `epsilon` is out of range.
     """
 
     name: ClassVar[str] = "pure"
@@ -36,12 +42,12 @@ class PureDP(TradeoffFunction):
         return curve
 
     def _profile(self, epsilon: Array) -> Array:
-        # (e^eps - e^t) / (1 + e^eps) between -eps and eps: the middle line of f at its kink
+        # between -eps and eps, (e^eps - e^t) / (1 + e^eps): the supremum is attained at the kink of f
         middle = -np.expm1(np.minimum(epsilon - self._epsilon, 0)) / (1 + np.exp(-self._epsilon))
-        return np.where(epsilon <= -self._epsilon, 0.0, middle)  # below, the bound 1 - e^t of every claim holds
+        return np.where(epsilon <= -self._epsilon, 0.0, middle)  # below -eps, `delta` adds the bound 1 - e^t
 
     def mu(self) -> float:
-        """The kink of f lies on G_mu: mu = 2 Phi^-1(e^eps / (1 + e^eps))."""
+        """Return mu = 2 Phi^-1(e^eps / (1 + e^eps)), for which the kink of f lies on G_mu."""
         return max(
             0.0, float(-2 * ndtri_exp(-np.logaddexp(0.0, self._epsilon)))
         )  # alpha = beta = 1 / (1 + e^eps) there

@@ -1,4 +1,4 @@
-"""Parameters of claims and the ranges they must lie in.  A message names the value and the range."""
+"""Checks that parameters of claims are in range.  Messages state the value and the range."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import SupportsFloat, SupportsIndex
 
 
 def nonnegative(name: str, value: object) -> float:
-    """`value` as a finite float >= 0, else ValueError."""
+    """Convert `value` to a float.
+
+    Raises:
+        ValueError: If the value is not a finite number >= 0; the message starts with `name`.
+    """
     number = _number(value)
     if not 0 <= number < math.inf:
         raise ValueError(f"{name} must be finite and >= 0, got {value!r}")
@@ -15,7 +19,11 @@ def nonnegative(name: str, value: object) -> float:
 
 
 def probability(name: str, value: object) -> float:
-    """`value` as a float in [0, 1], else ValueError."""
+    """Convert `value` to a float.
+
+    Raises:
+        ValueError: If the value is not a number in [0, 1]; the message starts with `name`.
+    """
     number = _number(value)
     if not 0 <= number <= 1:
         raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
@@ -23,7 +31,11 @@ def probability(name: str, value: object) -> float:
 
 
 def count(name: str, value: object) -> int:
-    """`value` as an integer >= 1, else ValueError.  2.0 and 1e4 are integers, too."""
+    """Convert `value` to an integer.  Whole floats such as 1e4 are allowed.
+
+    Raises:
+        ValueError: If the value is not a whole number >= 1; the message starts with `name`.
+    """
     number = _number(value)
     if not (1 <= number < math.inf and number == math.floor(number)):
         raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
@@ -31,7 +43,7 @@ def count(name: str, value: object) -> int:
 
 
 def _number(value: object) -> float:
-    """NaN, which is in no range, for whatever is not a number."""
+    """Convert `value` to a float; return NaN, which is out of every range, if it is not a number."""
     if isinstance(value, str | bytes) or not isinstance(value, SupportsFloat | SupportsIndex):
         return math.nan
     try:

@@ -19,15 +19,23 @@ from dpaudit.values import Parameters
 
 @dataclass(frozen=True, init=False, repr=False)
 class RenyiDP(PolygonalClaim):
-    """(order, epsilon)-RDP: the Renyi divergence of that order is at most epsilon.  Mironov 2017, Def. 4.
+    """(order, epsilon)-RDP: the Renyi divergence of this order is at most epsilon.  Mironov 2017, Def. 4.
 
-    Curve: least beta with D_order(Ber(1 - beta) || Ber(alpha)) <= epsilon and the reverse; see `claims.divergences`.
-    Smaller orders, for which the bound holds as well since divergences grow with their order, add nothing:
-    they grow for Bernoulli pairs, too.  Several orders, as accountants list them, promise the larger of the curves.
+    Curve: the least beta with D_order(Ber(1 - beta) || Ber(alpha)) <= epsilon and the reverse; see
+    `claims.divergences`.  Divergences increase with their order, so the bound also holds for smaller orders.  These add
+    nothing to the curve, because divergences of Bernoulli pairs increase with their order, too.  The promise of several
+    orders, as accountants list them, is the maximum of their curves.
+
+    Args:
+        order: Order > 1 and finite, or an increasing sequence of orders.
+        epsilon: Nats, finite, >= 0: one number for each order.
+
+    Raises:
+        ValueError: If a parameter is out of range, or the numbers of orders and epsilons differ.
     """
 
     name: ClassVar[str] = "renyi"
-    _order: tuple[float, ...]  # each > 1 and finite, increasing
+    _order: tuple[float, ...]  # > 1, finite, increasing
     _epsilon: tuple[float, ...]  # nats, >= 0, one for each order
 
     def __init__(self, *, order: float | Sequence[float], epsilon: float | Sequence[float]) -> None:
@@ -49,22 +57,25 @@ class RenyiDP(PolygonalClaim):
         return fixed_orders(np.array(self._order), np.array(self._epsilon))
 
     def _repeated(self, n: int) -> TradeoffFunction:
-        """Mironov 2017, Prop. 1."""
+        """Multiply each epsilon by n; Mironov 2017, Prop. 1."""
         return RenyiDP(order=self._order, epsilon=[n * e for e in self._epsilon])
 
     def _composed_with(self, other: TradeoffFunction) -> TradeoffFunction | None:
-        """Order by order, where both name the same ones; Mironov 2017, Prop. 1."""
+        """Add the epsilons order by order if both claims list the same orders; Mironov 2017, Prop. 1."""
         if not isinstance(other, RenyiDP) or other._order != self._order:
             return None
         return RenyiDP(order=self._order, epsilon=[a + b for a, b in zip(self._epsilon, other._epsilon, strict=True)])
 
     def mu(self) -> float:
-        """A finite order bounds the tail by a power of alpha, which no Gaussian curve does: inf, or 0 if epsilon is."""
+        """Return inf, or 0 if an epsilon is 0.
+
+        A finite order bounds the tail by a power of alpha.  No Gaussian curve lies below such a tail.
+        """
         return 0.0 if min(self._epsilon) == 0 else math.inf
 
     @property
     def parameters(self) -> Parameters:
-        """The constructor's arguments; numbers if there is one order, else tuples."""
+        """The arguments of the constructor: numbers if there is only one order, otherwise tuples."""
         if len(self._order) == 1:
             return {"order": self._order[0], "epsilon": self._epsilon[0]}
         return super().parameters

@@ -1,4 +1,4 @@
-"""A trade-off function given by its corners."""
+"""Trade-off functions given by their corners."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull
 
-_ROUNDING = 1e-12  # how far a corner may lie above where it should, before that is called a mistake
+_ROUNDING = 1e-12  # a corner may be too high by this much, because of rounding errors
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class TabulatedTradeoff(PolygonalClaim):
-    """f as straight lines between the points (alpha_i, beta_i): every discrete mechanism has such a curve.
+    """Straight lines between the points (alpha_i, beta_i); every discrete mechanism has such a curve.
 
-    Need not be symmetric; as for any claim, f is promised in both directions of each pair.  Corners that rounding
-    has put above the line between their neighbours (by less than 1e-12) are left out, which lowers f.
+    f need not be symmetric.  Like every claim, it holds in both directions of each pair.  Rounding errors may put a
+    corner above the line between its neighbours, by at most 1e-12.  Such corners are removed, which lowers f.
+
+    Args:
+        alpha: Type I errors, strictly increasing from 0 to 1, (n,), n >= 2.
+        beta: Least type II errors, nonincreasing, convex, <= 1 - alpha, (n,).
+
+    Raises:
+        ValueError: If the lists have different lengths or do not describe a trade-off function.
     """
 
     name: ClassVar[str] = "tabulated"
@@ -63,18 +70,18 @@ class TabulatedTradeoff(PolygonalClaim):
 
     @property
     def symmetric(self) -> bool:
-        """Whether mirroring the corners gives the same curve, to 1e-12."""
+        """Whether the mirrored corners define the same curve, up to errors of 1e-12."""
         return self._is_symmetric
 
     def inverse(self) -> TabulatedTradeoff:
-        """f inverse (beta) = least alpha with f(alpha) <= beta: the corners mirrored at the diagonal."""
+        """Return f inverse (beta) = least alpha with f(alpha) <= beta: the corners mirrored at the diagonal."""
         if self.symmetric:
             return self
         alpha, beta = _mirrored(*self._corners)
         return TabulatedTradeoff(alpha=alpha, beta=beta)
 
     def symmetrized(self) -> TabulatedTradeoff:
-        """max(f, f inverse), which is a polygon again: its corners are those of either and where they cross."""
+        """Return max(f, f inverse), a polygon whose corners are corners of either curve or points where they cross."""
         if self.symmetric:
             return self
         inverse = _mirrored(*self._corners)
@@ -99,7 +106,7 @@ class TabulatedTradeoff(PolygonalClaim):
         return np.interp(alpha, *self._corners)
 
     def mu(self) -> float:
-        """Least mu with G_mu <= f: G_mu is convex and f is straight between corners, so only these matter."""
+        """Return the least mu with G_mu <= f.  Only corners matter: G_mu is convex, and f is straight between them."""
         alpha, beta = self._corners
         if beta[0] < 1 or (len(alpha) > 2 and beta[-2] == 0):
             return math.inf
@@ -112,15 +119,15 @@ def _steep(alpha: Array, beta: Array) -> SupportingLines:
         log_slope = np.log(-np.diff(beta)) - np.log(np.diff(alpha))
         log_alpha = np.log(alpha[1:])
     steep = np.append(log_slope[log_slope > 0], 0.0)
-    corner = log_alpha[: len(steep) - 1]  # where each line meets the next
+    corner = log_alpha[: len(steep) - 1]  # intersection of each line with the next
     gap = 1 - beta[0] + np.append(0.0, np.cumsum(np.exp(steep[:-1] + corner) - np.exp(steep[1:] + corner)))
     return SupportingLines.hull(steep, gap)
 
 
 def _mirrored(alpha: Array, beta: Array) -> tuple[Array, Array]:
-    last = int(np.argmax(beta == 0)) + 1  # what f does after it has reached 0 says nothing about its inverse
+    last = int(np.argmax(beta == 0)) + 1  # f beyond its first zero does not affect the inverse
     inverse_alpha, inverse_beta = beta[:last][::-1], alpha[:last][::-1]
-    if inverse_alpha[-1] < 1:  # f(0) < 1: the inverse is 0 from f(0) on
+    if inverse_alpha[-1] < 1:  # if f(0) < 1, the inverse is 0 from f(0) on
         inverse_alpha, inverse_beta = np.append(inverse_alpha, 1.0), np.append(inverse_beta, 0.0)
     return inverse_alpha, inverse_beta
 
@@ -134,4 +141,4 @@ def _column(name: str, values: npt.ArrayLike) -> Array:
         raise ValueError(f"{name} must be a list of numbers in [0, 1], got an array of {column.ndim} dimensions")
     if np.any(bad := ~((column >= 0) & (column <= 1))):
         raise ValueError(f"{name} must lie in [0, 1], got {column[bad][0]}")
-    return column + 0.0  # no -0.0, which would be written differently
+    return column + 0.0  # turns -0.0 into 0.0, whose text differs

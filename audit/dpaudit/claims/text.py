@@ -1,6 +1,6 @@
-"""Claims from text: `parse_claim("gaussian(mu=1)")`.  `str(claim)` gives that form back.
+"""Parses claims from text such as "gaussian(mu=1)"; `str(claim)` returns the same form.
 
-Operations nest: `repeated(subsampled(gaussian(mu=1), rate=0.01), n=1000)`.
+Operations can be nested: `repeated(subsampled(gaussian(mu=1), rate=0.01), n=1000)`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ CLAIMS: dict[str, type[TradeoffFunction]] = {
 
 
 def symmetrized(claim: TradeoffFunction) -> TradeoffFunction:
-    """max(f, f inverse): the promise for both directions of a pair, in one curve."""
+    """Combine both directions of a pair in one curve, max(f, f inverse)."""
     return claim.symmetrized()
 
 
 def inverse(claim: TradeoffFunction) -> TradeoffFunction:
-    """f inverse: the promise with d0 and d1 exchanged."""
+    """Exchange d0 and d1, and hence the two errors: f inverse."""
     return claim.inverse()
 
 
@@ -57,15 +57,15 @@ OPERATIONS: dict[str, Callable[..., TradeoffFunction]] = {
 
 
 MAX_LETTERS = 4_000_000
-"""Length of a claim's text: tables of trade-off points are long."""
+"""Maximum length of the text of a claim; tables of trade-off points are long."""
 
 MAX_DEPTH = 40
-"""Brackets and signs that may be nested in a claim's text."""
+"""Maximum nesting depth of brackets and signs in the text of a claim."""
 
 MAX_CALLS = 500
-"""Claims and operations in one text: composing more would take minutes."""
+"""Maximum number of claims and operations in one text; composing more would take minutes."""
 
-_SHOWN = 80  # letters of a text that a message repeats
+_SHOWN = 80  # characters of a text that a message quotes
 _OTHER_NAMES = {
     "rdp": "renyi",
     "dp": "pure",
@@ -91,13 +91,13 @@ def parse_claim(text: str) -> TradeoffFunction:
     """Read a claim such as "pure(epsilon=1)".
 
     Args:
-        text: A claim, or operations on claims, as `str(claim)` writes them.
+        text: A claim, or operations on claims, in the form that `str(claim)` returns.
 
     Returns:
         The claim.
 
     Raises:
-        ValueError: If the text states no claim.  The message says what is wrong, and what was perhaps meant.
+        ValueError: If the text is not a claim.  The message states the problem and, if possible, a correction.
     """
     if not isinstance(text, str):
         raise ValueError(f'a claim must be text such as "pure(epsilon=1)", got {_brief(repr(text))}')
@@ -118,7 +118,7 @@ def parse_claim(text: str) -> TradeoffFunction:
 
 def _check_size(text: str) -> None:
     if len(text) > MAX_LETTERS:
-        raise ValueError(f"the claim has {len(text):,} letters; at most {MAX_LETTERS:,} are read")
+        raise ValueError(f"the claim has {len(text):,} characters; the maximum is {MAX_LETTERS:,}")
     depth = deepest = 0
     signs = longest = 0
     for letter in text:
@@ -128,7 +128,7 @@ def _check_size(text: str) -> None:
         longest = max(longest, signs)
     operators = text.count("+") + text.count("*") + text.count("/") + text.count(".")
     if max(deepest, longest) > MAX_DEPTH or (operators > 1000 and "," not in text):
-        raise ValueError(f"the claim {_brief(text)} is nested too deeply: at most {MAX_DEPTH} brackets or signs")
+        raise ValueError(f"the claim {_brief(text)} is nested too deeply: the maximum is {MAX_DEPTH} brackets or signs")
 
 
 def _claim(node: ast.expr) -> TradeoffFunction:
@@ -147,7 +147,7 @@ def _claim(node: ast.expr) -> TradeoffFunction:
         if not isinstance(bound.arguments.get("claim", PureDP(0.0)), TradeoffFunction):
             raise TypeError(f"{bound.arguments['claim']} is not a claim")
     except TypeError as error:
-        raise ValueError(f"claim must read {form}, got {_brief(text)} ({error})") from None
+        raise ValueError(f"claim must have the form {form}, got {_brief(text)} ({error})") from None
     return known[name](*bound.args, **bound.kwargs)
 
 
@@ -158,14 +158,14 @@ def _check_parameters(node: ast.Call, name: str, kind: Callable[..., TradeoffFun
             continue
         other = _OTHER_PARAMETERS.get(given)
         meant = other if other in allowed else nearest(given, allowed)
-        hint = f"did you mean {meant}?" if meant else f"it has {', '.join(allowed) or 'none'}"
+        hint = f"did you mean {meant}?" if meant else f"allowed are {', '.join(allowed) or 'none'}"
         if given in ("sigma", "std", "scale"):
-            hint = "a claim is about what is promised, not about the noise; of Gaussian noise mu = sensitivity / sigma"
-        raise ValueError(f"{name} has no parameter {given}; {hint}  (it reads {_form(name, kind)})")
+            hint = "a claim states the promise, not the noise; for Gaussian noise, mu = sensitivity / sigma"
+        raise ValueError(f"{name} has no parameter {given}; {hint}  (write {_form(name, kind)})")
 
 
 def _argument(node: ast.expr) -> object:
-    """A claim, a number, or the name of a relation."""
+    """Read a claim, a number, a list of numbers, or the name of a relation."""
     if isinstance(node, ast.Call):
         return _claim(node)
     if isinstance(node, ast.Name) and node.id in RELATIONS:
@@ -176,7 +176,7 @@ def _argument(node: ast.expr) -> object:
 
 
 def _value(node: ast.expr) -> object:
-    """A number or a list of numbers."""
+    """Read a number or a list of numbers."""
     if isinstance(node, ast.Tuple | ast.List):
         return [_number(element) for element in node.elts]
     return _number(node)
@@ -193,13 +193,13 @@ def _number(node: ast.expr) -> float:
 
 
 def _computed(node: ast.expr) -> str:
-    """The value of log(3), 2 * log(2), 1 / 3 and the like, which have to be written as numbers."""
+    """Return a hint with the value of an expression such as log(3) or 1 / 3; "" if `node` is no such expression."""
     value = _arithmetic(node)
     return "" if value is None else f"; write its value, {value!r}"
 
 
 def _arithmetic(node: ast.expr) -> float | None:
-    """The value of an expression of numbers, + - * / and log, exp, sqrt; None if it is no such expression."""
+    """Evaluate an expression of numbers, + - * / and log, exp, sqrt; return None for other expressions."""
     two = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
     functions = {"log": math.log, "ln": math.log, "exp": math.exp, "sqrt": math.sqrt}
     try:
@@ -221,11 +221,11 @@ def _arithmetic(node: ast.expr) -> float | None:
 
 
 def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
-    """What is wrong with a text that is no claim, and what was perhaps meant."""
+    """Return the error for a text that is not a claim, with a correction if there is an obvious one."""
     shown = _brief(text)
     missing = text.count("(") - text.count(")")
     if node is None and missing:
-        return ValueError(f"claim {shown} has a {'missing' if missing > 0 else 'superfluous'} )")
+        return ValueError(f"claim {shown} {'lacks a' if missing > 0 else 'has a superfluous'} )")
     if meant := _meant(text.strip(), node):
         return ValueError(f"{shown} is not a claim; did you mean {meant}?")
     known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
@@ -234,9 +234,9 @@ def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
         near = _OTHER_NAMES.get(name[1].lower()) or nearest(name[1], known)
         if near:
             form = _form(near, known[near])
-            return ValueError(f"unknown claim {_brief(name[1])}; did you mean {near}?  It reads {form}")
+            return ValueError(f"unknown claim {_brief(name[1])}; did you mean {near}?  Write {form}")
     if name and name[1] in known and "(" not in text:
-        return ValueError(f"{shown} lacks its parameters; it reads {_form(name[1], known[name[1]])}")
+        return ValueError(f"{shown} has no parameters; write {_form(name[1], known[name[1]])}")
     return ValueError(
         f"claim must be one of {', '.join(known)}, e.g. pure(epsilon=1); got {shown}.  "
         "`dpaudit list claims` explains them"
@@ -244,7 +244,7 @@ def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
 
 
 def _meant(text: str, node: ast.expr | None) -> str:
-    """The claim that people mean by 1, (1, 1e-5), epsilon=1 or eps=1, delta=1e-5; "" for other texts."""
+    """Return the claim that 1, (1, 1e-5), epsilon=1 or eps=1, delta=1e-5 probably mean; "" for other texts."""
     number = r"[0-9.]+(?:[eE][-+]?[0-9]+)?"
     if pair := re.fullmatch(rf"\(?\s*({number})\s*,\s*({number})\s*\)?", text):
         return f"approximate(epsilon={pair[1]}, delta={pair[2]})"
@@ -264,7 +264,7 @@ def _brief(text: str) -> str:
 
 
 def _form(name: str, kind: Callable[..., TradeoffFunction]) -> str:
-    """How the claim or operation is written."""
+    """Return the form of a claim or operation, e.g. "repeated(CLAIM, n=...)"."""
     shown = []
     for parameter in inspect.signature(kind).parameters.values():
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
@@ -277,5 +277,12 @@ def _form(name: str, kind: Callable[..., TradeoffFunction]) -> str:
 
 
 def rounded(text: str) -> str:
-    """A claim's text with its numbers to four digits, to be read: a library's own accounting may give seventeen."""
+    """Round the numbers in the text of a claim to four significant digits, for people.
+
+    Args:
+        text: The text of a claim.  Accounting libraries may return numbers with 17 digits.
+
+    Returns:
+        The text.  Numbers with fewer than four decimals are unchanged.
+    """
     return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", text)

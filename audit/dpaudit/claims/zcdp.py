@@ -15,8 +15,14 @@ from dpaudit.claims.ranges import nonnegative
 class ZeroConcentratedDP(PolygonalClaim):
     """rho-zCDP: the Renyi divergence of every order a > 1 is at most rho a.  Bun & Steinke 2016, Def. 1.1.
 
-    Curve: least beta with D_a(Ber(1 - beta) || Ber(alpha)) <= rho a and the reverse, for every a > 1; see
-    `claims.divergences`.  mu-GDP implies (mu^2 / 2)-zCDP; the converse costs something.
+    Curve: the least beta with D_a(Ber(1 - beta) || Ber(alpha)) <= rho a and the reverse, for every a > 1; see
+    `claims.divergences`.  mu-GDP implies (mu^2 / 2)-zCDP, but not conversely.
+
+    Args:
+        rho: Nats, finite, >= 0.
+
+    Raises:
+        ValueError: If `rho` is out of range.
     """
 
     name: ClassVar[str] = "zcdp"
@@ -31,13 +37,13 @@ class ZeroConcentratedDP(PolygonalClaim):
         return all_orders(self._rho)
 
     def _repeated(self, n: int) -> TradeoffFunction:
-        """Bun & Steinke 2016, Lemma 1.7."""
+        """Multiply rho by n; Bun & Steinke 2016, Lemma 1.7."""
         return ZeroConcentratedDP(self._rho * n)
 
     def _composed_with(self, other: TradeoffFunction) -> TradeoffFunction | None:
-        """Bun & Steinke 2016, Lemma 1.7."""
+        """Add the rhos of two zCDP claims; Bun & Steinke 2016, Lemma 1.7."""
         return ZeroConcentratedDP(self._rho + other._rho) if isinstance(other, ZeroConcentratedDP) else None
 
     def _grouped(self, k: int) -> TradeoffFunction:
-        """Bun & Steinke 2016, Prop. 1.9."""
+        """Multiply rho by k^2; Bun & Steinke 2016, Prop. 1.9."""
         return ZeroConcentratedDP(self._rho * k**2)

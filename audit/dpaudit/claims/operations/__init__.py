@@ -1,1 +1,1 @@
-"""What is made of claims: composition, groups, subsampling."""
+"""Operations on claims: composition, group privacy, subsampling."""

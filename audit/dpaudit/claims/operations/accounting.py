@@ -1,14 +1,14 @@
 """Composition of any claims by privacy-loss distributions, with Google's dp-accounting (the extra `accounting`).
 
 The loss log q/p of two independent outputs is the sum of their losses, so the law of the total loss is a convolution
-(Koskela, Jälkö & Honkela 2020; dp-accounting's "Privacy Loss Distributions").  Each claim's loss is put on a
-common grid by connecting the dots (Doroshenko et al. 2022, Algorithm 1): between grid points the profile delta, as
-a function of e^epsilon, is replaced by the chord, which lies above it.  dp-accounting convolves the mass functions.
-From the total, delta at every grid point gives the lines of f.
+(Koskela, Jälkö & Honkela 2020; dp-accounting's "Privacy Loss Distributions").  The loss of each claim is put on a
+common grid by connecting the dots (Doroshenko et al. 2022, Algorithm 1).  Between grid points, a chord replaces the
+profile delta as a function of e^epsilon; it lies above the profile.  dp-accounting convolves the mass functions.
+The profile of the total at each grid point is a line of f.
 
-**Safe side.**  Chords lie above; losses that are off the grid count as infinite; convolutions of pessimistic
-estimates are pessimistic; leaving out lines lowers f.  The rest is rounding, and `with_slack` is more than that.
-Far in the tail, where the slack would dominate, Chernoff's bound on the same distributions takes over.
+**Safe side.**  Chords lie above the profile.  Losses beyond the grid count as infinite.  Convolutions of pessimistic
+estimates are pessimistic.  Omitting lines lowers f.  `with_slack` adds more than the remaining rounding errors.
+Far in the tail, where the slack would dominate, Chernoff's bound on the same distributions is used instead.
 """
 
 from __future__ import annotations
@@ -27,37 +27,41 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect
 from dpaudit.values import Foreign
 
-_TAIL = 1e-22  # delta at which the grid ends: what is beyond counts as an infinite loss
+_TAIL = 1e-22  # delta at which the grid ends; losses beyond count as infinite
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution
-_NOTHING = 1e-13  # total variation that is not worth a convolution
-_MAX_POINTS_OF_ONE = 2**19  # grid points of one mechanism
-_MAX_POINTS = 2**23  # grid points of the total
-_MAX_LINES = 3000  # that are kept
-_MAX_CHANGE = 5e-5  # change of delta when the grid is made twice as fine, below which it is fine enough
+_NOTHING = 1e-13  # a smaller total variation is added instead of convolved
+_MAX_POINTS_OF_ONE = 2**19  # grid points for one mechanism
+_MAX_POINTS = 2**23  # grid points for the total loss
+_MAX_LINES = 3000  # lines of the result
+_MAX_CHANGE = 5e-5  # refinement stops when halving the step changes delta by less
 
 
 @dataclass(frozen=True)
 class Part:
-    """One mechanism, `count` times."""
+    """A mechanism that runs `count` times."""
 
     forward: OneDirection  # (d0, d1)
     backward: OneDirection  # (d1, d0)
     count: int
 
     def reversed(self) -> Part:
-        """The same mechanism, d0 and d1 exchanged."""
+        """Return the same mechanism with d0 and d1 exchanged."""
         return Part(self.backward, self.forward, self.count)
 
 
 def composed(parts: Sequence[Part]) -> SupportingLines:
-    """The guarantees of all parts together, in the direction (d0, d1)."""
+    """Return the guarantees of all parts together, in the direction (d0, d1).
+
+    Raises:
+        ImportError: If dp-accounting is not installed, or dpaudit cannot read the installed release.
+    """
     with np.errstate(divide="ignore"):
         never = -math.expm1(sum(part.count * np.log1p(-_at(part.forward, math.inf)) for part in parts))
     if never == 1:
         return SupportingLines(np.zeros(1), np.ones(1))
     bound = sum(part.count * part.forward.max_privacy_loss for part in parts)
     ends = [(bound, never)] if bound < math.inf else []
-    # What reveals next to nothing, in total variation, is simply added: delta <= delta of the others + that.
+    # A part of tiny total variation is not convolved: delta <= delta of the other parts + that total variation.
     tiny = [part.count * _at(part.forward, 0.0) < _NOTHING for part in parts]
     added = math.fsum(part.count * _at(part.forward, 0.0) for part, is_tiny in zip(parts, tiny, strict=True) if is_tiny)
     parts = [part for part, is_tiny in zip(parts, tiny, strict=True) if not is_tiny]
@@ -73,17 +77,17 @@ def composed(parts: Sequence[Part]) -> SupportingLines:
 
 
 def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
-    """Profile of all parts together, and the step of the grid that it took.
+    """Return the profile of all parts together, and the step of its grid.
 
-    The grid starts at a step that leaves the standard deviation of the total loss unchanged to 1e-4, and is halved
-    until delta changes by less than 5e-5 anywhere, or the grid has 2^19 points for one mechanism or 2^23 for all.
-    The largest loss of a mechanism, which often has a probability of its own, is put on the grid.
+    The initial step preserves the standard deviation of the total loss to 1e-4.  The step is halved until delta
+    changes by less than 5e-5 everywhere, or the grid has 2^19 points for one mechanism or 2^23 points for the total.
+    The largest loss of a mechanism is a grid point, because it often has positive probability.
     """
     reach = max(_reach(part) for part in parts)
     times = sum(part.count for part in parts)
     spread = _spread(parts)
-    step = min(reach / 64, 300.0)  # e^step must be a number
-    if spread > 3e-6 * reach * math.sqrt(times):  # else the loss is a constant, and its spread is rounding
+    step = min(reach / 64, 300.0)  # e^step must be finite
+    if spread > 3e-6 * reach * math.sqrt(times):  # otherwise the loss is constant up to rounding errors
         step = max(min(spread * math.sqrt(8e-4 / times), step), reach / _MAX_POINTS_OF_ONE)
     losses = [
         (part.count * o.max_privacy_loss, o.max_privacy_loss) for part in parts for o in (part.forward, part.backward)
@@ -103,10 +107,18 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
 
 
 def supporting_lines_of_pld(pld: Foreign) -> SupportingLines:
-    """The guarantees of a dp-accounting PrivacyLossDistribution, in both directions of a pair; see `PrivacyLoss`."""
+    """Return the guarantees of a PrivacyLossDistribution of dp-accounting that hold in both directions of a pair.
+
+    Args:
+        pld: The distribution; see `PrivacyLoss.from_pld`.
+
+    Raises:
+        ImportError: If dp-accounting is not installed, or dpaudit cannot read the installed release.
+        ValueError: If `pld` is of another type or an optimistic estimate.
+    """
     if type(pld).__module__.partition(".")[0] != "dp_accounting":
         raise ValueError(f"pld must be a PrivacyLossDistribution of dp-accounting, got {type(pld).__name__}")
-    pld_pmf()  # refuses a release that would be misread
+    pld_pmf()  # raises for a release that dpaudit would misread
     try:
         mass_functions = [pld._pmf_remove] if pld._symmetric else [pld._pmf_remove, pld._pmf_add]
         dense = [pmf.to_dense_pmf() for pmf in mass_functions]
@@ -123,7 +135,7 @@ def supporting_lines_of_pld(pld: Foreign) -> SupportingLines:
 
 
 def _tangents(profile: SupportingLines) -> SupportingLines:
-    """The lines of a profile, with slack; not those far in the tail, where the slack is all there is of delta."""
+    """Return the lines of a profile, with slack; omit lines far in the tail, where the slack dominates delta."""
     known = profile.gap > 1e-13
     known[0] = True
     slope, gap = profile.slope[known], profile.gap[known]
@@ -133,20 +145,26 @@ def _tangents(profile: SupportingLines) -> SupportingLines:
 
 
 def with_slack(delta: Array) -> Array:
-    """delta, and what a mass function and its convolutions may be wrong by: 1e-7, and less in the tail.
+    """Add a slack that exceeds the rounding errors of a mass function and of its convolutions.
 
-    Observed where the exact delta is known, with up to 10^6 compositions: 1e-13 in the tail, from the Fourier
-    transform, and less than the grid's own excess in the bulk.  So the tail, where delta may be as small as that, gets
-    1e-10 and a thousandth of delta.
+    The slack is min(1e-7, 1e-10 + delta / 1000).  It exceeds the differences from exact profiles of up to 10^6
+    compositions.  These are 1e-13 in the tail, from the Fourier transform, and less than the excess of the grid in the
+    bulk.
+
+    Args:
+        delta: Probabilities, (n,).
+
+    Returns:
+        Probabilities, (n,), at most 1.
     """
     return np.minimum(delta + np.minimum(1e-7, 1e-10 + 1e-3 * delta), 1.0)
 
 
 def _total(parts: Sequence[Part], step: float) -> SupportingLines:
-    """Profile of the sum of all losses.  Infinite ones are set apart, so that the finite ones are a law, too."""
+    """Return the profile of the sum of all losses.  Finite losses are convolved, and infinite ones are added last."""
     library = pld_pmf()
     pmf, log_finite = None, 0.0
-    with np.errstate(all="ignore"):  # dp-accounting's Chernoff bounds overflow where they say nothing
+    with np.errstate(all="ignore"):  # dp-accounting's Chernoff bounds overflow where they are vacuous
         for part in parts:
             start, mass, infinite = _masses(part, step)
             if infinite >= 1:
@@ -160,10 +178,11 @@ def _total(parts: Sequence[Part], step: float) -> SupportingLines:
 
 
 def _self_composed(pmf: Foreign, times: int) -> Foreign:
-    """The law of the sum of so many losses, in stages of which none spreads far beyond its input's range.
+    """Return the law of the sum of `times` losses, computed in stages.
 
-    dp-accounting chooses the range of the sum among 40 Chernoff bounds that suit sums not much wider than their terms;
-    beyond that the range, and the Fourier transform with it, would be far too long.
+    dp-accounting selects the range of a sum from 40 Chernoff bounds, which suit sums that are not much wider than their
+    terms.  For wider sums, the range and the Fourier transform would be much too long.  Hence no stage produces a sum
+    much wider than its terms.
     """
     if times == 1:
         return pmf
@@ -179,7 +198,7 @@ def _self_composed(pmf: Foreign, times: int) -> Foreign:
 
 
 def _profile_of(pmf: Foreign) -> SupportingLines:
-    """delta(s) = m_inf + sum over losses l > s of (1 - e^(s - l)) mass, at 0 and at the grid's points s > 0."""
+    """Return delta(s) = m_inf + sum over losses l > s of (1 - e^(s - l)) mass, at s = 0 and at grid points s > 0."""
     from scipy.signal import lfilter
 
     step, start, mass = pmf._discretization, pmf._lower_loss, np.maximum(pmf._probs, 0.0)
@@ -196,10 +215,10 @@ def _profile_of(pmf: Foreign) -> SupportingLines:
 
 
 def _masses(part: Part, step: float) -> tuple[int, Array, float]:
-    """First grid point, masses under Q from there on, mass at infinity, of the part's connected dots.
+    """Connect the dots of a part: return the first grid point, the masses under Q from there, and the mass at infinity.
 
-    The mass at a grid point is the change of slope there of the chords of delta(e^epsilon), times e^epsilon.
-    Masses at negative losses come from the profile of the reverse direction, which knows them precisely.
+    The mass at a grid point is e^epsilon times the change of slope of the chords of delta(e^epsilon).  Masses at
+    negative losses are computed from the profile of the reverse direction, which has relative precision there.
     """
     points = max(1, math.ceil(_reach(part) / step))
     positive, delta, fall = _masses_of_direction(part.forward, step, points)
@@ -216,12 +235,13 @@ def _masses_of_direction(direction: OneDirection, step: float, points: int) -> t
     fall = -np.diff(delta)
     mass: Array = fall / -math.expm1(-step)
     mass[:-1] -= fall[1:] / math.expm1(step)
-    rounding = 2.0**-50 * delta[1:] / math.expm1(step)  # of differences of delta; a polygon has no more than that here
+    # Between corners of a polygon, the exact mass is 0, and the computed mass is a rounding error of differences.
+    rounding = 2.0**-50 * delta[1:] / math.expm1(step)
     return np.where(mass > rounding, mass, 0.0), delta, fall
 
 
 def _reach(part: Part) -> float:
-    """Where the grid of this part ends."""
+    """Return the loss at which the grid of a part ends."""
     return max(_reach_of(direction, _TAIL / part.count) for direction in (part.forward, part.backward))
 
 
@@ -235,7 +255,7 @@ def _reach_of(direction: OneDirection, tail: float) -> float:
 
 
 def _spread(parts: Sequence[Part]) -> float:
-    """Standard deviation of the total loss, where it is finite; roughly."""
+    """Return an approximate standard deviation of the total loss, given that it is finite."""
     total = 0.0
     for part in parts:
         step = _reach(part) / 2000
@@ -252,10 +272,10 @@ def _at(direction: OneDirection, epsilon: float) -> float:
 
 
 def _chernoff(parts: Sequence[Part], step: float) -> SupportingLines:
-    """delta(s) <= m_inf + E e^(u L) e^(-u s) u^u / (1 + u)^(1 + u) for every u > 0.
+    """Return the profile by Chernoff's bound, delta(s) <= m_inf + E e^(u L) e^(-u s) u^u / (1 + u)^(1 + u), u > 0.
 
-    Since (1 - e^-x)_+ <= e^(ux) u^u / (1 + u)^(1 + u).  Only the profile below 1e-7 is of interest here, where the
-    slack of the convolution becomes visible.
+    The bound follows from (1 - e^-x)_+ <= e^(ux) u^u / (1 + u)^(1 + u).  It is evaluated only for delta below 1e-7,
+    where the slack of the convolution matters.
     """
     u = np.geomspace(0.05, 1e4, 90) / max(_spread(parts), step)
     log_moment, log_finite = np.zeros_like(u), 0.0

@@ -1,4 +1,4 @@
-"""Several mechanisms on the same data: f (x) g = T(P x P', Q x Q')."""
+"""Composition of mechanisms on the same data: f (x) g = T(P x P', Q x Q')."""
 
 from __future__ import annotations
 
@@ -22,33 +22,57 @@ from dpaudit.numerics.arrays import Array
 
 
 def compose(*claims: TradeoffFunction) -> TradeoffFunction:
-    """What mechanisms with these promises promise together, each free to depend on earlier outputs.
+    """Compose mechanisms on the same data, each of which may depend on earlier outputs.
 
-    T(P x P', Q x Q') for the pairs behind the curves; Dong, Roth & Su 2022, Def. 5 and Thm 4.  In closed form for
-    Gaussian, zCDP and Renyi claims among themselves, exact for pure and approximate ones, else by privacy-loss
-    distributions (see `claims.operations.accounting`).  ValueError for what cannot be composed.
+    The joint promise is T(P x P', Q x Q') for the pairs behind the curves; Dong, Roth & Su 2022, Def. 5 and Thm 4.
+
+    Gaussian claims have a closed form, as do zCDP claims and Renyi claims of the same orders.  Pure and approximate
+    claims are composed exactly.  Other compositions use privacy-loss distributions (`claims.operations.accounting`).
+    Their methods raise ImportError if dp-accounting is not installed.
+
+    Args:
+        claims: One claim for each mechanism, at least one.
+
+    Returns:
+        The joint promise.
+
+    Raises:
+        ValueError: If no claim is given, an argument is not a claim, or claims are about different relations.
     """
     for claim in claims:
         if not isinstance(claim, TradeoffFunction):
             raise ValueError(f"compose takes claims such as GaussianDP(1), got {claim!r}")
     if not claims:
-        raise ValueError("compose takes one claim or more, got none")
+        raise ValueError("compose needs at least one claim, got none")
     return _simplified((claim, 1) for claim in claims)
 
 
 @operation
 def repeated(claim: TradeoffFunction, n: int) -> TradeoffFunction:
-    """What n mechanisms, each with this promise, promise together.  ValueError unless n is a whole number >= 1."""
+    """Compose n mechanisms that all satisfy the same claim.
+
+    Each mechanism may depend on earlier outputs; see `compose`.
+
+    Args:
+        claim: The promise of each mechanism.
+        n: Number of mechanisms, >= 1.
+
+    Returns:
+        The joint promise.
+
+    Raises:
+        ValueError: If `n` is not a whole number >= 1.
+    """
     return _simplified([(claim, count("n", n))])
 
 
 @dataclass(frozen=True, init=False, repr=False)
 class Composition(TradeoffFunction):
-    """Claims and how often, brought into a standard order, so that equal compositions are equal objects."""
+    """Claims with their multiplicities, in a standard order, so that equal compositions are equal objects."""
 
     name: ClassVar[str] = "compose"
     _parts: tuple[tuple[TradeoffFunction, int], ...]
-    _mass: float  # probability that everything is revealed: f_{0, mass} is one of the mechanisms
+    _mass: float  # probability that the output reveals everything: f_{0, mass} is one of the factors
 
     def __init__(self, parts: tuple[tuple[TradeoffFunction, int], ...], mass: float) -> None:
         object.__setattr__(self, "_parts", parts)
@@ -59,19 +83,19 @@ class Composition(TradeoffFunction):
         return self._ordered or all(claim.symmetric for claim, _ in self._parts)
 
     def inverse(self) -> TradeoffFunction:
-        """T(Q x Q', P x P'): the inverses, composed."""
+        """Return T(Q x Q', P x P'), the composition of the inverses."""
         if self.symmetric:
             return self
         return _simplified([*((claim.inverse(), n) for claim, n in self._parts), (_revealing(self._mass), 1)])
 
     @property
     def _ordered(self) -> bool:
-        """Whether the two directions of a pair have to be kept apart."""
+        """Whether the two directions of a pair must be composed separately."""
         return any(isinstance(claim, Subsampled) and claim._relation == "add_remove" for claim, _ in self._parts)
 
     @cached_property
     def _core(self) -> TradeoffFunction | Envelope:
-        """Everything but the mass."""
+        """The composition without `_mass`."""
         claims = [claim for claim, _ in self._parts]
         counts = [n for _, n in self._parts]
         if counts == [1]:
@@ -87,8 +111,8 @@ class Composition(TradeoffFunction):
         backward = composed([part.reversed() for part in parts])
         if not self._ordered:
             return Envelope(forward, backward)
-        # Which of d0 and d1 has the record is not said: the promise for both directions is the lower hull of the two
-        # curves, and its profile the larger of the two.
+        # Either d0 or d1 may be the dataset with the record.  So the promise for both directions is the lower hull of
+        # the two curves, and its profile is the maximum of the two profiles.
         slope = np.union1d(forward.slope, backward.slope)
         both = SupportingLines.hull(slope, np.maximum(_extended(forward, slope), _extended(backward, slope)))
         return Envelope(both, both)
@@ -101,11 +125,11 @@ class Composition(TradeoffFunction):
         return self._mass + (1 - self._mass) * self._core.delta(epsilon)
 
     def mu(self) -> float:
-        """At most the root of the sum of squares, since G_mu (x) G_mu' = G_{sqrt(mu^2 + mu'^2)}."""
+        """Return at most the root of the sum of squares, because G_mu (x) G_mu' = G_{sqrt(mu^2 + mu'^2)}."""
         if self._mass > 0:
             return math.inf
         bound = math.sqrt(sum(n * claim.mu() ** 2 for claim, n in self._parts))
-        # vertices show the tail of unbounded losses only as far as doubles reach
+        # With unbounded losses, underflow hides the tail from the vertices of the envelope.
         return min(self._core.mu(), bound) if self._max_privacy_loss() < math.inf else bound
 
     def _max_privacy_loss(self) -> float:
@@ -131,15 +155,15 @@ class Composition(TradeoffFunction):
 
 
 def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunction:
-    """One claim for all, in closed form as far as there is one."""
+    """Compose claims with their multiplicities, in closed form where one exists."""
     counts: dict[TradeoffFunction, int] = {}
-    masses: list[tuple[float, int]] = []  # probabilities that everything is revealed, and how often
+    masses: list[tuple[float, int]] = []  # (probability that the output reveals everything, multiplicity)
     for claim, times in counted:
         core, mass = claim._split()
         if mass:
             masses.append((mass, times))
         for part, n in core._parts if isinstance(core, Composition) else [(core, 1)]:
-            if float(part.delta(0.0)) > 0 or part.mu() > 0:  # else it says nothing about the data
+            if float(part.delta(0.0)) > 0 or part.mu() > 0:  # otherwise its output is independent of the data
                 counts[part] = counts.get(part, 0) + n * times
     _check_relations(counts)
     singles = [((closed, 1) if n > 1 and (closed := c._repeated(n)) else (c, n)) for c, n in counts.items()]
@@ -164,7 +188,10 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
 
 
 def _revealed(masses: list[tuple[float, int]]) -> float:
-    """1 - prod (1 - mass)^times; a single mass as it is, so that what a claim prints is read back as the same claim."""
+    """Return 1 - prod (1 - mass)^times.
+
+    A single mass is returned unchanged, so that `parse_claim(str(claim)) == claim`.
+    """
     if len(masses) == 1 and masses[0][1] == 1:
         return masses[0][0]
     log_hidden = math.fsum(times * math.log1p(-mass) for mass, times in masses)
@@ -182,5 +209,5 @@ def _revealing(mass: float) -> ApproxDP:
 
 
 def _extended(supporting: SupportingLines, slope: Array) -> Array:
-    """The half's profile at any slope >= 0; below its first slope, what that one implies."""
+    """Return the profile at any slope >= 0; below the first slope, the trivial bound 1."""
     return np.where(slope >= supporting.slope[0], supporting.delta(slope), 1.0)

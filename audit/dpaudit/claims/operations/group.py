@@ -1,4 +1,4 @@
-"""Group privacy: datasets that differ in k records."""
+"""Group privacy: the promise for datasets that differ in k records."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ from dpaudit.claims.ranges import count
 
 @operation
 def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
-    """What `claim` promises for datasets that are k neighbours apart: 1 - (1 - f)^{o k}.
+    """Extend a claim to datasets that are k neighbours apart: 1 - (1 - f)^{o k}.
 
-    Dong, Roth & Su 2022, Thm 2.14 of the arXiv version (1905.02383).  In closed form for Gaussian, Laplace and
-    zCDP claims; for PureDP it is stronger than PureDP(k epsilon).  ValueError unless k is a whole number >= 1.
+    Source: Dong, Roth & Su 2022, Thm 2.14 of the arXiv version (1905.02383).  Gaussian, Laplace and zCDP claims have a
+    closed form.  For PureDP(epsilon), the result is stronger than PureDP(k epsilon).
+
+    Args:
+        claim: The promise for neighbours.
+        k: Number of steps between neighbours, >= 1.
+
+    Returns:
+        The promise for datasets that are k neighbours apart.
+
+    Raises:
+        ValueError: If `k` is not a whole number >= 1.
     """
     k = count("k", k)
     if k == 1:
@@ -28,10 +38,10 @@ def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Group(PolygonalClaim):
-    """1 - (1 - f)^{o k}, computed from tangents of f: exact if f is a polygon, else too low by a little.
+    """1 - (1 - f)^{o k}, computed from tangents of f: exact if f is a polygon, otherwise slightly too low.
 
-    If 1 - f(alpha) <= c + e^s alpha for each step, then two steps give c' + e^s' c + e^(s + s') alpha; any lines may
-    be combined, so only valid lines arise.
+    If c + e^s alpha and c' + e^s' alpha are upper bounds of 1 - f, then c' + e^s' c + e^(s + s') alpha is one for two
+    steps.  This holds for any two lines, so all combinations are valid.
     """
 
     name: ClassVar[str] = "group"
@@ -47,13 +57,13 @@ class Group(PolygonalClaim):
         return self._claim.symmetric
 
     def inverse(self) -> TradeoffFunction:
-        """The chain of neighbours, walked backwards."""
+        """Return the promise for the reversed chain of neighbours."""
         return self if self.symmetric else Group(self._claim.inverse(), self._k)
 
     def _make_envelope(self) -> Envelope:
         return Envelope.of(self._claim).iterated(self._k)
 
     def mu(self) -> float:
-        """At most k times the mu of one step, since 1 - (1 - G_mu)^{o k} = G_{k mu}."""
+        """Return at most k times the mu of one step, because 1 - (1 - G_mu)^{o k} = G_{k mu}."""
         bound = self._k * self._claim.mu()
         return min(self._envelope.mu(), bound) if bound < math.inf else bound

@@ -1,8 +1,8 @@
-"""The door to dp-accounting (the extra `accounting`), whose private attributes `accounting.py` reads.
+"""Imports dp-accounting (the extra `accounting`) and checks that `accounting.py` can read its private attributes.
 
-Private attributes may be renamed or change their meaning in any release, and a claim computed from misread numbers
-would make a verdict false.  So a small distribution is built and composed first, and what it says is compared with
-the numbers known beforehand.  A release that answers differently is refused, with its version.
+Any release may rename private attributes or change their meaning, and a claim from misread numbers could make a verdict
+false.  So a small distribution is built and composed first, and its attributes are compared with known values.  If a
+release differs, an ImportError names its version.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ _STEP, _START, _MASS = 0.5, -1, np.array([0.25, 0.5, 0.25])
 
 
 def pld_pmf() -> Foreign:
-    """The module `dp_accounting.pld.pld_pmf`.
+    """Import `dp_accounting.pld.pld_pmf` and check that its distributions have the expected attributes.
+
+    Returns:
+        The module.
 
     Raises:
-        ImportError: dp-accounting is not installed, cannot be imported, or is a release that dpaudit does not know.
+        ImportError: If dp-accounting is not installed or cannot be imported, or if dpaudit cannot read its release.
     """
     try:
-        import dp_accounting  # noqa: F401  # first, so that an error names what is missing
+        import dp_accounting  # noqa: F401  # imported first, so that an error names the missing module
         from dp_accounting.pld import pld_pmf
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "dp_accounting":
@@ -40,19 +43,23 @@ def pld_pmf() -> Foreign:
 
 
 def unknown_release(difference: str) -> ImportError:
-    """The error for an installed dp-accounting that differs from what dpaudit reads."""
+    """Return the error for an installed release of dp-accounting that dpaudit cannot read.
+
+    Args:
+        difference: The difference from the expected attributes.
+    """
     try:
         version = metadata.version("dp-accounting")
     except metadata.PackageNotFoundError:
         version = "of an unknown version"
     return ImportError(
         f"dp-accounting {version} is not a release that dpaudit can read: {difference}; "
-        f"install one with {KNOWN_VERSIONS}: {_INSTALL}"
+        f"install a release {KNOWN_VERSIONS}: {_INSTALL}"
     )
 
 
 def _difference(library: Foreign) -> str:
-    """The first difference between a small distribution and what is known of it; "" if there is none."""
+    """Return the first difference between a small distribution and its known attributes; "" if there is none."""
     try:
         one = library.DensePLDPmf(_STEP, _START, _MASS, 0.0, True)
         return (
@@ -72,7 +79,7 @@ def _misread(pmf: Foreign, count: int) -> str:
     expected = {"_discretization": _STEP, "_lower_loss": count * _START, "_pessimistic_estimate": True}
     for name, value in expected.items():
         if getattr(pmf, name) != value:
-            return f"{name} is {getattr(pmf, name)!r} where {value!r} is right"
+            return f"{name} is {getattr(pmf, name)!r}, expected {value!r}"
     if len(pmf._probs) != len(mass) or not np.abs(pmf._probs - mass).max() <= 1e-9:  # NaN differs
         return "_probs is not the mass of each loss"
     return "" if abs(pmf._infinity_mass) <= 1e-9 else "_infinity_mass is not the mass of an infinite loss"

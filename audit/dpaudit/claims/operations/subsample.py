@@ -1,23 +1,23 @@
-"""Privacy amplification: the mechanism sees only a random sample of the records.
+"""Privacy amplification by subsampling: the mechanism sees only a random sample of the records.
 
-With f the promise of the mechanism on its sample, p the rate, and f_p(alpha) = p f(alpha) + (1 - p)(1 - alpha):
+Let f be the promise of the mechanism on its sample, p the rate, and f_p(alpha) = p f(alpha) + (1 - p)(1 - alpha).
 
-- **"add_remove"**: each record is in the sample with probability p, independently (Poisson sampling), and
-  neighbours differ in the presence of one record; f must hold for that relation.  With d1 the dataset with the
-  record, T(P, Q) >= f_p, and T(Q, P) >= the inverse of f_p (Bu, Dong, Long & Su 2020, "Deep learning with Gaussian
-  differential privacy", section 3).  This is the sampling of DP-SGD.
-- **"replace_one"**: a uniformly random subset of m = p n of the n records, and neighbours differ in the value of one
-  record.  Then both orders keep C_p(f), the largest convex function below f_p and its inverse (Dong, Roth & Su 2022,
-  Thm 9).  Poisson sampling keeps it as well, if f holds for adding, removing and replacing one record.
-- **"unspecified"**: C_p(f), which holds in all these cases.
+- **"add_remove"**: Neighbours differ in the presence of one record, and f must hold for this relation.  Each record is
+  in the sample with probability p, independently (Poisson sampling, as in DP-SGD).  If d1 is the dataset with the
+  record, then T(P, Q) >= f_p, and T(Q, P) >= the inverse of f_p (Bu, Dong, Long & Su 2020, "Deep learning with Gaussian
+  differential privacy", section 3).
+- **"replace_one"**: Neighbours differ in the value of one record.  The sample is a uniformly random subset of m = p n
+  of the n records.  Both directions satisfy C_p(f), the largest convex function below f_p and its inverse (Dong, Roth &
+  Su 2022, Thm 9).  Poisson sampling also satisfies it if f holds for adding, removing and replacing one record.
+- **"unspecified"**: The promise is C_p(f), which holds in all these cases.
 
-As a curve for both directions of a pair all three are C_p(f): an audit tests the same.  They differ when composed:
-"add_remove" keeps the two directions apart, as accountants do: T of n steps is f_p (x) ... (x) f_p in one, and its
-inverse in the other, which promises much more than n-fold C_p(f) (for mu = 1, p = 0.01, n = 10,000:
-delta(1) = 0.24 instead of 0.39).
+As a curve for both directions of a pair, all three are C_p(f), and an audit tests the same curve.  They differ in
+compositions.  "add_remove" composes the two directions separately, as accountants do: T of n steps is
+f_p (x) ... (x) f_p in one direction and its inverse in the other.  This promise is much stronger than n-fold C_p(f):
+for mu = 1, p = 0.01 and n = 10,000, delta(1) is 0.24 instead of 0.39.
 
-C_p(f) is the profile delta'(eps) = p delta(log(1 + (e^eps - 1)/p)) for eps >= 0 (Balle, Barthe & Gaboardi 2018, Thm 8)
-and symmetric.  f is symmetrised first, C_p being defined for symmetric f only.
+C_p(f) is symmetric.  Its profile is delta'(eps) = p delta(log(1 + (e^eps - 1)/p)) for eps >= 0 (Balle, Barthe &
+Gaboardi 2018, Thm 8).  C_p is defined only for symmetric f, so f is symmetrised first.
 """
 
 from __future__ import annotations
@@ -41,9 +41,20 @@ RELATIONS = ("unspecified", "add_remove", "replace_one")
 
 @operation
 def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
-    """The promise of a mechanism with promise `claim` that sees a random sample; see the module's text.
+    """Amplify a claim by running the mechanism on a random sample of the records.
 
-    `rate` in [0, 1]; `relation` one of "unspecified", "add_remove", "replace_one"; ValueError otherwise.
+    The docstring of the module states the sampling schemes, the curves and their sources.
+
+    Args:
+        claim: The promise of the mechanism on its sample.
+        rate: Probability in [0, 1] that a record is in the sample, or the share of the records in it.
+        relation: How neighbours differ: "add_remove", "replace_one" or "unspecified".
+
+    Returns:
+        The promise of the mechanism with sampling.
+
+    Raises:
+        ValueError: If `rate` is out of range, or `relation` is none of these.
     """
     rate = probability("rate", rate)
     if relation not in RELATIONS:
@@ -57,7 +68,7 @@ def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspeci
 
 @dataclass(frozen=True, init=False, repr=False)
 class Subsampled(TradeoffFunction):
-    """C_p(f); in compositions, for the relation "add_remove", f_p and its inverse."""
+    """C_p(f).  Compositions with the relation "add_remove" use f_p and its inverse instead."""
 
     name: ClassVar[str] = "subsampled"
     _claim: TradeoffFunction
@@ -77,16 +88,16 @@ class Subsampled(TradeoffFunction):
 
     @cached_property
     def _fixed_point(self) -> float:
-        """x = f(x) of the base, where f_p has slope -1; found by bisection."""
+        """The x = f(x) of the base, where f_p has slope -1, by bisection."""
         return bisect(lambda x: self._base.beta(x) > x, inside=0.0, outside=0.5).inside
 
     def _mixed(self, alpha: Array) -> Array:
         return self._rate * self._base.beta(alpha) + (1 - self._rate) * (1 - alpha)
 
     def _curve(self, alpha: Array) -> Array:
-        """f_p up to the fixed point, then a line of slope -1, then the inverse of f_p.
+        """Return f_p up to the fixed point, then a line of slope -1, then the inverse of f_p.
 
-        The inverse is found by bisection on log beta, from below.
+        Bisection on log beta computes the inverse, rounded down.
         """
         fixed = self._fixed_point
         middle = 1 - self._rate * self._base.delta(0.0) - alpha  # the line that touches f_p at the fixed point
@@ -110,7 +121,7 @@ class Subsampled(TradeoffFunction):
         return np.where(epsilon >= 0, amplified, -np.expm1(finite) + np.exp(finite) * amplified)
 
     def _lifted(self, epsilon: Array) -> Array:
-        """log(1 + (e^eps - 1)/p), for eps >= 0."""
+        """Return log(1 + (e^eps - 1)/p), for eps >= 0."""
         with np.errstate(divide="ignore"):
             return np.logaddexp(epsilon + np.log(-np.expm1(-epsilon)) - math.log(self._rate), 0.0)
 
@@ -121,9 +132,10 @@ class Subsampled(TradeoffFunction):
         return forward, OneDirection(self._reverse, min(-math.log1p(-self._rate), forward.max_privacy_loss))
 
     def _reverse(self, epsilon: Array) -> Array:
-        """Profile of the inverse of f_p, for eps >= 0: (1 - (1-p) e^eps) delta(-t), e^t = (e^-eps - (1-p))/p <= 1.
+        """Return the profile of the inverse of f_p, for eps >= 0.
 
-        From delta_{g inverse}(eps) = 1 - e^eps (1 - delta_g(-eps)) with g = f_p, and the same for f itself.
+        It is (1 - (1-p) e^eps) delta(-t) with e^t = (e^-eps - (1-p))/p <= 1.  This follows from
+        delta_{g inverse}(eps) = 1 - e^eps (1 - delta_g(-eps)), applied to g = f_p and to g = f.
         """
         possible = epsilon < -math.log1p(-self._rate)
         inside = np.where(possible, epsilon, 0.0)
@@ -133,24 +145,25 @@ class Subsampled(TradeoffFunction):
         return np.where(possible, share * self._base.delta(-t), 0.0)
 
     def mu(self) -> float:
-        """The mu of the base, unless corners show a smaller one.
+        """Return the mu of the base, or a smaller one if losses are bounded and the corners allow it.
 
-        With unbounded losses the far tail sets mu, and there a sample does not help: C_p(G_mu) <= G_m only for m >= mu.
+        With unbounded losses, the far tail determines mu, and sampling does not improve it: C_p(G_mu) >= G_m only for
+        m >= mu.
         """
         bound = self._base.mu()
-        # vertices show the tail of unbounded losses only as far as doubles reach
+        # With unbounded losses, underflow hides the tail from the vertices of the envelope.
         return min(Envelope.of(self).mu(), bound) if self._max_privacy_loss() < math.inf else bound
 
     def _max_privacy_loss(self) -> float:
-        """log(1 + p (e^L - 1))."""
+        """Return log(1 + p (e^L - 1)) for the largest loss L of the base."""
         loss = self._base._max_privacy_loss()
         return loss if loss == math.inf else float(self._sampled(np.array([loss]))[0])
 
     def _slopes(self) -> Array:
-        """Those of the base, seen through the sample: a corner stays a corner; and the new line of slope -1."""
+        """Return the transformed slopes of the base, and 0: corners remain corners, and a line of slope -1 is new."""
         return np.unique(np.concatenate([[0.0], self._sampled(self._base._slopes())]))
 
     def _sampled(self, epsilon: Array) -> Array:
-        """log(1 + p (e^eps - 1)), for eps >= 0: the inverse of `_lifted`."""
+        """Return log(1 + p (e^eps - 1)), for eps >= 0: the inverse of `_lifted`."""
         small = np.log1p(self._rate * np.expm1(np.minimum(epsilon, 1.0)))
         return np.where(epsilon < 1, small, np.logaddexp(epsilon + math.log(self._rate), math.log1p(-self._rate)))
