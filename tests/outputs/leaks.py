@@ -1,4 +1,4 @@
-"""Mechanisms with outputs of every kind, each with a leak that shows nowhere else, and without it."""
+"""Mechanisms with outputs of every kind, each with and without a leak that only this kind of output shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.outputs import Raised, register_encoder
 
 Rng = np.random.Generator
 Draw = Callable[[bool, Rng], Any]
-"""(whether the run leaks, rng) -> output.  Under d1 a run leaks with probability RATE, under d0 never."""
+"""Maps (whether the run leaks, rng) to an output.  A run on d1 leaks with probability RATE, a run on d0 never."""
 
 RATE = 0.5
 
@@ -49,7 +49,7 @@ register_encoder(Sealed, lambda sealed: {"inner": sealed.inner})
 
 
 def table(library: Any, leak: bool, rng: Rng) -> Any:
-    """Rows in random order; the leak is one label more in a column, whichever row it is in."""
+    """Return rows in random order.  The leak is an additional label in a column, in any row."""
     ages = np.sort(rng.integers(20, 60, 12))
     towns = rng.choice(["Ulm", "Bonn"], 12)
     if leak:
@@ -59,7 +59,7 @@ def table(library: Any, leak: bool, rng: Rng) -> Any:
 
 
 def totals(leak: bool, rng: Rng) -> pandas.DataFrame:
-    """What `groupby` gives: rows have the names of the groups.  The leak is which value belongs to which name."""
+    """Return a table like that of `groupby`, whose rows have names.  The leak is which value belongs to which name."""
     names = rng.permutation(["Bonn", "Jena", "Ulm"])
     swapped = {"Bonn": 1, "Jena": 3 if leak else 2, "Ulm": 2 if leak else 3}
     return pandas.DataFrame({"people": [swapped[name] for name in names]}, index=names)
@@ -128,7 +128,7 @@ LEAKS: dict[str, Draw] = {
 
 @dataclasses.dataclass(frozen=True)
 class Leaking:
-    """Draws outputs of one kind, with the leak under d1 or, as a check, with none."""
+    """Draws outputs of one kind.  Runs on d1 have the leak, unless `leaks` is false."""
 
     kind: str
     leaks: bool = True

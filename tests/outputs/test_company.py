@@ -1,4 +1,4 @@
-"""An output's score depends on that output alone, whatever else is in its block: the guarantee rests on it."""
+"""The score of an output depends only on that output and not on others in its block.  The guarantee relies on this."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ STRANGERS: list[Any] = [5.0, 7, math.nan, math.inf, None, "x", 2**61 + 1, 2**70,
 
 @pytest.mark.parametrize("name", list(attack_classes()))
 @pytest.mark.parametrize("past", [INTEGERS, LARGE, FLOATS], ids=["integers", "large integers", "floats"])
-def test_a_score_is_the_same_in_any_company(name: str, past: list[Any]) -> None:
+def test_a_score_does_not_depend_on_other_outputs_of_the_block(name: str, past: list[Any]) -> None:
     learner = Learner(resolve_attacks(name), 0, 0)
     shifted = [value + 1 if isinstance(value, int) else value + 0.5 for value in past]
     learner.learn(*learner.read(past, shifted))
     if not learner.ready:
-        pytest.skip("the attack does not suit these outputs")
+        pytest.skip("the attack is not applicable to these outputs")
     fresh = [*past[:20], *shifted[:20]]
     alone = np.concatenate([learner.score(learner.read([output], [output])[0]) for output in fresh])
     for stranger in STRANGERS:
@@ -35,13 +35,13 @@ def test_a_score_is_the_same_in_any_company(name: str, past: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("name", list(attack_classes()))
-def test_the_type_of_an_array_decides_nothing(name: str) -> None:
-    """A batch of whole numbers becomes floats as soon as one of them is NaN."""
+def test_a_score_does_not_depend_on_the_type_of_the_array(name: str) -> None:
+    """A NaN turns a batch of integers into floats."""
     learner = Learner(resolve_attacks(name), 0, 0)
     past = np.array(INTEGERS)
     learner.learn(*learner.read(past, past + 1))
     if not learner.ready:
-        pytest.skip("the attack does not suit these outputs")
+        pytest.skip("the attack is not applicable to these outputs")
     fresh = past[:40]
     alone = learner.score(learner.read(fresh, fresh)[0])
     mixed = np.append(fresh.astype(float), math.nan)

@@ -1,4 +1,4 @@
-"""Data frames and series of pandas and polars: which rows there are, in whatever order."""
+"""Data frames and series of pandas and polars: rows and their names count, and their order does not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_order_of_rows_carries_nothing_but_their_names_do() -> None:
     assert parts.counts["number of rows named 'Bonn' in output"] == 1
 
 
-def test_numbers_of_rows_are_no_names() -> None:
+def test_row_numbers_are_not_row_names() -> None:
     plain = pandas.DataFrame({"people": [3, 5]})
     assert not [name for name in parts_of(plain).counts if "named" in name]
     assert [name for name in parts_of(plain[plain.people > 3]).counts if "named 1" in name]

@@ -1,4 +1,4 @@
-"""Sets have no order, and the order in which Python lists them changes from process to process."""
+"""The order in which Python lists a set differs between processes, and must not affect features."""
 
 from __future__ import annotations
 

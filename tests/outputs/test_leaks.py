@@ -1,4 +1,4 @@
-"""A leak that shows in one kind of output only is found; without it, nothing is."""
+"""A leak that only one kind of output shows is detected.  Without the leak, no violation is found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit.outputs import Timed
 from .leaks import LEAKS, Leaking
 
 PAIR = Pair([0], [1])
-FLOATS = {"last bits of floats", "floating-point noise"}  # leaks that only the attack on floats is for
+FLOATS = {"last bits of floats", "floating-point noise"}  # leaks that only the attack on floats detects
 
 
 def attacks_for(kind: str) -> list[str]:
@@ -23,8 +23,11 @@ def attacks_for(kind: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", list(LEAKS))
 def test_a_leak_is_found_within_5000_trials(kind: str) -> None:
-    """A leak in half of the runs on d1 against 0.1-DP; none needed 800 trials when this was written.  The wealth grows
-    by a factor of 20 in every such number of trials, so that this fails by chance < 1 in 10**6."""
+    """Half of the runs on d1 leak, and the claim is 0.1-DP.
+
+    Each kind of leak needs fewer than 800 trials, in which the wealth grows by a factor of 20.  Hence a failure by
+    chance has a probability < 1 in 10**6.
+    """
     result = audit(Leaking(kind), PureDP(0.1), PAIR, trials=5000, attacks=attacks_for(kind), seed=3, confidence=0.95)
     assert result.violated
     assert result.witness is not None
@@ -36,7 +39,7 @@ NULLS = ["none", "missing key", "parity"]
 
 
 def refutations(kind: str, runs: int, trials: int) -> int:
-    """Of the claim that both datasets give the same outputs, which without the leak is just true."""
+    """Count refutations of the claim that the datasets have the same law, which is just true without the leak."""
     mechanism = Leaking(kind, leaks=False)
     return sum(
         audit(
@@ -47,19 +50,19 @@ def refutations(kind: str, runs: int, trials: int) -> int:
 
 
 def test_without_the_leak_the_claim_is_rarely_refuted() -> None:
-    """8 audits for each of three kinds; all kinds below.  Fails by chance < 1 in 10**6."""
+    """Runs 8 audits for each of three kinds; a slow test covers all kinds.  Fails by chance < 1 in 10**6."""
     assert sum(refutations(kind, 8, 40) for kind in NULLS) <= binom.ppf(1 - 1e-6, 8 * len(NULLS), 0.05)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", list(LEAKS))
 def test_without_the_leak_the_claim_is_rarely_refuted_in_200_audits(kind: str) -> None:
-    """For each kind: fails by chance < 1 in 10**7."""
+    """Fails by chance < 1 in 10**7 for each kind."""
     assert refutations(kind, 200, 600) <= binom.ppf(1 - 1e-7, 200, 0.05)
 
 
 def test_a_leak_in_one_of_a_million_numbers_is_found() -> None:
-    """Outputs of 4 MB; one entry is 10**6 too large in half of the runs.  Fails by chance < 1 in 10**6."""
+    """An output has 4 MB.  In half of the runs on d1, one entry is 10**6.  Fails by chance < 1 in 10**6."""
     zeros = np.zeros(1_000_000, dtype=np.float32)
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> Any:
@@ -74,7 +77,7 @@ def test_a_leak_in_one_of_a_million_numbers_is_found() -> None:
 
 
 def test_running_time_is_a_leak_where_it_is_observed() -> None:
-    """Fails by chance < 1 in 10**6: the times' means differ by two standard deviations."""
+    """Fails by chance < 1 in 10**6: the means of log times differ by two standard deviations."""
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> Any:
         return Timed(float(rng.normal()), float(np.exp(rng.normal(2.0 * dataset[0], 1.0))))

@@ -1,4 +1,4 @@
-"""Outputs as attacks see them: nothing is lost, nothing depends on the company."""
+"""Reading outputs loses no information, and features do not depend on other outputs of the block."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def draw(kind: str, n: int, seed: int) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("kind", list(LEAKS))
-def test_scores_and_features_of_an_output_do_not_depend_on_its_company(kind: str) -> None:
+def test_scores_and_features_of_an_output_do_not_depend_on_other_outputs(kind: str) -> None:
     learner = Learner(resolve_attacks(["logistic", "plug_in_ratio", "low_bits", "spline"]), seed=0, pair=0)
     learner.learn(*learner.read(*draw(kind, 150, 1)))
     _, fresh = draw(kind, 12, 2)
@@ -78,7 +78,7 @@ def test_bits_of_floats(value: float, first: int, last: int, low: int) -> None:
     assert bits(np.array([value]))[0].tolist() == [first, last, low]
 
 
-def test_bits_of_integers_and_what_has_none() -> None:
+def test_bits_of_integers_and_of_numbers_without_bits() -> None:
     assert bits([12, -12, 0, 2**80 + 256]).tolist() == [[3, 2, 12], [3, 2, 244], [4000, 4000, 0], [80, 8, 0]]
     assert np.array_equal(bits(np.array([12, -12, 0])), bits([12, -12, 0]))
     assert len(set(bits([0.0, float("nan"), float("inf")])[:, 1])) == 3
@@ -139,7 +139,7 @@ def test_an_unknown_object_is_an_error_that_says_what_to_do() -> None:
 
 
 class Reads:
-    """A user's attack that notes what it is given."""
+    """An attack of a user that records its training outputs."""
 
     name = "reads"
     seen: Any = None
@@ -164,13 +164,13 @@ def test_an_attack_that_declares_nothing_sees_outputs_as_they_came(
     audit(mechanism, PureDP(1.0), PAIR, trials=12, attacks=Reads(), seed=0, confidence=0.95)
     if shape is None:
         assert isinstance(Reads.seen, list)
-        assert len(Reads.seen) == 7  # of ten; three are left out to calibrate its scores
+        assert len(Reads.seen) == 7  # of ten; three are held out for calibration
     else:
         assert Reads.seen.shape == shape
 
 
 def test_kinds_that_change_in_the_middle_are_learned() -> None:
-    """Numbers for 40 runs, then now and then None on d1.  Fails by chance < 1 in 10**6."""
+    """The first 200 runs return numbers; later, half of the runs on d1 return None.  Fails by chance < 1 in 10**6."""
     calls = {"n": 0}
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> Any:
@@ -194,7 +194,7 @@ def test_an_integer_beyond_all_floats_may_come_beside_a_float() -> None:
 
 
 def test_columns_are_scaled_by_their_finite_numbers() -> None:
-    """Against numpy's quantiles of one column after the other, without its missing numbers."""
+    """Centre and spread agree with numpy's quantiles of the finite numbers of each column."""
     rng = np.random.default_rng(0)
     rows: Array = np.round(rng.normal(size=(50, 6)) * np.power(10.0, np.arange(6)), 1)
     rows[rng.random(50) < 0.2, 1] = np.nan

@@ -1,4 +1,4 @@
-"""Outputs that take few values: each is found again, bit by bit, and scores do not change.  No test fails by chance."""
+"""Outputs with few distinct values are located by their bits, and scores do not change.  No test fails by chance."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_outputs_of_another_kind_have_no_place() -> None:
 @pytest.mark.parametrize(
     "outputs",
     [
-        [0, 1, 0],  # of runs in a list each has its own type
+        [0, 1, 0],  # each output of a list has its own type
         np.arange(1000.0),
         np.array([[i, j] for i in range(30) for j in range(30)]),
         [Timed(0, 0.1), Timed(1, 0.1)],
@@ -72,7 +72,7 @@ def responses(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
     return np.column_stack([(rng.random(n) < 0.3 + 0.4 * dataset[0]).astype(int), rng.geometric(0.5, n)])
 
 
-def test_an_audit_is_the_same_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_audit_without_recurring_values_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def result() -> Any:
         return audit(responses, GaussianDP(1.5), Pair([0], [1]), trials=3000, seed=4, confidence=0.95)
 

@@ -1,4 +1,4 @@
-"""Attacks that users bring, on outputs of any kind; what is wrong with one is named, and it is dropped."""
+"""Attacks of users work on outputs of any kind.  A faulty attack is dropped, and a warning states its fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def texts(dataset: list[int], rng: np.random.Generator) -> dict[str, Any]:
 
 
 class Length:
-    """Only ranks, by the length of the note."""
+    """An attack that only ranks outputs, by the length of the note."""
 
     name = "length"
 

@@ -1,6 +1,7 @@
-"""Outputs of any mechanism, and the features that attacks see of them.
+"""Outputs of mechanisms, and the features that attacks receive.
 
-`Outputs` holds a block of outputs as they came; an encoding, learned from the past, turns them into a feature matrix.
+`Outputs` holds a block of outputs as the mechanism returned them.  An encoding, learned from past outputs, turns them
+into a feature matrix.
 
 May import: `numerics`, `values`.
 Public names: those below.

@@ -1,8 +1,8 @@
-"""The exact bits of numbers: where their last bit stands, and what the last bits are.
+"""Exact bits of numbers: the positions of the first and the last bit, and the last eight bits.
 
-A float64 is m 2^k with m odd.  Rounding noise + query moves k: noise near 0 has bits far below those that
-fl(1 + noise) can have (Mironov 2012, On significance of the least significant bits for differential privacy;
-Haney, Desfontaines, Hartman, Shrestha & Hay 2022, arXiv 2207.13793).
+A float64 is m 2^k with m odd.  The sum of noise and query is rounded, which changes k.  Noise near 0 has bits far below
+those of fl(1 + noise) (Mironov 2012, On significance of the least significant bits for differential privacy; Haney,
+Desfontaines, Hartman, Shrestha & Hay 2022, arXiv 2207.13793).
 """
 
 from __future__ import annotations
@@ -16,15 +16,23 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import AnyArray, Array
 
 PER_NUMBER = 3  # columns of bits for each number
-_ZERO, _NOT_FINITE, _MISSING = 4000.0, 4001.0, 4002.0  # instead of an exponent
-_LOW = 0xFF
+_ZERO, _NOT_FINITE, _MISSING = 4000.0, 4001.0, 4002.0  # substitutes for an exponent
+_LOW = 0xFF  # mask of the last eight bits
 
 
 def bits(values: AnyArray | Sequence[int | float]) -> Array:
-    """(n,) numbers -> (n, 3): exponent of the first bit, exponent of the last bit, last eight bits of the significand.
+    """Return the bits of numbers as three columns.
 
-    Integers of any size are exact.  The significand of a whole number is the number itself, that of others has 53 bits.
-    What matters is the value: 3 and 3.0 have the same bits, as an array turns one into the other when a NaN joins it.
+    The bits depend only on the value: 3 and 3.0 have the same bits, because an array of integers becomes an array of
+    floats when it contains a NaN.
+
+    Args:
+        values: Numbers, (n,).  Integers of any size are exact.
+
+    Returns:
+        (n, 3): the exponents of the first and of the last bit, and the last eight bits of the significand.  The
+        significand of a whole number is the number itself.  Other significands have 53 bits.  Zero, infinities and NaN
+        have special exponents from 4000.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
         return _integers(values)
@@ -61,9 +69,9 @@ def _floats(values: Array) -> Array:
     special = np.where(np.isnan(values), _MISSING, np.where(finite, _ZERO, _NOT_FINITE))
     usual = finite & ~zero
     last = exponent - 53 + trailing
-    right, left = np.clip(53 - exponent, 0, 62), np.clip(exponent - 53, 0, 8)  # more than 8 and the last bits are 0
+    right, left = np.clip(53 - exponent, 0, 62), np.clip(exponent - 53, 0, 8)  # a shift by 8 clears the last bits
     whole = (significand >> right << left) & _LOW
-    whole = np.where(values < 0, -whole & _LOW, whole)  # two's complement, as of an integer
+    whole = np.where(values < 0, -whole & _LOW, whole)  # two's complement, as for integers
     return np.column_stack(
         [
             np.where(usual, exponent - 1, special),

@@ -1,4 +1,4 @@
-"""Outputs of one dataset as they came, and, once each, as attacks want to see them."""
+"""Blocks of outputs of one dataset, with cached views for attacks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ from dpaudit.outputs.plain import Plain, plain_array
 from dpaudit.values import Output, RawOutputs
 
 View = RawOutputs
-"""n outputs as an attack sees them: an array of n rows, or a list of n outputs."""
+"""n outputs as an attack receives them: an array of n rows, or a list of n outputs."""
 
 
 class Outputs:
-    """n outputs of one dataset.  Nothing in here changes; what is computed is kept."""
+    """n outputs of one dataset.  Outputs do not change; computed views are cached.
+
+    Args:
+        raw: The outputs as the mechanism returned them; None if they were too large to keep.
+        array: The outputs as one array, (n,) or (n, d), if they are plain numbers; otherwise None.
+        seconds: Running times of the runs, (n,); None if they were not observed.
+        parts: The parts of each output; None if they are not known yet.
+    """
 
     __slots__ = ("_parts", "_unknown_outputs", "_views", "array", "raw", "seconds")
 
@@ -33,16 +40,23 @@ class Outputs:
         seconds: Array | None,
         parts: list[Parts] | None = None,
     ) -> None:
-        self.raw = raw  # as the mechanism returned them; None if they were too large to be kept
-        self.array = array  # (n,) or (n, d) if they are plain numbers
-        self.seconds = seconds  # (n,) running times, if they were observed
+        self.raw = raw
+        self.array = array
+        self.seconds = seconds
         self._parts = parts
         self._views: dict[str, tuple[Encoding, View]] = {}
         self._unknown_outputs: tuple[Encoding, npt.NDArray[np.bool_]] | None = None
 
     @classmethod
     def read(cls, outputs: RawOutputs) -> Outputs:
-        """OutputError if an output cannot be read."""
+        """Read outputs that a mechanism returned.
+
+        Args:
+            outputs: n outputs: an array, a list, or another sequence such as a series or a tensor.
+
+        Raises:
+            OutputError: If dpaudit cannot read an output.
+        """
         seconds = None
         if not isinstance(outputs, np.ndarray | list):  # a series, a tensor, a tuple
             outputs = np.asarray(outputs) if hasattr(outputs, "__array__") else list(outputs)
@@ -62,19 +76,24 @@ class Outputs:
         return len(self._parts) if self._parts is not None else len(self.listed())
 
     def listed(self) -> Sequence[Output] | Plain:
-        """The outputs one by one; none if they were not kept."""
+        """Return the outputs as a sequence; empty if they were not kept."""
         return () if self.raw is None else self.raw
 
     def parts(self) -> list[Parts]:
+        """Return the parts of each output.
+
+        Raises:
+            OutputError: If dpaudit cannot read an output.
+        """
         if self._parts is None:
             self._parts = parts_of_all(self.listed())
         return self._parts
 
     def unknown_outputs(self, encoding: Encoding) -> npt.NDArray[np.bool_] | None:
-        """Which outputs the encoding does not know at all, (n,); None if it knows them all."""
+        """Return which outputs the encoding cannot represent, (n,); None if it can represent all."""
         if not isinstance(encoding, PlainEncoding):
             return None
-        # Of runs in a list each has its own type; the type of an array is nobody's, and only values count.
+        # In a list, each output has its own type, which matters.  The type of an array belongs to no single output.
         fits = self.array is not None and encoding.fits(self.array)
         if (
             fits
@@ -96,7 +115,15 @@ class Outputs:
     def view(self, encoding: Encoding, sees: str) -> View: ...
 
     def view(self, encoding: Encoding, sees: str) -> View:
-        """What an attack that `sees` this gets: n rows, or a list of n outputs.  Misfits must have been taken out."""
+        """Return the outputs in the form that an attack declares in `sees`.
+
+        Args:
+            encoding: The encoding.  Outputs that it cannot represent must have been removed; see `unknown_outputs`.
+            sees: One of `VIEWS`.
+
+        Returns:
+            An array of n rows, or a list of n outputs.
+        """
         known = self._views.get(sees)
         if known is None or known[0] is not encoding:
             known = encoding, _VIEWS[sees](self, encoding)
@@ -104,7 +131,7 @@ class Outputs:
         return known[1]
 
     def take(self, index: npt.NDArray[np.intp]) -> Outputs:
-        """Some of the outputs, with all that was computed for them."""
+        """Return the outputs at positions `index`, with their cached views."""
         raw = self.raw
         chosen = Outputs(
             raw if raw is None else raw[index] if isinstance(raw, np.ndarray) else [raw[i] for i in index],
@@ -118,7 +145,7 @@ class Outputs:
         return chosen
 
     def read_again(self, index: npt.NDArray[np.intp]) -> Outputs:
-        """Some of the outputs, with nothing that was computed for them if they were kept as they came."""
+        """Return the outputs at positions `index`, read again without cached views if the raw outputs were kept."""
         if self.raw is None:
             return self.take(index)
         raw = self.raw[index] if isinstance(self.raw, np.ndarray) else [self.raw[i] for i in index]
@@ -127,29 +154,29 @@ class Outputs:
         return again
 
     def latest(self, n: int) -> Outputs:
-        """The last n of them."""
+        """Return the last n outputs, or all if there are fewer."""
         return self if len(self) <= n else self.take(np.arange(len(self) - n, len(self)))
 
     def first(self, n: int) -> Outputs:
-        """The first n of them."""
+        """Return the first n outputs, or all if there are fewer."""
         return self if len(self) <= n else self.take(np.arange(n))
 
     def parts_each(self) -> float:
-        """How many parts an output has, on average; 1 for plain numbers."""
+        """Return the approximate mean number of parts of an output; 1 for plain numbers."""
         if not self._parts:
             return 1.0
         some = self._parts[:: max(1, len(self._parts) // 50)]
         return sum(1 + len(one.numbers) + len(one.labels) + len(one.counts) for one in some) / len(some)
 
     def size(self) -> float:
-        """About how many bytes the outputs take as they came."""
+        """Return the approximate number of bytes of the raw outputs."""
         if isinstance(self.raw, np.ndarray):
             return self.raw.nbytes
         some = self.listed()[:: max(1, len(self) // 20)]
         return len(self) * sum(map(_size, some)) / max(1, len(some))
 
     def without_raw(self) -> Outputs:
-        """The same without the outputs themselves, if all that is needed of them is known."""
+        """Return the block without its raw outputs, unless they are plain numbers."""
         if self.array is not None:
             return self
         slim = Outputs(None, None, self.seconds, self._parts)
@@ -158,7 +185,11 @@ class Outputs:
 
     @classmethod
     def join(cls, blocks: Sequence[Outputs]) -> Outputs:
-        """All the blocks' outputs in order, with all that was computed for each of them alike."""
+        """Concatenate blocks.  Views that all blocks have cached for the same encoding are kept.
+
+        Args:
+            blocks: At least one block.
+        """
         if len(blocks) == 1:
             return blocks[0]
         arrays = [block.array for block in blocks]
@@ -205,7 +236,7 @@ def _read_all(outputs: Sequence[Output]) -> list[Parts]:
         return parts_of_all(outputs)
     except OutputError:
         raise
-    except Exception as error:  # a registered encoder, or an object that pretends to be a container
+    except Exception as error:  # from a registered encoder, or from an object that imitates a container
         raise OutputError(f"an output could not be read: {type(error).__name__}: {error}") from error
 
 

@@ -1,7 +1,7 @@
-"""Columns derived from features that have given real bugs away, and what they are called.
+"""Columns derived from features, and their names.  Each has revealed real bugs.
 
-Rounding that depends on the data shows in integrality, parity, decimals and small denominators; noise that is shared or
-forgotten in equality and differences of components; noise of the wrong shape in norms, products and order.  Each
+Rounding that depends on the data affects integrality, parity, decimals and small denominators.  Shared or missing noise
+affects equality and differences of components.  Noise of the wrong shape affects norms, products and order.  Each
 column is a fixed function of the features; nothing is learned.
 """
 
@@ -14,15 +14,22 @@ import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray, Array
 
-_ALONE = 8  # columns that are looked at one by one
-_PAIRED = 6  # columns that are compared with each other
-_DECIMALS = 6
+_ALONE = 8  # columns that are examined individually
+_PAIRED = 6  # columns that are compared in pairs
+_DECIMALS = 6  # maximum number of decimals that is detected
 _MAX_DENOMINATOR = 12
-_EXACT = 2.0**53
+_EXACT = 2.0**53  # whole numbers below this have an exact parity
 
 
 def derived(features: Array) -> Array:
-    """(n, d) features -> (n, m), m depending on d alone."""
+    """Return the derived columns.
+
+    Args:
+        features: Features, (n, d).
+
+    Returns:
+        (n, m), where m depends only on d.
+    """
     if not features.shape[1]:
         return features
     with np.errstate(all="ignore"):
@@ -32,7 +39,7 @@ def derived(features: Array) -> Array:
 
 
 def derived_names(names: Sequence[str]) -> list[str]:
-    """What the derived columns are called, (m,), if the features are called `names`."""
+    """Return the names of the m derived columns, given the names of the d features."""
     if not names:
         return []
     of_several = [name for name, _ in _several(np.zeros((1, len(names))), names)]
@@ -55,7 +62,7 @@ _OF_ONE = ("{} is a whole number", "{} is odd", "{} is zero", "decimals of {}", 
 
 
 def _alone(columns: Array) -> Array:
-    """(n, k) -> (n, 5 k), what `_OF_ONE` says of each column."""
+    """Return the properties `_OF_ONE` of each column, (n, k) -> (n, 5 k)."""
     finite = np.isfinite(columns)
     value = np.where(finite, columns, 0.5)
     found = np.empty((*columns.shape, len(_OF_ONE)))

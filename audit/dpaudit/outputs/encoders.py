@@ -1,4 +1,4 @@
-"""How outputs of other people's types are read: by functions that turn them into something known."""
+"""Registered encoders, functions that convert outputs of unknown types to known types."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ _ENCODERS: dict[type, Callable[[Foreign], object]] = {}
 
 
 def register_encoder(kind: type, function: Callable[[Foreign], object]) -> None:
-    """From now on read an output, or a part of one, of class `kind` (or a subclass) as `function(output)`.
+    """Register a function that converts outputs, or parts of outputs, of a class to a type that dpaudit can read.
 
-    The function returns what is known: a number, text, bytes, None, a tuple, list, dict, set, array, data frame, ...
-    It must keep all that the analyst sees and add nothing, such as an address in memory.  A later registration for the
-    same class replaces an earlier one; the nearest class of an object's ancestry counts.
+    A later registration for the same class replaces an earlier one.  For an object, the encoder of the nearest class in
+    its inheritance order is used.
+
+    Args:
+        kind: The class; it covers its subclasses.
+        function: Maps an object of the class to a number, text, bytes, None, tuple, list, dict, set, array or data
+            frame, which may contain objects with other encoders.  It must keep all that the analyst sees and add
+            nothing else, such as a memory address.
+
+    Raises:
+        TypeError: If `kind` is not a class, or `function` is not callable.
     """
     if not isinstance(kind, type):
         raise TypeError(f"register_encoder needs a class, got {kind!r}")
@@ -24,7 +32,7 @@ def register_encoder(kind: type, function: Callable[[Foreign], object]) -> None:
 
 
 def encoder_of(output: Output) -> Callable[[Foreign], object] | None:
-    """The function registered for the output's class, or for its nearest ancestor; None if there is none."""
+    """Return the encoder of the class of an output, or of its nearest ancestor; None if there is none."""
     if not _ENCODERS:
         return None
     return next((_ENCODERS[kind] for kind in type(output).__mro__ if kind in _ENCODERS), None)

@@ -1,6 +1,6 @@
-"""Columns that outputs are turned into, learned from past outputs and frozen until the next time.
+"""Encodings turn outputs into columns of numbers.  They are learned from past outputs and do not change afterwards.
 
-A column of an output depends on that output and on the past alone; the validity of every score rests on it.
+The columns of an output depend only on that output and on past outputs.  The validity of every score relies on this.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ from dpaudit.outputs.parts import parts_of
 from dpaudit.outputs.plain import Plain, plain_array
 from dpaudit.values import Foreign, Output
 
-_EXACT = 2**53  # integers up to this are floats
-_MAX_COLUMNS = 96
-_MAX_CANDIDATES = 1000
-_MAX_LABELS = 32  # values of one label that get columns of their own
-_MAX_BITS = 16  # numbers whose bits are looked at
-_MIN_OCCURRENCES = 2  # times that a label must have occurred to be known
+_EXACT = 2**53  # floats represent all integers up to this exactly
+_MAX_COLUMNS = 96  # columns of an encoding, plus the number of unknown parts
+_MAX_CANDIDATES = 1000  # columns of each kind from which the columns of an encoding are selected
+_MAX_LABELS = 32  # values of a label that have separate columns
+_MAX_BITS = 16  # numbers whose bits are examined
+_MIN_OCCURRENCES = 2  # a part or label is known if it has occurred at least this often
 
 
 @dataclass(frozen=True, slots=True)
 class PlainEncoding:
-    """Numbers, or vectors of equally many: one column each, as they are.
+    """Encoding of plain numbers, or of vectors of the same length: one column for each number.
 
-    From integers beyond 2^53 a typical one is first subtracted, exactly, so that their last bits survive.
+    From integers beyond 2^53, a typical integer is subtracted exactly before the conversion to floats, so that the last
+    bits are preserved.
     """
 
-    single: bool  # numbers, not vectors
+    single: bool  # whether outputs are numbers and not vectors
     columns: int
-    centre: tuple[int, ...] | None  # (columns,), of large integers
-    kind: str = "f"  # of the numbers that were learned from: see `kind_of`
+    centre: tuple[int, ...] | None  # (columns,), the integers to subtract; None unless integers are large
+    kind: str = "f"  # kind of the past numbers; see `kind_of`
 
     @classmethod
     def of(cls, past: Plain) -> PlainEncoding:
-        """`past`: (n,) or (n, d)."""
+        """Learn an encoding from past outputs, (n,) or (n, d)."""
         rows = past.reshape(len(past), -1)
         centre = None
         if past.dtype.kind in "iu" and past.dtype.itemsize == 8 and np.any(np.abs(rows.astype(np.float64)) > _EXACT):
@@ -52,19 +53,20 @@ class PlainEncoding:
 
     @property
     def names(self) -> list[str]:
-        """Each column in words."""
+        """The name of each column."""
         return ["output"] if self.single else [f"output[{i}]" for i in range(self.columns)]
 
     @property
     def numeric(self) -> int:
-        """How many columns, the first ones, are numbers of the output."""
+        """The number of leading columns that are numbers of the output."""
         return self.columns
 
     def fits(self, array: Plain) -> bool:
+        """Return whether an array of outputs has the number of columns of this encoding."""
         return array.size == 0 or array.size // len(array) == self.columns
 
     def features(self, array: Plain) -> Array:
-        """(n,) or (n, columns) numbers -> (n, columns)."""
+        """Return the features of outputs, (n,) or (n, columns) -> (n, columns)."""
         rows = array.reshape(len(array), self.columns)
         if self.centre is None:
             return rows.astype(np.float64)
@@ -78,12 +80,12 @@ class PlainEncoding:
         return np.where(np.abs(far) < 2.0**62, near, far)
 
     def bits(self, array: Plain) -> Array:
-        """(n,) or (n, columns) numbers -> (n, 3 x columns)."""
+        """Return the bits of the first 16 columns of outputs, (n,) or (n, columns) -> (n, 3 min(columns, 16))."""
         rows = array.reshape(len(array), self.columns)
         return np.hstack([bits(rows[:, j]) for j in range(min(self.columns, _MAX_BITS))])
 
     def unknown_outputs(self, outputs: Sequence[Output] | Plain) -> npt.NDArray[np.bool_]:
-        """Which outputs of any kinds are not what this encoding knows, (n,)."""
+        """Return which outputs this encoding cannot represent, (n,), because of their type, length or kind of number."""
         arrays = [plain_array([output]) for output in outputs]
         return np.array(
             [array is None or not self.fits(array) or kind_of(array) != self.kind for array in arrays], dtype=bool
@@ -91,29 +93,34 @@ class PlainEncoding:
 
 
 def kind_of(array: Plain) -> str:
-    """Of the numbers in an array: "b", "i" for integers of any sign, or "f"."""
+    """Return the kind of the numbers in an array: "b" for booleans, "i" for all integers, "f" for floats."""
     return "i" if array.dtype.kind in "iu" else array.dtype.kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartsEncoding:
-    """Columns for outputs of any kind.
+    """Encoding of outputs of any kind, based on their parts.
 
-    A number is a column (NaN where it is missing); so are each frequent value of a label, each count, and how much of
-    the output had never been seen.
+    There is one column for each number (NaN where it is missing), for each frequent value of a label and for each
+    count.  The last column is the number of unknown parts: those that occurred in fewer than two past outputs.
     """
 
     numbers: tuple[str, ...]
-    centre: tuple[int, ...]  # of each number; 0 unless it is a large integer
+    centre: tuple[int, ...]  # integer to subtract from each number; 0 unless the number is a large integer
     labels: tuple[tuple[str, str], ...]
     counts: tuple[str, ...]
     known_parts: frozenset[str]
     known_labels: frozenset[tuple[str, str]]
-    exact: tuple[str, ...]  # numbers whose bits are looked at
+    exact: tuple[str, ...]  # numbers whose bits are examined
 
     @classmethod
     def of(cls, past: Sequence[Parts], side: npt.NDArray[np.bool_]) -> PartsEncoding:
-        """`past`: parts of n outputs; `side`: which of them are of d1, (n,)."""
+        """Learn an encoding from past outputs.
+
+        Args:
+            past: The parts of n outputs.
+            side: Which outputs are of d1, (n,).
+        """
         numbers: Counter[str] = Counter(chain.from_iterable(parts.numbers for parts in past))
         counts: Counter[str] = Counter(chain.from_iterable(parts.counts for parts in past))
         labels: Counter[tuple[str, str]] = Counter(chain.from_iterable(parts.labels.items() for parts in past))
@@ -148,7 +155,10 @@ class PartsEncoding:
         return whole._pruned(whole._matrix(past), side)
 
     def _pruned(self, matrix: Array, side: npt.NDArray[np.bool_]) -> PartsEncoding:
-        """Without columns that never vary or repeat another; of too many, those that differ most between datasets."""
+        """Remove constant and duplicate columns.
+
+        If too many remain, keep those that differ most between the datasets.
+        """
         seen: set[bytes] = set()
         keep: list[int] = []
         for j, column in enumerate(np.ascontiguousarray(matrix[:, :-1].T)):
@@ -173,16 +183,17 @@ class PartsEncoding:
 
     @property
     def numeric(self) -> int:
-        """How many columns, the first ones, are numbers of the output."""
+        """The number of leading columns that are numbers of the output."""
         return len(self.numbers)
 
     @property
     def columns(self) -> int:
+        """The number of columns."""
         return len(self.numbers) + len(self.labels) + len(self.counts) + 1
 
     @property
     def names(self) -> list[str]:
-        """Each column in words."""
+        """The name of each column."""
         return [
             *self.numbers,
             *(f"{name} is {label}" for name, label in self.labels),
@@ -191,7 +202,7 @@ class PartsEncoding:
         ]
 
     def features(self, outputs: Sequence[Parts]) -> Array:
-        """Parts of n outputs -> (n, columns)."""
+        """Return the features of n outputs, given their parts: (n, columns)."""
         return self._matrix(outputs)
 
     def _matrix(self, outputs: Sequence[Parts]) -> Array:
@@ -202,7 +213,8 @@ class PartsEncoding:
         label_at = {label: j for j, label in enumerate(self.labels, first_label)}
         count_at = {name: j for j, name in enumerate(self.counts, first_count)}
         centres = dict(zip(self.numbers, self.centre, strict=True)) if any(self.centre) else {}
-        for row, parts in zip(matrix, outputs, strict=True):  # an output has far fewer parts than there are columns
+        # The inner loops run over parts and not over columns, because an output has far fewer parts.
+        for row, parts in zip(matrix, outputs, strict=True):
             places: list[int] = []
             values: list[float] = []
             for name, value in parts.numbers.items():
@@ -222,7 +234,7 @@ class PartsEncoding:
         return matrix
 
     def _unknown(self, parts: Parts) -> int:
-        """How many parts of an output had never been seen."""
+        """Return the number of parts of an output that are unknown from past outputs."""
         known = self.known_parts
         labels = parts.labels.items()
         return (
@@ -232,7 +244,7 @@ class PartsEncoding:
         )
 
     def bits(self, outputs: Sequence[Parts]) -> Array:
-        """Parts of n outputs -> (n, 3 x numbers looked at)."""
+        """Return the bits of the numbers `exact` of n outputs, given their parts: (n, 3 max(1, len(exact)))."""
         found = [bits([parts.numbers.get(name, math.nan) for parts in outputs]) for name in self.exact]
         return np.hstack(found) if found else np.zeros((len(outputs), PER_NUMBER))
 
@@ -241,7 +253,11 @@ Encoding = PlainEncoding | PartsEncoding
 
 
 def parts_of_all(outputs: Sequence[Output] | Plain) -> list[Parts]:
-    """Parts of every output; an error says which output it was."""
+    """Return the parts of each output.
+
+    Raises:
+        OutputError: If dpaudit cannot read an output.
+    """
     return [parts_of(output) for output in outputs]
 
 
@@ -257,24 +273,24 @@ def _float(value: int | float) -> float:
 
 
 def _centre(values: Foreign) -> int:
-    """A typical value of integers that floats cannot hold, 0 for other numbers."""
+    """Return the median of integers if floats cannot represent all of them; otherwise 0."""
     known = sorted(value for value in values if isinstance(value, int))
     return known[len(known) // 2] if known and max(-known[0], known[-1]) > _EXACT else 0
 
 
 def _association(matrix: Array, side: npt.NDArray[np.bool_]) -> Array:
-    """How far each column's mean, or how often it is missing, differs between the datasets, in standard errors."""
+    """Return how much the mean or the missing rate of each column differs between datasets, in standard deviations."""
     strength = np.zeros(matrix.shape[1])
     with np.errstate(all="ignore"):
         missing = np.isnan(matrix)
-        some = np.flatnonzero(missing.any(axis=0))  # where nothing is missing, nothing differs in that
+        some = np.flatnonzero(missing.any(axis=0))  # other columns have no missing values on either dataset
         strength[some] = _gap(missing[:, some].astype(float), side)
         strength = np.maximum(strength, _gap(np.nan_to_num(matrix, posinf=1e300, neginf=-1e300), side))
     return strength
 
 
 def _gap(columns: Array, side: npt.NDArray[np.bool_]) -> Array:
-    """How far the means of columns differ between the datasets, in standard deviations, without the extremes."""
+    """Return the difference of the clipped means of each column between the datasets, in standard deviations."""
     low, high = np.quantile(columns.T.copy(), [0.02, 0.98], axis=1)
     clipped = np.where(low < high, np.clip(columns, low, high), np.sign(columns - low))
     difference = clipped[side].mean(axis=0) - clipped[~side].mean(axis=0)

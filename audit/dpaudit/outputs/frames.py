@@ -1,4 +1,4 @@
-"""Data frames and series of pandas, polars and the like, read without importing any of them."""
+"""Reads data frames and series of pandas, polars and similar libraries without importing them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,31 @@ import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray
 
-_EXACT = 2**53
+_EXACT = 2**53  # floats represent all integers up to this exactly
 
 
 def is_frame(value: object) -> bool:
-    """Whether this is a data frame."""
+    """Return whether a value is a data frame."""
     return hasattr(value, "columns") and hasattr(value, "shape") and hasattr(value, "__getitem__")
 
 
 def is_missing(value: object) -> bool:
-    """Whether this is None or the missing value of pandas, which is not even equal to itself."""
+    """Return whether a value is None or the missing value of pandas, which does not equal itself."""
     return value is None or type(value).__name__ == "NAType"
 
 
 def row_names(value: object, most: int) -> list[object]:
-    """The names of the first rows of a frame or series; none if it has no index, or one that only numbers the rows."""
+    """Return the names of the first rows of a data frame or series.
+
+    Args:
+        value: The data frame or series.
+        most: Maximum number of names.
+
+    Returns:
+        The names; empty if there is no index, or if the index only numbers the rows.
+    """
     index = getattr(value, "index", None)
-    if index is None or not hasattr(index, "__array__"):  # a list has a method of that name
+    if index is None or not hasattr(index, "__array__"):  # `index` of a list is a method
         return []
     if type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1):
         return []
@@ -32,12 +40,17 @@ def row_names(value: object, most: int) -> list[object]:
 
 
 def column(entries: object) -> AnyArray:
-    """The entries of a column, (rows,); numbers among which some are missing are floats, NaN where they are.
+    """Return the entries of a column as an array.
 
-    Integers that floats cannot hold stay as they are.
+    Args:
+        entries: A column of a data frame, or a series.
+
+    Returns:
+        The entries, (rows,).  Numbers with missing entries become floats, with NaN for missing entries, if floats
+        represent all of them exactly.  Otherwise the entries are unchanged.
     """
     array = np.asarray(entries)
-    array = array[:, 0] if array.ndim > 1 else array  # several columns of one name
+    array = array[:, 0] if array.ndim > 1 else array  # several columns with the same name
     if array.dtype.kind != "O":
         return array
     listed = array.tolist()
@@ -48,5 +61,5 @@ def column(entries: object) -> AnyArray:
 
 
 def _exactly_a_float(entry: object) -> bool:
-    """Whether this is a number that floats can hold."""
+    """Return whether a value is a number that a float represents exactly."""
     return isinstance(entry, float) or (isinstance(entry, numbers.Integral) and abs(int(entry)) <= _EXACT)

@@ -1,4 +1,4 @@
-"""What is known of one output: numbers, labels and counts under names, and the labels of values."""
+"""Parts of an output: named numbers, labels and counts; and the conversion of values to labels."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ import numpy as np
 
 from dpaudit.values import Foreign
 
-LISTED = 4096  # elements of a long sequence of anything but numbers that are looked at at all
-TEXT = 64  # characters up to which a text is a label as it stands
+LISTED = 4096  # maximum number of elements of a sequence that are read, unless all elements are numbers
+TEXT = 64  # a text of at most this many characters is its own label; longer ones are hashed
 
 
 @dataclasses.dataclass(slots=True)
 class Parts:
-    """What is known of one output.  Names are words: they are shown to people."""
+    """The parts of one output.  Reports show their names."""
 
-    numbers: dict[str, int | float] = dataclasses.field(default_factory=dict)  # a missing one is NaN
+    numbers: dict[str, int | float] = dataclasses.field(default_factory=dict)  # a missing number counts as NaN
     labels: dict[str, str] = dataclasses.field(default_factory=dict)
-    counts: dict[str, float] = dataclasses.field(default_factory=dict)  # a missing one is 0
+    counts: dict[str, float] = dataclasses.field(default_factory=dict)  # a missing count is 0
 
 
 def some_elements(elements: Iterable[Foreign]) -> list[Foreign]:
-    """The first ones of a large set in a fixed order: a set's own order differs from process to process."""
+    """Return the first `LISTED` elements of a set in a fixed order; the order of a set differs between processes."""
     kinds = set(map(type, elements))
     in_order = sorted(elements) if kinds in ({str}, {int}, {bytes}) else sorted(elements, key=label_of)
     return in_order[:LISTED]
 
 
 def label_of(value: object) -> str:
-    """A short text that equal values share."""
+    """Return a short text that is the same for equal values."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str) and len(value) <= TEXT:

@@ -1,4 +1,4 @@
-"""Outcomes that are more than a value: a run that raised, a run that was timed; and outputs that cannot be read."""
+"""Outcomes of runs other than a plain output: exceptions and running times; the error for unreadable outputs."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from dpaudit.values import Output
 
 
 class OutputError(Exception):
-    """An output that cannot be turned into features; says which, and what can be."""
+    """Raised for an output that dpaudit cannot read.  The message states the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The run ended in an exception, and the analyst sees that."""
+    """The outcome of a run that raised an exception which the analyst sees."""
 
-    type: str  # the class of the exception
+    type: str  # name of the class of the exception
     message: str
 
     @classmethod
     def of(cls, error: BaseException) -> Raised:
+        """Return the outcome for an exception."""
         try:
             message = f"{error}"
         except Exception as another:
-            message = f"(its message cannot be had: __str__ raised {type(another).__name__})"
+            message = f"(message unavailable: __str__ raised {type(another).__name__})"
         return cls(type(error).__name__, message)
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """An output and how long it took, where the analyst can tell."""
+    """An output with the running time of its run, for analysts who can observe it."""
 
     output: Output
     seconds: float  # >= 0

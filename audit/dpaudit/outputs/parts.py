@@ -1,24 +1,24 @@
-"""One output of any kind -> named parts: numbers, labels and counts.
+"""Splits an output of any kind into named parts: numbers, labels and counts.
 
 | output                            | parts                                                                          |
 |-----------------------------------|--------------------------------------------------------------------------------|
 | anything                          | its type, as a label; None, NaN and +-inf are types of their own               |
-| number, boolean, Decimal, date    | itself; integers of any size exactly                                           |
-| complex                           | real and imaginary part                                                        |
-| text                              | itself, first and last character as labels; length, words, first numbers in it |
+| number, boolean, Decimal, date    | itself; integers of any size are exact                                         |
+| complex number                    | real and imaginary part                                                        |
+| text                              | itself, first and last character as labels; length, words, first three numbers |
 | bytes                             | itself as a label, length, entries                                             |
 | enum                              | its name as a label                                                            |
-| tuple, list                       | length, each entry, the last one, how often each label occurs, sum, extremes   |
-| dict, dataclass, namedtuple       | presence and number of keys, the first key, the parts of each value            |
+| tuple, list                       | length, each entry, last entry, number of each label, sum, extremes            |
+| dict, dataclass, namedtuple       | presence and number of keys, first key, parts of each value                    |
 | set                               | presence of each element, length                                               |
-| array, also of another library    | shape, entries; a long one in 64 pieces, by their means; sum, norm, extremes   |
-| data frame, rows in any order     | columns, rows, and of each column what does not depend on the order; the rows  |
-|                                   | themselves and which there are, where they have names                          |
-| series                            | as an array; as a dict where the rows have names                               |
+| array, also of another library    | shape, entries (means of 64 pieces if it is long), sum, norm, extremes         |
+| data frame, rows in any order     | number of rows; columns, each summarised regardless of order; frequent rows;   |
+|                                   | if the rows have names, these and the entries by name                          |
+| series                            | as for an array, or for a dict if the rows have names                          |
 | Raised                            | the exception's type as a label, its message as text                           |
 | object with a registered encoder  | the parts of what the encoder returns                                          |
 
-An output has a bounded number of parts however large it is, so that outputs of many megabytes can be audited.
+The number of parts is bounded for outputs of any size, so that outputs of many megabytes can be audited.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from dpaudit.outputs.vectors import ENTRIES, bag, floats, summary, vector
 from dpaudit.values import Foreign, Output
 
 Reader = Callable[[Parts, str, Foreign, int], None]
-"""Adds the parts of a value to what is known: (parts, name of the value, value, depth)."""
+"""Adds the parts of a value to `Parts`.  Arguments: the parts, the name of the value, the value, the nesting depth."""
 
-_MAX_KEYS = 512  # keys and elements that are looked at one by one
+_MAX_KEYS = 512  # keys and labels that are read individually
 _MAX_DEPTH = 8
 _MAX_WORDS = 64
 _WORD = re.compile(r"[^\W\d_]+")
@@ -57,7 +57,11 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
 def parts_of(output: Output) -> Parts:
-    """The parts of one output.  OutputError for an object that nobody taught us to read."""
+    """Return the parts of one output.
+
+    Raises:
+        OutputError: If the output contains an object of an unknown class without a registered encoder.
+    """
     parts = Parts()
     _add(parts, "output", output, 0)
     return parts
@@ -65,7 +69,7 @@ def parts_of(output: Output) -> Parts:
 
 def _add(parts: Parts, name: str, value: object, depth: int) -> None:
     encoder = encoder_of(value)
-    if type(value) is float and encoder is None:  # by far the most frequent; what follows would do the same
+    if type(value) is float and encoder is None:  # a shortcut for by far the most frequent type
         _float(parts, name, value, depth)
         return
     if depth > _MAX_DEPTH:
@@ -79,15 +83,15 @@ def _add(parts: Parts, name: str, value: object, depth: int) -> None:
     reader = _READERS_OF_TYPES.get(type(value)) or _reader_of(value)
     if reader is None:
         raise OutputError(
-            f"{name} is of type {type(value).__module__}.{type(value).__qualname__}, which is not known; let the "
-            f"mechanism return numbers or a dict of what the analyst sees, or teach dpaudit to read it: "
-            f"register_encoder({type(value).__qualname__}, function), where the function returns those"
+            f"{name} is of type {type(value).__module__}.{type(value).__qualname__}, which dpaudit cannot read; "
+            f"let the mechanism return numbers or a dict of what the analyst sees, or register a function that does: "
+            f"register_encoder({type(value).__qualname__}, function)"
         )
     reader(parts, name, value, depth)
 
 
 def _reader_of(value: object) -> Reader | None:
-    """The first that fits, in the order of `_READERS`, which have all subclasses too."""
+    """Return the first reader for the type of a value, in the order of `_READERS`; they also read subclasses."""
     if is_missing(value):
         return _missing
     for kinds, reader in _READERS:
@@ -110,7 +114,7 @@ def _enum(parts: Parts, name: str, value: enum.Enum, depth: int) -> None:
 
 
 def _numbered(word: str, number: Callable[[Foreign], int | float]) -> Reader:
-    """A reader of values that are one number."""
+    """Return a reader for values that are equivalent to one number."""
 
     def read(parts: Parts, name: str, value: Foreign, depth: int) -> None:
         parts.labels[f"type of {name}"], parts.numbers[name] = word, number(value)
@@ -139,7 +143,7 @@ def _numpy_time(parts: Parts, name: str, value: np.datetime64 | np.timedelta64, 
 
 
 def _written(parts: Parts, name: str, value: object, depth: int) -> None:
-    """Text, and what is a name of something: paths, UUIDs."""
+    """Read text, a path or a UUID."""
     parts.labels[f"type of {name}"] = "text" if isinstance(value, str) else type(value).__name__
     _text(parts, name, str(value))
 
@@ -224,7 +228,7 @@ def _set(parts: Parts, name: str, value: AbstractSet[object], depth: int) -> Non
 
 
 def _listed(parts: Parts, name: str, value: Sequence[object], depth: int) -> None:
-    """A tuple, list or range."""
+    """Read a tuple, list or range."""
     parts.labels[f"type of {name}"] = type(value).__name__
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         _entries(parts, name, dict(zip(value._fields, value, strict=True)), depth)
@@ -260,7 +264,7 @@ def _entries(parts: Parts, name: str, mapping: Mapping[Foreign, object], depth: 
 
 
 def _series(parts: Parts, name: str, series: object, depth: int) -> None:
-    """A series, or any array of another library."""
+    """Read a series, or an array of another library."""
     names, values = row_names(series, LISTED), np.asarray(series)
     if values.ndim == 1:
         values = column(values)
@@ -273,13 +277,13 @@ def _series(parts: Parts, name: str, series: object, depth: int) -> None:
 
 
 def _names(parts: Parts, name: str, names: Sequence[str]) -> None:
-    """Which rows there are."""
+    """Count the names of rows."""
     for row, count in Counter(names).most_common(_MAX_KEYS):
         parts.counts[f"number of rows named {row} in {name}"] = count
 
 
 def _frame(parts: Parts, name: str, frame: Foreign, depth: int) -> None:
-    """A data frame as a bag of rows, for their order carries nothing; their names do."""
+    """Read a data frame as an unordered collection of rows, which may have names."""
     parts.labels[f"type of {name}"] = "data frame"
     columns = [str(column) for column in frame.columns]
     parts.numbers[f"rows of {name}"], parts.numbers[f"columns of {name}"] = frame.shape[0], len(columns)
@@ -332,7 +336,7 @@ _READERS: tuple[tuple[type | tuple[type, ...], Reader], ...] = (
     (AbstractSet, _set),
     ((tuple, list, range), _listed),
 )
-_READERS_OF_TYPES: dict[type, Reader] = {  # the same for the types that are frequent
+_READERS_OF_TYPES: dict[type, Reader] = {  # a shortcut for frequent types
     kind: next(reader for kinds, reader in _READERS if issubclass(kind, kinds))
     for kind in (bool, int, float, str, bytes, tuple, list, dict, np.ndarray)
 }

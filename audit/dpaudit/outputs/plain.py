@@ -1,4 +1,4 @@
-"""The fast path: outputs that are all single numbers, or all vectors of equally many numbers, as one array."""
+"""The fast path: outputs that are all numbers, or all vectors of the same length, become one array."""
 
 from __future__ import annotations
 
@@ -13,14 +13,21 @@ from dpaudit.values import Output, RawOutputs
 Plain = AnyArray
 """(n,) or (n, d), of integers, floats or booleans."""
 
-_MAX_COLUMNS = 1024  # longer vectors are summarised
+_MAX_COLUMNS = 1024  # longer vectors are summarised by their parts
 _SINGLE = {bool, int, float}
 
 
 def plain_array(outputs: RawOutputs) -> Plain | None:
-    """The outputs as one array that loses nothing of them; None if there is no such array.
+    """Return the outputs as one array without loss of information, if possible.
 
-    Lists must hold one type of number only: that an output is 1 and not 1.0, or a list and no tuple, may be the leak.
+    All outputs in a list must have the same types: a leak may be that an output is 1 and not 1.0, or a list and not a
+    tuple.
+
+    Args:
+        outputs: n outputs.
+
+    Returns:
+        The array, (n,) or (n, d); None if the outputs do not fit into one.
     """
     if isinstance(outputs, np.ndarray):
         array = outputs
@@ -41,7 +48,7 @@ def plain_array(outputs: RawOutputs) -> Plain | None:
 
 
 def _alike(outputs: Sequence[Output]) -> bool:
-    """Whether all outputs, and all numbers in them, are of the same types."""
+    """Return whether all outputs, and all numbers in them, have the same type."""
     kinds = set(map(type, outputs))
     if len(kinds) != 1:
         return False

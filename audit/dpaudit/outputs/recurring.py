@@ -1,4 +1,4 @@
-"""The values of outputs that take few, so that what depends on the value alone is computed once for each."""
+"""Distinct values of outputs that take few values, so that functions of an output are computed once for each value."""
 
 from __future__ import annotations
 
@@ -12,25 +12,32 @@ from dpaudit.outputs.block import Outputs
 
 Places = npt.NDArray[np.intp]
 
-_MAX_VALUES = 512  # values
-_MAX_PAIRS = 2**16  # beginnings of rows times what may follow
+_MAX_VALUES = 512  # outputs with more distinct values are not tabulated
+_MAX_PAIRS = 2**16  # entries of the table of a column: distinct prefixes of rows times bits in the column
 _MAX_COLUMNS = 64
-_LOOK = 256  # outputs; a look at a few saves sorting them all
-_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # by bytes of a number
+_LOOK = 256  # outputs whose number of distinct values is checked before all outputs are sorted
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # keys are bytes per number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recurring:
-    """The values that outputs of a batched mechanism have taken.  Equal bits, equal value."""
+    """The distinct values of outputs of a batched mechanism.  Values are equal if their bits are equal."""
 
-    values: Outputs  # each once
+    values: Outputs  # distinct
     _dtype: np.dtype[np.generic]
-    _columns: Sequence[npt.NDArray[np.unsignedinteger]]  # bits that occur in each column, ascending
-    _tables: Sequence[Places]  # for each column: (beginnings, bits) -> beginning with this column, -1 if it is new
+    _columns: Sequence[npt.NDArray[np.unsignedinteger]]  # distinct bits in each column, ascending
+    _tables: Sequence[Places]  # for each column: (prefix of a row, bits) -> longer prefix; -1 if new
 
     @classmethod
     def of(cls, *seen: Outputs) -> Recurring | None:
-        """The values of some outputs, None if they are too many or no plain numbers of a batched mechanism."""
+        """Collect the distinct values of outputs.
+
+        Args:
+            seen: Blocks of outputs.
+
+        Returns:
+            The values; None if there are too many, or if the outputs are not plain numbers of a batched mechanism.
+        """
         parts = []
         for side in seen:
             part = _bits(side)
@@ -43,7 +50,8 @@ class Recurring:
         bits = np.concatenate(parts)
         columns: list[npt.NDArray[np.unsignedinteger]] = []
         tables: list[Places] = []
-        beginning, before = np.zeros(len(bits), dtype=np.intp), 1  # that of each row, numbered; how many there are
+        # The prefix of each row, numbered, and the number of distinct prefixes.
+        beginning, before = np.zeros(len(bits), dtype=np.intp), 1
         for found in bits.T:
             column = np.unique(found)
             if before * len(column) > _MAX_PAIRS:
@@ -61,7 +69,15 @@ class Recurring:
         return cls(Outputs.read(values), values.dtype, columns, tables)
 
     def places(self, outputs: Outputs) -> Places | None:
-        """Where in `values` each of these outputs is, (n,), -1 if it is new; None if they are of another kind."""
+        """Locate outputs in `values`.
+
+        Args:
+            outputs: n outputs.
+
+        Returns:
+            The index in `values` of each output, (n,), -1 for new values; None if the outputs have another type or
+            shape.
+        """
         bits = _bits(outputs)
         if bits is None or bits.shape[1] != len(self._columns) or outputs.array.dtype != self._dtype:  # type: ignore[union-attr]
             return None
@@ -74,7 +90,7 @@ class Recurring:
 
 
 def _bits(outputs: Outputs) -> npt.NDArray[np.unsignedinteger] | None:
-    """(n, d), if the outputs are an array of numbers and nothing else was observed of the runs."""
+    """Return the bits of outputs, (n, d); None unless they are an array of numbers without running times."""
     array = outputs.raw
     if not isinstance(array, np.ndarray) or outputs.array is None or outputs.seconds is not None or not len(array):
         return None

@@ -1,4 +1,4 @@
-"""Columns on a common scale, with a place for inf and NaN."""
+"""Robust scaling of columns that may contain inf and NaN."""
 
 from __future__ import annotations
 
@@ -9,20 +9,27 @@ import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array
 
-_REACH = 8.0  # spreads beyond which outputs are treated alike: one wild output must not decide a fit
+_REACH = 8.0  # scaled values are clipped to +-8 spreads, so that no single output can dominate a fit
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Robust standardisation learned from training outputs; NaN becomes the centre, and a column of its own."""
+    """Robust standardisation, learned from training outputs.  NaN becomes the centre; indicator columns mark it."""
 
     centre: Array  # (d,), medians
-    spread: Array  # (d,), > 0, half the distance between the 16 % and the 84 % quantile
-    missing: npt.NDArray[np.intp]  # columns in which NaN occurred
+    spread: Array  # (d,), > 0, half the distance between the 16 % and 84 % quantiles
+    missing: npt.NDArray[np.intp]  # indices of columns with NaN in the training outputs
 
     @classmethod
     def of(cls, outputs: Array) -> Scale:
-        """`outputs`: (n, d), n >= 1.  ValueError if no number in them is finite."""
+        """Learn centre and spread of each column from its finite numbers.
+
+        Args:
+            outputs: Training outputs, (n, d), n >= 1.
+
+        Raises:
+            ValueError: If no number is finite.
+        """
         known = np.isfinite(outputs)
         if not known.any():
             raise ValueError("no number is finite")
@@ -37,7 +44,7 @@ class Scale:
         return cls(centre, spread, np.flatnonzero(np.any(np.isnan(outputs), axis=0)))
 
     def __call__(self, outputs: Array) -> Array:
-        """(n, d) -> (n, d + len(missing)), all finite."""
+        """Scale outputs: (n, d) -> (n, d + len(missing)), all finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             scaled = (outputs - self.centre) / self.spread
         np.maximum(scaled, -_REACH, out=scaled)
@@ -49,7 +56,7 @@ class Scale:
 
 
 def _middle(columns: Array) -> tuple[Array, Array]:
-    """Centre and spread of finite columns (n, d), n >= 1: (d,) each."""
+    """Return centre and spread, (d,) each, of finite columns (n, d), n >= 1."""
     rows = np.ascontiguousarray(columns.T)
     low, middle, high = np.quantile(rows, [0.16, 0.5, 0.84], axis=1)
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Numbers in a fixed order, or in any: their entries, or the means of pieces, and what sums them up."""
+"""Parts of sequences of numbers: entries or means of pieces, and summaries that ignore the order."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ import numpy as np
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.outputs.named import Parts
 
-ENTRIES = 64  # entries of a sequence, and pieces of a long one, that are looked at one by one
-_HUGE = 1e300
+ENTRIES = 64  # entries of a sequence, or pieces of a longer sequence, that are read individually
+_HUGE = 1e300  # larger numbers are left out of summaries, because sums could overflow
 
 
 def vector(parts: Parts, name: str, entries: AnyArray) -> None:
-    """Numbers in a fixed order; `entries`: (length,)."""
+    """Add the parts of numbers in a fixed order.
+
+    Args:
+        parts: The parts to add to.
+        name: Name of the sequence.
+        entries: The numbers, (length,).
+    """
     if len(entries) <= ENTRIES:
         for index, entry in enumerate(entries.tolist()):
             parts.numbers[f"{name}[{index}]"] = entry
-    else:  # a leak in one of a million entries moves the mean of its piece
+    else:  # a large change of one entry among a million still changes the mean of its piece
         cuts = np.linspace(0, len(entries), ENTRIES + 1).astype(int)
         with np.errstate(all="ignore"):
             means = np.add.reduceat(entries.astype(np.float64), cuts[:-1]) / np.diff(cuts)
@@ -29,7 +35,13 @@ def vector(parts: Parts, name: str, entries: AnyArray) -> None:
 
 
 def summary(parts: Parts, name: str, entries: AnyArray | list[float]) -> None:
-    """What does not depend on the order of numbers; `entries`: (length,)."""
+    """Add the parts that do not depend on the order of numbers.
+
+    Args:
+        parts: The parts to add to.
+        name: Name of the sequence.
+        entries: The numbers, (length,).
+    """
     if len(entries) <= ENTRIES:
         _short_summary(parts, name, entries if isinstance(entries, list) else entries.tolist())
         return
@@ -49,7 +61,7 @@ def summary(parts: Parts, name: str, entries: AnyArray | list[float]) -> None:
 
 
 def _short_summary(parts: Parts, name: str, entries: list[float]) -> None:
-    """The same, without the cost of an array."""
+    """Add the parts of `summary` for a short sequence, without the overhead of an array."""
     finite = [float(entry) for entry in entries if math.isfinite(entry)]
     parts.counts[f"number of entries of {name} that are not finite"] = len(entries) - len(finite)
     parts.counts[f"number of zeros in {name}"] = finite.count(0.0)
@@ -60,11 +72,19 @@ def _short_summary(parts: Parts, name: str, entries: list[float]) -> None:
 
 
 def floats(entries: Iterable[object]) -> list[float]:
+    """Return the entries that are numbers of absolute value below 1e300, as floats."""
     kinds = (int, float, np.integer, np.floating)
     return [float(x) for x in entries if isinstance(x, kinds) and -_HUGE < x < _HUGE]
 
 
 def bag(parts: Parts, name: str, entries: AnyArray) -> None:
+    """Add the parts of numbers without an order, such as a column of a data frame.
+
+    Args:
+        parts: The parts to add to.
+        name: Name of the numbers.
+        entries: The numbers, (length,); NaN for missing numbers.
+    """
     known = np.sort(entries[~np.isnan(entries)])
     parts.counts[f"missing values of {name}"] = len(entries) - len(known)
     summary(parts, name, known)
