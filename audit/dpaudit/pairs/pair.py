@@ -17,18 +17,18 @@ RELATIONS: tuple[str, ...] = get_args(Relation)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two neighbouring datasets, whose outputs the claim says are hard to tell apart.
+    """Two neighbouring datasets.  The claim states that their outputs are hard to distinguish.
 
-    The audit does not decide whether the datasets are neighbours.  Whoever states the claim decides that.
+    The audit does not check whether the datasets are neighbours.  The author of the claim defines that relation.
 
     Args:
         d0: The first dataset: any object that the mechanism accepts.
         d1: The second dataset.
         relation: How the datasets are neighbours: "add_remove", "replace_one" or "unspecified".  For the report.
-        label: Name of the pair in the report; the datasets themselves, shortened, if empty.
+        label: Name of the pair in the report.  If empty, the report shows the datasets, shortened.
 
     Raises:
-        ValueError: If `relation` is none of these.
+        ValueError: If `relation` is not one of these.
     """
 
     d0: Dataset

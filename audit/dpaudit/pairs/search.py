@@ -4,9 +4,9 @@ The engine moves trials to the pairs where evidence grows, and all pairs share o
 log(2 K) nats of evidence (docs/statistics.md) and some trials each, so the search keeps K small.
 
 Patterns for query answers are those of Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential
-privacy", Table 1: one above, one below, one above and the rest below, its opposite, half and half, all above, all
-below, and extremes.  Patterns for records come from known bugs: values at and beyond the bounds, NaN, the first record
-of an empty dataset, equal records.
+privacy", Table 1.  They are: one above, one below, one above and the rest below, one below and the rest above, half and
+half, all above, all below, and extremes.  Patterns for records come from known bugs: values at and beyond the bounds,
+NaN, the first record of an empty dataset, equal records.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SearchPairs:
     Args:
         relation: How neighbours differ.  "add_remove": one record more.  "replace_one": one record is replaced.
             "one_value": one value of a vector changes.  "all_values": all values of a vector may change, as the answers
-            to several queries do when one person comes or goes.
+            to several queries do when one record is added or removed.
         size: Number of records in the larger dataset, or of values in the vector.
         bounds: Smallest and largest value.  If None, records are in [0, 1], and vectors are around 1 and change by 1.
         step: Maximum change of a value in a vector; anywhere in `bounds` if None.
@@ -48,10 +48,10 @@ class SearchPairs:
         schema: Makes records dicts; maps each column to (low, high) or to a list of categories.
         out_of_domain: Whether to try records that a mechanism must clamp, drop or count: beyond the bounds, NaN,
             None.  If None, they are tried if `bounds` or `schema` is given, since the mechanism should then know them.
-        generator: Replaces the patterns by a function of a numpy Generator.  It returns a dataset (a sequence of
-            records), of which neighbours are made, or a Pair.
+        generator: Replaces the patterns by a function of a numpy Generator.  It returns a Pair, or a sequence of
+            records from which the search makes neighbours.
         build: Applied to each dataset, e.g. `numpy.array` or `pandas.DataFrame`.
-        most: Maximum number of pairs.  If None, 4 for relation "all_values", whose other patterns are similar to these,
+        most: Maximum number of pairs.  If None, it is 4 for relation "all_values", where further patterns are similar,
             and 12 otherwise.
         seed: Seed of the generator.
 
