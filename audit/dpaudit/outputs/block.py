@@ -270,7 +270,7 @@ def _timed(outputs: Outputs, encoding: Encoding) -> Array:
 
 
 def _plain(outputs: Outputs, encoding: PlainEncoding) -> Plain:
-    """The outputs as one array, in whatever company they came."""
+    """Return the outputs as one array, whatever the type of other outputs in the block."""
     if outputs.array is not None:
         return outputs.array
     rows = [plain_array([output]) for output in outputs.listed()]

@@ -18,8 +18,8 @@ def register_encoder(kind: type, function: Callable[[Foreign], object]) -> None:
     Args:
         kind: The class; it covers its subclasses.
         function: Maps an object of the class to a number, text, bytes, None, tuple, list, dict, set, array or data
-            frame, which may contain objects with other encoders.  It must keep all that the analyst sees and add
-            nothing else, such as a memory address.
+            frame.  These may contain objects with other encoders.  The function must keep all that the analyst sees and
+            add nothing else, such as a memory address.
 
     Raises:
         TypeError: If `kind` is not a class, or `function` is not callable.

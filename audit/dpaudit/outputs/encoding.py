@@ -85,7 +85,7 @@ class PlainEncoding:
         return np.hstack([bits(rows[:, j]) for j in range(min(self.columns, _MAX_BITS))])
 
     def unknown_outputs(self, outputs: Sequence[Output] | Plain) -> npt.NDArray[np.bool_]:
-        """Return which outputs this encoding cannot represent, (n,), because of their type, length or kind of number."""
+        """Return which outputs this encoding cannot represent, (n,): they differ in type, length or kind of number."""
         arrays = [plain_array([output]) for output in outputs]
         return np.array(
             [array is None or not self.fits(array) or kind_of(array) != self.kind for array in arrays], dtype=bool

@@ -91,7 +91,7 @@ def _add(parts: Parts, name: str, value: object, depth: int) -> None:
 
 
 def _reader_of(value: object) -> Reader | None:
-    """Return the first reader for the type of a value, in the order of `_READERS`; they also read subclasses."""
+    """Return the first reader that covers the class of a value or one of its ancestors; None if there is none."""
     if is_missing(value):
         return _missing
     for kinds, reader in _READERS:

@@ -20,7 +20,7 @@ _SINGLE = {bool, int, float}
 def plain_array(outputs: RawOutputs) -> Plain | None:
     """Return the outputs as one array without loss of information, if possible.
 
-    All outputs in a list must have the same types: a leak may be that an output is 1 and not 1.0, or a list and not a
+    All outputs in a list must have the same types, because a difference in type may be the leak: 1 or 1.0, a list or a
     tuple.
 
     Args:
