@@ -59,8 +59,8 @@ def k_ary_response(*, epsilon: float, k: int) -> TabulatedTradeoff:
 
     Of k >= 2 answers, the true one has odds e^epsilon against each other answer.
 
-    Kairouz, Oh & Viswanath 2016, section 3.  With q = 1/(e^epsilon + k - 1) and p = e^epsilon q the corners are (0, 1),
-    (q, 1 - p), ((k - 1) q, q), (1, 0).  For k = 2, it is PureDP(epsilon); for larger k, it is stronger.
+    Source: Kairouz, Oh & Viswanath 2016, section 3.  With q = 1/(e^epsilon + k - 1) and p = e^epsilon q, the corners
+    are (0, 1), (q, 1 - p), ((k - 1) q, q), (1, 0).  For k = 2, it is PureDP(epsilon); for larger k, it is stronger.
     """
     q = math.exp(-epsilon) / (1 + (k - 1) * math.exp(-epsilon))
     rest = (k - 1) * q  # 1 - p

@@ -187,9 +187,9 @@ class Envelope:
         """Return the least mu with G_mu <= f; inf if there is none.
 
         G_mu is convex and f is straight between vertices, so only vertices matter.  At a vertex,
-        mu = Phi^-1(1 - alpha) - Phi^-1(beta).  Doubles cannot distinguish some vertices from points on the axes, and
-        these are ignored: gaps below 1e-280, vertices on the steep side with beta < 1e-12, and vertices on the flat
-        side with alpha < 1e-12.
+        mu = Phi^-1(1 - alpha) - Phi^-1(beta).  Gaps below 1e-280 count as 0.  Vertices with beta < 1e-12 on the steep
+        side, and with alpha < 1e-12 on the flat side, are ignored.  Doubles cannot distinguish them from points on the
+        axes.
         """
         if max(self.steep.gap[-1], self.flat.gap[-1]) > NEGLIGIBLE:
             return math.inf

@@ -1,6 +1,6 @@
 """Composition of any claims by privacy-loss distributions, with Google's dp-accounting (the extra `accounting`).
 
-The loss log q/p of two independent outputs is the sum of their losses, so the law of the total loss is a convolution
+The loss log q/p of two independent outputs is the sum of their losses.  So the law of the total loss is a convolution
 (Koskela, Jälkö & Honkela 2020; dp-accounting's "Privacy Loss Distributions").  The loss of each claim is put on a
 common grid by connecting the dots (Doroshenko et al. 2022, Algorithm 1).  Between grid points, a chord replaces the
 profile delta as a function of e^epsilon; it lies above the profile.  dp-accounting convolves the mass functions.
@@ -29,7 +29,7 @@ from dpaudit.values import Foreign
 
 _TAIL = 1e-22  # delta at which the grid ends; losses beyond count as infinite
 _CUT = 1e-15  # probability that dp-accounting may move to infinity in a convolution
-_NOTHING = 1e-13  # a smaller total variation is added instead of convolved
+_NOTHING = 1e-13  # parts with a smaller total variation are not convolved; it is added to delta
 _MAX_POINTS_OF_ONE = 2**19  # grid points for one mechanism
 _MAX_POINTS = 2**23  # grid points for the total loss
 _MAX_LINES = 3000  # lines of the result
@@ -80,7 +80,7 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
     """Return the profile of all parts together, and the step of its grid.
 
     The initial step preserves the standard deviation of the total loss to 1e-4.  The step is halved until delta
-    changes by less than 5e-5 everywhere, or the grid has 2^19 points for one mechanism or 2^23 points for the total.
+    changes by less than 5e-5 everywhere.  The maximum is 2^19 points for one mechanism and 2^23 points for the total.
     The largest loss of a mechanism is a grid point, because it often has positive probability.
     """
     reach = max(_reach(part) for part in parts)

@@ -40,8 +40,8 @@ def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
 class Group(PolygonalClaim):
     """1 - (1 - f)^{o k}, computed from tangents of f: exact if f is a polygon, otherwise slightly too low.
 
-    If c + e^s alpha and c' + e^s' alpha are upper bounds of 1 - f, then c' + e^s' c + e^(s + s') alpha is one for two
-    steps.  This holds for any two lines, so all combinations are valid.
+    Let c + e^s alpha and c' + e^s' alpha be upper bounds of 1 - f.  Then c' + e^s' c + e^(s + s') alpha is an upper
+    bound for two steps.  This holds for any two lines, so all combinations are valid.
     """
 
     name: ClassVar[str] = "group"

@@ -3,9 +3,9 @@
 Let f be the promise of the mechanism on its sample, p the rate, and f_p(alpha) = p f(alpha) + (1 - p)(1 - alpha).
 
 - **"add_remove"**: Neighbours differ in the presence of one record, and f must hold for this relation.  Each record is
-  in the sample with probability p, independently (Poisson sampling, as in DP-SGD).  If d1 is the dataset with the
-  record, then T(P, Q) >= f_p, and T(Q, P) >= the inverse of f_p (Bu, Dong, Long & Su 2020, "Deep learning with Gaussian
-  differential privacy", section 3).
+  in the sample with probability p, independently (Poisson sampling, as in DP-SGD).  Let d1 be the dataset with the
+  record.  Then T(P, Q) >= f_p, and T(Q, P) >= the inverse of f_p (Bu, Dong, Long & Su 2020, "Deep learning with
+  Gaussian differential privacy", section 3).
 - **"replace_one"**: Neighbours differ in the value of one record.  The sample is a uniformly random subset of m = p n
   of the n records.  Both directions satisfy C_p(f), the largest convex function below f_p and its inverse (Dong, Roth &
   Su 2022, Thm 9).  Poisson sampling also satisfies it if f holds for adding, removing and replacing one record.
@@ -54,7 +54,7 @@ def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspeci
         The promise of the mechanism with sampling.
 
     Raises:
-        ValueError: If `rate` is out of range, or `relation` is none of these.
+        ValueError: If `rate` is out of range, or `relation` is not one of these.
     """
     rate = probability("rate", rate)
     if relation not in RELATIONS:
