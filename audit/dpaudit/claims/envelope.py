@@ -99,7 +99,7 @@ class SupportingLines:
     def thinned(self, most: int) -> SupportingLines:
         """Return at most `most` of the guarantees.
 
-        Two thirds are placed in proportion to the square root of mass times spacing, one third evenly by slope.
+        The density of two thirds is proportional to sqrt(mass * spacing).  One third is spaced evenly by slope.
         """
         if len(self.slope) <= most:
             return self

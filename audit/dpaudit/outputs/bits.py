@@ -30,9 +30,9 @@ def bits(values: AnyArray | Sequence[int | float]) -> Array:
         values: Numbers, (n,).  Integers of any size are exact.
 
     Returns:
-        (n, 3): the exponents of the first and of the last bit, and the last eight bits of the significand.  The
-        significand of a whole number is the number itself.  Other significands have 53 bits.  Zero, infinities and NaN
-        have special exponents from 4000.
+        An array (n, 3): the exponents of the first and of the last bit, and the last eight bits of the significand.
+        The significand of a whole number is the number itself.  Other significands have 53 bits.  Zero, infinities and
+        NaN have special exponents from 4000.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
         return _integers(values)

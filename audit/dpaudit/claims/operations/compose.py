@@ -31,7 +31,7 @@ def compose(*claims: TradeoffFunction) -> TradeoffFunction:
     Their methods raise ImportError if dp-accounting is not installed.
 
     Args:
-        claims: One claim for each mechanism, at least one.
+        *claims: One claim for each mechanism, at least one.
 
     Returns:
         The joint promise.
