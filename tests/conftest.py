@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
+import hypothesis
 import pytest
 from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner, Result
@@ -19,6 +20,9 @@ from dpaudit.cli.app import app
 os.environ["OMP_NUM_THREADS"] = "1"  # in the processes that tests start
 
 Command = Callable[..., Result]
+
+hypothesis.settings.register_profile("ours", deadline=None)  # no test fails because the machine is busy
+hypothesis.settings.load_profile("ours")
 
 _NO_BYTECODE = sys.dont_write_bytecode  # PYTHONDONTWRITEBYTECODE, as in many containers
 
