@@ -94,7 +94,7 @@ def test_a_family_in_text_gives_the_same_bound() -> None:
     [
         ("gaussian(mu=1)", "which has 0"),
         ("approximate(epsilon=?, delta=?)", "which has 2"),
-        ("gaussian?(mu=1)", "must stand where a number would"),
+        ("gaussian?(mu=1)", "must take the place of a number"),
     ],
 )
 def test_texts_that_are_no_family_are_refused(text: str, message: str) -> None:

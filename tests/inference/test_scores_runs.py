@@ -62,5 +62,5 @@ def test_equal_scores_are_no_evidence() -> None:
 def test_impossible_input_is_refused() -> None:
     with pytest.raises(ValueError, match="got nan for run 2"):
         runs.count_high([0.0, 1.0], [np.nan], 1, rng=np.random.default_rng(0))
-    with pytest.raises(ValueError, match="between 0 and 5 are of d1, got 6"):
+    with pytest.raises(ValueError, match="between 0 and 5 of 5 high scores must be of d1, got 6"):
         runs.p_value(PureDP(1.0), 10, 10, 5, 6)

@@ -20,7 +20,7 @@ def test_several_numbers_of_guesses_share_the_significance() -> None:
     assert several.several_p_value(claim, 1000, counts) == 2 * least
     bound = several.several_mu_lower(1000, counts, significance=0.05)
     assert bound == max(tight.mu_lower(1000, r, v, significance=0.025) for r, v in counts)
-    with pytest.raises(ValueError, match="one number of guesses at least"):
+    with pytest.raises(ValueError, match="at least one number of guesses"):
         several.several_p_value(claim, 1000, [])
 
 

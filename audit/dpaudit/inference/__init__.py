@@ -1,7 +1,9 @@
-"""Statistical theorems: numbers in, numbers out, one theorem a module.
+"""Statistical theorems as pure functions, one theorem per module.
 
-`sequential` bets and may stop at any time; `fixed` counts a number of trials that was planned; `independence` asks
-whether runs are exchangeable; `scores` tests claims on two arrays of scores that others have made.
+- `sequential`: tests that may stop at any time.
+- `fixed`: tests of a number of trials that was fixed in advance.
+- `independence`: tests of whether runs are exchangeable.
+- `scores`: tests of a claim on two arrays of scores that another program computed.
 
 May import: `claims`, `numerics`, `values`.
 Public names: the modules.

@@ -1,4 +1,4 @@
-"""Many audits at once: one promise for all of them, and which of the claims to name."""
+"""Corrections for several audits: Bonferroni over the verdicts, and e-BH for a false discovery rate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def significance(confidence: float) -> Fraction:
-    """Return 1 - confidence, exactly, of the number as it is written: 1/100 for 0.99."""
+    """Return 1 - confidence exactly, reading the confidence as its decimal text: 1/100 for 0.99."""
     return 1 - Fraction(repr(float(confidence)))
 
 
@@ -18,20 +18,20 @@ def shared_confidences(confidences: Sequence[float]) -> list[float]:
     """Split one probability of a false alarm over several audits.
 
     Theorem:
-        Audit i of K is made at significance s_i = (1 - c_i) / K.  If all claims are true, some audit refutes its claim
-        with probability at most sum_i s_i, the mean of the 1 - c_i, whatever the audits depend on (Bonferroni).  The
-        same holds for any set of true claims among false ones, so every verdict counts.
+        Audit i of K has significance s_i = (1 - c_i) / K.  If all claims are true, some audit refutes its claim
+        with probability at most sum_i s_i, the mean of the 1 - c_i, under any dependence between audits (Bonferroni).
+        The same holds for any subset of true claims among false ones, so each refutation stands for itself.
 
-    A sequential audit at significance s stops at wealth 1/s: sharing costs ln K nats more evidence.
+    A sequential audit at significance s stops at wealth 1/s, so the correction costs ln K nats of additional evidence.
 
     Args:
-        confidences: Of each audit if it were alone, c_i, in (0, 1).
+        confidences: The confidence c_i that each audit would have alone, in (0, 1).
 
     Returns:
-        The confidence of each audit, at least 1 - s_i after rounding; those given if there is only one.
+        The confidence of each audit, at least 1 - s_i after rounding.  A single confidence is returned unchanged.
 
     Raises:
-        ValueError: If a confidence is out of its range, or if so little is left for each that it rounds to 1.
+        ValueError: If a confidence is out of its range, or if a corrected confidence rounds to 1.
     """
     for confidence in confidences:
         if not 0 < confidence < 1:
@@ -45,18 +45,29 @@ def shared_confidences(confidences: Sequence[float]) -> list[float]:
         if Fraction(share) < exact:
             share = math.nextafter(share, 2.0)
         if not share < 1:
-            raise ValueError(f"confidence {confidence} of {len(confidences)} audits together is too close to 1")
+            raise ValueError(f"confidence {confidence} is too close to 1 to be shared by {len(confidences)} audits")
         shares.append(share)
     return shares
 
 
 def e_bh(e_values: Sequence[float], *, false_discovery_rate: float) -> list[int]:
-    """Positions of the claims to reject: the expected share of true ones among them is at most the rate.
+    """Return the positions of the claims that the e-BH procedure rejects.
 
-    The k largest e-values, k the largest number such that the k-th largest is at least m / (k rate), m the number of
-    all.  Valid whatever the dependence between them: Wang & Ramdas 2022, "False discovery rate control with e-values",
-    JRSS-B 84(3), Thm 1.  `e_values`: >= 0, inf allowed, each with expectation at most 1 if its claim is true.  The
-    wealth at any stopping time is one, its maximum over time is not.  ValueError for anything else.
+    Theorem:
+        Let k be the largest number such that the k-th largest of m e-values is at least m / (k rate).  If the claims
+        with the k largest e-values are rejected, the expected share of true claims among them is at most `rate`, under
+        any dependence.  Wang & Ramdas 2022, "False discovery rate control with e-values", JRSS-B 84(3), Thm 1.
+
+    Args:
+        e_values: One per claim, >= 0; inf is allowed.  Each has expectation at most 1 if its claim is true.  The
+            wealth at any stopping time is such a value, its maximum over time is not.
+        false_discovery_rate: The rate of the theorem, in (0, 1).
+
+    Returns:
+        Positions of the rejected claims, ascending.
+
+    Raises:
+        ValueError: If the rate is out of its range, or an e-value is negative or NaN.
     """
     if not 0 < false_discovery_rate < 1:
         raise ValueError(f"false_discovery_rate must lie strictly between 0 and 1, got {false_discovery_rate}")

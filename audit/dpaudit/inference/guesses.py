@@ -1,6 +1,7 @@
-"""Guesses about who was included: for the canaries with the most extreme scores, how many of them are right.
+"""Guesses about which canaries were included, and the number of right ones.
 
-`inference.one_run` bounds the chance of so many right guesses.
+Only the canaries with the most extreme scores are guessed.  `inference.one_run` bounds the probability of v or more
+right guesses.
 """
 
 from __future__ import annotations
@@ -12,27 +13,36 @@ import numpy.typing as npt
 
 from dpaudit.inference.one_run import check_counts
 
-_TIES = 2305_08846  # any number
+_TIES = 2305_08846  # seed of the order of equal scores; any fixed number
 
 
 def default_guesses(m: int) -> int:
-    """A number of guesses that suits many mechanisms: 1.5 m^(3/4), at most m.
+    """Return a number of guesses that suits many mechanisms: 1.5 m^(3/4), rounded up, at most m.
 
-    Few guesses resolve a loss that is large but rare, many a loss that is small but frequent.  On Gaussian and Laplace
-    noise (mu, epsilon in 0.5 ... 4; m in 100 ... 10,000) the bounds are on average 0.8 times those of the luckiest r.
+    Few guesses resolve a privacy loss that is large but rare.  Many guesses resolve one that is small but frequent.
+
+    Args:
+        m: Number of canaries.
     """
     return min(m, math.ceil(1.5 * math.pow(m, 0.75)))
 
 
 def guess(scores: npt.ArrayLike, guesses: int | None = None) -> npt.NDArray[np.int8]:
-    """Guesses for the canaries with the most extreme scores, (m,): 1 included, -1 left out, 0 abstains.
+    """Guess whether the canaries with the most extreme scores were included.
 
-    `scores`: (m,), higher means more like an included canary; +-inf is allowed, NaN is refused.  `guesses`: their
-    number r, chosen before anything was seen, by default `default_guesses(m)`.  The r // 2 canaries with the lowest
-    scores are guessed to be left out, the r - r // 2 with the highest ones to be included.
+    The r // 2 canaries with the lowest scores are guessed to be left out.  The r - r // 2 canaries with the highest
+    scores are guessed to be included.  Ties are broken by a fixed permutation of the canaries.  It depends neither on
+    the coins nor on the order of the list, which may be sorted by the coins.
 
-    Equal scores are put in an order that is the same in every call, but not the order of the canaries: neither the
-    coins nor a list that happens to be sorted by them can have an influence.
+    Args:
+        scores: (m,), higher for a canary that looks included; +-inf is allowed.
+        guesses: The number of guesses r, chosen before the scores are seen; `default_guesses(m)` if None.
+
+    Returns:
+        The guesses, (m,): 1 for included, -1 for left out, 0 for no guess.
+
+    Raises:
+        ValueError: If `scores` is not one-dimensional or contains NaN, or if r is not between 0 and m.
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1:
@@ -51,7 +61,18 @@ def guess(scores: npt.ArrayLike, guesses: int | None = None) -> npt.NDArray[np.i
 
 
 def right_guesses(answers: npt.NDArray[np.int8], included: npt.ArrayLike) -> tuple[int, int]:
-    """(r, v): how many canaries `guess` answered for, and how many rightly.  `included`: (m,), booleans."""
+    """Count the guesses and the right ones among them.
+
+    Args:
+        answers: The guesses, (m,), as `guess` returns them.
+        included: (m,), booleans, or 0 and 1: whether each canary was included.
+
+    Returns:
+        (r, v): the number of guesses and the number of right guesses.
+
+    Raises:
+        ValueError: If `included` has another shape or other values.
+    """
     truth = np.asarray(included)
     if truth.shape != answers.shape:
         raise ValueError(f"included must be a boolean for each of {len(answers)} canaries, got shape {truth.shape}")

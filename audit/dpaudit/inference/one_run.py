@@ -1,19 +1,19 @@
-"""Many records, one run: what m independent canaries tell about a claim.
+"""Auditing in one run: tests and bounds from the guesses about m independent canaries.
 
-Each of m canaries is included in the data by a fair coin of its own.  Someone who sees the one output of the
-mechanism, but not the coins, guesses for r of the canaries whether they were included and abstains on the others; v
-guesses are right.  The functions below bound the chance of so many right guesses under a claim.
+An independent fair coin decides whether each of m canaries is included in the data.  An attacker sees the one output of
+the mechanism, but not the coins.  The attacker guesses for r of the canaries whether they were included; v guesses are
+right.  The functions below bound the probability of v or more right guesses under a claim.
 
-What must be fixed beforehand is r.  Which canaries are guessed, and how, may depend on the output in any way, never on
-the coins: the guesses are then part of what the mechanism puts out.  (An r that depends on the output is covered for
-delta = 0 only; otherwise all of delta may be spent on the r where it pays best.)  The claim must be meant for datasets
-that differ in the presence of one canary, in both orders.
+The number r must be fixed in advance.  Which canaries are guessed, and how, may depend on the output in any way, but
+never on the coins.  The guesses are then part of the output of the mechanism.  An r that depends on the output is
+covered for delta = 0 only.  Otherwise all of delta may be spent on the r for which it has the largest effect.  The
+claim must be about datasets that differ in the presence of one canary, in both orders.
 
-**One pair of laws for all bounds.**  Flip the coin of one canary, and average over canaries and coins.  With p_k the
-chance of k right guesses, A_k = k p_k / m is the chance that this canary's guess is right and k are right in all.
-After the flip the same output has a wrong guess there and k - 1 right ones in all, which has chance
-B_k = (r - k + 1) p_{k-1} / m, since the flipped coins are as fair as the others.  So under a claim with profile delta,
-for every set K of counts and every real epsilon,
+**One pair of laws for all bounds.**  Flip the coin of one canary, and average over canaries and coins.  Let p_k be the
+probability of k right guesses.  Then A_k = k p_k / m is the probability that this canary's guess is right and that k
+guesses are right in total.  After the flip, the same output has a wrong guess there and k - 1 right guesses in total.
+This event has probability B_k = (r - k + 1) p_{k-1} / m, since the flipped coin is as fair as the others.  So under a
+claim with profile delta, for every set K of counts and every real epsilon,
 
     A(K) <= e^epsilon B(K) + delta(epsilon)    and    B(K) <= e^epsilon A(K) + delta(epsilon).            (1)
 
@@ -39,16 +39,31 @@ from dpaudit.numerics.bisect import bisect, bisect_integers, last_that_holds
 
 
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
-    """A bound on the chance of v or more right guesses under a claim: the smaller one of two.
+    """Bound the probability of v or more right guesses under a claim.
 
-    1. The claim is (epsilon, delta(epsilon))-DP for every epsilon >= 0: the least `p_value_exact` over many epsilon.
-    2. The least significance at which `_Shape.refutes`, by bisection to one part in 10**6.
+    Theorem:
+        The smaller of these two numbers is a p-value of the claim:
 
-    Both bound the same probability, so that the smaller one needs no correction.  It is a p-value: if v* is the least v
-    whose bound is at most s, the chance that the bound is at most s is that of v* or more right guesses, at most s.
+        1. The minimum of `p_value_exact` over many epsilon >= 0, since the claim implies (epsilon, delta(epsilon))-DP.
+        2. The smallest significance at which `_Shape.refutes`, found by bisection to one part in 10**6.
 
-    For pure and approximate claims it is the largest chance itself.  For Gaussian ones the largest chance was up to a
-    quarter smaller where a linear program could compute it (see the tests).
+    Proof:
+        Both bound the same probability, so their minimum needs no correction.  Let v* be the smallest v whose bound is
+        at most s.  The bound is at most s if and only if v* or more guesses are right, with probability at most s.
+
+    For pure and approximate claims the bound is the maximum; for Gaussian claims `scores.tight` may be smaller.
+
+    Args:
+        claim: The claim about one canary; made symmetric.
+        m: Number of canaries.
+        r: Number of guesses, fixed in advance.
+        v: Number of right guesses.
+
+    Returns:
+        The p-value, in (0, 1].
+
+    Raises:
+        ValueError: If the counts are impossible.
     """
     check_counts(m, r, v)
     shape = _shape(claim.symmetrized())
@@ -69,9 +84,20 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
 
 
 def refutes(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: float) -> bool:
-    """Whether v right ones of r guesses refute a claim: `p_value(claim, m, r, v) <= significance`, without its search.
+    """Test whether `p_value(claim, m, r, v) <= significance`, without computing the p-value.
 
-    P[refutes(claim, m, r, V, ...)] <= significance if the claim is true.
+    Theorem:
+        If the claim is true, P[refutes(claim, m, r, V, ...)] <= significance.
+
+    Args:
+        claim: The claim about one canary; made symmetric.
+        m: Number of canaries.
+        r: Number of guesses, fixed in advance.
+        v: Number of right guesses.
+        significance: In (0, 1).
+
+    Raises:
+        ValueError: If the counts are impossible or the significance is out of its range.
     """
     check_counts(m, r, v, significance)
     shape = _shape(claim.symmetrized())
@@ -81,7 +107,17 @@ def refutes(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: fl
 
 
 def fewest_right(claim: TradeoffFunction, m: int, r: int, *, significance: float) -> int:
-    """The fewest right ones of r guesses that `refutes` a claim; r + 1 if not even r do."""
+    """Find the smallest number of right guesses that refutes a claim.
+
+    Args:
+        claim: The claim about one canary; made symmetric.
+        m: Number of canaries.
+        r: Number of guesses.
+        significance: In (0, 1).
+
+    Returns:
+        The smallest v for which `refutes` is true; r + 1 if there is none.
+    """
     never, always = -1, r + 1
     return bisect_integers(
         lambda v: refutes(claim, m, r, v, significance=significance), inside=always, outside=never
@@ -89,20 +125,34 @@ def fewest_right(claim: TradeoffFunction, m: int, r: int, *, significance: float
 
 
 def mu_lower_one_run(m: int, r: int, v: int, *, significance: float) -> float:
-    """Mu up to which mu-GDP is refuted by `refutes`, rounded down to one part in 10**4; 0 if nowhere, 64 at most.
+    """Compute a lower confidence bound of mu by inverting `refutes`.
 
-    P[mu_lower_one_run(m, r, V, ...) > mu] <= significance if the mechanism is mu-GDP.  It says nothing about the
-    epsilon of a mechanism that is not Gaussian.
+    Theorem:
+        If the mechanism is mu-GDP, P[mu_lower_one_run(m, r, V, ...) > mu] <= significance.
+
+    The bound implies no bound of epsilon for a mechanism that is not Gaussian.
+
+    Args:
+        m: Number of canaries.
+        r: Number of guesses, fixed in advance.
+        v: Number of right guesses.
+        significance: In (0, 1).
+
+    Returns:
+        The largest mu refuted, rounded down by at most one part in 10**4; 0 if none is, at most 64.
+
+    Raises:
+        ValueError: If the counts are impossible or the significance is out of its range.
     """
     check_counts(m, r, v, significance)
     return last_that_holds(lambda mu: refutes(GaussianDP(mu), m, r, v, significance=significance), precision=1e-4)
 
 
 def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, v: int) -> Array:
-    """The largest chance of v or more right guesses under any (epsilon, delta)-DP mechanism; elementwise.
+    """Return the maximum probability of v or more right guesses under (epsilon, delta)-DP; elementwise.
 
-    **Theorem.**  With W ~ Binomial(r, q), q = e^epsilon / (1 + e^epsilon), b = P[W >= v] and w = P[W = v] this is
-    min{1, b + m delta b (1 - b) / (v w)}.  (1 if v = 0; no claim is refuted then.)
+    **Theorem.**  With W ~ Binomial(r, q), q = e^epsilon / (1 + e^epsilon), b = P[W >= v] and w = P[W = v], the maximum
+    is min{1, b + m delta b (1 - b) / (v w)}.  For v = 0 it is 1, and no claim is refuted.
 
     *It is a bound.*  Let y_k = m (1 - b) P[W >= k] / (k P[W = k]) for k >= v, y_k = m b P[W < k] / (k P[W = k]) for
     k < v.  Since (k + 1) P[W = k + 1] = e^epsilon (r - k) P[W = k], these satisfy  k y_k - e^epsilon (r - k) y_{k+1}
@@ -111,12 +161,25 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
     log-concave; so y falls from v on, and it rises before v, since with W' ~ Binomial(r - 1, q) k P[W = k] =
     r q P[W' = k - 1] and P[W < k] = P[W' < k] - q P[W' = k - 1].  At v both definitions give m b (1 - b) / (v w).
 
-    *It is attained.*  Draw the number of right guesses from P[W = .] times 1 - b x below v and times 1 + (1 - b) x from
-    v on, x = m delta / (v w), or the smaller x with b x = 1, and then the guessed and the right canaries uniformly.
-    This has A_k = e^epsilon B_k for all k but v, and the excess delta, or less, for k = v.
+    *It is attained.*  Let x = m delta / (v w), or the smaller x with b x = 1.  Draw the number of right guesses from
+    P[W = .], multiplied by 1 - b x below v and by 1 + (1 - b) x from v on.  Then draw the guessed canaries and the
+    right ones uniformly.  This has A_k = e^epsilon B_k for all k except v, and the excess delta, or less, for k = v.
 
-    Being a maximum over mechanisms it rises with epsilon and with delta.  It is what is new here: the bound of Steinke,
-    Nasr & Jagielski 2023 is up to 25 times larger.
+    As a maximum over mechanisms, the value rises with epsilon and with delta.  It is at most the bound of Steinke,
+    Nasr & Jagielski 2023.
+
+    Args:
+        epsilon: Epsilon in nats, >= 0; any shape.
+        delta: Delta, in [0, 1]; broadcast against `epsilon`.
+        m: Number of canaries.
+        r: Number of guesses, fixed in advance.
+        v: Number of right guesses.
+
+    Returns:
+        The probabilities, rounded up, in the common shape of `epsilon` and `delta`.
+
+    Raises:
+        ValueError: If the counts are impossible, or an epsilon or delta is out of its range.
     """
     check_counts(m, r, v)
     eps, gap = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), np.asarray(delta, dtype=np.float64))
@@ -127,22 +190,35 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
     b, rest = _tail(r, v, eps), _missing(r, v, eps)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.exp(np.log(b) + np.log(rest) - _log_mass(r, v, eps))  # b (1 - b) / w
-        falling = np.minimum((r - v) * np.exp(eps) / (v + 1), 1.0)  # P[W = v + 1] / w; the next ratios are smaller
+        falling = np.minimum((r - v) * np.exp(eps) / (v + 1), 1.0)  # P[W = v + 1] / w; ratios further out are smaller
         ratio = np.where(b > _FAINT, ratio, 1 / (1 - falling))
         spent = np.where(gap > 0, m * gap / v * ratio * _UP, 0.0)
     return np.minimum(np.where(np.isnan(spent), 1.0, np.maximum(b, _FAINT) + spent) * (1 + 1e-12), 1.0)
 
 
 _FAINT = 1e-280  # a tail of W below this may have lost digits
-_UP = 1 + 1e-8  # more than the rounding of log-factorials of 10**7
+_UP = 1 + 1e-8  # covers the rounding of log-factorials up to 10**7
 
 
 def epsilon_lower_exact(m: int, r: int, v: int, *, delta: float, significance: float) -> float:
-    """Epsilon up to which (epsilon, delta)-DP is refuted by `p_value_exact`, nats; 0 if nowhere, 64 at most.
+    """Compute a lower confidence bound of epsilon at `delta` by inverting `p_value_exact`.
 
-    P[epsilon_lower_exact(m, r, V, ...) > epsilon] <= significance if the mechanism is (epsilon, delta)-DP, since the
-    p-value rises with epsilon.  No valid bound that depends on v alone, and rises with it, is larger.  Rounded down to
-    one part in 10**6.
+    Theorem:
+        If the mechanism is (epsilon, delta)-DP, P[epsilon_lower_exact(m, r, V, ...) > epsilon] <= significance, since
+        the p-value rises with epsilon.  No valid bound that depends on v alone, and rises with it, is larger.
+
+    Args:
+        m: Number of canaries.
+        r: Number of guesses, fixed in advance.
+        v: Number of right guesses.
+        delta: Delta, in [0, 1].
+        significance: In (0, 1).
+
+    Returns:
+        The largest epsilon refuted, in nats, rounded down by at most one part in 10**6; 0 if none is, at most 64.
+
+    Raises:
+        ValueError: If the counts are impossible, or `delta` or the significance is out of its range.
     """
     check_counts(m, r, v, significance)
     return last_that_holds(lambda epsilon: bool(p_value_exact(epsilon, delta, m, r, v) <= significance), precision=1e-6)
@@ -150,17 +226,17 @@ def epsilon_lower_exact(m: int, r: int, v: int, *, delta: float, significance: f
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """A symmetric claim: points of its profile, and lines slope x - offset that support g."""
+    """A symmetric claim: points of its profile, and supporting lines slope x - offset of g."""
 
-    epsilon: Array  # >= 0, rising
+    epsilon: Array  # nats, >= 0, ascending
     delta: Array
-    slopes: list[float]  # rising
+    slopes: list[float]  # ascending
     offsets: list[float]
-    ends: list[float]  # line i is the highest one up to x = ends[i]; all of them are below g everywhere
+    ends: list[float]  # line i is the highest line up to x = ends[i]; all lines are below g everywhere
 
     @classmethod
     def of(cls, epsilon: Array, delta: Array) -> _Shape:
-        """Lines at epsilon and at -epsilon, where delta(-eps) = 1 - e^-eps (1 - delta(eps)) as f is symmetric."""
+        """Compute the lines at +-epsilon; delta(-eps) = 1 - e^-eps (1 - delta(eps)), since f is symmetric."""
         mirrored = (epsilon > 0) & (epsilon < _STEEPEST)
         slopes = np.concatenate([np.exp(-epsilon)[::-1], np.exp(epsilon[mirrored])])
         offsets = np.concatenate([(np.exp(-epsilon) * delta)[::-1], (np.expm1(epsilon) + delta)[mirrored]])
@@ -170,12 +246,12 @@ class _Shape:
         return cls(epsilon, delta, slopes.tolist(), offsets.tolist(), ends.tolist())
 
     def inverse(self, x: float) -> float:
-        """At most g(x), for x in [0, 1]."""
+        """Return a lower bound of g(x), for x in [0, 1]."""
         line = bisect_right(self.ends, x)
         return max(0.0, self.slopes[line] * x - self.offsets[line])
 
     def refutes(self, m: int, r: int, v: int, significance: float) -> bool:
-        """Whether v or more right guesses with probability `significance` are impossible under the claim.
+        """Test whether P[v or more right] >= significance is impossible under the claim.
 
         Mahloujifar, Melis & Chaudhuri 2024, "Auditing f-differential privacy in one run", arXiv:2410.22235.  Let g be
         the inverse of a -> 1 - f(a), f = claim.symmetrized(): g(x) = sup over real epsilon of
@@ -193,8 +269,8 @@ class _Shape:
         t_0 > 1 is its R + H > r / m.  t_0 rises with `significance` and with g, by the same induction, so that p-values
         and bounds along nested claims can be found by bisection.
 
-        **Direction of errors.**  g is replaced by the largest of finitely many of its supporting lines, and every
-        rounding lowers t: claims are spared, not refuted, by mistake.
+        **Direction of errors.**  g is replaced by the maximum of finitely many of its supporting lines, and every
+        rounding lowers t.  So an error can spare a claim but never refute one.
         """
         tail = total = significance
         for c in range(v, 0, -1):
@@ -202,7 +278,7 @@ class _Shape:
             if x > 1:
                 return True
             needed = (total + m * self.inverse(x)) * _DOWN / (r - c + 1)
-            if needed <= tail:  # x is the same for the next c then, and so is the tail
+            if needed <= tail:  # the next c has the same x, so the tail stays as it is
                 break
             tail = needed
             total = (total + tail) * _DOWN
@@ -211,16 +287,16 @@ class _Shape:
         return tail > 1
 
 
-_DOWN = 1 - 1e-15  # more than the rounding of a few operations
-_MARGIN = 1e-14  # relative; more than the rounding of a line and its evaluation
+_DOWN = 1 - 1e-15  # covers the rounding of a few operations
+_MARGIN = 1e-14  # relative; covers the rounding of a line and of its evaluation
 _STEEPEST = 25.0  # nats; steeper lines matter only within e^-25 of x = 1
-_TINY = 1e-12  # how near a profile comes to its limit, if it never reaches it
-_MAX_POINTS = 5000
+_TINY = 1e-12  # distance from its limit at which a profile that never reaches it is cut off
+_MAX_POINTS = 5000  # points of a profile
 
 
 @lru_cache(maxsize=64)
 def _shape(claim: TradeoffFunction) -> _Shape:
-    """Points at the kinks of the profile, and so dense elsewhere that the lines come within 1e-4 of g, relatively."""
+    """Choose points of the profile, dense enough that the lines come within a relative 1e-4 of g."""
     floor = float(claim.delta(math.inf))
     largest = float(claim.epsilon(floor))
     if largest == math.inf:
@@ -239,23 +315,35 @@ def _shape(claim: TradeoffFunction) -> _Shape:
 
 
 def _tail(r: int, v: npt.ArrayLike, epsilon: npt.ArrayLike) -> Array:
-    """P[W >= v], v >= 1."""
+    """Return P[W >= v], v >= 1."""
     count = np.asarray(v, dtype=np.float64)
     return np.asarray(betainc(count, r - count + 1, expit(np.asarray(epsilon, dtype=np.float64))))
 
 
 def _missing(r: int, v: int, epsilon: npt.ArrayLike) -> Array:
-    """P[W < v], v >= 1: of r - v + 1 or more wrong guesses."""
+    """Return P[W < v], v >= 1: the probability of r - v + 1 or more wrong guesses."""
     return np.asarray(betainc(r - v + 1.0, float(v), expit(-np.asarray(epsilon, dtype=np.float64))))
 
 
 def _log_mass(r: int, v: int, epsilon: Array) -> Array:
-    """log P[W = v]."""
+    """Return log P[W = v]."""
     wrong = expit(-epsilon)
     return np.asarray(log_choose(r, v) + xlog1py(v, -wrong) + xlogy(r - v, wrong))
 
 
 def check_counts(m: int, r: int, v: int, significance: float = 0.05) -> None:
+    """Check that 0 <= v <= r <= m and that the significance lies in (0, 1).
+
+    Args:
+        m: Number of canaries.
+        r: Number of guesses.
+        v: Number of right guesses.
+        significance: Significance of a test.
+
+    Raises:
+        TypeError: If a count is not an integer.
+        ValueError: If a number is out of its range.
+    """
     if not 0 <= operator.index(v) <= operator.index(r) <= operator.index(m):
         raise ValueError(f"counts must be 0 <= right <= guesses <= canaries, got {v} right, {r} guesses, {m} canaries")
     if not 0 < significance < 1:

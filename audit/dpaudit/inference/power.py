@@ -1,4 +1,4 @@
-"""How small a violation a given number of trials would have shown."""
+"""Minimum detectable violation: how small a violation a given number of trials would have shown."""
 
 from __future__ import annotations
 
@@ -19,19 +19,29 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect
 
 Law = tuple[Array, Array]
-"""Laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each."""
+"""Laws of the bin of the log-likelihood ratio under d0 and d1: probabilities, (BINS,) each."""
 
-_MIN_LOG_PAYOFF = -60.0  # log payoff below which an outcome has ended a bet anyway
+_MIN_LOG_PAYOFF = -60.0  # a bet with a lower log payoff has lost its wealth in any case
 
 
 def power_margin(
     strategy: Strategy, claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float
 ) -> float:
-    """By how many nats the log-wealth after `trials` clears log(1/significance) with probability `power`.
+    """Estimate the margin in nats by which the sequential test refutes a claim with probability `power`.
 
-    `truth`: laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each.  A bet's log-wealth is a sum
-    of independent terms, so nearly normal; the best single bet is a lower bound for the mixture.  An estimate: it
-    plans and explains audits and decides no verdict.
+    The log-wealth of a bet is a sum of independent terms, so it is nearly normal.  The best single bet is a lower
+    bound for the mixture.  The estimate is used to plan and explain audits; it never decides a verdict.
+
+    Args:
+        strategy: The bets of the test.
+        claim: The claim under test.
+        truth: Laws under the mechanism.
+        trials: Number of trials.
+        significance: Significance of the test, in (0, 1).
+        power: Probability with which the margin is reached, in (0, 1).
+
+    Returns:
+        The log-wealth after `trials` that is exceeded with probability `power`, minus log(1/significance).
     """
     growth, variance = growths(strategy, claim, truth)
     reached = strategy.log_weights + trials * growth - ndtri(power) * np.sqrt(trials * variance)
@@ -39,7 +49,16 @@ def power_margin(
 
 
 def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Array, Array]:
-    """Mean and variance of what each bet's log-wealth gains in one trial, (m,) each."""
+    """Return the mean and the variance of each bet's gain in log-wealth per trial.
+
+    Args:
+        strategy: The m bets.
+        claim: The claim under test.
+        truth: Laws under the mechanism.
+
+    Returns:
+        Mean and variance, (m,) each, nats and squared nats.
+    """
     p, q = truth
     payoffs0, squares0, payoffs1, squares1 = _payoffs(strategy)
     mean0, mean1 = payoffs0 @ p, payoffs1 @ q
@@ -49,7 +68,7 @@ def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Ar
 
 @lru_cache(maxsize=4)
 def _payoffs(strategy: Strategy) -> tuple[Array, Array, Array, Array]:
-    """Log payoffs of outputs of d0 and their squares, and the same of d1."""
+    """Return the log payoffs of outputs of d0 and their squares, then both for d1."""
     payoffs0, payoffs1 = (
         np.maximum(strategy.log_payoffs0, _MIN_LOG_PAYOFF),
         np.maximum(strategy.log_payoffs1, _MIN_LOG_PAYOFF),
@@ -58,35 +77,50 @@ def _payoffs(strategy: Strategy) -> tuple[Array, Array, Array, Array]:
 
 
 def threshold_margin(claim: TradeoffFunction, truth: Law, trials: int, *, significance: float, power: float) -> float:
-    """By how many standard deviations the fixed test clears its cutoff with probability `power`; an estimate.
+    """Estimate the margin by which the fixed test with the best single threshold refutes a claim.
 
-    With the best single threshold.  The signed root of the likelihood ratio is nearly normal with variance 1.
+    The signed root of the likelihood ratio is nearly normal with variance 1.
+
+    Args:
+        claim: The claim under test.
+        truth: Laws under the mechanism.
+        trials: Outputs of each dataset that are tested.
+        significance: Significance of the test, in (0, 1).
+        power: Probability with which the margin is reached, in (0, 1).
+
+    Returns:
+        The margin over the cutoff in standard deviations.
     """
     p, q = truth
     reached = float(np.max(deviations(claim, trials * p, trials, trials * q, trials)))
     return reached - float(-ndtri(significance) + ndtri(power))
 
 
-_PILOTS, _OUTCOMES = 64, 16  # simulated pilots, and outcomes of each one's region
-_CAUTION = 0.03  # more power than is stated: what so few pilots may be off by
-_TRIES = 8
+_PILOTS, _OUTCOMES = 64, 16  # simulated pilots, and simulated outcomes per pilot
+_CAUTION = 0.03  # added to the stated power: allows for the error of 64 simulated pilots
+_TRIES = 8  # attempts to find a violation that the simulated audits detect
 
 
 def fixed_margin(
     claim: TradeoffFunction, truth: Law, *, pilot: int, trials: int, significance: float, power: float
 ) -> float:
-    """By how many standard deviations a fixed audit clears its cutoff with probability `power`, if >= 0.
+    """Estimate the margin by which a fixed audit, pilot included, refutes a claim with probability `power`.
 
-    Whole audits are simulated: a pilot, the region it freezes, the counts of that region.  Of the outcome that is
-    exceeded with probability `power`, and a little more, the p-value is the exact one.  Deterministic.
+    Complete audits are simulated: a pilot, the region that it freezes, and the counts in that region.  The margin is
+    the exact one of the outcome that is exceeded with a probability slightly above `power`.  The result is
+    deterministic.
 
     Args:
-        claim: what is tested, for both orders.
-        truth: laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each.
-        pilot: outputs of each dataset that choose the region.
-        trials: outputs of each dataset that are tested.
-        significance: of the test.
-        power: probability with which the margin is reached.
+        claim: The claim under test, which is made symmetric.
+        truth: Laws under the mechanism.
+        pilot: Outputs of each dataset that choose the region.
+        trials: Outputs of each dataset that are tested.
+        significance: Significance of the test, in (0, 1).
+        power: Probability with which the margin is reached, in (0, 1).
+
+    Returns:
+        The margin over the cutoff in standard deviations.  If even the best threshold misses the cutoff, its margin
+        (`threshold_margin`), which is negative, is returned without simulation.
     """
     best = threshold_margin(claim, truth, trials, significance=significance, power=power)
     if best < 0:
@@ -107,8 +141,19 @@ def fixed_margin(
 def least_detectable_fixed(
     claim: TradeoffFunction, *, pilot: int, trials: int, significance: float, power: float
 ) -> TradeoffFunction | None:
-    """`least_detectable` of a fixed audit, its pilot's choice of a region included; arguments as of `fixed_margin`."""
-    missing = 0.0  # standard deviations that the best region must clear the cutoff by
+    """Find the smallest violation that a fixed audit, pilot included, would most likely have found.
+
+    Args:
+        claim: The claim under test, which is made symmetric.
+        pilot: Outputs of each dataset that choose the region.
+        trials: Outputs of each dataset that are tested.
+        significance: Significance of the test, in (0, 1).
+        power: Probability with which the violation is found, in (0, 1).
+
+    Returns:
+        As `least_detectable`.
+    """
+    missing = 0.0  # standard deviations by which the best region must clear the cutoff
 
     def margin(law: Law) -> float:
         return threshold_margin(claim, law, trials, significance=significance, power=power) - missing
@@ -127,12 +172,18 @@ def least_detectable_fixed(
 
 
 def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) -> TradeoffFunction | None:
-    """The least violation that an audit would most likely have found, as a claim that is just kept.
+    """Find the smallest violation that an audit would most likely have found.
 
-    `margin`: of the audit against a truth, >= 0 if that would have been found.  It is looked for in the claim's own
-    family if that is the family of some noise (Gaussian, Laplace, randomised response with or without a mass delta),
-    else among Gaussian noise.  Assumes that the attack knows the likelihood ratio.  None if nothing in the family would
-    have been seen.
+    The search covers the claim's family if it is the family of some noise: Gaussian, Laplace, or randomised response
+    with or without a mass delta.  Otherwise it covers Gaussian noise.  The attack is assumed to know the likelihood
+    ratio.
+
+    Args:
+        claim: The claim under test.
+        margin: Margin of the audit under given laws; >= 0 if the audit would have found the violation.
+
+    Returns:
+        The strongest claim that the violating mechanism keeps; None if no violation in the family is detectable.
     """
     family = _family(claim)
     least = least_parameter(lambda parameter: margin(scaled(family(parameter), 1.0)) >= 0)
@@ -140,7 +191,14 @@ def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) ->
 
 
 def least_parameter(seen: Callable[[float], bool]) -> float | None:
-    """The least parameter at which a violation is seen, to three digits, rounded up; None if there is none."""
+    """Find the smallest parameter at which a violation is detected.
+
+    Args:
+        seen: Whether a violation with this parameter is detected.  Must not change from true to false as it grows.
+
+    Returns:
+        The parameter, rounded up to three significant digits; None if none up to 60 is detected.
+    """
     high = 0.01
     while not seen(high):
         high *= 1.5
@@ -153,7 +211,7 @@ def least_parameter(seen: Callable[[float], bool]) -> float | None:
     return _readable(bisect(seen, inside=high, outside=high / 1.5, close=close).inside)
 
 
-_MAX_EVIDENCE = 60.0  # nats or standard deviations; the evidence is not counted beyond
+_MAX_EVIDENCE = 60.0  # largest parameter tried; `grid` does not resolve larger log-likelihood ratios
 
 
 def _family(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
@@ -168,41 +226,50 @@ def _family(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:
 
 
 def _readable(value: float) -> float:
-    """`value` rounded up to three significant digits."""
+    """Round up to three significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 2)
     return float(f"{math.ceil(value / unit * (1 - 1e-9)) * unit:.3g}")
 
 
 def rule_of_three_rate(trials: float) -> float:
-    """The probability of an event that shows in none of `trials` runs with probability 5 %: about 3/trials.
+    """Return the probability of an event that `trials` runs miss with probability 5 %: about 3/trials.
 
-    Rarer events are missed more often.  They may show all the same.
+    Rarer events are missed more often than that, but not always.
+
+    Args:
+        trials: Number of runs, >= 0.
+
+    Returns:
+        The probability; 1 if `trials` is 0.
     """
     return float(-np.expm1(math.log(0.05) / trials)) if trials else 1.0
 
 
 def largest_epsilon(trials: float, *, significance: float) -> float:
-    """The epsilon at delta = 0 above which no valid test is sure to refute, whatever the mechanism does.
+    """Return the epsilon at delta = 0 above which no valid test is certain to refute, for any mechanism.
 
     Theorem:
         Let a test of "the mechanism is epsilon-DP" on n runs of d0 and n runs of d1, of any pairs, refute a true
-        claim with probability at most s.  Then it refutes with probability at most s (1 + e^-epsilon)^(2n), whatever
-        the mechanism.  If the test refutes the outcome that speaks most clearly against the claim whenever it
-        refutes any outcome at all, it never refutes an epsilon at which that number exceeds 1.
+        claim with probability at most s.  Then it refutes with probability at most s (1 + e^-epsilon)^(2n) under
+        every mechanism.  Suppose that a test that refutes any outcome also refutes the strongest evidence against
+        the claim.  Then it never refutes an epsilon for which s (1 + e^-epsilon)^(2n) < 1.
 
     Proof:
         Let (P, Q) be the laws of a mechanism.  Then P' = (e^epsilon P + Q)/(1 + e^epsilon) and Q' = (P + e^epsilon
         Q)/(1 + e^epsilon) keep the claim.  All 2n draws from (P', Q') are draws from (P, Q) with probability
-        (1 + e^-epsilon)^(-2n).  So s is at least that times the probability of a refutation under (P, Q).  For the
-        second part let P and Q be certain, each of its own most telling output: then the test refutes with
-        probability 1 or never.  The wealth of `strategy` and the evidence of `exact_binomial` are monotone in every
-        output, so both tests are of that kind.  Hence `epsilon_lower(0)` is never above this value.
+        (1 + e^-epsilon)^(-2n).  So s is at least that probability times the probability of a refutation under (P, Q).
+        For the second part, let P and Q each put all mass on the output that is the strongest evidence.  Then the test
+        refutes with probability 1 or 0.  The wealth of `strategy` and the evidence of `exact_binomial` are monotone in
+        every output, so the second part applies to both tests.  Hence `epsilon_lower(0)` never exceeds this value.
 
-        A test that singles out a rare outcome may refute more by luck, but only with the probability above.
+        Other tests may refute a larger epsilon on a rare outcome, but only with the probability above.
 
     Args:
-        trials: runs per dataset, those of all pairs together; a half where an odd number of outputs was counted.
-        significance: of the test.
+        trials: Runs per dataset, summed over all pairs; half-integers arise from odd numbers of outputs.
+        significance: Significance s of the test, in (0, 1).
+
+    Returns:
+        Epsilon in nats; 0 if there are no trials.
     """
     if trials <= 0:
         return 0.0

@@ -1,1 +1,4 @@
-"""Tests of counts whose number was fixed beforehand: exact binomial theory."""
+"""Exact binomial tests of a number of trials that was fixed in advance.
+
+Public names: the modules.
+"""

@@ -1,4 +1,4 @@
-"""Binomial probabilities and likelihoods, in logarithms where they are small."""
+"""Binomial probabilities and log-likelihoods."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 
-MIN_PROBABILITY = 1e-100  # smaller probabilities are not told apart
+MIN_PROBABILITY = 1e-100  # smaller probabilities are rounded up to this
 
 
 def divergence_of_rates(p: float, q: float) -> float:
-    """Divergence of Bernoulli(p) from Bernoulli(q), nats."""
+    """Return the Kullback-Leibler divergence of Bernoulli(p) from Bernoulli(q), nats; inf if q is 0 or 1 and p != q.
+
+    Args:
+        p: In [0, 1].
+        q: In [0, 1].
+    """
     if p == q:
         return 0.0
     if q in (0.0, 1.0):
@@ -25,23 +30,37 @@ def divergence_of_rates(p: float, q: float) -> float:
 
 
 def at_most(k: Counts, n: int, rate: Array) -> Array:
-    """P[Binomial(n, rate) <= k]."""
+    """Return P[Binomial(n, rate) <= k]; elementwise.
+
+    Args:
+        k: Counts, 0 to n.
+        n: Number of trials.
+        rate: Success probabilities; broadcast against `k`.
+    """
     return np.where(k < n, betaincc(k + 1, np.maximum(n - k, 1), rate), 1.0)
 
 
 def log_likelihood(k: Array, n: int, rate: Array) -> Array:
-    """log rate^k (1 - rate)^(n - k)."""
+    """Return log(rate^k (1 - rate)^(n - k)), finite; elementwise.
+
+    Args:
+        k: Counts, 0 to n.
+        n: Number of trials.
+        rate: Success probabilities; broadcast against `k`.
+    """
     return np.asarray(k * log_rate(rate) + (n - k) * log_complement(rate), dtype=np.float64)
 
 
 def log_rate(p: Array) -> Array:
+    """Return log p, finite also at p = 0; p in [0, 1]."""
     return np.log(np.maximum(p, 1e-320))
 
 
 def log_complement(p: Array) -> Array:
+    """Return log(1 - p), finite also at p = 1; p in [0, 1]."""
     return np.where(p < 1, np.log1p(-np.minimum(p, 1 - 1e-16)), -1e3)
 
 
 def rounding(n: int) -> float:
-    """More than the error of a log-likelihood of n outputs in double precision, nats."""
+    """Return an upper bound of the rounding error of a log-likelihood of n outputs, nats."""
     return 1e-9 + 1e-14 * n

@@ -1,4 +1,4 @@
-"""How many runs would decide about a region whose error rates have been observed."""
+"""Number of runs that would confirm a violation, given the observed error rates of a region."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from dpaudit.inference.fixed.evidence import evidence_of
 def runs_to_confirm(
     claim: TradeoffFunction, rates: tuple[float, float], runs: int, *, level: float, power: float, most: float
 ) -> float:
-    """About how many runs per dataset the exact test of one region needs, if its error rates are those observed.
+    """Estimate the runs per dataset that the exact test of one region needs if its observed error rates are true.
+
+    Evidence grows in proportion to the number of runs, and its signed root is nearly normal with variance 1.
 
     Args:
-        claim: For both orders of the pair.
-        rates: Type I and type II error of the region, observed.
-        runs: Per dataset, on which they were observed.
-        level: Of the test.
-        power: Probability with which the test is to refute the claim.
-        most: Where to give up.
+        claim: A symmetric claim.
+        rates: Observed type I and type II error of the region.
+        runs: Number of runs per dataset on which the rates were observed.
+        level: Significance of the test, in (0, 1).
+        power: Probability with which the test should refute the claim, in (0, 1).
+        most: Largest number of runs that is considered.
 
     Returns:
-        An estimate, above `runs` and of two digits, rounded up; inf where the rates keep the claim or it takes more
-        than `most`.  Evidence grows in proportion to the runs, and its signed root is nearly normal with variance 1.
+        An estimate above `runs`, rounded up to two digits.  It is inf if there are no runs, if the rates keep the claim
+        or if more than `most` runs are needed.
     """
     alpha, beta = rates
     if runs == 0 or beta >= float(claim.beta(alpha)):

@@ -1,4 +1,4 @@
-"""How much an outcome of the fixed test speaks against a claim; see `exact_binomial`, Evidence."""
+"""Evidence of an outcome of the fixed test against a claim; see `exact_binomial`, Evidence."""
 
 from __future__ import annotations
 
@@ -14,22 +14,30 @@ from dpaudit.inference.fixed.binomial import log_complement, log_rate
 from dpaudit.numerics.arrays import Array, Flags, Integers
 from dpaudit.numerics.bisect import bisect_each_integer
 
-_SPACING = 0.1  # standard deviations from one point of the grid along the curve to the next
+_SPACING = 0.1  # standard deviations between neighbouring points of the grid along the curve
 
 
 @dataclass(frozen=True, eq=False)
 class Arc:
-    """Points (alpha, beta) of a claim's curve; alpha does not fall and beta does not rise."""
+    """Points (alpha, beta) of a claim's curve, with nondecreasing alpha and nonincreasing beta."""
 
     alpha: Array
     beta: Array
 
     @classmethod
     def pair(cls, claim: TradeoffFunction, n0: int, n1: int, low: float, high: float) -> tuple[Arc, Arc]:
-        """The points with alpha in [low, high] and some more: one arc evenly spaced in alpha, one in beta.
+        """Return an arc evenly spaced in alpha and an arc evenly spaced in beta, both in arcsin sqrt.
 
-        Both, because where the curve is steep an even spacing in alpha leaves gaps in beta.  The grids depend on n0
-        and n1 only, so that each point moves in one direction as the claim weakens; Lemma 1 rests on that.
+        Two arcs are needed because even spacing in alpha leaves gaps in beta where the curve is steep.  The grids
+        depend on n0 and n1 only, so each point moves in one direction as the claim weakens.  Lemma 1 of
+        `exact_binomial` requires this.
+
+        Args:
+            claim: A symmetric claim.
+            n0: Number of outputs of d0.
+            n1: Number of outputs of d1.
+            low: Smallest alpha that the arcs must cover.
+            high: Largest alpha that the arcs must cover.
         """
         alpha = _grid(n0, low, high)
         beta = _grid(n1, claim.beta(high), claim.beta(low))[::-1]
@@ -37,15 +45,24 @@ class Arc:
 
     @cached_property
     def _table(self) -> Array:
-        """alpha, beta, log alpha, log(1 - alpha), log beta and log(1 - beta), finite, (6, points)."""
+        """Alpha, beta, log alpha, log(1 - alpha), log beta and log(1 - beta), all finite, (6, points)."""
         alpha, beta = self.alpha, self.beta
         return np.array([alpha, beta, log_rate(alpha), log_complement(alpha), log_rate(beta), log_complement(beta)])
 
     def evidence(self, x: npt.ArrayLike, n0: int, z: npt.ArrayLike, n1: int) -> Array:
-        """The least divergence between outcomes (x, z) and the points of this arc, nats; elementwise.
+        """Return the minimum divergence between outcomes (x, z) and the points of this arc; elementwise.
 
-        Along the arc the first term rises from 0 and the second falls to 0, and both are convex because f is: the
+        Along the arc the first term rises from 0 and the second falls to 0.  Both are convex because f is.  So the
         minimum is where their sum stops falling, between the last alpha <= p and the first beta <= q.
+
+        Args:
+            x: False positives, 0 to n0; any shape.
+            n0: Number of outputs of d0.
+            z: False negatives, 0 to n1; same shape as `x`.
+            n1: Number of outputs of d1.
+
+        Returns:
+            The evidence in nats, >= 0.
         """
         p, q = smoothed_rate(x, n0), smoothed_rate(z, n1)
         own0, own1 = (rate * np.log(rate) + (1 - rate) * np.log1p(-rate) for rate in (p, q))
@@ -54,7 +71,7 @@ class Arc:
             alpha, beta, log_alpha, log_not_alpha, log_beta, log_not_beta = self._table.take(at, axis=1)
             first = (n0 + 1) * (own0 - p * log_alpha - (1 - p) * log_not_alpha)
             second = (n1 + 1) * (own1 - q * log_beta - (1 - q) * log_not_beta)
-            # at least 0 whatever the rounding, as Lemma 1 assumes
+            # Lemma 1 needs terms >= 0 in spite of rounding.
             first = np.where(alpha > p, np.maximum(first, 0.0), 0.0)
             return first + np.where(beta > q, np.maximum(second, 0.0), 0.0)
 
@@ -70,19 +87,32 @@ class Arc:
 
 
 def evidence_of(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> float:
-    """Evidence of one outcome.  Points with alpha < p or with beta < q are never nearer than the next ones inside."""
+    """Return the evidence of one outcome against a claim.
+
+    Points with alpha < p or with beta < q are never nearer than the next points inside, so they are left out.
+
+    Args:
+        claim: A symmetric claim.
+        x: False positives, 0 to n0.
+        n0: Number of outputs of d0.
+        z: False negatives, 0 to n1.
+        n1: Number of outputs of d1.
+
+    Returns:
+        The evidence in nats, >= 0.
+    """
     p, q = float(smoothed_rate(x, n0)), float(smoothed_rate(z, n1))
     arcs = Arc.pair(claim, n0, n1, p, max(p, claim.beta(q)))
     return min(float(arc.evidence([x], n0, [z], n1)[0]) for arc in arcs)
 
 
 def smoothed_rate(k: npt.ArrayLike, n: int) -> Array:
-    """k of n, with half an output added to both sides."""
+    """Return (k + 1/2) / (n + 1)."""
     return (np.asarray(k, dtype=np.float64) + 0.5) / (n + 1)
 
 
 def _grid(n: int, low: float, high: float) -> Array:
-    """Part of a fixed grid on [0, 1], even in arcsin sqrt, that covers [low, high] with two points to spare."""
+    """Return the part of a fixed grid, even in arcsin sqrt, that covers [low, high] and two points on each side."""
     step = _SPACING / (2 * math.sqrt(n))
     first = max(math.floor(math.asin(math.sqrt(low)) / step) - 2, 0)
     last = min(math.ceil(math.asin(math.sqrt(high)) / step) + 2, math.ceil(math.pi / 2 / step))
@@ -90,4 +120,5 @@ def _grid(n: int, low: float, high: float) -> Array:
 
 
 def square_sine(angle: Array) -> Array:
+    """Return the squared sine, the inverse of arcsin sqrt."""
     return np.asarray(np.sin(angle) ** 2)

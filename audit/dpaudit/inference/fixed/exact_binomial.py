@@ -1,53 +1,53 @@
 """The exact test of a claim at a fixed number of trials, from the counts of one frozen rejection region.
 
-A region S is chosen before the trials that are counted.  Of n0 outputs of d0, x fall into S (false positives); of n1
-outputs of d1, y do, and z = n1 - y are missed.  Then x ~ Binomial(n0, alpha) and z ~ Binomial(n1, beta), independent,
-and the claim says beta >= f(alpha).  One point (alpha, beta) of the attack's curve is tested, and the claim leaves
-one of its coordinates free: that is the difficulty.
+A region S is chosen before the trials that are counted.  Of n0 outputs of d0, x are in S (false positives).  Of n1
+outputs of d1, y are in S and z = n1 - y are not (false negatives).  Then x ~ Binomial(n0, alpha) and
+z ~ Binomial(n1, beta) are independent, and the claim states beta >= f(alpha).  The difficulty is that the claim leaves
+one coordinate of the point (alpha, beta) unknown.
 
-**Evidence** says which outcomes are how extreme.  It is the likelihood ratio against the claim, the least divergence
+**Evidence** orders the outcomes by how extreme they are.  It is the log-likelihood ratio against the claim, the minimum
+divergence
 
     evidence(x, z) = min over points (a, f(a)) of  (n0+1) kl(p, a)+ + (n1+1) kl(q, f(a))+
 
-in nats, with the rates p = (x + 1/2)/(n0 + 1) and q = (z + 1/2)/(n1 + 1), and kl(p, a)+ the divergence of
-Bernoulli(p) from Bernoulli(a) if p < a and 0 otherwise: too many mistakes never speak against a claim.  Half an
-output added to each cell makes rare and common events comparable; without it an event that d0 never showed counts as
-too extreme, and the whole test pays for it.  The points form a fixed grid along the curve, see `Arc`.
+in nats, with the rates p = (x + 1/2)/(n0 + 1) and q = (z + 1/2)/(n1 + 1).  Here kl(p, a)+ is the divergence of
+Bernoulli(p) from Bernoulli(a) if p < a and 0 otherwise, since too many errors are no evidence against a claim.  Half an
+output is added to each cell to make rare and common events comparable.  Otherwise an event that d0 never showed would
+count as too extreme, at the expense of all other outcomes.  The points form a fixed grid along the curve, see `Arc`.
 
 **Lemma 1.**  Evidence does not rise with x, nor with z, nor when f is replaced by a lower f.
-*Proof.*  So does each term of the minimum, at each point of the grid.
+*Proof.*  The same holds for each term of the minimum, at each point of the grid.
 
 So the outcomes with evidence of at least e are {z <= limit(x)} for a nonincreasing limit (`Outcomes`).  Their
-probability F(alpha, beta) = sum_x Bin(x; n0, alpha) P[Bin(n1, beta) <= limit(x)] falls with alpha and with beta:
-under the claim it is at most F(alpha, f(alpha)), and only alpha is unknown.
+probability F(alpha, beta) = sum_x Bin(x; n0, alpha) P[Bin(n1, beta) <= limit(x)] falls with alpha and with beta.
+Under the claim it is at most F(alpha, f(alpha)), in which only alpha is unknown.
 
 **Theorem 1 (p-value).**  Let M(s) = max { F(a, f(a)) : a in C(s) } / (1 - c), where F is the probability of all
 outcomes with at least the observed evidence, c = 1/200, and C(s) the Clopper-Pearson interval of alpha at confidence
 1 - cs.  If the claim is true, P[M(s) <= s] <= s for every s, and these events grow with s: inf { s : M(s) <= s } is a
 p-value.  (Berger & Boos 1994, JASA 89, 1012-1016, with the interval's level as a share of the test's.)
 
-*Proof.*  P[alpha not in C(s)] <= cs.  Else M(s) <= s implies F(alpha, beta) <= s - cs.  F at the truth is the tail
-probability of the observed evidence, so that has probability at most s - cs.  C(s) shrinks as s grows, so M(s) falls.
+*Proof.*  P[alpha not in C(s)] <= cs.  Otherwise M(s) <= s implies F(alpha, beta) <= s - cs.  F at the true point is the
+tail probability of the observed evidence, so this event has probability at most s - cs.  C(s) shrinks as s grows, so
+M(s) falls.
 
 **Theorem 2 (bounds).**  Let f_t fall as t grows, and let t* = sup { t : evidence against f_t >= a cutoff }, an
-approximate bound.  Rank the outcomes by t* (where there is none, by their evidence against f_0), and let F be the
+approximate bound.  Rank the outcomes by t* (outcomes without t* by their evidence against f_0), and let F be the
 probability of all outcomes of at least the observed rank.  Then
 L = sup { t : max { F(a, f_t(a)) : a in C(s) } <= s - cs } satisfies P[L > t] <= s for every t with f_t true.
 
-*Proof.*  By Lemma 1, {t* >= u} = {evidence against f_u >= cutoff}: a region as above.  The ranks do not depend on t,
-so the maximum grows with t, and L > t only if t itself is refuted; this happens with probability at most s, as in
-Theorem 1.
+*Proof.*  By Lemma 1, {t* >= u} = {evidence against f_u >= cutoff}, a region as above.  The ranks do not depend on t,
+so the maximum grows with t, and L > t only if t itself is refuted.  This has probability at most s, as in Theorem 1.
 
-For given ranks no bound is larger, up to c (Buehler 1957, JASA 52, 482-493); to rank by an approximate bound of the
-same significance is the advice of Kabaila & Lloyd 2002, Technometrics 44, 390-395.  The p-value is not inverted
-because its ranks change with the claim: it need not be monotone along a family, and a bisection could certify what is
-not certain.
+For given ranks no bound is larger, up to c (Buehler 1957, JASA 52, 482-493).  Kabaila & Lloyd 2002, Technometrics 44,
+390-395, advise ranking by an approximate bound of the same significance.  The p-value is not inverted because its ranks
+change with the claim.  It need not be monotone along a family, so bisection could return an invalid bound.
 
-**Which way round.**  The complement of S, with d0 and d1 exchanged, has the counts (z, x).  Claims are made symmetric
-here, and so is the evidence: it does not matter which of the two is called the region, up to C(s), which is then an
-interval of beta.  But y > x is the only direction that speaks against a claim: S must be the event that says "d1".
+**Orientation.**  The complement of S, with d0 and d1 exchanged, has the counts (z, x).  Claims are made symmetric here,
+and so is the evidence.  So it does not matter which of the two is called the region, except that C(s) becomes an
+interval of beta.  Only y > x is evidence against a claim: S must be the event that indicates d1.
 
-**Between grid points** of alpha nothing is missed: `largest_probability` bounds F over whole cells, see Lemma 2 there.
+**Between grid points** of alpha, `largest_probability` bounds F over whole cells; see Lemma 2 there.
 """
 
 from __future__ import annotations
@@ -64,15 +64,28 @@ from dpaudit.inference.fixed.clopper_pearson import check_count, clopper_pearson
 from dpaudit.inference.fixed.evidence import evidence_of
 from dpaudit.inference.fixed.outcomes import Outcomes, largest_probability
 
-_SHARE = 1 / 200  # of the significance, for not knowing alpha: a wider interval costs less than a larger share
+_SHARE = 1 / 200  # share c of the significance spent on the interval of alpha
 
 
 def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
-    """Exact p-value of `claim`, for x of n0 outputs of d0 and y of n1 outputs of d1 in the region.
+    """Return an exact p-value of a claim.
 
-    If the claim is true, P[p_value <= s] <= s for every s, n0, n1 and mechanism; see Theorem 1.  It is 1 where the
-    observed rates keep the claim.  Rounded up: by 3 % at most, and mostly by 0.5 %, above 0.01; by 3 % of its logarithm
-    below.
+    Theorem:
+        If the claim is true, P[p_value <= s] <= s for every s, n0, n1 and mechanism; see Theorem 1 of this module.
+
+    Args:
+        claim: The claim under test; made symmetric.
+        x: Outputs of d0 in the region, 0 to n0.
+        n0: Number of outputs of d0.
+        y: Outputs of d1 in the region, 0 to n1.
+        n1: Number of outputs of d1.
+
+    Returns:
+        The p-value; 1 where the observed rates keep the claim.  It is rounded up, by at most 3 % above 0.01 and by at
+        most 3 % of its logarithm below.
+
+    Raises:
+        ValueError: If a count is out of its range.
     """
     check_count(x, n0)
     check_count(y, n1)
@@ -81,7 +94,7 @@ def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     return _p_value(claim.symmetrized(), x, n0, y, n1)
 
 
-@lru_cache(maxsize=256)  # the verdict, the witness and the report ask for the same one
+@lru_cache(maxsize=256)  # the verdict, the witness and the report need the same p-value
 def _p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
     observed = evidence_of(claim, x, n0, n1 - y, n1)
     if observed <= rounding(n0 + n1):
@@ -92,8 +105,8 @@ def _p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float
         region = Outcomes.of(claim, observed, n0, n1, low, high)
         return max(largest_probability(region, claim, low, high) / (1 - _SHARE), MIN_PROBABILITY)
 
-    # max(s, M(s)) is at least the p-value for every s.  Look for s = M(s), from where it is for a normal deviate; M is
-    # nearly flat, so that this takes a step or two.
+    # max(s, M(s)) is at least the p-value for every s.  The iteration to s = M(s) starts at the normal approximation
+    # and takes one or two steps, since M is nearly constant.
     s, p = max(float(ndtr(-math.sqrt(2 * observed))), MIN_PROBABILITY), 1.0
     for _ in range(5):
         m = attained(s)
@@ -104,21 +117,48 @@ def _p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float
     return p
 
 
-# --- families of claims
-
-
 def mu_lower(x: int, n0: int, y: int, n1: int, *, significance: float) -> float:
-    """Lower confidence bound of mu, for x of n0 outputs of d0 and y of n1 outputs of d1 in the region.
+    """Compute a lower confidence bound of mu.
 
-    If the mechanism is mu-GDP, then P[mu_lower > mu] <= significance, for every n0 and n1; see Theorem 2.
+    Theorem:
+        If the mechanism is mu-GDP, P[mu_lower > mu] <= significance for every n0 and n1; see Theorem 2 of this module.
+
+    Args:
+        x: Outputs of d0 in the region, 0 to n0.
+        n0: Number of outputs of d0.
+        y: Outputs of d1 in the region, 0 to n1.
+        n1: Number of outputs of d1.
+        significance: In [0, 1).
+
+    Returns:
+        The bound, rounded down; 0 where nothing is refuted.
+
+    Raises:
+        ValueError: If a count or the significance is out of its range.
     """
     return parameter_lower(GaussianDP, x, n0, y, n1, significance=significance)
 
 
 def epsilon_lower(x: int, n0: int, y: int, n1: int, *, delta: float, significance: float) -> float:
-    """Lower confidence bound of epsilon in nats at `delta`, in [0, 1).  Otherwise as `mu_lower`.
+    """Compute a lower confidence bound of epsilon at `delta`.
 
-    If the mechanism is (epsilon, delta)-DP, then P[epsilon_lower > epsilon] <= significance.
+    Theorem:
+        If the mechanism is (epsilon, delta)-DP, P[epsilon_lower > epsilon] <= significance; see Theorem 2 of this
+        module.
+
+    Args:
+        x: Outputs of d0 in the region, 0 to n0.
+        n0: Number of outputs of d0.
+        y: Outputs of d1 in the region, 0 to n1.
+        n1: Number of outputs of d1.
+        delta: In [0, 1).
+        significance: In [0, 1).
+
+    Returns:
+        The bound in nats, rounded down; 0 where nothing is refuted.
+
+    Raises:
+        ValueError: If a number is out of its range.
     """
     return parameter_lower(lambda t: ApproxDP(epsilon=t, delta=delta), x, n0, y, n1, significance=significance)
 
@@ -133,10 +173,26 @@ def parameter_lower(
     significance: float,
     most: float = 64.0,
 ) -> float:
-    """Lower confidence bound of the parameter of a family of claims that promise less as it grows from 0.
+    """Compute a lower confidence bound of the parameter of a nested family of claims.
 
-    If family(t) is true, then P[parameter_lower > t] <= significance; see Theorem 2.  0 where nothing is refuted,
-    at most `most`; rounded down, at 5 % by less than a hundredth of a standard deviation, below 1 % by some hundredths.
+    Theorem:
+        If family(t) is true, P[parameter_lower > t] <= significance; see Theorem 2 of this module.
+
+    Args:
+        family: Function from the parameter, >= 0, to a claim that weakens as the parameter grows.
+        x: Outputs of d0 in the region, 0 to n0.
+        n0: Number of outputs of d0.
+        y: Outputs of d1 in the region, 0 to n1.
+        n1: Number of outputs of d1.
+        significance: In [0, 1).
+        most: The largest parameter that is tried.
+
+    Returns:
+        The bound, at most `most`; 0 where nothing is refuted.  It is rounded down by a few hundredths of a standard
+        deviation at most.
+
+    Raises:
+        ValueError: If a count or the significance is out of its range.
     """
     check_count(x, n0, significance)
     check_count(y, n1, significance)
@@ -150,7 +206,7 @@ def parameter_lower(
     def rank(t: float) -> float:
         return math.sqrt(2 * against(t)) - math.sqrt(2 * cutoff)
 
-    # The observed t*.  Rounded down, more outcomes count as being of at least this rank, which is the safe side.
+    # The observed t* is rounded down.  More outcomes then have at least this rank, which is the safe side.
     usual = max(float(ndtri(min(significance, 0.45))) ** 2 / 2, 1e-2)
     cutoff = min(usual, against(0.0))
     if cutoff <= rounding(n0 + n1):
@@ -164,17 +220,17 @@ def parameter_lower(
     def margin(t: float) -> float:
         largest = largest_probability(region, family(t).symmetrized(), low, high)
         gap = _deviate(largest) - _deviate(allowed)
-        return max(gap, 0.0) if largest <= allowed else min(-MIN_PROBABILITY, gap)  # the sign is exact, of nan, too
+        return max(gap, 0.0) if largest <= allowed else min(-MIN_PROBABILITY, gap)  # exact sign, also for NaN
 
     return _last(margin, rough, most, precision)
 
 
 def _last(margin: Callable[[float], float], guess: float, most: float, precision: float) -> float:
-    """Largest t in [0, most] with margin(t) >= 0, rounded down by at most `precision`; 0 if there is none.
+    """Find the largest t in [0, most] with margin(t) >= 0, rounded down by at most `precision`; 0 if there is none.
 
-    `margin` must be at least 0 and then below, and is best in standard deviations, where it is nearly straight: after
-    a gallop from the guess, points close to where the line between the ends crosses 0 are tried, from both sides in
-    turn, and the middle now and then.  What is returned rests on signs alone.
+    `margin` must be >= 0 up to some t and negative beyond.  It should be in standard deviations, so that it is nearly
+    linear.  The search brackets the root with growing steps from the guess.  It then alternates between points on both
+    sides of the secant's root and the middle of the bracket.  The result depends on the signs of `margin` only.
     """
     low = high = guess
     of_low = of_high = margin(guess)
@@ -206,5 +262,5 @@ def _last(margin: Callable[[float], float], guess: float, most: float, precision
 
 
 def _deviate(p: float) -> float:
-    """The normal deviate that is exceeded with probability p, finite."""
+    """Return the normal deviate that is exceeded with probability p, finite."""
     return -float(ndtri(min(max(p, MIN_PROBABILITY), 1 - 1e-16)))

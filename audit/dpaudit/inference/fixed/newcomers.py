@@ -1,4 +1,4 @@
-"""Whether values that were never seen come more often in new outputs than independent runs allow."""
+"""Test whether new outputs contain more unseen values than independent runs allow."""
 
 from __future__ import annotations
 
@@ -11,18 +11,25 @@ from dpaudit.numerics.binomials import log_choose
 
 
 def p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> float:
-    """A p-value of independent runs, some of which were made in other processes.
+    """Return a p-value of independent runs, some of which were made in other processes.
 
-    Theorem: let n known and m new outputs be exchangeable, R <= m a number, and D the number of values that occur at
-    most R times among all.  Of these values, let T be those that occur among the new outputs only.  Given how often
-    each value occurs, P[T >= t] <= P[H >= t] for H ~ Hypergeometric(n + m, D, m).
-    Proof: any m of the n + m places are equally likely to be the new ones.  Fix one place of each of the D values; H of
-    these places are new.  A value that occurs among the new outputs only has a new place.
-    R = 1 is sharp for continuous outputs, R = m for outputs on a grid.  Both are asked, each at half the level.
+    Theorem:
+        Let n known and m new outputs be exchangeable, let R <= m, and let D be the number of values that occur at most
+        R times among all outputs.  Let T be the number of these values that occur among the new outputs only.  Given
+        how often each value occurs, P[T >= t] <= P[H >= t] for H ~ Hypergeometric(n + m, D, m).
+
+    Proof:
+        Every set of m of the n + m places is equally likely to be that of the new outputs.  Fix one place of each of
+        the D values; H of these places are new.  A value that occurs among the new outputs only has a new place.
+
+    R = 1 is sharp for continuous outputs, R = m for outputs on a grid.  Both are tested, each at half the level.
 
     Args:
-        known: outputs, or keys that are equal where the outputs are; at least one.
-        new: the same of other processes.
+        known: Outputs, or keys that are equal if and only if the outputs are; at least one.
+        new: Outputs, or keys, of other processes.
+
+    Returns:
+        The p-value, rounded up, at most 1.
     """
     counts, before = Counter([*known, *new]), set(known)
     total, found = len(known) + len(new), 1.0
@@ -32,5 +39,5 @@ def p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> float:
         k = np.arange(max(only_new, len(values) - len(known)), min(len(values), len(new)) + 1.0)
         log_mass = log_choose(len(values), k) + log_choose(total - len(values), len(new) - k)
         log_all = log_choose(total, np.array([float(len(new))]))
-        found = min(found, 2 * float(np.exp(log_mass - log_all).sum()) * (1 + 1e-9))  # the sum is rounded by less
+        found = min(found, 2 * float(np.exp(log_mass - log_all).sum()) * (1 + 1e-9))  # covers the rounding
     return found

@@ -1,4 +1,4 @@
-"""How probable a claim makes outcomes of the fixed test that speak against it; see `exact_binomial`."""
+"""Probability, under a claim, of outcomes with at least a given evidence against it; see `exact_binomial`."""
 
 from __future__ import annotations
 
@@ -23,25 +23,34 @@ from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.numerics.binomials import log_choose
 from dpaudit.numerics.bisect import bisect, bisect_each_integer
 
-_TAIL = 18.0  # nats by which outcomes that are not looked at are rarer than those that count
-_MAX_SUMMED = 3_000  # outcomes of d1; to sum over more takes longer than the incomplete beta function
+_TAIL = 18.0  # nats; outcomes that are left out of sums are rarer than the region by this factor
+_MAX_SUMMED = 3_000  # outcomes of d1; summing over more takes longer than the incomplete beta function
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The outcomes {z <= limit(x)} with at least a certain evidence, for alpha in a certain interval."""
+    """The region {z <= limit(x)} of outcomes with at least a given evidence, for alpha in a given interval."""
 
-    n0: int
-    n1: int
-    first: int  # the first x that is looked at
-    limits: Counts  # limit(first), limit(first + 1), ...: nonincreasing, >= 0; beyond the last one no z is inside
-    budget: float  # nats; tails rarer than e^-budget are not looked at, but counted as if they were in the region
+    n0: int  # outputs of d0
+    n1: int  # outputs of d1
+    first: int  # smallest x that is represented
+    limits: Counts  # limit(first), limit(first + 1), ...: nonincreasing, >= 0; larger x have no z in the region
+    budget: float  # nats; tails rarer than e^-budget are left out of sums, and counted as part of the region
 
     @classmethod
     def of(cls, claim: TradeoffFunction, level: float, n0: int, n1: int, low: float, high: float) -> Outcomes:
-        """{evidence >= level}, for alpha in [low, high].
+        """Compute the region {evidence >= level} for alpha in [low, high].
 
-        Which x are rare is Chernoff's bound: P[x/n0 <= p] <= exp(-n0 kl(p, alpha)) for p <= alpha, and likewise above.
+        Chernoff's bound decides which x are rare: P[x/n0 <= p] <= exp(-n0 kl(p, alpha)) for p <= alpha, and likewise
+        above.
+
+        Args:
+            claim: A symmetric claim.
+            level: Minimum evidence, nats, > 0.
+            n0: Number of outputs of d0.
+            n1: Number of outputs of d1.
+            low: Smallest alpha.
+            high: Largest alpha.
         """
         budget = min(level, -math.log(MIN_PROBABILITY)) + _TAIL
         first = math.floor(n0 * _end(lambda p: n0 * divergence_of_rates(p, low) <= budget, low, 0.0))
@@ -50,20 +59,20 @@ class Outcomes:
         least, most = float(smoothed_rate(first, n0)), float(smoothed_rate(last, n0))
         reach = _end(lambda a: (n0 + 1) * divergence_of_rates(most, a) <= level + 1, most, 1.0)
         arcs = Arc.pair(claim, n0, n1, least, reach)
-        enough = level - rounding(n0 + n1) * (1 + level)  # in doubt inside, which is the safe side
+        enough = level - rounding(n0 + n1) * (1 + level)  # rounding enlarges the region: the safe side
 
         def limit(x: Counts, known: Counts, highest: Counts) -> Counts:
-            """Largest z from `known`, which is inside or -1, to `highest` such that (x, z) is inside."""
+            """Return the largest z in [known, highest] with (x, z) in the region; `known` is in the region or -1."""
 
             def inside(z: Counts) -> Flags:
-                z = np.maximum(z, 0)  # -1 where the search is over
+                z = np.maximum(z, 0)  # -1 marks finished searches
                 found: Flags = np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs)) >= enough
                 return found
 
             return bisect_each_integer(inside, known, highest + 1).inside
 
         x = np.arange(first, last + 1)
-        some = np.unique(np.append(x[::32], last))  # limits do not rise: these leave little to search in between
+        some = np.unique(np.append(x[::32], last))  # nonincreasing limits: these bracket the others
         found = limit(some, np.full(len(some), -1), np.full(len(some), n1))
         after, before = np.searchsorted(some, x, side="left"), np.searchsorted(some, x, side="right") - 1
         limits = limit(x, found[after], found[before])
@@ -71,7 +80,7 @@ class Outcomes:
 
     @cached_property
     def _rows(self) -> tuple[Array, Array]:
-        """x, and the logarithm of n0 over x."""
+        """The values of x, and log C(n0, x)."""
         x = np.arange(self.first, self.first + len(self.limits), dtype=np.float64)
         return x, log_choose(self.n0, x)
 
@@ -81,15 +90,23 @@ class Outcomes:
 
     @cached_property
     def _columns(self) -> tuple[Array, Array]:
-        """z from `_lowest` to the largest limit, and the logarithm of n1 over z."""
+        """The values of z from `_lowest` to the largest limit, and log C(n1, z)."""
         z = np.arange(self._lowest, self.limits[0] + 1, dtype=np.float64)
         return z, log_choose(self.n1, z)
 
     def probability(self, alpha: Array, beta: Array) -> Array:
-        """Upper bound of F(alpha, beta), elementwise; too large by 3 e^-budget and rounding only."""
+        """Return an upper bound of F(alpha, beta), the probability of the region; elementwise.
+
+        Args:
+            alpha: Type I errors, (k,).
+            beta: Type II errors, (k,).
+
+        Returns:
+            The bound, (k,), too large by at most 3 e^-budget and the bound on rounding errors.
+        """
         result = np.empty_like(alpha)
         if len(self.limits) > 0:
-            order = np.argsort(alpha)  # neighbours need nearly the same rows
+            order = np.argsort(alpha)  # neighbours in alpha use nearly the same rows
             for some in np.array_split(order, math.ceil(len(order) / 16)):
                 result[some] = self._near(alpha[some], beta[some])
         else:
@@ -97,9 +114,9 @@ class Outcomes:
         return np.minimum(result * (1 + rounding(self.n0 + self.n1)) + 3 * math.exp(-self.budget), 1.0)
 
     def _near(self, alpha: Array, beta: Array) -> Array:
-        """F without those x that are rare for all these alpha, and those small z that are rare for all these beta.
+        """Compute F without the x that are rare for all these alpha and the small z that are rare for all these beta.
 
-        The x by Chernoff's bound as in `of`; the z by its simpler form P[Bin(n, b) <= n b - t] <= exp(-t^2/(2 n b)).
+        Rare x are found by Chernoff's bound as in `of`, rare z by P[Bin(n, b) <= n b - t] <= exp(-t^2/(2 n b)).
         """
         x, log_choose0 = self._rows
         low, high = alpha.min(keepdims=True), alpha.max(keepdims=True)
@@ -113,7 +130,7 @@ class Outcomes:
         alpha, beta = alpha[:, None], beta[:, None]
         weights = np.exp(log_choose0 + log_likelihood(x, self.n0, alpha))
         least, most = int(limits[-1]), int(limits[0])
-        if most - least > 8 * len(x):  # a few x far apart: no sum over z
+        if most - least > 8 * len(x):  # few x with distant limits: a sum over z is slower
             below = at_most(limits, self.n1, beta)
         else:
             mean = self.n1 * float(beta.min())
@@ -128,12 +145,12 @@ class Outcomes:
 
 
 def _end(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Where a condition begins to fail, from the outer side."""
+    """Return the point at which a condition starts to fail, rounded towards `outside`."""
     return bisect(holds, inside, outside, steps=60).outside
 
 
 def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, high: float) -> float:
-    """Upper bound of the largest h(a) = F(a, f(a)) for a in [low, high], larger by at most `_slack`.
+    """Return an upper bound of the maximum of h(a) = F(a, f(a)) for a in [low, high], too large by at most `_slack`.
 
     **Lemma 2.**  On a cell [a1, a2] let b1 = f(a1), b2 = f(a2), U = F(a1, b2) and s = sqrt(U (1 - U)), or 1/2 if
     U > 1/2; let v be the smaller of a1 (1 - a1) and a2 (1 - a2), w that of b1 (1 - b1) and b2 (1 - b2); let
@@ -141,11 +158,18 @@ def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, h
     the cell, and also  h <= max(h(a1), h(a2)) + s (e sqrt(n1/w) + sqrt(2)/8 (A^2 + B^2)).
 
     *Proof.*  F falls with alpha and with beta, so U bounds it on the rectangle of the cell.  A derivative of F is the
-    covariance of the region's indicator, of standard deviation at most s, and the same derivative of the likelihood
-    divided by the likelihood.  For the first one in beta that has variance n1/(beta (1 - beta)): h differs from F on
-    the chord by at most s e sqrt(n1/w).  For the second one along the chord it is a sum of three orthogonal
-    polynomials, of variance at most 2 A^4 + 4 A^2 B^2 + 2 B^4 for the whole cell, and a function exceeds its linear
-    interpolation by at most an eighth of the largest second derivative.
+    covariance of two variables.  One is the region's indicator, whose standard deviation is at most s.  The other is
+    the same derivative of the likelihood, divided by the likelihood.  For the first derivative in beta, the latter has
+    variance n1/(beta (1 - beta)), so h differs from F on the chord by at most s e sqrt(n1/w).  For the second
+    derivative along the chord, it is a sum of three orthogonal polynomials.  Their variance is at most
+    2 A^4 + 4 A^2 B^2 + 2 B^4 for the whole cell.  A function exceeds its linear interpolation by at most an eighth of
+    the largest second derivative.
+
+    Args:
+        region: The region whose probability is F.
+        claim: A symmetric claim with curve f.
+        low: Smallest a, in [0, 1].
+        high: Largest a, in [0, 1].
     """
     ends = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
     cells = min(max(math.ceil(2 * math.sqrt(region.n0) * (ends[1] - ends[0]) / 0.25), 8), 400)
@@ -166,7 +190,7 @@ def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, h
         coarse = bound > settled
         if not np.any(coarse) or len(angle) > 20_000:
             return max(best, float(bound.max()))
-        # What is added to the base falls with the square of the width: so many parts are needed.
+        # The excess over the base falls with the square of the width, which gives the number of parts of a cell.
         with np.errstate(over="ignore"):
             parts = np.clip(np.ceil(np.sqrt(np.maximum(bound - base, 0.0) / (settled - base))), 2, 8)
         parts = np.where(coarse, parts, 1).astype(np.intp)
@@ -179,12 +203,12 @@ def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, h
 
 
 def _bulge(region: Outcomes, alpha: Array, beta: Array, corner: Array) -> Array:
-    """What Lemma 2 adds to the values at the ends of each cell; inf where it says nothing."""
+    """Return the amount that Lemma 2 adds to the larger end value of each cell; inf where the lemma gives no bound."""
     width, drop = np.diff(alpha), np.maximum(-np.diff(beta), 0.0)
     spread = np.where(corner < 0.5, np.sqrt(corner * (1 - corner)), 0.5)
     v, w = alpha * (1 - alpha), beta * (1 - beta)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # f is convex, so in a cell it lies above the chords of both neighbours, continued
+        # f is convex, so in a cell it lies above the extended chords of both neighbouring cells.
         slope = drop / width
         before = np.maximum(np.concatenate([[np.inf], slope[:-1]]) - slope, 0.0)
         after = np.maximum(slope - np.concatenate([slope[1:], [0.0]]), 0.0)
@@ -198,5 +222,5 @@ def _bulge(region: Outcomes, alpha: Array, beta: Array, corner: Array) -> Array:
 
 
 def _slack(p: float) -> float:
-    """By how much a maximum may be overstated: less than the rounding of the counts costs."""
+    """Return the allowed overstatement of a maximum, which is less than the effect of discrete counts."""
     return 0.005 * p if p >= 0.01 else p * (max(p, MIN_PROBABILITY) ** -0.01 - 1) + MIN_PROBABILITY

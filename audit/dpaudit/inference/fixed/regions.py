@@ -1,6 +1,7 @@
-"""Which rejection region {score > t} a fixed test freezes after its pilot.
+"""Choice of the rejection region {score > t} that a fixed test freezes after its pilot.
 
-Nothing here touches validity: `exact_binomial` is exact for any region that was chosen without the outputs it counts.
+Validity does not depend on this choice.  `exact_binomial` is exact for any region that was chosen without the outputs
+that are counted.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,28 +22,32 @@ from dpaudit.inference.sequential.alternatives import UNLIKELY, alternatives
 from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
+_Number = TypeVar("_Number", np.int64, np.float64)
 
-_MIN_PROBABILITY = 1e-100  # smaller numbers are not told apart
-_CLEARLY = 1.1  # times what the usual region promises: less may be what a score that is not quite to scale makes of it
-_AMPLE = 3.0  # standard deviations beyond the test's cutoff: more would not make a refutation likelier
+_MIN_PROBABILITY = 1e-100  # smaller probabilities are rounded up to this
+_CLEARLY = 1.1  # switch regions only for a gain of 10 %: smaller gains may come from a miscalibrated score
+_AMPLE = 3.0  # standard deviations beyond the cutoff that make a refutation nearly certain
 _NOTABLE = 1.0  # standard deviations of expected evidence below which the claim may well be true
-# Standard errors of an event's frequency that are taken off before regions are compared.  With 1 and 2, pilots of 300
-# and 1,000 outputs freeze a region without evidence in at most 2 of 100 cases; without, in a quarter.
+# Standard errors by which an event's frequency is lowered before regions are compared.  Without this caution, small
+# pilots often freeze a region without evidence.
 _DOUBT_OF_EVIDENCE, _DOUBT_OF_BOUNDS = 1.0, 2.0
-_TYPICAL = 5.0  # standard deviations of evidence that the best threshold for typical violations is given in advance
+_TYPICAL = 5.0  # standard deviations of prior evidence of the best threshold against typical violations
 
 
 def threshold_for_claim(
     counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> int:
-    """The k for which {bin > k} is the region on which to test `claim`.
+    """Choose the region {bin > k} on which to test a claim.
 
     Args:
-        counts0: bin counts of a pilot on d0, (BINS,); whatever is returned, tests are valid on other outputs.
-        counts1: the same of d1.
-        claim: what is tested.
-        trials: outputs of each dataset that will be tested.
-        significance: of the test.
+        counts0: Bin counts of a pilot on d0, (BINS,).
+        counts1: Bin counts of a pilot on d1, (BINS,).
+        claim: The claim under test.
+        trials: Outputs of each dataset that will be tested.
+        significance: Significance of the test, in (0, 1).
+
+    Returns:
+        The threshold k, an index of a bin.
     """
     return thresholds_for_claim(counts0[None], counts1[None], claim, trials=trials, significance=significance)[0]
 
@@ -50,7 +55,10 @@ def threshold_for_claim(
 def thresholds_for_claim(
     counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> list[int]:
-    """`threshold_for_claim` of several pilots of one size, (m, BINS) each: faster than one after the other."""
+    """Choose the regions of several pilots of the same size, as `threshold_for_claim` does for one.
+
+    Args and Returns as there, with counts of shape (m, BINS) and a list of m thresholds.
+    """
     match claim:
         case GaussianDP():
             found = _thresholds_for_mu(counts0, counts1, trials=trials, significance=significance, otherwise=-1)
@@ -65,7 +73,7 @@ def thresholds_for_claim(
 
 
 def delta_of(claim: TradeoffFunction) -> float:
-    """The delta of an (epsilon, delta) claim; NaN for claims of other families."""
+    """Return the delta of an (epsilon, delta) claim; NaN for claims of other families."""
     match claim:
         case PureDP() | ApproxDP():
             return float(claim.parameters.get("delta", 0.0))
@@ -75,14 +83,12 @@ def delta_of(claim: TradeoffFunction) -> float:
 def _thresholds_against(
     counts0: Counts, counts1: Counts, claim: TradeoffFunction, *, trials: int, significance: float
 ) -> list[int]:
-    """The region for an (epsilon, delta) claim, which is also that of the bound of epsilon at this delta.
+    """Choose the region of each pilot for an (epsilon, delta) claim and its bound of epsilon at this delta.
 
-    One for each pilot, (m, BINS) each.
-
-    A region is sure of its evidence if it expects `_AMPLE` standard deviations more than the test needs.  Of the sure
-    regions the one with the largest expected bound is taken; if none is sure, the one with the most evidence.  A pilot
-    that expects hardly any evidence leaves the choice to the bound: the claim is then most likely true.  -1 if no
-    threshold parts the pilot's outputs.
+    A region is sufficient if its expected evidence exceeds the cutoff of the test by `_AMPLE` standard deviations.  The
+    sufficient region with the largest expected bound is chosen; if none is sufficient, the one with the most evidence.
+    If hardly any evidence is expected, the claim is most likely true, and the bound alone decides.  The result is -1
+    for a pilot that no threshold divides.
     """
     delta = delta_of(claim)
     found = [-1] * len(counts0)
@@ -106,21 +112,31 @@ def _thresholds_against(
 
 
 def best_threshold(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> int:
-    """The k for which {bin > k} is the region to freeze, from the bin counts of a pilot, (BINS,) each.
+    """Choose the region {bin > k} with the most evidence, in the pilot and against typical violations.
 
-    Whatever it returns, the tests of `exact_binomial` are valid on outputs that are not in the pilot.
+    The threshold with the most evidence in the pilot is rarely the best one: it is the luckiest of hundreds of noisy
+    values.  So two terms are added for each threshold, both in standard deviations.  One is its evidence in the pilot.
+    The other is its expected evidence against typical violations (`alternatives`), relative to the best threshold for
+    each violation.
 
-    A pilot's most extreme threshold is rarely the best one: among hundreds of noisy numbers it is the luckiest.  So
-    each threshold's evidence in the pilot, in standard deviations, is added to what it would be worth against typical
-    violations (`alternatives`), relative to the best threshold for each.  That is most near the claim's fixed point
-    f(a) = a and little for rare events: a weak pilot leads there, a strong one goes where its evidence is.  Events that
-    the pilot never showed under d1, or always under d0, are worth nothing, since the scores may not be to scale.
+    The second term is largest near the fixed point f(a) = a of the claim, and small for rare events.  So a weak pilot
+    selects a threshold near the fixed point, and a strong pilot selects the threshold with the most evidence.  The
+    second term is 0 for events that the pilot never shows under d1, or always under d0, since the score may be
+    miscalibrated.
+
+    Args:
+        counts0: Bin counts of a pilot on d0, (BINS,).
+        counts1: Bin counts of a pilot on d1, (BINS,).
+        claim: The claim under test.
+
+    Returns:
+        The threshold k, an index of a bin.
     """
     return _best_thresholds(counts0[None], counts1[None], claim)[0]
 
 
 def _best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) -> list[int]:
-    """`best_threshold` of several pilots of one size, (m, BINS) each."""
+    """Choose the regions of several pilots of the same size, (m, BINS) each, as `best_threshold` does for one."""
     if not len(counts0):
         return []
     n0, n1 = int(counts0[0].sum()), int(counts1[0].sum())
@@ -128,7 +144,7 @@ def _best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) 
         return [int(np.argmax(_worth(claim)))] * len(counts0)
     happens, fails = _above(counts1) > 0, _up_to(counts0) > 0
     worth = np.where(happens & fails, _TYPICAL * _worth(claim), 0.0)
-    mistakes = _above(counts0) * (n1 + 1) + _up_to(counts1)  # few pairs differ where pilots are small
+    mistakes = _above(counts0) * (n1 + 1) + _up_to(counts1)  # small pilots have few distinct pairs
     pairs, places = np.unique(mistakes, return_inverse=True)
     evidence = evidence_against(claim, pairs // (n1 + 1), n0, pairs % (n1 + 1), n1)
     found = worth + np.sqrt(2 * evidence)[places.reshape(mistakes.shape)]
@@ -138,27 +154,33 @@ def _best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) 
 def threshold_for_epsilon(
     counts0: Counts, counts1: Counts, *, delta: float, trials: int, significance: float, otherwise: int
 ) -> int:
-    """The k for which {bin > k} is likely to give the largest `epsilon_lower` at `delta` from so many trials.
+    """Choose the region {bin > k} that is likely to give the largest `epsilon_lower` at `delta`.
 
-    `otherwise`: the k if no threshold parts the pilot's outputs.  From the bin counts of a pilot, (BINS,) each, of the
-    score that is frozen.  Whatever it returns, the bound is valid on outputs that are not in the pilot.
+    Args:
+        counts0: Bin counts of a pilot on d0, (BINS,), of the frozen score.
+        counts1: Bin counts of a pilot on d1, (BINS,), of the frozen score.
+        delta: In [0, 1).
+        trials: Outputs of each dataset that will be counted.
+        significance: Significance of the bound, in (0, 1).
+        otherwise: The threshold to return if no threshold divides the outputs of the pilot.
+
+    Returns:
+        The threshold k, an index of a bin.
     """
-
     promised = _promised_epsilon(counts0, counts1, delta, trials, significance)
     return int(np.argmax(promised)) if np.any(promised > -np.inf) else otherwise
 
 
 def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: int, significance: float) -> Array:
-    """About the bound of epsilon at `delta` that each {bin > k} will give, (BINS - 1,); -inf where it says nothing.
+    """Estimate the bound of epsilon at `delta` that each {bin > k} will give, (BINS - 1,); -inf where there is none.
 
-    A mass that barely exceeds delta would promise the most where it is rare, by the luck of the pilot.  So both rates
-    of an event are taken to be smaller, by `_DOUBT_OF_BOUNDS` standard errors of how frequent it is.  At delta = 0 this
-    changes nothing.
+    A rare event whose mass barely exceeds delta would often have the largest estimate by chance.  So both rates of an
+    event are lowered by `_DOUBT_OF_BOUNDS` standard errors of its frequency.  This has no effect at delta = 0.
     """
     pilot = int(counts0.sum() + counts1.sum()) / 2
 
     def one(alpha: Array, beta: Array) -> Array:
-        """Of the event with upper bounds `alpha` of its rate under d0 and `beta` of its failure under d1."""
+        """Estimate the bound from upper bounds of the event's rate under d0 and of its complement's under d1."""
         less = _lessened(1 - beta, pilot, _DOUBT_OF_BOUNDS)
         excess = (1 - beta) * less - delta
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -173,9 +195,10 @@ def _promised_epsilon(counts0: Counts, counts1: Counts, delta: float, trials: in
 
 
 def _guesses(counts0: Counts, counts1: Counts, where: npt.NDArray[np.intp]) -> Array:
-    """Two guesses of alpha and beta of {bin > k} for each k in `where`, (2 guesses, 2 rates, len(where)).
+    """Return two cautious estimates of alpha and beta of {bin > k} for each k in `where`, (2, 2, len(where)).
 
-    The event is rarer than the pilot says, or its complement is, by `_DOUBT_OF_EVIDENCE` standard errors.
+    The first index is the estimate, the second the rate.  One estimate lowers the frequency of the event by
+    `_DOUBT_OF_EVIDENCE` standard errors, the other that of its complement.
     """
     alpha, beta = (np.clip(rate[where], 0.0, 1.0) for rate in _rates(counts0, counts1))
     pilot = int(counts0.sum() + counts1.sum()) / 2
@@ -184,13 +207,13 @@ def _guesses(counts0: Counts, counts1: Counts, where: npt.NDArray[np.intp]) -> A
 
 
 def _expected_deviations(claim: TradeoffFunction, trials: int, guesses: Array) -> Array:
-    """Evidence that is expected against `claim` at the less favourable guess, as many standard deviations."""
+    """Return the expected evidence against a claim at the less favourable estimate, in standard deviations."""
     found = evidence_against(claim, trials * guesses[:, 0], trials, trials * guesses[:, 1], trials)
     return np.asarray(np.sqrt(2 * found.min(axis=0)))
 
 
 def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
-    """1 minus so many relative standard errors of a mass that was seen in `pilot` outputs, at least 0."""
+    """Return 1 minus `doubt` relative standard errors of a mass estimated from `pilot` outputs, at least 0."""
     with np.errstate(divide="ignore"):
         return np.maximum(
             1 - doubt * np.sqrt(np.maximum(1 - mass, 0.0) / (np.maximum(mass, _MIN_PROBABILITY) * pilot)), 0.0
@@ -198,10 +221,11 @@ def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
 
 
 def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
-    """The same for the largest `mu_lower`.
+    """Choose the region {bin > k} that is likely to give the largest `mu_lower`.
 
-    That is the region on which to test a Gaussian claim about as strong as the truth (`best_threshold`), unless another
-    one promises clearly more.  How strong the truth is, is read off where the pilot's two errors are equal.
+    It is the best region against a Gaussian claim with about the true mu (`best_threshold`), unless another region has
+    a clearly larger expected bound.  The true mu is estimated at the threshold where both errors in the pilot are
+    equal.  Args and Returns as in `threshold_for_epsilon`.
     """
     return _thresholds_for_mu(
         counts0[None], counts1[None], trials=trials, significance=significance, otherwise=otherwise
@@ -211,7 +235,7 @@ def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significa
 def _thresholds_for_mu(
     counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int
 ) -> list[int]:
-    """`threshold_for_mu` of several pilots of one size, (m, BINS) each."""
+    """Choose the regions of several pilots of the same size, (m, BINS) each, as `threshold_for_mu` does for one."""
 
     def bound(alpha: Array, beta: Array) -> Array:
         found: Array = -ndtri(np.maximum(alpha, _MIN_PROBABILITY)) - ndtri(np.maximum(beta, _MIN_PROBABILITY))
@@ -219,7 +243,7 @@ def _thresholds_for_mu(
 
     found = [otherwise] * len(counts0)
     promised: dict[int, Array] = {}
-    alike: dict[float, list[int]] = {}  # pilots by how strong the truth seems
+    alike: dict[float, list[int]] = {}  # indices of pilots, by estimated mu
     for i, (one, other) in enumerate(zip(counts0, counts1, strict=True)):
         bounds = _promised(bound, one, other, trials, significance)
         if not (np.any(bounds > -np.inf) and one.any() and other.any()):
@@ -238,9 +262,9 @@ def _thresholds_for_mu(
 def _promised(
     bound: Callable[[Array, Array], Array], counts0: Counts, counts1: Counts, trials: int, significance: float
 ) -> Array:
-    """`bound` at about the upper bounds that alpha and beta of each {bin > k} will have, (BINS - 1,).
+    """Return `bound` at the expected upper bounds of alpha and beta of each {bin > k}, (BINS - 1,).
 
-    -inf where the event does not part the pilot's outputs.
+    The value is -inf where the threshold does not divide the outputs of the pilot.
     """
     both = (counts0 + counts1).astype(np.float64)
     inside = _above(both)
@@ -251,7 +275,7 @@ def _promised(
     z = -ndtri(significance / 2)
 
     def upper(rate: Array) -> Array:
-        """Roughly what the upper bound of a rate will be: Wilson 1927."""
+        """Estimate the future upper bound of a rate by Wilson's interval (1927)."""
         rate = np.clip(rate, 0.0, 1.0)
         spread = z * np.sqrt(rate * (1 - rate) / trials + (z / (2 * trials)) ** 2)
         return np.minimum((rate + z**2 / (2 * trials) + spread) / (1 + z**2 / trials), 1.0)
@@ -260,10 +284,10 @@ def _promised(
 
 
 def _rates(counts0: Counts, counts1: Counts) -> tuple[Array, Array]:
-    """alpha and beta of each {bin > k}, if the score is the log-likelihood ratio l; (BINS - 1,) each.
+    """Estimate alpha and beta of each {bin > k}, assuming that the score is the log-likelihood ratio l.
 
-    Large losses are in the tails, where a pilot has few outputs.  But all outputs together tell how frequent an event
-    is on each side: under d1 each counts 2/(1 + e^-l) times, under d0 2/(1 + e^l) times.
+    Large losses are in the tails, where a pilot has few outputs.  So the outputs of both datasets are pooled and
+    reweighted: each gets the weight 2/(1 + e^-l) under d1 and 2/(1 + e^l) under d0.  Shapes: (BINS - 1,) each.
     """
     both = (counts0 + counts1).astype(np.float64)
     p, q = both * expit(-CENTRES), both * expit(CENTRES)
@@ -273,11 +297,12 @@ def _rates(counts0: Counts, counts1: Counts) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=64)
 def _worth(claim: TradeoffFunction) -> Array:
-    """Evidence expected of each threshold against typical violations, relative to the best one, (BINS - 1,).
+    """Return the expected evidence of each threshold against typical violations, relative to the best, (BINS - 1,).
 
-    A wealth can be spread over many alternatives at little cost, a region is one: none is spent on slight violations.
+    The sequential test can divide its wealth among many alternatives, but there is only one region.  So violations that
+    are slight get little weight here.
     """
-    trials = 10_000  # of no consequence: so many that what half an output adds does not matter
+    trials = 10_000  # large enough that half an output per cell does not matter; the result is relative
     total = np.zeros(1)
     for alternative in alternatives(claim, slight=UNLIKELY):
         found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)
@@ -286,26 +311,37 @@ def _worth(claim: TradeoffFunction) -> Array:
 
 
 def deviations(claim: TradeoffFunction, counts0: Array, n0: int, counts1: Array, n1: int) -> Array:
-    """Signed-root evidence of every event {bin > k}, as many standard deviations; (..., BINS - 1) of (..., BINS)."""
+    """Return the signed-root evidence of every event {bin > k} in standard deviations.
+
+    Args:
+        claim: The claim under test; made symmetric.
+        counts0: Bin counts of d0, or their expectations, (..., BINS).
+        n0: Number of outputs of d0.
+        counts1: Bin counts of d1, or their expectations, (..., BINS).
+        n1: Number of outputs of d1.
+
+    Returns:
+        The evidence, (..., BINS - 1).
+    """
     return np.asarray(np.sqrt(2 * evidence_against(claim, _above(counts0), n0, _up_to(counts1), n1)))
 
 
-def _above(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """How many are in {bin > k}, (..., BINS - 1) of (..., BINS)."""
+def _above(counts: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Count the outputs in {bin > k}, (..., BINS - 1), from (..., BINS)."""
     return np.asarray(np.cumsum(counts[..., ::-1], axis=-1)[..., ::-1][..., 1:])
 
 
-def _up_to(counts: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """How many are in {bin <= k}, (..., BINS - 1) of (..., BINS)."""
+def _up_to(counts: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Count the outputs in {bin <= k}, (..., BINS - 1), from (..., BINS)."""
     return np.asarray(np.cumsum(counts, axis=-1)[..., :-1])
 
 
 def evidence_against(claim: TradeoffFunction, x: npt.ArrayLike, n0: int, z: npt.ArrayLike, n1: int) -> Array:
-    """Evidence of outcomes with x false positives and z false negatives, nats; elementwise."""
+    """Return the evidence in nats of outcomes (x, z) against a claim, made symmetric; see `Arc.evidence`."""
     arcs = _arcs(claim.symmetrized(), n0, n1)
     return np.asarray(np.minimum(*(arc.evidence(x, n0, z, n1) for arc in arcs)))
 
 
-@lru_cache(maxsize=8)  # the least detectable violation is looked for with one claim and many truths
+@lru_cache(maxsize=8)  # the search for the least detectable violation uses one claim many times
 def _arcs(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Arc, Arc]:
     return Arc.pair(claim, n0, n1, 0.0, 1.0)

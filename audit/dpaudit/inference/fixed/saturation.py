@@ -1,10 +1,10 @@
-"""Where the likelihood ratio grows with the score no more.
+"""Saturation of the likelihood ratio: detect where it no longer grows with the score.
 
-A mechanism with a bounded privacy loss often has events on which the ratio is the same all over.  A learned score
-varies there all the same, by the noise of learning, and outputs from which it was learned do not tell: they look as if
-the ratio varied as the score does.  A region high up would then be a lucky part of the event with the largest loss.
+A mechanism with a bounded privacy loss often has events on which the likelihood ratio is constant.  A learned score
+still varies on such an event because of estimation noise.  The outputs it was fitted to do not reveal this: on them the
+ratio seems to vary with the score.  A region with a high threshold would then be an arbitrary part of the event.
 
-Nothing here touches validity: like all choices of regions it is made before the outputs it is counted on.
+Validity does not depend on this module, since regions are chosen before the outputs that are counted.
 """
 
 from __future__ import annotations
@@ -17,16 +17,22 @@ from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 
-_MIN_UNSEEN = 20_000  # unseen outputs of each dataset; of fewer, so few are in the tails that noise looks like an end
-_SCALES: Array = np.geomspace(0.4, 1.6, 13)  # a score may be out of scale, which must not be taken for an end
+_MIN_UNSEEN = 20_000  # held-out outputs per dataset; with fewer, noise in the tails looks like saturation
+_SCALES: Array = np.geomspace(0.4, 1.6, 13)  # candidate scales of the score: a wrong scale is no saturation
 
 
 def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:
-    """The bin counts of a pilot, (2, BINS), with all bins beyond the last that tells more made one.
+    """Merge the bins beyond the point at which the likelihood ratio saturates.
 
-    `unseen`: counts of the same score on outputs that it was not fitted to.  On each side of zero, the ratio is taken
-    to end at the bin at which that makes these outputs likeliest, whatever the scale of the score; nowhere, if they are
-    few or likeliest without.
+    The point of saturation and the scale of the score are fitted by maximum likelihood, on each side of zero.
+
+    Args:
+        pilot: Bin counts of a pilot, (2, BINS).
+        unseen: Bin counts of the same score on outputs that it was not fitted to, (2, BINS).
+
+    Returns:
+        The counts of the pilot, with all counts beyond the point of saturation added to its bin.  The counts are
+        unchanged if there are fewer than 20,000 held-out outputs per dataset or no saturation was found.
     """
     if unseen.sum(axis=1).min() < _MIN_UNSEEN:
         return pilot
@@ -41,9 +47,12 @@ def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:
 
 
 def _last(favour: Counts, against: Counts, ratio: Array) -> int:
-    """The k for which log-ratios proportional to min(ratio, ratio[k]) are likeliest, the largest such k.
+    """Return the largest k that maximises the likelihood of log-ratios proportional to min(ratio, ratio[k]).
 
-    From how many outputs with each `ratio`, (m,), > 0 and ascending, are of the dataset it speaks for and of the other.
+    Args:
+        favour: Outputs in each bin, (m,), of the dataset that the bin indicates.
+        against: The same of the other dataset.
+        ratio: Absolute log-likelihood ratio of each bin, (m,), > 0 and ascending.
     """
     scaled = _SCALES[:, None] * ratio
     right, wrong = np.logaddexp(0.0, -scaled), np.logaddexp(0.0, scaled)  # losses of one output

@@ -1,12 +1,14 @@
-"""Signs that runs depend on each other: then no guarantee of an audit holds.
+"""Tests of whether runs depend on each other, in which case no guarantee of an audit holds.
 
-Independent runs are exchangeable: their outputs could have come in any other order as well, whatever the mechanism
-does.  Each test here is exact, or conservative, given which outputs came and not in which order.  Outputs are compared
-with thresholds, so that what is left of a run is one bit, and numbers of ones have hypergeometric laws.
+Independent runs are exchangeable: every order of their outputs is equally likely, for every mechanism.  Each test is
+exact or conservative, conditional on the outputs but not on their order.  Outputs are compared with thresholds, which
+reduces each run to one bit.  The numbers of ones then have hypergeometric distributions.
 
-The level is that of all tests of an audit together: `SUSPICIOUS`.  An audit may end when it likes, which would spoil
-tests of the outputs up to that moment.  So the tests look at the first outputs up to one of a few numbers of runs that
-are fixed beforehand (`CHECKPOINTS`), and each of these has its own share of the level.
+`SUSPICIOUS` is the level of all tests of an audit together.  An audit may stop at any time, which would invalidate
+tests of all outputs so far.  So the tests look at the first outputs only, up to one of the fixed numbers of runs in
+`CHECKPOINTS`.  Each of these numbers has a fixed share of the level.
+
+Public names: those below.
 """
 
 from dpaudit.inference.independence.memory import FIRST_SHARE, MIN_RUNS, SUSPICIOUS, Memory

@@ -1,4 +1,4 @@
-"""Runs that are like, or unlike, those a certain number of runs before them."""
+"""Tests of whether runs are correlated with earlier runs at a fixed distance."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from dpaudit.inference.independence.questions import Bits, columns_of
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 
-_MAX_LAG = 20  # runs before, to which half of the level for correlation goes
-_GROUPS = (4, 8)  # equally large groups of outputs, from low to high
-_MAX_GROUPED = 600  # outputs up to which groups are looked at; with more, single thresholds show as much
+_MAX_LAG = 20  # largest distance in runs that `correlation` and `alike` test
+_GROUPS = (4, 8)  # numbers of equally large groups into which sorted outputs are divided
+_MAX_GROUPED = 600  # outputs; for more of them, single thresholds are as powerful as groups
 
 
 def correlation(bits: Bits, significance: float) -> list[str]:
-    """Whether runs are like, or unlike, those shortly before them."""
+    """Test whether answers are correlated with those of up to 20 earlier runs.
+
+    Args:
+        bits: Answers about each output, (k, n).
+        significance: Significance of the tests at all these distances together.
+
+    Returns:
+        A list of one description; empty if the test does not reject.
+    """
     n = bits.shape[1]
     lags = range(1, min(_MAX_LAG, n // 6) + 1)
     tests = len(bits) * len(lags)
@@ -28,7 +36,15 @@ def correlation(bits: Bits, significance: float) -> list[str]:
 
 
 def alike(values: Array, significance: float) -> list[str]:
-    """Whether runs fall into the same group of outputs as those shortly before them, where runs are few."""
+    """Test whether outputs fall into the same group as earlier ones, for up to 600 runs.
+
+    Args:
+        values: (n,) or (n, k), numbers that are functions of each output.
+        significance: Significance of the tests at all distances together.
+
+    Returns:
+        A list of one description; empty if the test does not reject.
+    """
     n = len(values)
     if n > _MAX_GROUPED:
         return []
@@ -43,7 +59,7 @@ def alike(values: Array, significance: float) -> list[str]:
             same = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
             if same < expected + NOTABLE * math.sqrt(expected):
                 continue
-            p_value = few_stretches(n - same, sizes.tolist()) * lag * (lag + 1)  # the next ones say most
+            p_value = few_stretches(n - same, sizes.tolist()) * lag * (lag + 1)  # a share of the level
             if p_value < worst:
                 worst = p_value
                 words = (
@@ -54,14 +70,25 @@ def alike(values: Array, significance: float) -> list[str]:
 
 
 def few_stretches(most: int, sizes: Sequence[int]) -> float:
-    """A bound for the probability that labels in random order form at most so many stretches of equal ones.
+    """Bound the probability that labels in random order form at most `most` stretches of equal labels.
 
-    Theorem: in a uniformly random arrangement of m_1 labels of kind 1, ..., m_k of kind k, the number R of stretches
-    has P[R = r] <= r! sum over r_1 + ... + r_k = r of prod_i C(m_i - 1, r_i - 1) / r_i!, divided by the number of
-    arrangements.  Proof: the labels of kind i are cut into r_i stretches in C(m_i - 1, r_i - 1) ways; stretches can be
-    put in order in r! / prod r_i! ways, not all of which keep those of one kind apart.
+    Theorem:
+        Arrange m_1 labels of kind 1, ..., m_k of kind k in uniformly random order, and let R be the number of
+        stretches of equal labels.  Then P[R = r] is at most r! sum over r_1 + ... + r_k = r of
+        prod_i C(m_i - 1, r_i - 1) / r_i!, divided by the number of arrangements.
+
+    Proof:
+        The labels of kind i can be cut into r_i stretches in C(m_i - 1, r_i - 1) ways.  The stretches can be ordered
+        in r! / prod r_i! ways, not all of which separate stretches of the same kind.
+
+    Args:
+        most: Maximum number of stretches.
+        sizes: The numbers of labels of each kind, m_1, ..., m_k, >= 1.
+
+    Returns:
+        The bound on P[R <= most], at most 1.
     """
-    ways = np.zeros(1)  # logarithms of the sum, without r!, by r from `low` on
+    ways = np.zeros(1)  # logarithms of the sum, without r!, for r = low, low + 1, ...
     low = 0
     for m in sizes:
         j = np.arange(1, m + 1)
@@ -77,7 +104,7 @@ def few_stretches(most: int, sizes: Sequence[int]) -> float:
 
 
 def _grouped(column: Array, groups: int) -> npt.NDArray[np.intp]:
-    """The group of each output, of about equally large ones from low to high."""
+    """Divide the sorted outputs into groups of about equal size; return the group of each output, (n,)."""
     known = np.where(np.isnan(column), -np.inf, column)
     ordered = np.sort(known)
     cuts = np.unique(ordered[[i * len(ordered) // groups for i in range(1, groups)]])
@@ -85,7 +112,17 @@ def _grouped(column: Array, groups: int) -> npt.NDArray[np.intp]:
 
 
 def far_correlation(bits: Bits, significance: float) -> list[str]:
-    """The same at all other distances up to half the runs; the Fourier transform shows at which to look."""
+    """Test whether answers are correlated with earlier runs at any distance up to half the number of runs.
+
+    A Fourier transform selects the distances whose exact p-values are computed.
+
+    Args:
+        bits: Answers about each output, (k, n).
+        significance: Significance of the tests at all distances together.
+
+    Returns:
+        A list of one description; empty if the test does not reject.
+    """
     n = bits.shape[1]
     if not len(bits):
         return []
@@ -101,7 +138,7 @@ def far_correlation(bits: Bits, significance: float) -> list[str]:
 
 
 def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significance: float) -> list[str]:
-    """Of these questions and distances in runs, the most suspicious one in words."""
+    """Describe the most suspicious pair of a question and a distance in runs, if it is significant."""
     n = bits.shape[1]
     suspicions = []
     for i, lag in found:
@@ -115,17 +152,28 @@ def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significa
 
 
 def _far_off(bits: Bits, lag: int) -> list[int]:
-    """Questions whose answers are notably often, or rarely, the same at this distance."""
+    """Return the questions whose ones coincide notably often, or rarely, at this distance."""
     ones = bits.sum(axis=1)
     return [int(i) for (i,) in notable(neighbours(bits, lag), bits.shape[1], ones - 1, ones)]
 
 
 def neighbours(bits: Bits, lag: int) -> Array:
-    """How often two ones are neighbours when the runs are put in the order 0, lag, 2 lag, ..., 1, 1 + lag, ...: (k,).
+    """Count neighbouring ones after sorting the runs into the order 0, lag, 2 lag, ..., 1, 1 + lag, ...
 
-    Theorem (Stevens 1939, Mood 1940): in a uniformly random arrangement of m ones among n places, the number of
-    neighbouring ones is Hypergeometric(n, m - 1, m).  Proof: the runs of ones are m minus that number, and there are
-    C(m - 1, r - 1) C(n - m + 1, r) arrangements with r runs.  Another order of exchangeable runs changes nothing.
+    Theorem:
+        In a uniformly random arrangement of m ones among n places, the number of pairs of neighbouring ones is
+        Hypergeometric(n, m - 1, m).  Stevens 1939, Mood 1940.
+
+    Proof:
+        The number of stretches of ones is m minus that number.  There are C(m - 1, r - 1) C(n - m + 1, r) arrangements
+        with r stretches.  Exchangeable runs may be put in any fixed order.
+
+    Args:
+        bits: Answers about each output, (k, n).
+        lag: Distance in runs, >= 1.
+
+    Returns:
+        The number of pairs of neighbouring ones for each question, (k,).
     """
     order = np.argsort(np.arange(bits.shape[1]) % lag, kind="stable")
     ordered = bits[:, order]

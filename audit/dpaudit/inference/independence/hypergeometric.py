@@ -1,4 +1,4 @@
-"""Tails of hypergeometric counts: what is left of exchangeable runs when an output is one bit."""
+"""Tails of hypergeometric counts, the distribution of bits of exchangeable runs."""
 
 from __future__ import annotations
 
@@ -11,36 +11,63 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 
-NOTABLE = 5.0  # standard deviations; what is nearer to its mean cannot be suspicious, and its tail is not computed
+NOTABLE = 5.0  # standard deviations from the mean; nearer counts cannot be suspicious, so their tail is not computed
 
 
 def two_sided(x: int, total: int, marked: int, drawn: int) -> float:
-    """Twice the smaller tail of a hypergeometric count: of `drawn` out of `total`, x are among the `marked` ones.
+    """Return twice the smaller tail probability of a hypergeometric count.
 
-    Theorem: P[two_sided(X) <= s] <= s for every s if X is Hypergeometric(total, marked, drawn).
+    Theorem:
+        If X is Hypergeometric(total, marked, drawn), P[two_sided(X) <= s] <= s for every s.
+
+    Args:
+        x: Number of marked elements among those drawn.
+        total: Number of all elements.
+        marked: Number of marked elements.
+        drawn: Number of elements drawn.
+
+    Returns:
+        The p-value, rounded up, at most 1.
     """
     low, high = max(0, drawn + marked - total), min(drawn, marked)
     k = np.arange(low, high + 1)
     log_mass = log_choose(marked, k) + log_choose(total - marked, drawn - k) - log_choose(total, drawn)
     mass = np.exp(log_mass)
     tail = min(float(mass[: x - low + 1].sum()), float(mass[x - low :].sum()))
-    return min(1.0, 2 * tail * (1 + 1e-6))  # the sum is rounded by less than that
+    return min(1.0, 2 * tail * (1 + 1e-6))  # the factor covers the rounding of the sum
 
 
 Whole = int | npt.NDArray[np.intp]
+"""One whole number or an array of them."""
 
 
 def most_suspicious(found: Iterable[tuple[float, str]], tests: int, significance: float) -> list[str]:
-    """Of p-values and what they mean in words the words of the least one, if it is significant among so many tests.
+    """Return the description of the smallest p-value, if it is significant after a Bonferroni correction.
 
-    Theorem: if all null hypotheses hold, there are words with probability at most `significance` (Bonferroni).
+    Theorem:
+        If all null hypotheses hold, the result is not empty with probability at most `significance` (Bonferroni).
+
+    Args:
+        found: P-values, each with the description of its alternative.
+        tests: Number of all tests, those whose p-values were not computed included.
+        significance: Significance of all tests together.
+
+    Returns:
+        A list of the one description, or an empty list.
     """
     p_value, words = min(found, key=lambda one: one[0], default=(math.inf, ""))
     return [words] if words and p_value * tests < significance else []
 
 
 def notable(counts: Array, total: int, marked: Whole, drawn: Whole) -> Iterator[tuple[int, ...]]:
-    """Where hypergeometric counts are so far from their means that a tail is worth computing."""
+    """Yield the indices of hypergeometric counts that are far enough from their means to compute a tail.
+
+    Args:
+        counts: The counts, any shape.
+        total: Number of all elements.
+        marked: Number of marked elements; broadcast against `counts`.
+        drawn: Number of elements drawn; broadcast against `counts`.
+    """
     mean = marked * drawn / total
     variance = mean * (1 - marked / total) * (total - drawn) / max(1, total - 1)
     far = np.abs(counts - mean) > NOTABLE * np.sqrt(variance)

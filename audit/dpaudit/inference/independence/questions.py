@@ -1,4 +1,4 @@
-"""Yes-no questions about outputs, whose answers are compared between runs."""
+"""Yes-no questions about outputs; their answers are compared between runs."""
 
 from __future__ import annotations
 
@@ -8,20 +8,29 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_MAX_FREQUENT = 3  # values that are looked at one by one, the most frequent ones
+_MAX_FREQUENT = 3  # number of most frequent values with a question about each
 Bits = npt.NDArray[np.bool_]
-"""(k, n): k yes-no questions about each of n outputs."""
+"""Answers to k yes-no questions about each of n outputs, (k, n)."""
 
 
 def columns_of(values: Array) -> Array:
+    """Reshape values to one row per output, (n, k)."""
     return values.reshape(len(values), -1)
 
 
 def bits_of(values: Array) -> Bits:
-    """What is asked about each output, (k, n): functions of the values as a multiset, each question once.
+    """Answer the questions about each output.
 
-    For each column: whether the number is missing, reaches a quantile, is the largest or the least, or equals one of
-    the most frequent values.  Questions that fewer than two outputs answer differently from the others are left out.
+    The questions ask, for each column, whether the value is missing, reaches or exceeds a quantile, is the maximum or
+    minimum, or equals one of the most frequent values.  They depend on the values as a multiset, not on their order.  A
+    question is left out if fewer than two outputs have the rarer answer.  It is also left out if another question has
+    the same or the opposite answers.
+
+    Args:
+        values: (n,) or (n, k), numbers that are functions of each output; NaN if missing.
+
+    Returns:
+        The answers, (questions, n), with the rarer answer as True.
     """
     found: dict[bytes, Bits] = {}
     n = len(values)
@@ -35,7 +44,7 @@ def bits_of(values: Array) -> Bits:
         rows = [missing, *(known >= cut for cut in cuts), *(known > cut for cut in cuts)]
         rows += [known == ordered[-1], known == ordered[0], *(known == value for value in frequent)]
         for row in rows:
-            asked = row if 2 * np.count_nonzero(row) <= n else ~row  # a question and its opposite are one
+            asked = row if 2 * np.count_nonzero(row) <= n else ~row  # a question and its opposite count as one
             if np.count_nonzero(asked) > 1:
                 found.setdefault(asked.tobytes(), asked)
     return np.array(list(found.values()), dtype=np.bool_).reshape(-1, n)

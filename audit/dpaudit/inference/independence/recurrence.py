@@ -1,4 +1,4 @@
-"""Outputs, and sequences of outputs, that come again."""
+"""Tests for repeated outputs and repeated sequences of outputs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy.typing as npt
 from dpaudit.numerics.binomials import log_choose
 from dpaudit.values import Output
 
-_LARGE = 4096  # bytes above which an array's digest stands for it, so that copies of all outputs do not fill the memory
+_LARGE = 4096  # bytes; larger arrays are replaced by their SHA-256 digest to save memory
 
 
 def key(output: Output) -> Hashable:
-    """Equal for equal outputs."""
+    """Return a hashable key that is equal for equal outputs."""
     match output:
         case np.ndarray() if output.nbytes > _LARGE and output.dtype.kind in "biufc":
             return hashlib.sha256(np.ascontiguousarray(output).data).digest()
@@ -29,15 +29,26 @@ def key(output: Output) -> Hashable:
 
 
 def repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
-    """Whether outputs come again after a certain number of runs.
+    """Test whether outputs are repeated after a certain number of runs.
 
-    Theorem: let the keys be exchangeable and m_v of them have the value v; S = sum m_v (m_v - 1).  Among K pairs of
-    places that have no place in common, at least k hold equal keys with probability at most
-    min over j <= k of C(K, j) prod_{i < j} S / ((n - 2 i) (n - 2 i - 1)).
-    Proof: given that i of the pairs are equal, the next one is with probability S' / ((n - 2 i) (n - 2 i - 1)), where
-    S' <= S is what is left; there are C(K, j) ways to choose j pairs.
-    For each distance d the pairs (t, t + d) are two families without common places, by the parity of t // d.  The
-    p-value is multiplied by the number of families at all distances, so that any distance may be looked at.
+    Theorem:
+        Let the keys be exchangeable, let m_v of them have the value v, and let S = sum m_v (m_v - 1).  Consider K
+        pairs of places such that no two pairs share a place.  At least k of them hold equal keys with probability at
+        most min over j <= k of C(K, j) prod_{i < j} S / ((n - 2 i) (n - 2 i - 1)).
+
+    Proof:
+        Given that i of the pairs are equal, the next pair is equal with probability S' / ((n - 2 i) (n - 2 i - 1)),
+        where S' <= S is computed from the remaining keys.  There are C(K, j) ways to choose j pairs.
+
+    For each distance d, the parity of t // d divides the pairs (t, t + d) into two families without common places.  The
+    p-value is multiplied by the number of families at all distances, so any distance may be tested.
+
+    Args:
+        keys: Keys of the n outputs in the order of their runs, as `key` returns them.
+        significance: Significance of the tests at all distances together.
+
+    Returns:
+        A list of one description; empty if the test does not reject.
     """
     n = len(keys)
     counts = Counter(keys)
@@ -62,7 +73,14 @@ def repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
 
 
 def log_equal(k: int, pairs: int, equal: int, n: int) -> float:
-    """The logarithm of the bound in `repetition`."""
+    """Return the logarithm of the bound in `repetition`.
+
+    Args:
+        k: Number of pairs with equal keys.
+        pairs: Number of pairs K.
+        equal: The sum S.
+        n: Number of keys.
+    """
     i = np.arange(k)
     steps = np.log(equal) - np.log((n - 2.0 * i) * (n - 2.0 * i - 1))
     j = np.arange(k + 1)
@@ -70,11 +88,19 @@ def log_equal(k: int, pairs: int, equal: int, n: int) -> float:
 
 
 def sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
-    """Whether a sequence of outputs comes again, at any distance, as when a generator is seeded anew.
+    """Test whether a sequence of outputs is repeated at any distance, as when a generator is re-seeded.
 
-    Theorem: two given sequences of l places without a common place hold equal keys with probability at most
-    prod_{i < l} S / ((n - 2 i) (n - 2 i - 1)), as in `repetition`; there are fewer than n^2 / 2 pairs of sequences.
-    Lengths 1, 2, 4, ... are tried; the p-value is multiplied by their number.
+    Theorem:
+        Two given sequences of l places without a common place hold equal keys with probability at most
+        prod_{i < l} S / ((n - 2 i) (n - 2 i - 1)), as in `repetition`.  There are fewer than n^2 / 2 pairs of
+        sequences.  Lengths 1, 2, 4, ... are tried, and the p-value is multiplied by their number.
+
+    Args:
+        keys: Keys of the n outputs in the order of their runs, as `key` returns them.
+        significance: Significance of the tests at all lengths and distances together.
+
+    Returns:
+        A list of one description; empty if the test does not reject.
     """
     n = len(keys)
     counts = Counter(keys)
@@ -105,6 +131,6 @@ def sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
 
 
 def codes_of(keys: Sequence[Hashable]) -> npt.NDArray[np.int64]:
-    """A whole number for each key, equal if and only if the keys are."""
+    """Number the keys: equal keys get the same whole number, (n,)."""
     numbers: dict[Hashable, int] = {}
     return np.array([numbers.setdefault(found, len(numbers)) for found in keys], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What speaks against independent runs, in words: all tests of one dataset, drift, and coupling of two datasets."""
+"""Tests of independent runs: all tests of one dataset, drift over time, and coupling of two datasets."""
 
 from __future__ import annotations
 
@@ -13,21 +13,29 @@ from dpaudit.inference.independence.questions import Bits, bits_of, columns_of
 from dpaudit.inference.independence.recurrence import repetition, sequences
 from dpaudit.numerics.arrays import Array
 
-_PARTS = 4  # of the runs, each of which is compared with the others
+_PARTS = 4  # parts of the audit, each of which is compared with the other parts
 
 
 def dependence(keys: Sequence[Hashable], values: Array, significance: float = SUSPICIOUS) -> list[str]:
-    """What speaks against independent runs on one dataset, in words; empty if nothing does.
+    """Describe the evidence against independent runs on one dataset.
 
-    Theorem: if the runs are exchangeable, the answer is not empty with probability at most `significance`.  Proof: a
-    union bound over the tests, whose number depends on the values and not on their order.  A quarter each goes to
-    outputs that come again after a certain number of runs, to sequences of outputs that come again, and to correlation
-    with up to 20 runs before; an eighth to correlation with other runs before, and to drift.
+    Theorem:
+        If the runs are exchangeable, the result is not empty with probability at most `significance`.
+
+    Proof:
+        A union bound over the tests; their number depends on the values, but not on their order.  The tests for
+        outputs repeated after a certain number of runs, for repeated sequences, and for correlation with up to 20
+        earlier runs each get a quarter of the level.  The tests for correlation with runs further back and for drift
+        each get an eighth.
 
     Args:
-        keys: outputs in the order of their runs, equal if and only if the outputs are; none to test `values` alone.
+        keys: Keys of the outputs in the order of their runs; two keys are equal if and only if the outputs are.  If
+            empty, only `values` are tested.
         values: (n,) or (n, k), numbers that are functions of each output.
-        significance: of all these tests together.
+        significance: Significance of all these tests together.
+
+    Returns:
+        One sentence per finding; empty if there is none, or fewer than `MIN_OUTPUTS` outputs.
     """
     n = max(len(keys), len(values))
     if n < MIN_OUTPUTS:
@@ -39,19 +47,35 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
 
 
 def drift(values: Array, significance: float = SUSPICIOUS) -> list[str]:
-    """Whether outputs change with time, in words; `values`: (n,) or (n, k), of outputs spread over the whole audit."""
+    """Test whether outputs change over the course of an audit.
+
+    Args:
+        values: (n,) or (n, k), numbers that are functions of outputs spread over the whole audit.
+        significance: Significance of the test.
+
+    Returns:
+        A list of one description; empty if there is no finding, or fewer than `MIN_OUTPUTS` outputs.
+    """
     return drift_of(bits_of(values), significance) if len(values) >= MIN_OUTPUTS else []
 
 
 def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -> list[str]:
-    """Whether the runs on d0 and on d1 that were made side by side share their randomness, in words.
+    """Test whether corresponding runs on d0 and on d1 share their randomness.
 
-    Theorem: among n pairs of runs of which m0 and m1 have a one, the number that have both is Hypergeometric(n, m0, m1)
-    if the runs on d1 are exchangeable given those on d0.  Proof: the places of the m1 ones are a uniform subset.
+    Theorem:
+        Consider n pairs of runs, in which m0 runs on d0 and m1 runs on d1 have a one.  If the runs on d1 are
+        exchangeable given those on d0, the number of pairs with two ones is Hypergeometric(n, m0, m1).
+
+    Proof:
+        The places of the m1 ones are a uniform subset.
 
     Args:
-        values0, values1: (n,) or (n, k), numbers that are functions of each output; equal columns are compared.
-        significance: of all these tests together.
+        values0: (n,) or (n, k), numbers that are functions of each output of d0.
+        values1: The same numbers for d1; columns with the same index are compared.
+        significance: Significance of all these tests together.
+
+    Returns:
+        A list of one description; empty if there is no finding, or fewer than `MIN_OUTPUTS` pairs.
     """
     n = min(len(values0), len(values1))
     if n < MIN_OUTPUTS:
@@ -75,9 +99,17 @@ def coupling(values0: Array, values1: Array, significance: float = SUSPICIOUS) -
 
 
 def drift_of(bits: Bits, significance: float) -> list[str]:
-    """Whether the first half of the runs, or a quarter, differs from the others.
+    """Test whether the first half of the runs, or a quarter, differs from the other runs.
 
-    Theorem: of m ones among n exchangeable runs, the number in a part of size k is Hypergeometric(n, m, k).
+    Theorem:
+        Of m ones among n exchangeable runs, the number in a part of size k is Hypergeometric(n, m, k).
+
+    Args:
+        bits: Answers about each output, (k, n).
+        significance: Significance of all these tests together.
+
+    Returns:
+        A list of one description; empty if the test does not reject.
     """
     n = bits.shape[1]
     half = "outputs drift with time: those of the second half of the runs differ from those of the first"

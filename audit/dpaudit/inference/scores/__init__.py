@@ -1,6 +1,10 @@
-"""Scores that others have made: exact tests and bounds from two arrays, without a pilot.
+"""Exact tests and bounds from two arrays of scores that another program computed, without a pilot.
 
-`confident` is for independent canaries of one run, `runs` for runs; `tight` and `several` are for canaries of which
-nothing is assumed.  `dependence` asks whether canaries are independent, and `families` reads one-parameter families of
-claims.  In all of them the number of guesses, or the cut, is chosen before the scores are seen.
+- `confident`: independent canaries of one run.
+- `runs`: independent runs.
+- `tight`, `several`: canaries about which nothing is assumed.
+- `dependence`: tests of whether canaries are independent.
+- `families`: one-parameter families of claims.
+
+All tests need a number of guesses, or a cut, that was chosen before the scores are seen.
 """

@@ -1,39 +1,41 @@
-"""Independent canaries: how few of the most confident guesses can be wrong under a claim.
+"""Independent canaries: tests from the number of wrong guesses among the most confident ones.
 
-Each of m canaries is included by a fair coin of its own.  Given the coins, the scores of different canaries are
-independent; that is the assumption.  The laws of a canary's score without and with it, P_i and Q_i, may be any that
-keep the claim, and may differ from canary to canary.  Whoever sees the scores, but not the coins, makes r guesses; r is
-chosen before the scores are seen.  T counts the wrong guesses.
+An independent fair coin decides whether each of m canaries is included.  The assumption is that, given the coins, the
+scores of different canaries are independent.  P_i and Q_i are the laws of the score of canary i without and with it.
+They may be any laws that keep the claim, and may differ from canary to canary.  An attacker sees the scores, but not
+the coins, and makes r guesses; r is chosen before the scores are seen.  T is the number of wrong guesses.
 
-**The least confused pair.**  Let f be the claim, made symmetric.  Under f no score is more informative than a uniform
-number that is a canary's "p-value": U without the canary, f(U) with it.  By Blackwell's theorem (Dong, Roth & Su 2022,
-JRSS-B 84(1), Thm 2) every pair that keeps f is a randomised function of that pair.  Its most confident guesses, a share
-u of all, are wrong for a share a(u), where
+**The most distinguishable pair.**  Let f be the claim, made symmetric.  Under f no score is more informative than a
+"p-value" of the canary: U, uniform, without the canary and f(U) with it.  By Blackwell's theorem (Dong, Roth & Su 2022,
+JRSS-B 84(1), Thm 2) every pair that keeps f is a randomised function of that pair.  Among the most confident guesses, a
+share u of all, the wrong ones are a share a(u) of all guesses, where
 
     a + 1 - f(a) = u,    0 <= u <= 1,                                                                (1)
 
-because "included" is said for p-values below a, "left out" for their mirror images, and f is symmetric.
+because the guess is "included" for p-values below a and "left out" for their mirror images, and f is symmetric.
 
 **Theorem.**  Let V be the (r + 1)-th smallest of m uniform numbers (V = 1 if r = m), and K, given V, be
 Binomial(r, a(V) / V).  Under the claim P[T <= t] <= P[K <= t] for every t, every choice of the r canaries, and every
-rule of guessing.  The least confused pair and its own most confident guesses attain it.
+rule of guessing.  The most distinguishable pair with its most confident guesses attains equality.
 
-*Proof.*  Let the least confused pair give its number to each canary, and each score be made of that number.  Given all
-these numbers, the coins are independent of the scores and of each other, and a guess about canary i is wrong with
-probability at least e_i, the smaller posterior probability of the two sides.  T is therefore stochastically at least a
-sum of independent Bernoulli(e_i) over any r canaries, and so over the r smallest e_i.  The ranks of confidence of the
-m numbers are uniform numbers, rank u having posterior error e(u) with integral a(u).  Given that the (r + 1)-th of them
-is V, the r before it are independent and uniform on (0, V), and each guess is wrong with probability a(V) / V.  QED
+*Proof.*  Each canary gets a number from the most distinguishable pair, and its score is a randomised function of that
+number.  Given all these numbers, the coins are independent of the scores and of each other.  A guess about canary i is
+then wrong with probability at least e_i, the smaller posterior probability of the two sides.  T is therefore
+stochastically at least a sum of independent Bernoulli(e_i) over any r canaries, and so over the r smallest e_i.  The
+ranks of confidence of the m numbers are independent uniform numbers; rank u has posterior error e(u) with integral
+a(u).  Given that the (r + 1)-th smallest rank is V, the r smaller ones are independent and uniform on (0, V).  Each of
+these guesses is then wrong with probability a(V) / V.  QED
 
-That the tail of errors among the r most confident is exact for iid Gaussian scores is in Xiang et al. 2025
-(arXiv:2509.08704).  The theorem shows that it is a bound for all scores that keep f.
+For iid Gaussian scores, Xiang et al. 2025 (arXiv:2509.08704) show that the tail of errors among the r most confident
+guesses is exact.  The theorem shows that it is a bound for all scores that keep f.
 
 **Corollary (nested families).**  If f_t falls as t grows, a_t(u) falls and P_t[K <= k] grows.  So the members that T
-refutes at a given level are those below a bound, and bisection finds it.  The bound exceeds the true member with
-probability at most the level; it has no multiplicity cost.
+refutes at a given level are those below a bound, which bisection finds.  The bound exceeds the true parameter with
+probability at most the level, without a multiplicity correction.
 
-**Direction of errors.**  a + 1 - f(a) is rising, and its root is found from below.  P[K <= t | V] does not rise with V,
-since a is convex with a(0) = 0; so the sum over cells of V, each with the value at its lower end, is an upper bound.
+**Direction of errors.**  a + 1 - f(a) rises with a, and its root is approached from below.  P[K <= t | V] does not rise
+with V, since a is convex with a(0) = 0.  So the sum over cells of V, each with the value at its lower end, is an upper
+bound.
 """
 
 from __future__ import annotations
@@ -49,32 +51,33 @@ from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 
-_SHARE = 0.62  # of the canaries: within 2 % of the least standard error of mu for mu <= 1, within 5 % for mu <= 3
-_CELLS = 400  # of the law of V
-_NEAR, _FAR = 7.0, 38.0  # standard deviations of V that are looked at; the second where p-values are tiny
-_CLOSE = 0.02  # relative difference of two sizes of claims
-_TINY = 1e-9  # a p-value for which the first is not enough
+_SHARE = 0.62  # share of canaries guessed; the standard error of mu is within 5 % of its minimum for mu <= 3
+_CELLS = 400  # cells of the law of V
+_NEAR, _FAR = 7.0, 38.0  # standard deviations of V that are integrated over; _FAR if the p-value is below _TINY
+_CLOSE = 0.02  # relative difference of two sizes of claims at which the search for a start ends
+_TINY = 1e-9  # a p-value below this needs the range _FAR
 
 
 def default_confident(m: int) -> int:
-    """A number of guesses for independent canaries, 0.62 m, that suits bounds of mu.
+    """Return a number of guesses for independent canaries that suits bounds of mu: 0.62 m.
 
-    Guessing about fewer, more certain canaries costs little; guessing about all costs a tenth of precision.
+    Args:
+        m: Number of canaries.
     """
     return min(m, round(_SHARE * m))
 
 
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
-    """The largest chance of v or more right ones among r guesses, of m independent canaries, under a claim.
+    """Return the maximum probability of v or more right guesses about independent canaries under a claim.
 
     Args:
-        claim: About one canary; it must hold for adding and for removing it.
-        m: Canaries, each included by a fair coin of its own.
-        r: Guesses, 0 <= r <= m; their number must be chosen before the scores are seen.
-        v: Right guesses, 0 <= v <= r.
+        claim: The claim about one canary; it must hold for adding and for removing the canary.
+        m: Number of canaries, each included by an independent fair coin.
+        r: Number of guesses, 0 <= r <= m, chosen before the scores are seen.
+        v: Number of right guesses, 0 <= v <= r.
 
     Returns:
-        An exact p-value, at most about 3 % too large where it is above 1e-9; see the theorem of this module.
+        A p-value by the theorem of this module, rounded up by at most about 3 % where it is above 1e-9.
 
     Raises:
         ValueError: If the counts are impossible.
@@ -97,24 +100,29 @@ def parameter_lower(
     precision: float = 1e-4,
     most: float = 64.0,
 ) -> float:
-    """Lower confidence bound of the parameter of a family that promises less as it grows from 0.
+    """Compute a lower confidence bound of the parameter of a nested family of claims.
 
-    If every canary keeps family(t), then P[parameter_lower > t] <= significance; see the corollary of this module.
+    Theorem:
+        If every canary keeps family(t), P[parameter_lower > t] <= significance; see the corollary of this module.
 
     Args:
-        family: From the parameter to the claim.  `families.check_nested` tests that it promises less and less.
-        m: Canaries.
-        r: Guesses, chosen beforehand.
-        v: Right guesses.
-        significance: Probability allowed that the bound is too large, in (0, 1).
-        precision: By how much the bound may be rounded down, relatively.
+        family: Function from the parameter, > 0, to a claim that weakens as the parameter grows; see
+            `families.check_nested`.
+        m: Number of canaries.
+        r: Number of guesses, chosen before the scores are seen.
+        v: Number of right guesses.
+        significance: Probability that the bound is too large, at most, in (0, 1).
+        precision: Relative amount by which the bound may be rounded down.
         most: The largest parameter that is tried.
 
     Returns:
         The largest parameter refuted, rounded down; 0 if none is.
+
+    Raises:
+        ValueError: If the counts are impossible or the significance is out of its range.
     """
     check_counts(m, r, v, significance)
-    members: dict[float, TradeoffFunction] = {}  # some take a second
+    members: dict[float, TradeoffFunction] = {}  # a member may take a second to compute
 
     def member(t: float) -> TradeoffFunction:
         return members.setdefault(t, family(t)) if t not in members else members[t]
@@ -137,7 +145,7 @@ def parameter_lower(
 
 
 def _start(member: Callable[[float], TradeoffFunction], share: float, mu: float, most: float) -> tuple[float, float]:
-    """A parameter at which guesses are about as often wrong as under mu-GDP, and how far from it to look next."""
+    """Return a parameter whose guesses are about as often wrong as under mu-GDP, and the relative first step."""
     t = min(1.0, most)
     for _ in range(8):
         ratio = mu / max(_size(member(t).symmetrized(), share), 1e-3)
@@ -148,7 +156,7 @@ def _start(member: Callable[[float], TradeoffFunction], share: float, mu: float,
 
 
 def _size(claim: TradeoffFunction, share: float) -> float:
-    """The mu whose most confident `share` of guesses is as often wrong as that of the claim, roughly."""
+    """Return roughly the mu whose most confident `share` of guesses is as often wrong as the claim's."""
     wrong = float(wrong_share(claim, share))
     low, high = 0.0, 64.0
     for _ in range(20):
@@ -158,19 +166,57 @@ def _size(claim: TradeoffFunction, share: float) -> float:
 
 
 def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
-    """Mu up to which mu-GDP is refuted; P[mu_lower > mu] <= significance if every canary is mu-GDP."""
+    """Compute a lower confidence bound of mu.
+
+    Theorem:
+        If every canary keeps mu-GDP, P[mu_lower > mu] <= significance.
+
+    Args:
+        m: Number of canaries.
+        r: Number of guesses, chosen before the scores are seen.
+        v: Number of right guesses.
+        significance: In (0, 1).
+
+    Returns:
+        The largest mu refuted, rounded down; 0 if none is.
+
+    Raises:
+        ValueError: If the counts are impossible or the significance is out of its range.
+    """
     return parameter_lower(GaussianDP, m, r, v, significance=significance)
 
 
 def epsilon_lower(m: int, r: int, v: int, *, delta: float, significance: float) -> float:
-    """Epsilon in nats up to which (epsilon, delta)-DP is refuted.  No shape of the curve is assumed."""
+    """Compute a lower confidence bound of epsilon at `delta`, without an assumption on the shape of the curve.
+
+    Theorem:
+        If every canary keeps (epsilon, delta)-DP, P[epsilon_lower > epsilon] <= significance.
+
+    Args:
+        m: Number of canaries.
+        r: Number of guesses, chosen before the scores are seen.
+        v: Number of right guesses.
+        delta: In [0, 1).
+        significance: In (0, 1).
+
+    Returns:
+        The largest epsilon refuted, in nats, rounded down; 0 if none is.
+
+    Raises:
+        ValueError: If the counts are impossible or a number is out of its range.
+    """
     return parameter_lower(lambda t: ApproxDP(epsilon=t, delta=delta), m, r, v, significance=significance)
 
 
 def wrong_share(claim: TradeoffFunction, u: npt.ArrayLike) -> Array:
-    """a(u) of Eq. (1), or a little less: how many canaries the most confident share u of guesses is wrong about.
+    """Return a(u) of Eq. (1), rounded down: the wrong guesses among the most confident share u of all guesses.
 
-    `claim` must be symmetric; `u` in [0, 1].
+    Args:
+        claim: A symmetric claim.
+        u: Shares of all guesses, in [0, 1]; any shape.
+
+    Returns:
+        Wrong guesses as a share of all guesses, in the shape of `u`.
     """
     share = np.asarray(u, dtype=np.float64)
     low, high = np.zeros_like(share), share / 2  # f(a) <= 1 - a, so that u >= 2 a
@@ -182,7 +228,7 @@ def wrong_share(claim: TradeoffFunction, u: npt.ArrayLike) -> Array:
 
 
 def _chance(claim: TradeoffFunction, m: int, r: int, v: int, reach: float) -> float:
-    """An upper bound of P[K <= r - v]."""
+    """Return an upper bound of P[K <= r - v]."""
     if r == m:
         v_low, mass = np.ones(1), np.ones(1)
     else:

@@ -1,16 +1,16 @@
-"""Whether canaries that are taken as independent look as if they were.
+"""Tests of whether canaries that are assumed to be independent are dependent.
 
-**What can be seen.**  If the same canaries, or canaries that are alike, are in several runs (or batches, shards or
-other groups), a state that all canaries of a group share makes groups differ more than chance does.  `between_groups`
-tests it.
+**What several groups show.**  Let the same canaries, or similar ones, be in several runs (or batches, shards or other
+groups).  A state that all canaries of a group share makes groups differ more than chance does.  `between_groups` tests
+for such differences.
 
-**What cannot.**  *Theorem.*  Let the canaries of one run be exchangeable and their scores independent given some common
-state.  A test of independence that has level s for all independent and identically distributed canaries finds the
-dependence with probability at most s.  *Proof.*  Given the state the canaries are independent and identically
-distributed, so the test rejects with probability at most s for each state, and so on average.
+**What one group cannot show.**  *Theorem.*  Let the canaries of one run be exchangeable, and their scores independent
+given some common state.  A test of independence that has level s for all independent and identically distributed
+canaries detects the dependence with probability at most s.  *Proof.*  Given the state, the canaries are independent and
+identically distributed.  So the test rejects with probability at most s for each state, and therefore on average.
 
-So one run cannot show a common state: a mechanism that treats all records badly with probability 0.4 looks, when it
-does, like one that always does.  `independence=None` is the answer to that, or more runs.
+So one run cannot reveal a common state.  For example, a mechanism may treat all records badly with probability 0.4.
+When it does, it looks like a mechanism that always does.  The remedies are `independence=None` or more runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scipy.stats import binom, rankdata
 
 from dpaudit.numerics.arrays import Array
 
-_DRAWS = 999
+_DRAWS = 999  # permutations
 
 
 def between_groups(
@@ -31,23 +31,24 @@ def between_groups(
     rng: np.random.Generator,
     draws: int = _DRAWS,
 ) -> float:
-    """An exact p-value of "canaries are independent", from the same canaries in several runs.
+    """Return an exact p-value of "canaries are independent", from the same canaries in several runs.
 
     **Theorem.**  If all scores are independent given the coins, the coins are independent and fair, and each canary has
     the same laws in every run, then P[between_groups <= s] <= s for every s.  Laws may differ between canaries.
 
-    *Proof.*  The pairs (score, coin) of one canary are exchangeable over runs, independently for each canary.  So the
-    observed matrix and `draws` copies of it, each canary permuted over the runs by chance, are exchangeable, and so are
-    functions of one of them and the set of all.  (Barnard 1963; Phipson & Smyth 2010.)
+    *Proof.*  The pairs (score, coin) of one canary are exchangeable over runs, independently for each canary.  Draw
+    `draws` copies of the observed matrix, in which each canary is randomly permuted over the runs.  The matrix and its
+    copies are exchangeable, and so are functions of one of them and the set of all.  (Barnard 1963; Phipson & Smyth
+    2010.)
 
-    The function is how much three means differ between runs: of the score, of its distance from the middle, and of how
-    right it is.  Scores enter by their rank among all.
+    The test statistic measures how much three means differ between runs.  They are the means of the score, of its
+    distance from the middle, and of the score with the sign of the coin.  Scores are replaced by their ranks.
 
     Args:
         scores: (canaries, runs), numbers; +-inf is allowed.
         included: The coins, of the same shape.
-        rng: For the permutations.
-        draws: How many; the p-value is at least 1 / (draws + 1).
+        rng: Generator of the permutations.
+        draws: Number of permutations; the p-value is at least 1 / (draws + 1).
 
     Returns:
         The p-value; 1 if there is only one run.
@@ -57,13 +58,13 @@ def between_groups(
     """
     values, coins = np.asarray(scores, dtype=np.float64), np.asarray(included, dtype=np.bool_)
     if values.ndim != 2 or values.shape != coins.shape:
-        raise ValueError(f"scores and coins must be (canaries, runs) both, got {values.shape} and {coins.shape}")
+        raise ValueError(f"scores and coins must have shape (canaries, runs), got {values.shape} and {coins.shape}")
     if np.any(np.isnan(values)):
         raise ValueError("scores must be numbers, got nan")
     canaries, runs = values.shape
     if canaries == 0 or runs < 2:
         return 1.0
-    place = rankdata(values).reshape(values.shape) / (values.size + 1) - 0.5  # the mean of equal ones
+    place = rankdata(values).reshape(values.shape) / (values.size + 1) - 0.5  # ties get their mean rank
     features = np.stack([place, np.abs(place), place * np.where(coins, 1.0, -1.0)])  # (3, canaries, runs)
     found = np.empty((draws + 1, len(features)))
     found[0] = _spread(features)
@@ -76,13 +77,20 @@ def between_groups(
 
 
 def coins_p_value(n0: int, n1: int) -> float:
-    """A p-value of "the coins were fair and independent", from n0 canaries left out and n1 put in; two-sided.
+    """Return a two-sided p-value of "the coins were fair and independent".
 
-    Exactly half of the canaries put in by design is not found by it.
+    The test cannot detect a design that includes exactly half of the canaries.
+
+    Args:
+        n0: Number of canaries left out.
+        n1: Number of canaries included.
+
+    Returns:
+        The p-value of a sign test, in (0, 1].
     """
     return float(min(1.0, 2 * binom.cdf(min(n0, n1), n0 + n1, 0.5)))
 
 
 def _spread(features: Array) -> Array:
-    """By how much the means of runs vary, for each feature."""
+    """Return the variance of the means of runs, for each feature."""
     return np.asarray(features.mean(axis=1).var(axis=1))

@@ -14,13 +14,13 @@ from dpaudit.claims import GaussianDP, TradeoffFunction, parse_claim
 Family = Callable[[float], TradeoffFunction]
 
 _ALPHAS = np.concatenate([np.geomspace(1e-6, 0.5, 40), 1 - np.geomspace(0.5, 1e-6, 40)])
-_MAX_TRIED = 60  # members
-_COARSE = 0.1  # below this, precision is absolute
-_ROUNDING = 1e-3  # by which two computed curves may be out of order
+_MAX_TRIED = 60  # members that one search computes
+_COARSE = 0.1  # for smaller parameters, precision is absolute
+_ROUNDING = 1e-3  # allowance for rounding when two computed curves are compared
 
 
 def family_of(assuming: str | Family) -> Family:
-    """The family that `assuming` names.
+    """Return the family of claims that `assuming` names.
 
     Args:
         assuming: "gaussian"; a claim's text with one `?` in place of a number, such as
@@ -31,7 +31,8 @@ def family_of(assuming: str | Family) -> Family:
         A function from the parameter to the claim.
 
     Raises:
-        ValueError: If the text has no `?`, or more than one, or is no claim with a number in its place.
+        ValueError: If `assuming` is neither text nor a function, or does not have exactly one `?` in the place of a
+            number.
     """
     if callable(assuming):
         return assuming
@@ -45,7 +46,7 @@ def family_of(assuming: str | Family) -> Family:
             f"got {assuming!r}, which has {assuming.count('?')}"
         )
     if not re.search(r"[=(,]\s*\?\s*[,)]", assuming):
-        raise ValueError(f"the ? in {assuming!r} must stand where a number would")
+        raise ValueError(f"the ? in {assuming!r} must take the place of a number")
     before, after = assuming.split("?")
 
     def member(parameter: float) -> TradeoffFunction:
@@ -55,15 +56,15 @@ def family_of(assuming: str | Family) -> Family:
 
 
 def epsilon_inside(family: Family, parameter: float, delta: float) -> float:
-    """Epsilon at `delta` of the member at a lower bound of the parameter: a lower bound of epsilon inside the family.
+    """Convert a lower bound of the parameter to a lower bound of epsilon inside the family.
 
-    It holds if the mechanism is as private as some member of the family, no more and no less; always say so beside it.
-    Of a claim that is computed numerically, such as a composition, the computed curve is meant.  Such curves promise
-    slightly too little: for 2,500 steps of DP-SGD epsilon was 0.0006 too large (dp-accounting on a finer grid).
+    The bound holds only if the mechanism's curve is that of some member of the family.  Always state this assumption
+    beside the bound.  For a claim that is computed numerically, such as a composition, the bound refers to the computed
+    curve.  Computed curves promise slightly less than exact ones, so their epsilon may be slightly too large.
 
     Args:
-        family: From the parameter to the claim.
-        parameter: A lower confidence bound, >= 0.
+        family: Function from the parameter to the claim.
+        parameter: A lower confidence bound of the parameter, >= 0.
         delta: In [0, 1].
 
     Returns:
@@ -73,10 +74,15 @@ def epsilon_inside(family: Family, parameter: float, delta: float) -> float:
 
 
 def check_nested(family: Family, low: float, high: float) -> None:
-    """Test on two members that a family promises less as its parameter grows.
+    """Check on two members that a family promises less as its parameter grows.
 
-    Two members are compared at 80 points.  That all members are nested is assumed, and has to be known of the family:
-    every claim of dpaudit promises less as its mu, epsilon, delta, rho, rate or n grows.
+    The two members are compared at 80 points.  The caller must know that all members are nested.  Every claim of
+    dpaudit promises less as its mu, epsilon, delta, rho, rate or n grows.
+
+    Args:
+        family: Function from the parameter to the claim.
+        low: The smaller parameter.
+        high: The larger parameter.
 
     Raises:
         ValueError: If the member at `high` promises more than the one at `low` anywhere.
@@ -99,25 +105,26 @@ def largest_refuted(
     guess: float = 1.0,
     step: float = 0.3,
 ) -> float:
-    """The largest parameter whose member is refuted, rounded down; 0 if none is, at most `most`.
+    """Find the largest parameter whose member is refuted.
 
-    **Lemma.**  Let the members be nested, and `p_value` not fall along them.  If each p-value is valid under its own
-    member, the result exceeds the parameter of a true member with probability at most `significance`.
-    *Proof.*  If it does, the true member has a p-value of at most that of a refuted one.
+    **Lemma.**  Let the members be nested, and let `p_value` not fall as the parameter grows.  If the p-value of each
+    member is valid when that member is true, the result exceeds the parameter of a true member with probability at most
+    `significance`.
+    *Proof.*  If it does, the p-value of the true member is at most that of a refuted member.
 
-    The p-value's normal deviate is nearly straight in the parameter, so that few members are computed.
+    The normal deviate of the p-value is nearly linear in the parameter, so the search computes few members.
 
     Args:
-        family: From the parameter, > 0, to a claim; nested, see `check_nested`.
-        p_value: Of a claim; must not fall as claims promise less.
-        significance: At or below which a member is refuted.
-        precision: Relative to the result, or to 0.1 if that is larger.
+        family: Function from the parameter, > 0, to a claim; nested, see `check_nested`.
+        p_value: Function from a claim to its p-value; must not fall as claims weaken.
+        significance: A member with a p-value of at most this is refuted.
+        precision: Width of the final bracket, relative to the result or to 0.1, whichever is larger.
         most: The largest parameter that is tried.
-        guess: Where the search begins.
-        step: By how much the search moves at first, relatively.
+        guess: The parameter at which the search starts.
+        step: The relative size of the first step.
 
     Returns:
-        A parameter whose member is refuted, or 0.
+        A parameter whose member is refuted, at most `most`; 0 if none is.
     """
     wanted = -float(ndtri(significance))
 
@@ -137,7 +144,7 @@ def largest_refuted(
         least = precision * max(low, _COARSE)
         if low >= most or high - low <= least:
             break
-        if math.isinf(of_low) or math.isinf(of_high):  # all so far on one side
+        if math.isinf(of_low) or math.isinf(of_high):  # all members so far are on one side
             t = min(t * (1 + step), most) if found >= 0 else t / (1 + step)
             step *= 2.5
             continue

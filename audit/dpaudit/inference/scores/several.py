@@ -1,22 +1,23 @@
-"""Canaries of which nothing is assumed: several numbers of guesses, and canaries in several runs.
+"""Arbitrarily dependent canaries: tests with several numbers of guesses, and with several runs.
 
 The bounds for one number of guesses in one run are in `inference.one_run`, and sharper ones in `tight`.
 
-**Several numbers of guesses.**  Few guesses resolve a large loss, many a small one; which is better is not known
-before.  With J numbers, all chosen before the scores are seen, each is tested at a share of the significance.  The
-chance that any of them refutes a true claim is at most the sum of the shares (Bonferroni).
+**Several numbers of guesses.**  Few guesses resolve a large privacy loss, and many guesses a small one.  Which is
+better is not known in advance.  All J numbers are chosen before the scores are seen, and each is tested at a share of
+the significance.  The probability that any of them refutes a true claim is at most the sum of the shares (Bonferroni).
 
-**Several runs.**  Runs are independent of each other; the canaries of one run need not be.  Let V_k be the right
-guesses of run k, and D_k have P[D_k >= v] = `one_run.p_value(claim, m_k, r_k, v)`, a bound of P[V_k >= v] for every v.
+**Several runs.**  Runs are independent of each other; the canaries of one run need not be.  Let V_k be the number of
+right guesses in run k.  Let D_k have P[D_k >= v] = `one_run.p_value(claim, m_k, r_k, v)`, a bound of P[V_k >= v] for
+every v.
 
-*Theorem.*  Under the claim P[V_1 + ... + V_n >= v] <= P[D_1 + ... + D_n >= v], the D_k independent.
-*Proof.*  V_k is stochastically at most D_k, and sums of independent numbers keep that order.
+*Theorem.*  Under the claim P[V_1 + ... + V_n >= v] <= P[D_1 + ... + D_n >= v], with independent D_k.
+*Proof.*  V_k is stochastically at most D_k, and sums of independent variables preserve that order.
 
-D_k grows as the claim promises less, so that both tests are inverted along nested families.
+D_k grows as the claim weakens, so both tests can be inverted along nested families.
 
-**How much can be found.**  If canaries may depend on each other, a mechanism may reveal nothing with probability 1 - w
-and otherwise treat all canaries as a worse mechanism would.  Every test of a true claim must bear that for every w.
-`benchmarks/one_run_tables.py --limits` prints what is left for any test.
+**Limit of all such tests.**  If canaries may depend on each other, a mechanism may reveal nothing with probability
+1 - w and otherwise treat all canaries like a worse mechanism.  Every valid test must allow for this for every w.
+`benchmarks/one_run_tables.py --limits` prints the resulting limits for any test.
 """
 
 from __future__ import annotations
@@ -35,33 +36,53 @@ from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 
 _FACTOR, _POWER = 1.0, 0.7  # r = m^0.7: see benchmarks/one_run_tables.py --guesses
-_FADED = 1e-9  # a tail of D_k below this is not resolved further
+_FADED = 1e-9  # smaller tails of D_k are rounded up to the last one that was computed
 
 
 def default_guesses(m: int) -> int:
-    """A number of guesses for canaries of which nothing is assumed: m^0.7, at least 30 and at most m."""
+    """Return a number of guesses for dependent canaries: m^0.7, rounded up, at least 30 and at most m.
+
+    Args:
+        m: Number of canaries.
+    """
     return min(m, max(math.ceil(_FACTOR * math.pow(m, _POWER)), 30))
 
 
 def several_p_value(claim: TradeoffFunction, m: int, counts: Sequence[tuple[int, int]]) -> float:
-    """A p-value from several numbers of guesses about the same canaries.
+    """Return a p-value from several numbers of guesses about the same canaries.
 
     Args:
-        claim: About one canary.
-        m: Canaries.
-        counts: (r, v) for each number of guesses r, with v right ones.  The r must be chosen beforehand.
+        claim: The claim about one canary.
+        m: Number of canaries.
+        counts: (r, v) for each number of guesses r, with v right ones.  Every r must be chosen before the scores are
+            seen.
 
     Returns:
-        The smallest p-value times their number, at most 1.
+        The smallest p-value times the number of p-values, at most 1.
+
+    Raises:
+        ValueError: If `counts` is empty or contains impossible counts.
     """
     _check(counts)
     return min(1.0, len(counts) * min(tight.p_value(claim, m, r, v) for r, v in counts))
 
 
 def several_mu_lower(m: int, counts: Sequence[tuple[int, int]], *, significance: float) -> float:
-    """Lower confidence bound of mu from several numbers of guesses, as in `several_p_value`.
+    """Compute a lower confidence bound of mu from several numbers of guesses.
 
-    P[several_mu_lower > mu] <= significance if the mechanism is mu-GDP.
+    Theorem:
+        If the mechanism is mu-GDP, P[several_mu_lower > mu] <= significance.
+
+    Args:
+        m: Number of canaries.
+        counts: As in `several_p_value`.
+        significance: In (0, 1).
+
+    Returns:
+        The largest mu refuted, rounded down; 0 if none is.
+
+    Raises:
+        ValueError: If `counts` is empty or contains impossible counts.
     """
     _check(counts)
     share = significance / len(counts)
@@ -69,20 +90,21 @@ def several_mu_lower(m: int, counts: Sequence[tuple[int, int]], *, significance:
 
 
 def runs_p_value(claim: TradeoffFunction, runs: Sequence[tuple[int, int, int]]) -> float:
-    """A p-value from canaries in several independent runs.
+    """Return a p-value from canaries in several independent runs.
 
     Args:
-        claim: About one canary in one run.
-        runs: (m, r, v) for each run: canaries, guesses, right guesses.  The r must be chosen beforehand.
+        claim: The claim about one canary in one run.
+        runs: (m, r, v) for each run: canaries, guesses, right guesses.  Every r must be chosen before the scores are
+            seen.
 
     Returns:
-        The bound of the theorem for the total number of right guesses.
+        The bound of the module's theorem for the total number of right guesses.
 
     Raises:
         ValueError: If there is no run, or counts are impossible.
     """
     if not runs:
-        raise ValueError("there must be one run at least, got none")
+        raise ValueError("runs must contain at least one run, got none")
     for m, r, v in runs:
         check_counts(m, r, v)
     f = claim.symmetrized()
@@ -102,9 +124,22 @@ def runs_parameter_lower(
     significance: float,
     precision: float = 1e-3,
 ) -> float:
-    """Lower confidence bound of the parameter of a nested family from canaries in several runs.
+    """Compute a lower confidence bound of the parameter of a nested family from canaries in several runs.
 
-    If family(t) is true, then P[runs_parameter_lower > t] <= significance.  `runs` as in `runs_p_value`.
+    Theorem:
+        If family(t) is true, P[runs_parameter_lower > t] <= significance.
+
+    Args:
+        family: Function from the parameter, > 0, to a claim that weakens as the parameter grows.
+        runs: As in `runs_p_value`.
+        significance: In (0, 1).
+        precision: As in `families.largest_refuted`.
+
+    Returns:
+        The largest parameter refuted, rounded down; 0 if none is.
+
+    Raises:
+        ValueError: If there is no run, or counts are impossible.
     """
     return largest_refuted(
         family, lambda claim: runs_p_value(claim, runs), significance=significance, precision=precision
@@ -112,13 +147,13 @@ def runs_parameter_lower(
 
 
 def runs_mu_lower(runs: Sequence[tuple[int, int, int]], *, significance: float) -> float:
-    """The same for mu-GDP."""
+    """Compute a lower confidence bound of mu from canaries in several runs; see `runs_parameter_lower`."""
     return runs_parameter_lower(GaussianDP, runs, significance=significance)
 
 
 @lru_cache(maxsize=64)
 def _law(claim: TradeoffFunction, m: int, r: int) -> Array:
-    """Probabilities of D = 0, ..., r.  Far in the tail, P[D >= v] is replaced by that of a smaller v."""
+    """Return P[D = 0], ..., P[D = r].  Far in the tail, P[D >= v] is replaced by the value at a smaller v."""
     low, high = 0, r + 1  # P[D >= low] = 1, and P[D >= high] < 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -135,4 +170,4 @@ def _law(claim: TradeoffFunction, m: int, r: int) -> Array:
 
 def _check(counts: Sequence[tuple[int, int]]) -> None:
     if not counts:
-        raise ValueError("there must be one number of guesses at least, got none")
+        raise ValueError("counts must contain at least one number of guesses, got none")

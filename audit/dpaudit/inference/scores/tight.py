@@ -1,7 +1,7 @@
-"""Canaries of which nothing is assumed: the smallest p-value that the number of right guesses allows.
+"""Arbitrarily dependent canaries: the smallest p-value that the number of right guesses allows.
 
 The setting and the pair of laws A, B are those of `inference.one_run`: m canaries, r guesses, V right ones.  The bounds
-there are quick; for curved claims such as mu-GDP they are up to a third too large.
+of that module are quick to compute, but not tight for curved claims such as mu-GDP.
 
 **Theorem.**  Let e_1, ..., e_J be epsilons >= 0, delta_j the claim's profile there, Y_j(1), ..., Y_j(r) >= 0 any
 numbers, Y_j(0) = Y_j(r + 1) = 0, and
@@ -11,23 +11,23 @@ numbers, Y_j(0) = Y_j(r + 1) = 0, and
 Then P[V >= v] <= b + m sum_j delta_j max_k Y_j(k) under the claim.
 
 *Proof.*  By the choice of b, P[V >= v] <= b + sum_j E[V Y_j(V) - e^{e_j} (r - V) Y_j(V + 1)].  The expectation is
-m sum_k Y_j(k) (A_k - e^{e_j} B_k), which is at most m max Y_j times the sum of the positive brackets, and these are at
+m sum_k Y_j(k) (A_k - e^{e_j} B_k), which is at most m max Y_j times the sum of the positive brackets.  That sum is at
 most delta_j by (1) of `inference.one_run`.
 
-The best Y are found by a linear program.  Validity does not rest on its solution: the bound is computed anew from the
-Y.  If it is solved and the epsilons are dense, the bound is the largest chance itself, but for the second inequality of
-(1), see the tests.  No valid bound that depends on v alone can then be better.
+A linear program finds the best Y.  Validity does not depend on its solution, since the bound is recomputed from the Y.
+If the program is solved and the epsilons are dense, the bound is the maximum probability except for the second
+inequality of (1); the tests compare them.  No valid bound that depends on v alone can then be better.
 
-**Corollary.**  Let f_t be a nested family.  The largest t with a bound <= s exceeds the true member with probability at
-most s.  *Proof.*  The largest chance of V >= v under f_t rises with t and falls with v.  If t is above the true member
-and its bound is at most s, then V is one of the v for which the largest chance under the true member is at most s.
+**Corollary.**  Let f_t be a nested family.  The largest t with a bound <= s exceeds the true parameter with probability
+at most s.  *Proof.*  The maximum probability of V >= v under f_t rises with t and falls with v.  Suppose that t is
+above the true parameter and its bound is at most s.  Then V is one of the v whose maximum probability under the true
+member is at most s.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -36,23 +36,24 @@ from dpaudit.inference import one_run
 from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
+from dpaudit.values import Foreign
 
 MAX_GUESSES = 1500
-"""Guesses beyond which the linear program takes longer than some ten seconds; the quick bound is used then."""
+"""Number of guesses beyond which the quick bound replaces the linear program, which would take over ten seconds."""
 
-_POINTS = 16  # epsilons
-_FAINT = 1e-6  # the profile at the last of them, relative to the first
-_HOPELESS = 0.5  # a quick bound above this is not improved
+_POINTS = 16  # number of epsilons
+_FAINT = 1e-6  # the profile at the last epsilon, relative to the first
+_HOPELESS = 0.5  # a quick bound above this is returned as it is
 
 
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
-    """A bound on the chance of v or more right guesses under a claim, at most that of `one_run.p_value`.
+    """Bound the probability of v or more right guesses under a claim, at least as tightly as `one_run.p_value`.
 
     Args:
-        claim: About one canary.
-        m: Canaries, each included by a fair coin of its own.
-        r: Guesses; their number must be chosen before the scores are seen.
-        v: Right guesses.
+        claim: The claim about one canary; made symmetric.
+        m: Number of canaries, each included by an independent fair coin.
+        r: Number of guesses, chosen before the scores are seen.
+        v: Number of right guesses.
 
     Returns:
         A p-value; see the theorem of this module.
@@ -81,10 +82,26 @@ def parameter_lower(
     guess: float = 1.0,
     step: float = 0.3,
 ) -> float:
-    """Lower confidence bound of the parameter of a family that promises less as it grows from 0.
+    """Compute a lower confidence bound of the parameter of a nested family of claims.
 
-    If family(t) is true, then P[parameter_lower > t] <= significance.  `guess` and `step` as in
-    `families.largest_refuted`.
+    Theorem:
+        If family(t) is true, P[parameter_lower > t] <= significance.
+
+    Args:
+        family: Function from the parameter, > 0, to a claim that weakens as the parameter grows.
+        m: Number of canaries.
+        r: Number of guesses, chosen before the scores are seen.
+        v: Number of right guesses.
+        significance: In (0, 1).
+        precision: As in `families.largest_refuted`, like the next two.
+        guess: The parameter at which the search starts.
+        step: The relative size of the first step.
+
+    Returns:
+        The largest parameter refuted, rounded down; 0 if none is.
+
+    Raises:
+        ValueError: If the counts are impossible or the significance is out of its range.
     """
     check_counts(m, r, v, significance)
     return largest_refuted(
@@ -98,7 +115,23 @@ def parameter_lower(
 
 
 def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
-    """Mu up to which mu-GDP is refuted; P[mu_lower > mu] <= significance if the mechanism is mu-GDP."""
+    """Compute a lower confidence bound of mu.
+
+    Theorem:
+        If the mechanism is mu-GDP, P[mu_lower > mu] <= significance.
+
+    Args:
+        m: Number of canaries.
+        r: Number of guesses, chosen before the scores are seen.
+        v: Number of right guesses.
+        significance: In (0, 1).
+
+    Returns:
+        The largest mu refuted, rounded down; 0 if none is.
+
+    Raises:
+        ValueError: If the counts are impossible or the significance is out of its range.
+    """
     quick = one_run.mu_lower_one_run(m, r, v, significance=significance)
     if quick == 0 or r > MAX_GUESSES:
         return quick
@@ -107,7 +140,7 @@ def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
 
 
 def _epsilons(claim: TradeoffFunction) -> Array:
-    """Where the profile has fallen by equal factors."""
+    """Return the epsilons at which the profile falls by equal factors."""
     top, floor = float(claim.delta(0.0)), float(claim.delta(math.inf))
     levels = floor + (top - floor) * np.geomspace(1.0, _FAINT, _POINTS)
     found = np.append(np.asarray(claim.epsilon(levels)), min(claim._max_privacy_loss(), 700.0))
@@ -115,17 +148,17 @@ def _epsilons(claim: TradeoffFunction) -> Array:
 
 
 def _best(epsilon: Array, delta: Array, m: int, r: int, v: int) -> Array:
-    """About the best Y, (J, r); zeros if the program is not solved."""
+    """Return nearly optimal Y, (J, r); zeros if the linear program is not solved."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
-    solve: Any = linprog  # whose types say that it takes no sparse matrix
+    solve: Foreign = linprog  # scipy's type stubs lack sparse matrices
 
     points, k = len(epsilon), np.arange(1, r + 1)
-    size = points * r + points + 1  # Y, their largest values, b
+    size = points * r + points + 1  # unknowns: Y, the maximum of each Y_j, and b
     unknown = np.arange(points * r).reshape(points, r)
     odds = np.exp(epsilon)[:, None]
-    within = r + 1 + unknown  # Y_j(k) <= its largest value
+    within = r + 1 + unknown  # rows of Y_j(k) <= maximum of Y_j
     entries = [
         (np.broadcast_to(k, unknown.shape), unknown, np.broadcast_to(-1.0 * k, unknown.shape)),
         (np.broadcast_to(k - 1, unknown.shape), unknown, odds * (r - k + 1)),
@@ -142,7 +175,7 @@ def _best(epsilon: Array, delta: Array, m: int, r: int, v: int) -> Array:
 
 
 def _certified(weights: Array, epsilon: Array, delta: Array, m: int, r: int, v: int) -> float:
-    """The bound of the theorem for any Y = `weights` >= 0, (J, r)."""
+    """Return the bound of the theorem for any Y = `weights` >= 0, (J, r)."""
     k, none = np.arange(r + 1), np.zeros((len(epsilon), 1))
     here, following = np.hstack([none, weights]), np.hstack([weights, none])
     spent = k * here - np.exp(epsilon)[:, None] * (r - k) * following

@@ -1,1 +1,4 @@
-"""Tests that may stop at any time: wealth of bets against the claim (e-values)."""
+"""Anytime-valid tests: the wealth of bets against the claim (e-values).
+
+Public names: the modules.
+"""

@@ -1,12 +1,12 @@
-"""What a violation of a claim might look like: pairs of laws of the log-likelihood ratio.
+"""Alternatives: typical violations of a claim, as pairs of laws of the log-likelihood ratio.
 
-An alternative only decides where the test puts its money, never whether the test is valid, so
-these may be approximate.  There are four shapes, each from the boundary of the claim outwards:
+An alternative determines the bets of a test, but never its validity, so it may be approximate.  Each kind of
+alternative starts at the boundary of the claim and becomes less private from there:
 
-- the claim's own least-private pair (P, Q), tilted apart: dP' ~ e^{-t l} dP, dQ' ~ e^{t l} dQ.  It maps a
-  Gaussian pair to a Gaussian pair, randomised response to randomised response;
-- Gaussian and Laplace noise and randomised response;
-- a rare event that one dataset produces and the other hardly ever.
+- The claim's least-private pair (P, Q), tilted apart: dP' ~ e^{-t l} dP, dQ' ~ e^{t l} dQ.  Tilting maps a Gaussian
+  pair to a Gaussian pair, and randomised response to randomised response.
+- Gaussian noise, Laplace noise and randomised response.
+- A rare event that one dataset produces and the other hardly ever.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _PROBE = np.concatenate([-np.geomspace(1e-3, 30, 80)[::-1], [0.0], np.geomspace(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """Laws of the bin of l = log q/p, were the mechanism as this alternative says."""
+    """Laws of the bin of l = log q/p if this alternative is true."""
 
     p: Array  # (BINS,), probabilities under d0
     q: Array  # (BINS,), under d1
-    weight: float  # > 0; share of the initial wealth, all together 1
+    weight: float  # > 0; share of the initial wealth; the weights of a list of alternatives sum to 1
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A one-parameter family of noise, least private at large parameters."""
+    """A one-parameter family of noise; larger parameters are less private."""
 
     tails: Callable[[float, Array], tuple[Array, Array]]  # parameter, t -> P(l > t), Q(l > t)
-    bounded: bool | None  # the kind of claim it is the usual noise for: bounded privacy loss or not; None: neither
+    bounded: bool | None  # whether it is typical for claims that bound the privacy loss; None: typical for no claim
 
     def delta(self, parameter: float, epsilon: Array) -> Array:
         above0, above1 = self.tails(parameter, epsilon)
@@ -55,7 +55,7 @@ def _gaussian(mu: float, t: Array) -> tuple[Array, Array]:
 
 
 def _laplace(epsilon: float, t: Array) -> tuple[Array, Array]:
-    x = np.clip((t + epsilon) / 2, 0, epsilon)  # l = 2x - epsilon between the two centres, at scale 1
+    x = np.clip((t + epsilon) / 2, 0, epsilon)  # l = 2x - epsilon between the two centres; scale 1
     inside, below = (t >= -epsilon) & (t < epsilon), t < -epsilon
     return (
         np.where(inside, np.exp(-x) / 2, below),
@@ -70,25 +70,31 @@ def _response(epsilon: float, t: Array) -> tuple[Array, Array]:
 
 
 _SHAPES = (_Shape(_gaussian, False), _Shape(_laplace, True), _Shape(_response, None))
-# Excess over the claim doubles from one scale to the next: at most a sixth of the growth is lost in between.
+# Factors from the boundary of the claim outwards.  The excess over the claim doubles from one to the next, so at most
+# a sixth of the growth is lost between them.
 _OWN_SCALES = (1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2)
 _OTHER_SCALES = (1.1, 1.3, 1.9, 3.0)
-_FADING = 0.7  # of the share from one scale to the next: gross violations need few trials whatever they are given
+_FADING = 0.7  # factor of the weight from one scale to the next: gross violations need few trials at any weight
 _GROSS = 2.0  # mu or epsilon at which two dozen trials tell the datasets apart
-_RARE = (0.002, 0.01, 0.05, 0.3)
-# Shares of the initial wealth, before they are made to sum to one
-_LIKELY, UNLIKELY, _EVENTS = 3.0, 0.3, 0.25
-# Of Gaussian noise, where the claim bounds the privacy loss.  No such noise is meant: many mechanisms that break such a
-# claim do so slightly, and in few outputs, and so does weak Gaussian noise.
+_RARE = (0.002, 0.01, 0.05, 0.3)  # probabilities of the rare event
+_LIKELY, UNLIKELY, _EVENTS = 3.0, 0.3, 0.25  # weights of families of alternatives before normalisation
+# Weight of Gaussian noise if the claim bounds the privacy loss.  Weak Gaussian noise stands for the many mechanisms
+# that violate such a claim slightly and in few outputs.
 _SLIGHT = 3.0
-_SAMPLED_NOISE = (2.0, 3.5)  # mu of the noise on the sample
-_SAMPLED_SCALES = (0.25, 0.6)  # of the rate at which total variation is what the claim allows
+_SAMPLED_NOISE = (2.0, 3.5)  # mu of the noise that is added to a sample
+_SAMPLED_SCALES = (0.25, 0.6)  # sampling rates, relative to the rate with the total variation of the claim
 
 
 def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT) -> list[Alternative]:
-    """Candidate violations of `claim`, weights summing to one.  Depends on nothing but the claim.
+    """Return typical violations of a claim.  They depend on nothing but the claim.
 
-    `slight`: share of slight violations in few outputs, where the claim bounds the privacy loss.
+    Args:
+        claim: The claim under test.
+        slight: Weight, before normalisation, of slight violations in few outputs.  It is used only if the claim bounds
+            the privacy loss.
+
+    Returns:
+        The alternatives, whose weights sum to 1.
     """
     bounded = math.isfinite(claim.epsilon(0.0))
     families: list[tuple[float, list[tuple[Array, Array]]]] = []
@@ -115,9 +121,17 @@ def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT) -> list[Al
 
 
 def sampled_noise(claim: TradeoffFunction) -> list[Alternative]:
-    """Gaussian noise on a sample of the records: its tail tells of the few runs in which the record was drawn.
+    """Return violations by Gaussian noise on a random sample of the records.
 
-    Not typical, and so not among `alternatives`; weights sum to one.  None where the claim bounds the privacy loss.
+    The record is drawn in few runs, which show in the tail of the outputs.  Such violations are not typical, so they
+    are not part of `alternatives`.
+
+    Args:
+        claim: The claim under test.
+
+    Returns:
+        The alternatives, whose weights sum to 1; empty if the claim bounds the privacy loss or no such noise violates
+        it.
     """
     if math.isfinite(claim.epsilon(0.0)):
         return []
@@ -132,21 +146,29 @@ def _fading(count: int) -> list[float]:
 
 @lru_cache(maxsize=512)
 def scaled(claim: TradeoffFunction, factor: float) -> tuple[Array, Array]:
-    """The claim's own least-private pair made `factor` times less private (1: the pair itself)."""
+    """Return the least-private pair of a claim, tilted apart.
+
+    Args:
+        claim: The claim.
+        factor: Factor by which the log-likelihood ratio grows; 1 for the pair itself.
+
+    Returns:
+        Laws of the bin of the log-likelihood ratio under d0 and d1, (BINS,) each; read-only.
+    """
     law = next(_tilted(claim, (factor,)))
     for masses in law:
-        masses.flags.writeable = False  # others get the same arrays
+        masses.flags.writeable = False  # the cache shares these arrays
     return law
 
 
 def gaussian_noise(mu: float) -> Alternative:
-    """N(0, 1) against N(mu, 1), mu > 0."""
+    """Return the alternative N(0, 1) against N(mu, 1), mu > 0, with weight 1."""
     p, q = _masses(*_gaussian(mu, EDGES))
     return Alternative(p=p, q=q, weight=1.0)
 
 
 def laplace_noise(epsilon: float) -> Alternative:
-    """Laplace noise of scale 1 / epsilon on values that are 1 apart, epsilon > 0."""
+    """Return Laplace noise of scale 1 / epsilon on values at distance 1, epsilon > 0, with weight 1."""
     p, q = _masses(*_laplace(epsilon, EDGES))
     return Alternative(p=p, q=q, weight=1.0)
 
@@ -161,7 +183,7 @@ def _masses(above0: Array, above1: Array) -> tuple[Array, Array]:
 
 
 def _scaled(shape: _Shape, start: float, scales: tuple[float, ...]) -> list[tuple[Array, Array]]:
-    """The shape at multiples of its starting point, and on to gross violations where that is small."""
+    """Return the shape at multiples of `start`, continued up to gross violations."""
     parameters = [start * scale for scale in scales]
     while parameters[-1] < _GROSS:
         parameters.append(2.5 * parameters[-1])
@@ -169,7 +191,7 @@ def _scaled(shape: _Shape, start: float, scales: tuple[float, ...]) -> list[tupl
 
 
 def _own_scale(shape: _Shape, claim: TradeoffFunction) -> float | None:
-    """The parameter at which the shape IS the claim, if there is one."""
+    """Return the parameter at which the shape equals the claim; None if there is none."""
     matched = _matched(shape, claim)
     if matched <= 0.02 or not np.allclose(shape.delta(matched, _PROBE), claim.delta(_PROBE), atol=1e-7):
         return None
@@ -177,13 +199,13 @@ def _own_scale(shape: _Shape, claim: TradeoffFunction) -> float | None:
 
 
 def _matched(shape: _Shape, claim: TradeoffFunction) -> float:
-    """The parameter at which the shape is as far apart in total variation as the claim allows."""
+    """Return the parameter at which the shape has the total variation that the claim allows."""
     zero, target = np.zeros(1), float(claim.delta(0.0))
     return _largest(lambda parameter: float(shape.delta(parameter, zero)[0]) <= target)
 
 
 def _start(shape: _Shape, claim: TradeoffFunction) -> float:
-    """Where violations of this shape begin, or where they begin to be of any size."""
+    """Return the parameter at which violations of this shape start, or at which they are no longer negligible."""
     allowed = claim.delta(_PROBE) + 1e-9
     boundary = _largest(lambda parameter: bool(np.all(shape.delta(parameter, _PROBE) <= allowed)))
     return max(boundary, _matched(shape, claim) / 2, 0.02)
@@ -194,20 +216,20 @@ def _largest(holds: Callable[[float], bool]) -> float:
 
 
 def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) -> Iterator[tuple[Array, Array]]:
-    """The pair whose curve is the claim's (a polygon through it), tilted apart by each scale."""
+    """Yield the least-private pair of the claim, computed from a polygon on its curve, tilted apart by each scale."""
     alpha = np.unique(np.concatenate([_ALPHA, claim.beta(_ALPHA)]))
     beta = claim.beta(alpha)
     p, q = np.diff(alpha), np.maximum(-np.diff(beta), 0.0)
     certain = 1 - float(beta[0])
     shared = (p > 0) & (q > 0)
-    only0 = float(p[~shared].sum())  # what only d0, or only d1, ever shows is not tilted ...
+    only0 = float(p[~shared].sum())  # outputs of one dataset only: not tilted, but `scale` times as frequent
     only1 = float(q[~shared].sum()) + certain
     p, q = p[shared], q[shared]
     ratio = np.log(q / p)
     for scale in scales:
         tilt = (scale - 1) / 2
         p_tilted, q_tilted = p * np.exp(-tilt * ratio), q * np.exp(tilt * ratio)
-        rest0, rest1 = (1 - min(scale * only, 1.0) for only in (only0, only1))  # ... but `scale` times as common
+        rest0, rest1 = (1 - min(scale * only, 1.0) for only in (only0, only1))
         p_tilted, q_tilted = rest0 * p_tilted / p_tilted.sum(), rest1 * q_tilted / q_tilted.sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             moved = np.nan_to_num(np.log(q_tilted / p_tilted), nan=0.0, posinf=60.0, neginf=-60.0)
@@ -220,7 +242,7 @@ def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) ->
 
 
 def _sampled_gaussian(mu: float) -> Callable[[float, Array], tuple[Array, Array]]:
-    """Tails of (1 - rate) N(0, 1) + rate N(mu, 1) against N(0, 1)."""
+    """Return the tails of l for N(0, 1) against (1 - rate) N(0, 1) + rate N(mu, 1)."""
 
     def tails(rate: float, t: Array) -> tuple[Array, Array]:
         rate = min(rate, 1.0)
@@ -233,7 +255,7 @@ def _sampled_gaussian(mu: float) -> Callable[[float, Array], tuple[Array, Array]
 
 
 def _sampled_noise(claim: TradeoffFunction, mu: float) -> Iterator[tuple[Array, Array]]:
-    """In both orders, where sampling comes near the total variation that the claim allows and breaks it in the tail."""
+    """Yield both orders for sampling rates within the claim's total variation that violate the claim in the tail."""
     allowed = claim.delta(_PROBE) + 1e-5
     shape = _Shape(_sampled_gaussian(mu), None)
     largest = float(claim.delta(0.0)) / float(shape.delta(1.0, np.zeros(1))[0])
@@ -245,7 +267,7 @@ def _sampled_noise(claim: TradeoffFunction, mu: float) -> Iterator[tuple[Array, 
 
 
 def _rare_events(claim: TradeoffFunction) -> Iterator[tuple[Array, Array]]:
-    """An event of probability m on one side and far less than the claim allows on the other."""
+    """Yield pairs with an event of probability m under one dataset, and less than the claim allows under the other."""
     reach = claim.epsilon(0.01)
     level = min(max(1.0, 1.5 * reach if math.isfinite(reach) else 5.0), 25.0)
     top, rest, bottom = (int(np.searchsorted(EDGES, x)) for x in (level + 1e-9, 0.0, -level))

@@ -1,4 +1,4 @@
-"""Two-sided interval of one proportion that holds whenever counting stops."""
+"""Two-sided confidence interval of a proportion, valid at any stopping time."""
 
 from __future__ import annotations
 
@@ -8,26 +8,32 @@ from scipy.special import betaln
 
 from dpaudit.numerics.bisect import bisect
 
-_STEPS = 60  # halvings of [0, 1]: to the last bit
+_STEPS = 60  # halvings of [0, 1]; enough for double precision
 
 
 def anytime_interval(
     successes: int, trials: int, *, significance: float, prior: tuple[float, float] = (0.5, 0.5)
 ) -> tuple[float, float]:
-    """Confidence interval of a proportion, valid at any stopping time.
+    """Return a confidence interval of a proportion, valid at any stopping time.
 
-    **Theorem.**  Let X_1, X_2, ... be independent Bernoulli(p), K_n their sums, and (a, b) > 0 settled before X_1.
+    **Theorem.**  Let X_1, X_2, ... be independent Bernoulli(p), K_n their sums, and (a, b) > 0 fixed before X_1.
     Then P[there is n: p is not in anytime_interval(K_n, n, prior=(a, b))] <= significance.
 
     *Proof.*  M_n = B(a + K_n, b + n - K_n) / (B(a, b) p^K_n (1 - p)^(n - K_n)), the likelihood of a Beta(a, b) mixture
-    over that of p, is a nonnegative martingale with M_0 = 1.  The interval holds all p with M_n < 1/significance; the
-    likelihood is log-concave in p, so these make an interval.  Ville 1939; Robbins 1970, Ann. Math. Stat. 41.
+    over that of p, is a nonnegative martingale with M_0 = 1.  The interval contains all p with M_n < 1/significance.
+    The likelihood is log-concave in p, so they form an interval.  Ville 1939; Robbins 1970, Ann. Math. Stat. 41.
 
     Args:
-        successes: K_n.
-        trials: n.
-        significance: In (0, 1), of both ends together.
-        prior: What was known of p before; it decides the width, never the guarantee.
+        successes: Number of successes K_n.
+        trials: Number of trials n.
+        significance: Significance of both ends together, in (0, 1).
+        prior: Parameters (a, b) of the Beta prior, > 0.  They affect the width, never the guarantee.
+
+    Returns:
+        Lower and upper end, rounded outwards; (0, 1) if there are no trials.
+
+    Raises:
+        ValueError: If a number is out of its range.
     """
     if not 0 <= successes <= trials:
         raise ValueError(f"a count must lie between 0 and the number of outputs, got {successes} of {trials}")
@@ -44,7 +50,7 @@ def anytime_interval(
         return hit + (failures * math.log1p(-p) if failures else 0.0) > least
 
     def end(outside: float) -> float:
-        """Between the observed rate and an end of [0, 1], which is not likely: rounded to the outer side."""
+        """Find the end of the interval between the observed rate and `outside`, rounded outwards."""
         return bisect(likely, inside=successes / trials, outside=outside, steps=_STEPS).outside
 
     return (end(0.0) if successes else 0.0), (end(1.0) if failures else 1.0)

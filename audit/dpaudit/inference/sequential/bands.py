@@ -1,4 +1,4 @@
-"""The attack's trade-off curve with an upper confidence band."""
+"""The trade-off curve of an attack, with an upper confidence band."""
 
 from __future__ import annotations
 
@@ -16,23 +16,31 @@ from dpaudit.numerics.hulls import lower_hull, lowest
 
 Counts = npt.NDArray[np.int64]
 Band = tuple[Array, Array, Array]
-"""Observed alpha and beta, and the upper bound of T at these alphas."""
+"""Observed alpha and beta, and the upper bound of T at each alpha, (points,) each."""
 
-_TILTS = -np.geomspace(0.002, 12.0, 24)
-_LEVELS = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0])  # nats, both signs
+_TILTS = -np.geomspace(0.002, 12.0, 24)  # tilts s of the mixture in `upper_rate`
+_LEVELS = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0])  # nats; used with both signs
 _THRESHOLDS = np.unique(np.searchsorted(EDGES, np.concatenate([-_LEVELS, _LEVELS])))
 
 
 def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) -> Array:
-    """Upper confidence bound of an average success probability, valid at any stopping time; elementwise.
+    """Return an upper confidence bound of a mean success probability, valid at any stopping time; elementwise.
 
-    Let K_n = sum of Bernoulli(p_t), t <= n, with each p_t fixed by the past, and pbar_n the mean of the p_t.  Then
-    P[there is n: upper_rate(K_n, n) < pbar_n] <= significance.
+    **Theorem.**  Let K_n = sum of Bernoulli(p_t), t <= n, with each p_t fixed by the past, and let pbar_n be the mean
+    of the p_t.  Then P[there is n: upper_rate(K_n, n) < pbar_n] <= significance.
 
     *Proof.*  For each tilt s < 0, exp(s K_n - sum_t log(1 + p_t (e^s - 1))) is a martingale with mean 1, and so is an
-    average over tilts; by concavity of the logarithm it is at least exp(s K_n - n log(1 + pbar_n (e^s - 1))).  Ville's
-    inequality bounds the chance that the average of these ever reaches 1/significance; each rises with pbar_n.
-    (Method of mixtures: Robbins 1970; Howard, Ramdas, McAuliffe & Sekhon 2021, Ann. Stat. 49.)
+    average over tilts.  By concavity of the logarithm, each is at least exp(s K_n - n log(1 + pbar_n (e^s - 1))), which
+    rises with pbar_n.  Ville's inequality bounds the probability that the average of these lower bounds ever reaches
+    1/significance.  (Method of mixtures: Robbins 1970; Howard, Ramdas, McAuliffe & Sekhon 2021, Ann. Stat. 49.)
+
+    Args:
+        successes: Numbers of successes K_n, 0 to `trials`; any shape.
+        trials: Number of trials n.
+        significance: In (0, 1).
+
+    Returns:
+        The bounds, in the shape of `successes`; 1 if there are no trials.
     """
     given = np.asarray(successes, dtype=np.float64)
     if trials == 0:
@@ -41,9 +49,8 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
     limit, drop = -math.log(significance), -np.expm1(_TILTS)
 
     def exceeds(rate: Array) -> npt.NDArray[np.bool_]:
-        exponent = _TILTS * counts[..., None] - trials * np.log1p(
-            -rate[..., None] * drop
-        )  # no tilt is infinite: > log 0
+        # The logarithm is finite because the tilts are.
+        exponent = _TILTS * counts[..., None] - trials * np.log1p(-rate[..., None] * drop)
         largest = exponent.max(axis=-1)
         log_sum = largest + np.log(np.exp(exponent - largest[..., None]).sum(axis=-1))
         reached: npt.NDArray[np.bool_] = log_sum - math.log(len(_TILTS)) >= limit
@@ -55,28 +62,41 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
 
 
 def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
-    """Observed (alpha, beta) at every threshold, and an upper band on T(P, Q) at the same alphas.
-
-    `counts0`, `counts1`: (BINS,), as in `strategy.Strategy.log_e`.  Arrays run from alpha = 1 to alpha = 0.
+    """Return the observed (alpha, beta) at every threshold, and an upper band on T(P, Q), valid at any stopping time.
 
     **Theorem.**  With probability 1 - significance, at any stopping time, T(P, Q)(a) <= band(a) for all a in [0, 1].
+    With several pairs, T is the largest trade-off function that lies below the curves of all pairs.
 
-    With several pairs T is the largest trade-off function that lies below the curves of all of them.
+    *Proof.*  The scores change over time, but depend on the past only.  Let abar and bbar be the mean errors at a
+    threshold.  The point (abar, bbar) is an average of points on or above T, and T is convex.  `upper_rate` bounds both
+    means at each of the fixed thresholds, with the significance split evenly.  T is nonincreasing, so the point of both
+    bounds lies above T.  So do (0, 1), (1, 0), and hence the lower convex hull of all these points.
 
-    *Proof.*  The scores change with time, but by the past only: with abar, bbar the mean errors at a threshold, the
-    point (abar, bbar) is an average of points on or above T, and T is convex.  `upper_rate` bounds both means at
-    each of the fixed thresholds, significance split evenly; T is nonincreasing, so (a_U, b_U) lies above T; (0, 1)
-    and (1, 0) do too, and hence the lower convex hull of them all.
+    Args:
+        counts0: Bin counts of d0, (BINS,).
+        counts1: Bin counts of d1, (BINS,).
+        significance: In (0, 1).
+
+    Returns:
+        Arrays that run from alpha = 1 to alpha = 0.
     """
     return _band(counts0, counts1, upper_rate, significance)
 
 
 def fixed_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
-    """As `anytime_band`, for one frozen score and a number of trials that was fixed beforehand, and tighter.
+    """Return a tighter band for one frozen score and a number of trials that was fixed in advance.
 
     **Theorem.**  With probability 1 - significance, T(P, Q)(a) <= band(a) for all a in [0, 1].
 
-    *Proof.*  As there, with the bounds of Clopper & Pearson 1934 at each of the fixed thresholds.
+    *Proof.*  As for `anytime_band`, with the bounds of Clopper & Pearson 1934 at each of the fixed thresholds.
+
+    Args:
+        counts0: Bin counts of d0, (BINS,).
+        counts1: Bin counts of d1, (BINS,).
+        significance: In (0, 1).
+
+    Returns:
+        As `anytime_band`.
     """
     return _band(counts0, counts1, _clopper_pearson, significance)
 
@@ -93,9 +113,9 @@ def _band(counts0: Counts, counts1: Counts, upper: Callable[..., Array], signifi
     share = significance / (2 * len(_THRESHOLDS))
     alpha_upper = upper(trials0 - accepted0[_THRESHOLDS], trials0, significance=share)
     beta_upper = upper(accepted1[_THRESHOLDS], trials1, significance=share)
-    # whatever points are kept: the chords between points above T, which is convex, lie above it
+    # T is convex, so chords between points above T lie above T.
     hull = lower_hull(*lowest(np.concatenate([[0.0], alpha_upper, [1.0]]), np.concatenate([[1.0], beta_upper, [0.0]])))
-    # one point per distinct threshold
+    # Keep one point per threshold that changes the counts.
     moved = np.concatenate([[True], (np.diff(accepted0) > 0) | (np.diff(accepted1) > 0)])
     alpha, beta = np.concatenate([[1.0], alpha[moved], [0.0]]), np.concatenate([[0.0], beta[moved], [1.0]])
     return alpha, beta, np.interp(alpha, *hull)

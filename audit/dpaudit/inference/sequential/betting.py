@@ -1,28 +1,28 @@
-"""A bet against a claim, on its whole privacy profile.
+"""Bets against a claim, on its whole privacy profile.
 
-A bet pays A(x) on an output x of d0 and B(y) on an output y of d1.  It is built from thresholds t_k of
-a score v, slopes s_k and stakes >= 0:
+A bet pays A(x) on an output x of d0 and B(y) on an output y of d1.  It is defined by thresholds t_k of a score v,
+slopes s_k and stakes >= 0:
 
     A = safe0 + sum_k stake_k e^{s_k} 1[v <= t_k]        B = safe1 + sum_k stake_k 1[v > t_k]
     budget(f) = safe0 + safe1 + sum_k stake_k (e^{s_k} + delta_f(s_k))
 
-**Theorem.**  Under the claim f, E A(X) + E B(Y) <= budget(f), so  e(x, y) = A(x) B(y) / (budget/2)^2  has
-expectation at most 1, and the product of e over trials is a nonnegative supermartingale whatever past
-trials the scores were learned from.
+**Theorem.**  Under the claim f, E A(X) + E B(Y) <= budget(f), so  e(x, y) = A(x) B(y) / (budget/2)^2  has expectation
+at most 1.  The product of e over trials is a nonnegative supermartingale if the scores are learned from past trials
+only.
 
 *Proof.*  With S_k = {v > t_k}: E A + E B = safe0 + safe1 + sum_k stake_k (e^{s_k} - e^{s_k} P(S_k) + Q(S_k)), and
-the claim says Q(S_k) - e^{s_k} P(S_k) <= delta_f(s_k).  X and Y are independent, so E e = E A E B / (budget/2)^2 <= 1
-by the inequality of the means.
+the claim states Q(S_k) - e^{s_k} P(S_k) <= delta_f(s_k).  X and Y are independent, so
+E e = E A E B / (budget/2)^2 <= 1 by the inequality of arithmetic and geometric means.
 
-Where the runs of a trial may depend on each other (times on one machine do), only one of them is counted: a fair coin
-chooses which, and e is A(x) / (budget/2) or B(y) / (budget/2).  Given the past and the state the machine is in, the
-expectation of e is (E A + E B) / budget <= 1 again.
+The two runs of a trial may depend on each other, as running times on one machine do.  Then only one of them is counted:
+a fair coin selects it, and e is A(x) / (budget/2) or B(y) / (budget/2).  Given the past and the state of the machine,
+the expectation of e is (E A + E B) / budget <= 1 again.
 
-By Ville's inequality a true claim sees a product of 1/significance, ever, with probability at most significance.
+By Ville's inequality, the product under a true claim ever reaches 1/significance with probability at most significance.
 
-**Which bets.**  For an alternative (p, q) the stakes maximise E log A + E log B.  That is the reverse information
-projection of (p, q) on the claim, {(P, Q): T(P, Q) >= f}: its growth is min KL(p||P) + KL(q||Q), which no test can
-beat (Gruenwald, de Heide & Koolen 2024, JRSS-B 86(5), Thm 1).
+**Choice of bets.**  For an alternative (p, q) the stakes maximise E log A + E log B.  This corresponds to the reverse
+information projection of (p, q) on the claim, {(P, Q): T(P, Q) >= f}.  Its growth is min KL(p||P) + KL(q||Q), which no
+test can exceed (Gruenwald, de Heide & Koolen 2024, JRSS-B 86(5), Thm 1).
 """
 
 from __future__ import annotations
@@ -40,20 +40,26 @@ from dpaudit.inference.sequential.portfolio import log_optimal
 from dpaudit.numerics.arrays import Array
 
 THRESHOLDS = 32
-_STRONGEST = 10  # further thresholds where the alternative breaks the claim, however rare the event
+"""Number of thresholds that divide the mass of an alternative evenly."""
+
+_STRONGEST = 10  # maximum of additional thresholds, at events that violate the claim most clearly
 _SLOPES = np.concatenate([-np.geomspace(1e-3, 30, 120)[::-1], [0.0], np.geomspace(1e-3, 30, 120)])
 _SIXTEENTHS = np.linspace(0.0, 1.0, 17)
-_NO_MORE = 1e-10  # of an event's excess; where the claim has a kink, the search goes on far longer than elsewhere
-_MIN_PAYOFF = 1e-300  # what a payoff of 0 is replaced by: still 0 against any budget, and its logarithm is finite
+_NO_MORE = 1e-10  # smaller gains of an event's excess end the search for its slope, which is slow at kinks
+_MIN_PAYOFF = 1e-300  # added to payoffs: negligible against any budget, and keeps the logarithm of 0 finite
 
 
 @dataclass(frozen=True, slots=True)
 class Bet:
-    """Stakes on threshold events; see the module's theorem.  Everything validity rests on is checked here."""
+    """Stakes on threshold events; see the theorem of this module.
+
+    Raises:
+        AssertionError: If a stake is negative, which would invalidate the test.
+    """
 
     safe0: float  # >= 0
     safe1: float  # >= 0
-    thresholds: npt.NDArray[np.intp]  # (k,), the event S_k is "bin > thresholds[k]"
+    thresholds: npt.NDArray[np.intp]  # (k,), bins: the event S_k is {bin > thresholds[k]}
     slopes: Array  # (k,), nats
     stakes: Array  # (k,), >= 0
 
@@ -62,7 +68,7 @@ class Bet:
             raise AssertionError("a negative stake would make the test invalid")
 
     def log_payoffs(self) -> tuple[Array, Array]:
-        """log A and log B of every bin, each (BINS,)."""
+        """Return log A and log B of every bin, (BINS,) each."""
         below = np.arange(BINS)[None, :] <= self.thresholds[:, None]
         return (
             np.log(self.safe0 + (self.stakes * np.exp(self.slopes)) @ below + _MIN_PAYOFF),
@@ -70,20 +76,28 @@ class Bet:
         )
 
 
-_CASH = Bet(1.0, 1.0, np.zeros(0, np.intp), np.zeros(0), np.zeros(0))  # keeps the wealth as it is
+_CASH = Bet(1.0, 1.0, np.zeros(0, np.intp), np.zeros(0), np.zeros(0))  # the bet that keeps the wealth constant
 
 
 def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: int = THRESHOLDS) -> Bet:
-    """The bet that grows fastest if `alternative` is true and `claim` is what is tested.
+    """Return the bet against a claim whose wealth grows fastest if `alternative` is true.
 
-    Column generation: with slopes fixed the stakes are a log-optimal portfolio; its payoffs name the
-    closest true claim (P*, Q*) = (p/A, q/B); each event's slope then moves to where that pair breaks f most.
-    `thresholds`: how finely the alternative is cut; what is lost by not using all bins is below one part in a thousand.
+    The method is column generation.  For fixed slopes, the stakes are a log-optimal portfolio.  Its payoffs determine
+    (P*, Q*) = (p/A, q/B), the pair of the claim that is nearest to the alternative.  The slope of each event then moves
+    to where this pair violates f most.
+
+    Args:
+        alternative: Laws of the bin of the log-likelihood ratio.
+        claim: The claim under test.
+        thresholds: Number of thresholds that divide the mass of the alternative evenly.
+
+    Returns:
+        The bet; it keeps the wealth constant if the alternative occupies one bin only.
     """
     edges = _informative_edges(alternative, claim, thresholds)
     if len(edges) == 0:
         return _CASH
-    group = np.searchsorted(edges, np.arange(BINS))  # bins that no chosen threshold separates count as one
+    group = np.searchsorted(edges, np.arange(BINS))  # merges bins that no chosen threshold separates
     p = np.bincount(group, alternative.p, minlength=len(edges) + 1)
     q = np.bincount(group, alternative.q, minlength=len(edges) + 1)
     below = np.arange(len(edges) + 1)[None, :] <= np.arange(len(edges))[:, None]
@@ -108,10 +122,10 @@ def best_bet(alternative: Alternative, claim: TradeoffFunction, *, thresholds: i
 
 
 def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: int = 6) -> tuple[Array, Array]:
-    """For each event the slope s at which Q - e^s P - delta(s) is largest, and that value; (k,) each.
+    """Return for each event the slope s that maximises Q - e^s P - delta(s), and the maximum, (k,) each.
 
-    The function is concave in e^s.  Claims may have kinks, and bets at a kink pay best exactly there, so the maximum is
-    bracketed on a grid and the bracket cut into 16, again and again: 6 rounds narrow it by 250,000.
+    The function is concave in e^s.  Claims may have kinks, and bets at a kink pay most exactly there.  So the maximum
+    is bracketed on a grid, and each round divides the bracket into 16 parts.
     """
     slopes = np.broadcast_to(_SLOPES, (len(above0), len(_SLOPES)))
     rows = np.arange(len(above0))
@@ -134,10 +148,10 @@ def _steepest(claim: TradeoffFunction, above0: Array, above1: Array, *, rounds: 
 
 
 def _informative_edges(alternative: Alternative, claim: TradeoffFunction, most: int) -> npt.NDArray[np.intp]:
-    """Edges that cut the alternative into pieces of about equal mass, and those where it breaks the claim most.
+    """Return edges that divide the alternative into parts of equal mass, and edges where it violates the claim most.
 
-    Where the alternative has a gap, the edge in the middle of the gap stands for all in it: an estimated
-    ratio then falls on the right side although it is a little off.
+    Only the middle edge of a gap of the alternative is used.  A slightly wrong estimate of the ratio then still falls
+    on the correct side of it.
     """
     mass = (alternative.p + alternative.q) / 2
     occupied = np.flatnonzero(mass > 1e-12)

@@ -1,26 +1,26 @@
-"""The anytime-valid test of a claim: a wealth divided among bets.
+"""The anytime-valid test of a claim: the initial wealth is divided among bets.
 
-**The wealth.**  Bets j are designed from the claim alone, one for each alternative (`betting.best_bet`), and get shares
-w_j of the initial wealth.  With e_jt the e-value of bet j in trial t,  E = sum_j w_j prod_t e_jt.
+**The wealth.**  Bets j are designed from the claim alone, one for each alternative (`betting.best_bet`), and receive
+shares w_j of the initial wealth.  With e_jt the e-value of bet j in trial t,  E = sum_j w_j prod_t e_jt.
 
 **Theorem.**  If the claim is true, P[E >= 1/significance at any time] <= significance.
 
-*Proof.*  Given the past, E e_jt <= 1 for each bet (`betting`), for the score of trial t is fixed by the past, whichever
-pair of datasets the trial is of.  So each product, and their mean, is a nonnegative supermartingale that starts at 1.
-Ville 1939.
+*Proof.*  Given the past, E e_jt <= 1 for each bet (`betting`), since the score of trial t is fixed by the past.  This
+holds for every pair of datasets that the trial may be on.  So each product, and their weighted mean, is a nonnegative
+supermartingale that starts at 1.  Ville 1939.
 
-**Several pairs.**  The claim says that every pair satisfies f.  Half of the wealth is carried on from pair to pair: it
-adds up evidence that all pairs give.  The other half is split over the pairs, each with a product of its own, so that a
-pair without a leak cannot spoil what another one shows:
+**Several pairs.**  The claim states that every pair satisfies f.  Half of the wealth is carried over from pair to pair,
+so that the evidence of all pairs accumulates.  The other half is divided among the pairs, with a separate product for
+each, so that a pair without a violation cannot cancel the evidence of another pair:
 
     E = sum_j w_j [ (1/2) prod_i E_ij + (1/2) mean_i E_ij ],    E_ij the product over the trials of pair i.
 
-Which pair the next trial is of may depend on the past in any way: every product is still a supermartingale.
+The choice of the pair for the next trial may depend on the past in any way: every product is still a supermartingale.
 
-**One process against all claims.**  The bets do not depend on the claim under test; only their budgets do, and they
-fall as f rises.  So E(f) <= E(T) for every f <= T = T(P, Q): with probability 1 - significance NO true claim is ever
-refuted, whichever family is searched.  `mu_lower` and `epsilon_lower` at every delta, and the verdict, hold together
-and cost no multiplicity; E is monotone along every nested family, so that they are found by bisection.
+**One process against all claims.**  The bets do not depend on the claim under test.  Only their budgets do, and they
+fall as f rises.  So E(f) <= E(T) for every f <= T = T(P, Q).  With probability 1 - significance, no true claim is ever
+refuted, whichever family is searched.  The verdict, `mu_lower`, and `epsilon_lower` at every delta hold simultaneously,
+without a multiplicity correction.  E is monotone along every nested family, so bisection finds the bounds.
 
 E depends on the outputs only through the counts of their scores in each bin, under d0 and under d1.
 """
@@ -49,33 +49,39 @@ from dpaudit.numerics.arrays import Array
 
 Counts = npt.NDArray[np.int64]
 
-_ROUNDING = 1e-12  # relative; more than the error of one term of the budget, so that e errs downwards
-_MIN_LOG_PAYOFF = -60.0  # log payoff below which an outcome has ended a bet anyway
-_NULLS_SHARE = 0.02  # of the initial wealth; costs the verdict one trial in a hundred and fifty
-_NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8
-_SAMPLED_SHARE = 0.04  # of the initial wealth
-_NULLS_THRESHOLDS = (
-    10  # fewer than for the claim itself: bounds gain little from more, and each bet takes time to design
-)
-_TAILS = (1.5, 2.0, 2.7, 3.6)  # epsilon as multiples of mu: what rare outputs of Gaussian noise can certify
+_ROUNDING = 1e-12  # relative; covers the error of one term of the budget, so that e is rounded down
+_MIN_LOG_PAYOFF = -60.0  # a bet with a lower log payoff has lost its wealth in any case
+_NULLS_SHARE = 0.02  # share of the initial wealth bet against stronger claims; small, to delay the verdict little
+_NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8  # grid of stronger claims: ratio of their parameters, and number
+_SAMPLED_SHARE = 0.04  # share of the initial wealth bet on noise that is added to a sample of the records
+_NULLS_THRESHOLDS = 10  # fewer than for the claim under test: bounds gain little from more
+_TAILS = (1.5, 2.0, 2.7, 3.6)  # epsilon as multiples of mu that rare outputs of Gaussian noise can certify
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Strategy:
-    """Bets, side by side, and the share of the initial wealth that each one gets."""
+    """Bets, and the share of the initial wealth that each one receives."""
 
-    log_weights: Array  # (m,), weights sum to one
+    log_weights: Array  # (m,); the weights sum to 1
     log_payoffs0: Array  # (m, BINS), log A
     log_payoffs1: Array  # (m, BINS), log B
-    fixed_costs: Array  # (m,), the part of the budget that no claim changes
-    slopes: Array  # (m, k), padded with stakes of 0
+    fixed_costs: Array  # (m,), the part of the budget that does not depend on the claim
+    slopes: Array  # (m, k), padded where the stake is 0
     stakes: Array  # (m, k), >= 0
 
     @classmethod
     def of(cls, bets: Sequence[Bet], weights: Array) -> Strategy:
-        """Divide the initial wealth among bets in proportion to `weights`, (m,), > 0."""
+        """Divide the initial wealth among bets.
+
+        Args:
+            bets: The m bets.
+            weights: Shares of the bets, (m,), > 0; normalised to sum 1.
+
+        Raises:
+            AssertionError: If a weight is not positive, which would invalidate the test.
+        """
         if not np.all(weights > 0):
-            raise AssertionError("a bet cannot be given a negative share of the wealth")
+            raise AssertionError("every bet must have a positive share of the wealth")
         payoffs = [bet.log_payoffs() for bet in bets]
         widest = max(len(bet.stakes) for bet in bets)
         return cls(
@@ -88,7 +94,14 @@ class Strategy:
         )
 
     def log_prices(self, claim: TradeoffFunction) -> Array:
-        """What each bet costs a trial under a claim, (m,): twice the log of half its budget, rounded up."""
+        """Return the price of each bet per trial under a claim: twice the log of half its budget.
+
+        Args:
+            claim: The claim under test.
+
+        Returns:
+            The prices in nats, rounded up, (m,).
+        """
         slopes, places = _distinct_slopes(self)
         delta = claim.delta(slopes)[places].reshape(self.slopes.shape)
         budgets = self.fixed_costs + (self.stakes * delta).sum(axis=1)
@@ -98,28 +111,60 @@ class Strategy:
     def log_e(
         self, claim: TradeoffFunction, counts: Counts, lost: Collection[int] = (), *, coin_selected: bool = False
     ) -> float:
-        """Logarithm of the wealth E(claim) after outputs with these bin counts, (pairs, 2, BINS): of d0, of d1.
+        """Compute the logarithm of the wealth E(claim).
 
-        P[E >= 1/significance at any time] <= significance if the claim is true; see the module's theorem.
-        `lost`: pairs whose wealth is nothing whatever was counted, see `log_wealth`.  `coin_selected`: see `gains`.
-        ValueError unless there are equally many outputs of both datasets of a pair, or single ones.
+        Theorem:
+            If the claim is true, P[E >= 1/significance at any time] <= significance; see the theorem of this module.
+
+        Args:
+            claim: The claim under test.
+            counts: Bin counts of d0 and of d1 for each pair, (pairs, 2, BINS).
+            lost: Indices of pairs whose wealth is 0 regardless of the counts, see `log_wealth`.
+            coin_selected: Whether only one output of each trial was counted, selected by a fair coin.
+
+        Returns:
+            The log-wealth in nats.
+
+        Raises:
+            ValueError: If a pair has unequal numbers of outputs of its datasets, unless `coin_selected`.
         """
         return self.log_wealth(self.gains(self.log_prices(claim), counts, coin_selected=coin_selected), lost)
 
     def gains(self, log_prices: Array, counts: Counts, *, coin_selected: bool = False) -> Array:
-        """log E_ij of every pair and bet, (pairs, m), for a claim with these `log_prices`; see `betting`.
+        """Compute log E_ij for every pair i and bet j; see `betting`.
 
-        Every output counted pays its half of the price: there are two in a trial, or one if `coin_selected`.
+        Every counted output pays half of the price.  A trial has two outputs, or one if `coin_selected`.
+
+        Args:
+            log_prices: Prices of the bets under a claim, (m,), as `log_prices` returns them.
+            counts: Bin counts of d0 and of d1 for each pair, (pairs, 2, BINS).
+            coin_selected: Whether only one output of each trial was counted, selected by a fair coin.
+
+        Returns:
+            The logarithms in nats, (pairs, m).
+
+        Raises:
+            ValueError: If a pair has unequal numbers of outputs of its datasets, unless `coin_selected`.
         """
         trials, outputs = counts.sum(axis=2), counts.sum(axis=(1, 2))
         if not coin_selected and np.any(trials[:, 0] != trials[:, 1]):
-            raise ValueError(f"a trial is one output of each dataset, got {trials[:, 0]} and {trials[:, 1]}")
+            raise ValueError(
+                f"a trial has one output of each dataset, got {trials[:, 0]} of d0 and {trials[:, 1]} of d1"
+            )
         won: Array = counts[:, 0] @ self.log_payoffs0.T + counts[:, 1] @ self.log_payoffs1.T
         gains: Array = won - outputs[:, None] / 2 * log_prices
         return gains
 
     def variances(self, counts: Counts, bets: npt.NDArray[np.intp]) -> Array:
-        """Variance from trial to trial of log E of one bet for each pair, (pairs,)."""
+        """Estimate the variance per trial of log E_ij for one bet per pair.
+
+        Args:
+            counts: Bin counts of d0 and of d1 for each pair, (pairs, 2, BINS).
+            bets: Index of the bet for each pair, (pairs,).
+
+        Returns:
+            The variances in squared nats, (pairs,).
+        """
         trials = np.maximum(counts.sum(axis=2), 1)
         total = np.zeros(len(counts))
         for side, log_payoffs in enumerate((self.log_payoffs0, self.log_payoffs1)):
@@ -129,10 +174,17 @@ class Strategy:
         return np.maximum(total, 0.0)
 
     def log_wealth(self, gains: Array, lost: Collection[int] = ()) -> float:
-        """log E from the `gains` of all pairs.
+        """Compute log E from the gains of all pairs.
 
-        `lost`: pairs on which a run failed after bets had been placed.  Such a run is an outcome on which a bet must
-        pay something, and it pays nothing: leaving it out instead would count runs by whether they succeed.
+        A bet must have a payoff on every outcome, and a failed run is an outcome; its payoff is 0.  Leaving failed runs
+        out would select runs by whether they succeed.
+
+        Args:
+            gains: log E_ij, (pairs, m), as `gains` returns it.
+            lost: Indices of pairs on which a run failed after bets had been placed; their wealth is 0.
+
+        Returns:
+            The log-wealth in nats; -inf if all wealth is lost.
         """
         if lost:
             gains = np.where(np.isin(np.arange(len(gains)), list(lost))[:, None], -np.inf, gains)
@@ -145,13 +197,13 @@ class Strategy:
 
 @lru_cache(maxsize=64)
 def _distinct_slopes(bets: Strategy) -> tuple[Array, npt.NDArray[np.intp]]:
-    """The slopes, each once, and where each of all slopes is among them: bets share most of theirs."""
+    """Return the distinct slopes and the index of every slope among them; bets share most slopes."""
     slopes, places = np.unique(bets.slopes, return_inverse=True)
     return slopes, places.ravel()
 
 
 def _log_sum(terms: Array) -> float:
-    """log of the sum of e^term, in any shape."""
+    """Return the log of the sum of e^term, for terms of any shape."""
     largest = float(terms.max())
     if largest == -math.inf:
         return largest
@@ -159,17 +211,20 @@ def _log_sum(terms: Array) -> float:
 
 
 def log_threshold(confidence: float) -> float:
-    """The log-wealth at which a claim is refuted."""
+    """Return the log-wealth at which a claim is refuted, log(1 / (1 - confidence)) in nats."""
     return -math.log1p(-confidence)
 
 
 @lru_cache(maxsize=64)
 def strategy(claim: TradeoffFunction) -> Strategy:
-    """The bets placed when `claim` is audited, designed from the claim alone.
+    """Design the bets of an audit from the claim alone.
 
-    Most of the wealth is bet against the claim, a little of that on noise added to a sample of the records.  The rest
-    is bet against a nested grid of stronger claims, so that certified bounds are near the truth also where the claim
-    promises far less than the mechanism keeps.
+    Most of the wealth is bet against the claim, a small part of it on noise added to a sample of the records.  The rest
+    is bet against a nested grid of stronger claims.  These bets keep the certified bounds close to the truth if the
+    claim promises far less than the mechanism keeps.
+
+    Args:
+        claim: The claim to audit.
     """
     violations, sampled, nested_nulls = alternatives(claim), sampled_noise(claim), _nested_nulls(claim)
     bets = [best_bet(alternative, claim) for alternative in (*violations, *sampled)]
@@ -181,17 +236,17 @@ def strategy(claim: TradeoffFunction) -> Strategy:
 
 
 def _nested_nulls(claim: TradeoffFunction) -> list[Bet]:
-    """Bets against Gaussian and pure promises up to the claim's distance."""
-    mu = -2 * float(ndtri((1 - float(claim.delta(0.0))) / 2))  # of the Gaussian pair as far apart in total variation
-    top = math.floor(math.log(min(max(mu, 0.1), 8.0), _NULLS_STEP) + 1e-6)  # the same however mu is rounded
+    """Return bets against Gaussian and pure claims up to the total variation that the claim allows."""
+    mu = -2 * float(ndtri((1 - float(claim.delta(0.0))) / 2))  # the Gaussian pair with the same total variation
+    top = math.floor(math.log(min(max(mu, 0.1), 8.0), _NULLS_STEP) + 1e-6)  # robust to rounding of mu
     return [bet for number in range(top, top - _NUMBER_OF_NULLS, -1) for bet in _bets_against_null(number)]
 
 
 @cache
 def _bets_against_null(number: int) -> tuple[Bet, ...]:
-    """Bets against promises of one strength, with noise that is slightly less private.
+    """Return bets against claims of one strength, with alternatives that are slightly less private.
 
-    Rungs do not depend on the claim, so that many claims share them: most of the time of a strategy is theirs.
+    They take most of the time of a strategy.  They do not depend on the claim under test, so claims share them.
     """
     strength = _NULLS_STEP**number
     bets: list[tuple[Alternative, TradeoffFunction]] = [
