@@ -147,9 +147,7 @@ def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(fau
     assert not result.bounds_valid
     assert result.mu_lower == 0.0
     assert result.p_value == 1.0
-    assert any(
-        "attack user gave an output another score in other company or at another time" in w for w in result.warnings
-    )
+    assert any("attack user gave the same output different scores in different blocks" in w for w in result.warnings)
 
 
 def test_attacks_get_copies_of_the_outputs() -> None:

@@ -169,7 +169,7 @@ class SecondStage:
     ("how", "words"),
     [
         ("raises", "raised RuntimeError: too much"),
-        ("company", "gave an output another score in other company"),
+        ("company", "gave the same output different scores in different blocks"),
         ("nan", "returned NaN"),
         ("raises when scoring", "raised ZeroDivisionError when scoring: division by zero"),
     ],
@@ -180,7 +180,7 @@ def test_an_attack_that_fails_in_its_second_stage_is_named_and_keeps_what_it_had
     )
     (warning,) = result.warnings
     assert warning.startswith(f"attack student {words}")
-    assert warning.endswith(", in its second stage; what it had learned before is used")
+    assert warning.endswith(" in its second stage; its score from before that stage is used")
     assert result.violated
 
 

@@ -72,7 +72,7 @@ class Faulty:
         ("shape", "returned scores of shape"),
         ("nan", "returned NaN"),
         ("text", "raised ValueError when scoring"),
-        ("company", "another score in other company"),
+        ("company", "different scores in different blocks"),
         ("sees", "sees must be one of features"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Combines attacks to one estimate of the log-likelihood ratio, which is learned from past trials only.
+"""Combines attacks into one estimate of the log-likelihood ratio, which is learned from past trials only.
 
 May import: `inference`, `numerics`, `outputs`, `sampling`, `text`, `values`, and `dpaudit_attacks`.
 Public names: those below, and `attack.Attack`.

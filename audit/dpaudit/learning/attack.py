@@ -1,4 +1,4 @@
-"""Attacks and where they come from: the files of dpaudit_attacks, and other people's entry points."""
+"""The protocol of attacks, and their discovery in `dpaudit_attacks` and in entry points of other packages."""
 
 from __future__ import annotations
 
@@ -17,43 +17,45 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.text.spelling import hint
 
 Seen = Any
-"""n outputs as an attack sees them.  Which type that is follows from what the attack `sees`."""
+"""n outputs as an attack sees them.  The attack's `sees` determines the type."""
 
 Scorer = Callable[[Seen], Array]
-"""n outputs, as the attack sees them -> (n,) scores, higher = more like d1; +-inf is legal, NaN is not."""
+"""Function from n outputs, as the attack sees them, to scores (n,), higher for d1; +-inf is allowed, NaN is not."""
 
-ENTRY_POINTS = "dpaudit.attacks"
+ENTRY_POINTS = "dpaudit.attacks"  # the group in which other packages register their attacks
 
 
 @runtime_checkable
 class Attack(Protocol):
-    """Learns to tell outputs of d0 from outputs of d1.
+    """Learns to distinguish outputs of d0 from outputs of d1.
 
-    What it sees: outputs as they came, an array (n,) if they are numbers, (n, d) if they are vectors of d numbers, and
-    otherwise a list of n outputs.  Or, as its class variable `sees` says, for outputs of any kind:
-    "features": numbers (n, d), NaN where one is missing;
-    "derived":  these, and what `dpaudit.outputs.derived` derives from them;
-    "bits":     exponents and last bits of the numbers, exactly (`dpaudit.outputs.bits`);
-    "timed":    running times in seconds, and the features.
+    By default an attack sees outputs in their natural form: an array (n,) of numbers, an array (n, d) of vectors, or a
+    list of n outputs of another kind.  The class variable `sees` selects another view, for outputs of any kind:
+
+    - "features": numbers (n, d), NaN where one is missing.
+    - "derived": the features, and numbers derived from them (`dpaudit.outputs.derived`).
+    - "bits": exponents and last bits of the numbers, exactly (`dpaudit.outputs.bits`).
+    - "timed": running times in seconds, and the features.
 
     Optional members, each with a protocol in `dpaudit.learning.members`:
-    `calibrated = True` if scores are log-likelihood ratios already (otherwise the engine calibrates them).
-    `automatic = False` if "auto" is to leave it out, "released" if it is only for finished programs.  Used beside
-    others: `suits(outputs0, outputs1) -> bool` is asked
-    first; with `from_trials = n`, for an expensive one, it is first fitted after n trials, and again when they have
-    doubled.  `most_rows = n`: the outputs of each dataset, the latest, that a fit looks at.
-    `fit_second_stage(outputs0, outputs1, rng)`, as `fit`:
-    learns once more, before an audit with `method="fixed"` and more than three million trials freezes
-    its score, from up to a million outputs of each dataset, whatever it `sees` as features (n, d); None if it has
-    nothing to add.  `suits` is asked about these.
 
-    An attack from outside the package gets copies of the outputs.  The global random state (`random`, `numpy.random`,
-    torch) is put back after each call, and native threads (BLAS, OpenMP) are limited to one during it.  Some of the
-    outputs that count are asked about a second time, in other company: if a score differs by more than 1e-9 from what
-    it was, the audit ends INCONCLUSIVE.
+    - `calibrated = True`: scores are log-likelihood ratios.  The engine calibrates the scores of other attacks.
+    - `automatic`: False to be left out of "auto", "released" to be used only for released programs.
+    - `suits(outputs0, outputs1) -> bool`: whether the attack is applicable.  Not called if the attack is used alone.
+    - `from_trials = n`: the first fit takes place after n trials, refits when the number of trials has doubled.  For
+      expensive attacks; ignored if the attack is used alone.
+    - `most_rows = n`: a fit uses at most the n latest outputs of each dataset.
+    - `fit_second_stage(outputs0, outputs1, rng)`: an additional fit before an audit with `method="fixed"` and more than
+      three million trials freezes its score.  It uses up to a million outputs of each dataset as features (n, d),
+      whatever the attack `sees`.  `suits` is called with these features.  None keeps the previous score.
+
+    A third-party attack receives copies of the outputs.  The global random state (`random`, `numpy.random`, torch) is
+    restored after each call, and native threads (BLAS, OpenMP) are limited to one during the call.  Some of the counted
+    outputs are scored a second time in another block.  If two scores of an output differ by more than 1e-9, the audit
+    ends INCONCLUSIVE.
     """
 
-    if TYPE_CHECKING:  # a property, so that an attack may state its name as a class variable, too
+    if TYPE_CHECKING:  # a property also permits a class variable
 
         @property
         def name(self) -> str: ...
@@ -61,12 +63,21 @@ class Attack(Protocol):
         name: str
 
     def fit(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Scorer:
-        """Outputs of d0 and of d1.  Changes nothing."""
+        """Fit the attack.  Must not change the attack or the outputs.
+
+        Args:
+            outputs0: Outputs of d0, as the attack sees them.
+            outputs1: Outputs of d1, as the attack sees them.
+            rng: Generator for any randomness of the fit.
+
+        Returns:
+            A scorer, whose score of an output must depend on that output only.
+        """
         ...
 
 
 class AttackClass(Protocol):
-    """A class whose objects are attacks, and that names them."""
+    """A class of attacks that has a name and can be instantiated without arguments."""
 
     name: str
 
@@ -75,7 +86,11 @@ class AttackClass(Protocol):
 
 @cache
 def attack_classes() -> dict[str, AttackClass]:
-    """Every attack that is known by name: those that can be made without arguments."""
+    """Return the attack classes that can be instantiated without arguments, by name.
+
+    Attacks of `dpaudit_attacks` come first, in the order of their modules' names or first former names.  Entry points
+    follow.
+    """
     package = importlib.import_module("dpaudit_attacks")
     places: list[tuple[str, AttackClass]] = []
     for module_info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
@@ -83,7 +98,7 @@ def attack_classes() -> dict[str, AttackClass]:
         for _, kind in inspect.getmembers(module, inspect.isclass):
             if kind.__module__ == module.__name__ and _is_attack(kind):
                 places.append((_former_names(kind)[0] if _former_names(kind) else module_info.name, kind))
-    # An attack's place is part of the address of its randomness, so one that got another name stays where it was.
+    # An attack's position is part of the address of its randomness, so a renamed attack keeps its position.
     found = [kind for _, kind in sorted(places, key=lambda place: place[0])]
     found += [point.load() for point in entry_points(group=ENTRY_POINTS)]
     return {kind.name: kind for kind in found if _needs_nothing(kind)}
@@ -94,7 +109,7 @@ def _is_attack(kind: object) -> TypeGuard[AttackClass]:
 
 
 def _former_names(kind: AttackClass) -> tuple[str, ...]:
-    """Names that an attack had in earlier versions, which are still understood; the first one first."""
+    """Return the names that an attack had in earlier versions, oldest first; they are still accepted."""
     return tuple(getattr(kind, "former_names", ()))
 
 
@@ -106,11 +121,18 @@ def _needs_nothing(kind: AttackClass) -> bool:
 
 
 def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: bool = False) -> list[Attack]:
-    """The attacks that "auto", a name, an Attack object or a sequence of those stand for.
+    """Return the attacks that "auto", a name, an attack object or a sequence of these denotes.
 
-    `released`: whether the mechanism is someone's finished program, whose every bit its user relies on.  "auto" then
-    also holds attacks that say `automatic = "released"`.  No attack is listed twice.  ValueError names the known
-    attacks for an unknown name.
+    Args:
+        wanted: "auto", the name of an attack, an attack, or a sequence of these.
+        released: Whether the mechanism is a released program, whose users rely on every bit of its outputs.  "auto"
+            then includes attacks with `automatic = "released"`.
+
+    Returns:
+        The attacks, without duplicates.
+
+    Raises:
+        ValueError: If a name is unknown, a sequence is empty, or an object is not an attack.
     """
     if wanted == "auto":
         used = (True, "released") if released else (True,)
@@ -139,11 +161,11 @@ def resolve_attacks(wanted: str | Attack | Sequence[str | Attack], *, released: 
 
 
 def _same(attack: Attack, other: Attack) -> bool:
-    """Whether two attacks are one, so that listing both would count it twice: of one class, with equal settings."""
+    """Return whether two attacks are duplicates: instances of one class with equal settings."""
     if attack is other:
         return True
     if type(attack) is not type(other) or attack.name != other.name:
         return False
-    with suppress(Exception):  # settings that cannot be compared, such as arrays
+    with suppress(Exception):  # some settings cannot be compared, such as arrays
         return bool(attack == other) or (hasattr(attack, "__dict__") and bool(vars(attack) == vars(other)))
     return False

@@ -1,4 +1,4 @@
-"""Blocks of outputs of both datasets, and what attacks see of them."""
+"""Blocks of outputs of both datasets, and the views of them that attacks see."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, PartsEncoding, PlainEncoding, View
 
 Block = tuple[Outputs, Outputs]
-"""As many outputs of d0 as of d1, in the order they came."""
+"""Equally many outputs of d0 and of d1, in the order of their runs."""
 
 
 def as_outputs(outputs: Outputs | Array) -> Outputs:
-    """The same outputs, read if they are not yet."""
+    """Return the outputs as `Outputs`, reading them if necessary."""
     return outputs if isinstance(outputs, Outputs) else Outputs.read(outputs)
 
 
 def joined(blocks: Sequence[Block]) -> Block:
-    """One block of all these outputs."""
+    """Concatenate blocks."""
     return Outputs.join([block[0] for block in blocks]), Outputs.join([block[1] for block in blocks])
 
 
 def plain(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks of plain numbers that have the latest one's type and shape.
+    """Return the blocks of plain numbers with the type and shape of the latest such block.
 
-    Joined, these blocks are plain numbers still.
+    The concatenation of these blocks consists of plain numbers, too.
     """
     kinds = [{(side.array.dtype, side.array.shape[1:]) for side in block if side.array is not None} for block in blocks]
     whole = [
@@ -38,7 +38,13 @@ def plain(blocks: Sequence[Block]) -> list[Block]:
 
 
 def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:
-    """What an attack sees of outputs that are learned from.  Outputs unknown to the encoding are left out."""
+    """Return a view of outputs for a fit, without the outputs that the encoding does not know.
+
+    Args:
+        outputs: The outputs.
+        encoding: Converts outputs to features.
+        view: One of `dpaudit.outputs.VIEWS`.
+    """
     unknown_outputs = outputs.unknown_outputs(encoding)
     seen: View = (outputs if unknown_outputs is None else outputs.take(np.flatnonzero(~unknown_outputs))).view(
         encoding, view
@@ -47,7 +53,12 @@ def view_of(outputs: Outputs, encoding: Encoding, view: str) -> View:
 
 
 def encoding_of(seen: Block, max_vocabulary: int) -> Encoding:
-    """An encoding for these outputs.  One of structured outputs is learned from the latest `max_vocabulary`."""
+    """Choose an encoding for a block; for structured outputs it is learned from the latest ones.
+
+    Args:
+        seen: The block.
+        max_vocabulary: Maximum number of structured outputs of each dataset to learn from.
+    """
     arrays = [side.array for side in seen]
     if arrays[0] is not None and arrays[1] is not None:
         batched = all(isinstance(side.raw, np.ndarray) for side in seen)
@@ -60,7 +71,7 @@ def encoding_of(seen: Block, max_vocabulary: int) -> Encoding:
 
 
 def alike(new: Encoding, old: Encoding | None) -> bool:
-    """Whether both encodings are of plain numbers, and columns of the old one mean what those of the new one do."""
+    """Return whether both encodings are for plain numbers and their columns have the same meaning."""
     return (
         isinstance(new, PlainEncoding)
         and isinstance(old, PlainEncoding)

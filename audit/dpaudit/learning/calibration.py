@@ -1,4 +1,4 @@
-"""Any ranking as an estimate of the log-likelihood ratio."""
+"""Calibration: conversion of any ranking to an estimate of the log-likelihood ratio."""
 
 from __future__ import annotations
 
@@ -15,12 +15,22 @@ from dpaudit.outputs import View
 
 
 def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np.random.Generator) -> Scorer:
-    """The scorer followed by a logistic curve, Platt 1999, fitted to scores of outputs left out in three folds.
+    """Compose a scorer with a logistic curve (Platt 1999), fitted to out-of-fold scores from three folds.
 
-    Each output is calibrated by itself: a score that is NaN stays NaN, and changes no other one.
+    Each score is calibrated separately.  NaN stays NaN and does not affect other scores.
+
+    Args:
+        attack: The attack, which is refitted for each fold.
+        scorer: The scorer to calibrate, from a fit to all outputs.
+        seen0: Outputs of d0, as the attack sees them.
+        seen1: Outputs of d1, as the attack sees them.
+        rng: Generator for the fits.
+
+    Returns:
+        The calibrated scorer.
 
     Raises:
-        ValueError: if the attack's scores of outputs that were left out are no numbers, or not one for each.
+        ValueError: If the out-of-fold scores have the wrong shape or contain NaN.
     """
     held = np.concatenate(out_of_fold(lambda a, b: partial(_numbers, fit(attack, a, b, rng)), seen0, seen1))
     finite = held[np.isfinite(held)]
@@ -28,7 +38,7 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
     centre, spread = (float(np.median(finite)), float(np.std(finite)) or 1.0) if len(finite) else (0.0, 1.0)
 
     def design(scores: Array) -> Array:
-        """The score on a common scale, and whether it was beyond all that was ever finite."""
+        """Return the standardised score and indicators of +inf and -inf, (n, 3)."""
         inside = (np.clip(scores, low, high) - centre) / spread
         return np.column_stack([inside, scores == np.inf, scores == -np.inf])
 
@@ -37,7 +47,7 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
     def scores(outputs: View) -> Array:
         found = np.array(scorer(outputs), dtype=np.float64)
         if found.shape != (len(outputs),):
-            return found  # reported by the caller
+            return found  # the caller reports the wrong shape
         known = ~np.isnan(found)
         found[known] = design(found[known]) @ slopes + intercept
         return found
@@ -46,12 +56,12 @@ def calibrated(attack: Attack, scorer: Scorer, seen0: View, seen1: View, rng: np
 
 
 def _numbers(scorer: Scorer, view: View) -> Array:
-    """Scores (n,) of outputs that were left out."""
+    """Return the scores (n,) of held-out outputs; raise ValueError for a wrong shape or NaN."""
     if not len(view):
         return np.zeros(0)
     found = np.asarray(scorer(view), dtype=np.float64)
     if found.shape != (len(view),):
-        raise ValueError(f"the scores have the shape {found.shape} instead of ({len(view)},)")
+        raise ValueError(f"scores must have shape ({len(view)},), got {found.shape}")
     if np.isnan(found).any():
-        raise ValueError("a score is NaN")
+        raise ValueError("scores must be numbers, got nan")
     return found

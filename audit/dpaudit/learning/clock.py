@@ -1,4 +1,4 @@
-"""How long each attack has taken."""
+"""Time spent on each attack."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, eq=False)
 class Clock:
-    """Seconds of each attack, fitting and scoring."""
+    """Seconds spent on fitting and scoring with each attack."""
 
     seconds: dict[int, float] = field(default_factory=dict)
 
     @contextmanager
     def running(self, attack: int) -> Iterator[None]:
-        """Add the time that this context takes to the attack's seconds."""
+        """Add the duration of this context to the seconds of an attack."""
         began = time.perf_counter()
         yield
         self.seconds[attack] = self.seconds.get(attack, 0.0) + time.perf_counter() - began

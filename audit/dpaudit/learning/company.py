@@ -1,4 +1,4 @@
-"""Some outputs of a counted block again, in other company, to ask an attack about them a second time."""
+"""Random subsets of counted outputs, rearranged in new blocks, to be scored a second time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ import numpy.typing as npt
 
 from dpaudit.outputs import Outputs
 
-_MAX_AGAIN = 64  # outputs that are asked about again
-_SHARE_ALONE = 0.25  # chance that only one output is asked about
+_MAX_AGAIN = 64  # maximum number of outputs that are scored again
+_SHARE_ALONE = 0.25  # probability that only one output is scored again
 
 
 def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
-    """A few outputs of both datasets, read anew and in random order, and where each of them was.
+    """Select a few outputs of both datasets at random, and read them again in random order.
 
-    Places count through the outputs of d0 and then those of d1.  Arrays of different types stay apart: in one array
-    together they would lose bits.
+    Arrays of different types form separate blocks, since they would lose bits in one array.
+
+    Args:
+        sides: Outputs of d0 and of d1.
+        rng: Generator of the selection.
+
+    Yields:
+        A block of outputs and their places.  Places count through the outputs of d0 and then those of d1.
     """
     n0 = len(sides[0])
     n = n0 + len(sides[1])

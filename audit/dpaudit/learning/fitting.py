@@ -1,4 +1,4 @@
-"""When attacks are fitted, to what, and what becomes of one that fails."""
+"""Fits of the attacks of one pair: their schedule, their data, and the handling of failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpaudit.sampling.streams import stream
 
 @dataclass(eq=False)
 class Fitting:
-    """What the attacks of one pair have learned so far."""
+    """The attacks of one pair and what they have learned so far."""
 
     attacks: Sequence[Attack]
     seed: int
@@ -33,22 +33,22 @@ class Fitting:
     settings: Settings
     mixing: Mixing
     trials: int = field(default=0, init=False)
-    last_fit: int = field(default=0, init=False)  # trials
-    next_fit: int = field(default=FIRST_FIT, init=False)  # trials
+    last_fit: int = field(default=0, init=False)  # number of trials at the last fit
+    next_fit: int = field(default=FIRST_FIT, init=False)  # number of trials at the next fit
     encoding: Encoding | None = field(default=None, init=False)
-    scorers: dict[int, Scorer] = field(default_factory=dict, init=False)  # of the attacks in use
+    scorers: dict[int, Scorer] = field(default_factory=dict, init=False)  # calibrated scorers of the attacks in use
     known: KnownScores = field(default_factory=dict, init=False)
-    dropped: set[int] = field(default_factory=set, init=False)  # attacks, for a fault
-    negligible: set[int] = field(default_factory=set, init=False)  # attacks left out by the second stage
+    dropped: set[int] = field(default_factory=set, init=False)  # attacks that were dropped after a failure
+    negligible: set[int] = field(default_factory=set, init=False)  # attacks left out for their small weight
     warnings: list[str] = field(default_factory=list, init=False)
     clock: Clock = field(default_factory=Clock, init=False)
-    _encoded_at: int = field(default=0, init=False)  # trials when the encoding was learned
-    _unknown_outputs: bool = field(default=False, init=False)  # whether outputs came since that it does not know
-    _fitted_at: dict[int, int] = field(default_factory=dict, init=False)  # attack -> trials
+    _encoded_at: int = field(default=0, init=False)  # number of trials when the encoding was learned
+    _unknown_outputs: bool = field(default=False, init=False)  # whether later outputs are unknown to it
+    _fitted_at: dict[int, int] = field(default_factory=dict, init=False)  # trials at the last fit of each attack
     _recurring: Recurring | None = field(default=None, init=False)
 
     def score(self) -> Score:
-        """What is known now, without a second stage."""
+        """Return the current score, without a second stage."""
         return Score(
             attacks=self.attacks,
             encoding=self.encoding,
@@ -61,7 +61,7 @@ class Fitting:
         )
 
     def notice(self, block: Block) -> None:
-        """A new block is remembered: count it, and suspend attacks that have fallen far behind."""
+        """Count a new block that was remembered, and suspend attacks that trail far behind."""
         encoding = self.encoding
         if encoding is not None:
             self._unknown_outputs |= any(side.unknown_outputs(encoding) is not None for side in block)
@@ -71,7 +71,11 @@ class Fitting:
                 del self.scorers[index]
 
     def refit(self, memory: PastOutputs) -> None:
-        """Fit those attacks again whose turn it is."""
+        """Refit the attacks that are due.
+
+        Args:
+            memory: The remembered outputs; those that no fit uses are forgotten.
+        """
         self.mixing.model_weights.fade(self.last_fit / self.trials)
         self.last_fit = self.trials
         growth = next(growth for until, growth in self.settings.refit_growth if self.trials < until)
@@ -79,7 +83,7 @@ class Fitting:
         seen = memory.gather(self.encoding)
         self._encode(seen)
         self._recurring = Recurring.of(*seen)
-        self.known = {}  # scores frozen earlier keep theirs
+        self.known = {}  # a new cache; scores frozen earlier keep the old one
         with guarded(self.attacks):
             for index, attack in enumerate(self.attacks):
                 if self._due(index, attack):
@@ -88,16 +92,21 @@ class Fitting:
                         self._fit(index, attack, seen, memory)
 
     def drop(self, index: int, why: str) -> None:
-        """Use an attack no more, for a fault."""
+        """Drop an attack after a failure, with a warning.
+
+        Args:
+            index: The attack.
+            why: Description of the failure; its subject is "it".
+        """
         self.dropped.add(index)
         self.mixing.model_weights.leave(index)
         self.scorers.pop(index, None)
         self.warnings.append(f"attack {self.attacks[index].name} was dropped after {self.trials} trials: it {why}")
 
     def absence(self, index: int) -> str:
-        """Why an attack is not in use."""
+        """Describe why an attack is not in use."""
         if index in self.dropped:
-            return "dropped for a fault, see the warnings"
+            return "dropped after a failure, see the warnings"
         if index in self.negligible:
             return f"left out at the end: its weight was below {self.settings.min_weight:.0%}"
         if self.mixing.model_weights.suspended(index, self.trials):
@@ -107,7 +116,16 @@ class Fitting:
         return "not used: does not suit these outputs"
 
     def suits(self, attack: Attack, view0: View, view1: View) -> bool:
-        """Whether an attack wants such outputs.  One that is alone is not asked.  Raises what the attack raises."""
+        """Return whether an attack is applicable to such outputs; always true if it is used alone.
+
+        Args:
+            attack: The attack.
+            view0: Outputs of d0, as the attack sees them.
+            view1: Outputs of d1, as the attack sees them.
+
+        Raises:
+            Exception: Whatever the attack raises.
+        """
         if len(self.attacks) == 1 or not members.has_suits(attack):
             return True
         if is_foreign(attack):
@@ -115,18 +133,18 @@ class Fitting:
         return bool(attack.suits(view0, view1))
 
     def _encode(self, seen: Block) -> None:
-        """Learn the encoding anew if it is time; features that are known already stay known otherwise."""
+        """Relearn the encoding after unknown outputs or when the trials have doubled; refit all if columns change."""
         if self.encoding is not None and not self._unknown_outputs and self.trials < 2 * self._encoded_at:
             return
         encoding = encoding_of(seen, self.settings.max_vocabulary)
         self._encoded_at, self._unknown_outputs = self.trials, False
         if not alike(encoding, self.encoding):
             self.encoding = encoding
-            self.scorers.clear()  # they know the old columns
+            self.scorers.clear()  # scorers of the old columns are useless
             self._fitted_at.clear()
 
     def _due(self, index: int, attack: Attack) -> bool:
-        """Whether it is an attack's turn: an expensive one waits until the trials have doubled."""
+        """Return whether an attack is to be fitted now; an expensive one waits until the trials have doubled."""
         if index in self.dropped or (len(self.attacks) > 1 and self.mixing.model_weights.suspended(index, self.trials)):
             return False
         first = members.from_trials(attack) if len(self.attacks) > 1 else 0
@@ -135,7 +153,7 @@ class Fitting:
         return not first or self.trials >= 2 * self._fitted_at.get(index, 0)
 
     def _fit(self, index: int, attack: Attack, seen: Block, memory: PastOutputs) -> None:
-        """Fit one attack.  One that fails, or whose score depends on other outputs, is dropped."""
+        """Fit one attack.  It is dropped if it fails or if its scores depend on other outputs."""
         assert self.encoding is not None
         self._fitted_at[index] = self.trials
         rng, view = stream(self.seed, "fit", self.pair, index, self.trials), sees(attack)
@@ -150,10 +168,10 @@ class Fitting:
                 self.mixing.model_weights.leave(index)
                 return
             scorer = fit(attack, view0, view1, rng)
-            with one_thread():  # also of a library that the fit has loaded
+            with one_thread():  # the fit may have loaded another library with threads
                 if not members.calibrated(attack):
                     scorer = calibrated(attack, scorer, view0, view1, rng)
-        except (Exception, SystemExit) as error:  # an attack's mistake must not end the audit
+        except (Exception, SystemExit) as error:  # an attack's error must not end the audit
             self.drop(index, f"raised {type(error).__name__} in fit: {error}")
             return
         probes = stream(self.seed, "company", self.pair, index, self.trials)
@@ -161,7 +179,8 @@ class Fitting:
             harmless = pointwise(scorer, view0, view1, probes, thorough=is_foreign(attack))
         if not harmless:
             self.drop(
-                index, "gave an output another score in other company; a score may depend on its own output alone"
+                index,
+                "gave the same output different scores in different blocks; a score may depend on its own output only",
             )
             return
         self.scorers[index] = scorer

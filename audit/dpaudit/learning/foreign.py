@@ -1,4 +1,4 @@
-"""Attacks from outside the package: they get copies of the outputs, and leave no trace in the audit."""
+"""Isolation of third-party attacks: they receive copies of the outputs and cannot change the audit's state."""
 
 from __future__ import annotations
 
@@ -14,38 +14,55 @@ from dpaudit.outputs import View
 from dpaudit.sampling.global_randomness import kept_global_randomness
 from dpaudit.values import Output
 
-_OWN = "dpaudit_attacks"
+_OWN = "dpaudit_attacks"  # the package of built-in attacks
 
 
 def is_foreign(attack: Attack) -> bool:
-    """Whether an attack is not one of the package's own, which are tested to be functions of one output."""
+    """Return whether an attack is a third-party one; the tests verify that built-in ones score outputs separately."""
     return type(attack).__module__.partition(".")[0] != _OWN
 
 
 def fit(attack: Attack, view0: View, view1: View, rng: np.random.Generator) -> Scorer:
-    """The attack's scorer.  A foreign attack gets copies, so that nothing it does to them reaches anyone else."""
+    """Fit an attack; a third-party attack receives copies of the outputs.
+
+    Args:
+        attack: The attack.
+        view0: Outputs of d0, as the attack sees them.
+        view1: Outputs of d1, as the attack sees them.
+        rng: Generator for any randomness of the fit.
+
+    Returns:
+        The scorer; that of a third-party attack copies its outputs, too.
+    """
     if not is_foreign(attack):
         return attack.fit(view0, view1, rng)
     return protected(attack.fit(copied(view0), copied(view1), rng))
 
 
 def as_it_was(attack: Attack | None) -> Attack | None:
-    """A copy that knows nothing of what a foreign attack will be fitted to; None if there is none."""
+    """Return a copy of a third-party attack that later fits do not affect, or a built-in attack itself.
+
+    Args:
+        attack: The attack, or None.
+
+    Returns:
+        The attack; None if it is None or cannot be copied.
+    """
     if attack is None or not is_foreign(attack):
         return attack
     try:
         return copy.deepcopy(attack)
-    except Exception:  # of the attack's own code
+    except Exception:  # the attack's code may raise anything
         return None
 
 
 def protected(scorer: Scorer) -> Scorer:
-    """The same scorer, asked about copies of the outputs."""
+    """Return a scorer that passes copies of its outputs to the given one."""
     return lambda view: scorer(copied(view))
 
 
 def copied(view: View) -> View:
-    """A copy of n outputs, an array or a list.  An output of a list that cannot be copied is shared."""
+    """Copy n outputs, an array or a list.  An output of a list that cannot be copied is shared."""
     return view.copy() if isinstance(view, np.ndarray) else [_copied(output) for output in view]
 
 
@@ -60,7 +77,7 @@ def _copied(output: Output) -> Output:
 
 @contextmanager
 def left_no_trace(foreign: bool) -> Iterator[None]:
-    """Put the global random state back to what it was, if foreign attacks are asked."""
+    """Restore the global random state at the end of the context if third-party attacks are used."""
     if not foreign:
         yield
         return
@@ -70,6 +87,6 @@ def left_no_trace(foreign: bool) -> Iterator[None]:
 
 @contextmanager
 def guarded(attacks: Sequence[Attack]) -> Iterator[None]:
-    """For all that these attacks are asked: one thread, and the global random state is put back afterwards."""
+    """Guard calls of these attacks: limit native threads to one, and restore the global random state at the end."""
     with one_thread(), left_no_trace(any(map(is_foreign, attacks))):
         yield

@@ -1,4 +1,4 @@
-"""Scores frozen while an audit goes on, and counted on the outputs that came later: regions for the witness."""
+"""Scores frozen during an audit and applied to later outputs, which gives regions for the witness."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.learning.score import Score
 from dpaudit.learning.selection import BinCounts
 from dpaudit.numerics.arrays import Array
 
-_PROBES = 32  # outputs of each dataset that show whether a frozen score is what it was
+_PROBES = 32  # outputs of each dataset that verify that a frozen score has not changed
 
 
 def _none() -> BinCounts:
@@ -24,57 +24,57 @@ def _none() -> BinCounts:
 
 @dataclass(kw_only=True, eq=False)
 class Moment:
-    """A score frozen while an audit goes on, and the outputs that came afterwards.
+    """A score frozen during an audit, and its bin counts on later outputs.
 
-    The score, `number` and `before` are settled before the first output in `after` is drawn.
+    The score, `number` and `before` are fixed before the first output in `after` is drawn.
     """
 
     score: Score
-    chosen_expert: int | None  # the attack that was bet on alone at that moment
-    number: int  # from 1
-    before: BinCounts  # (2, BINS), scores of fresh outputs since the moment before this one, as they were bet on
-    after: BinCounts = field(default_factory=_none)  # (2, BINS), the frozen score's of the outputs that came later
-    trials: int  # of the learner, up to which outputs are counted in `after`
-    closed: bool = False  # outputs were forgotten before they were counted: those that come later are left out, too
-    probes: Block | None = None  # of a score by a foreign attack: outputs, and how it scored them when it was frozen
-    probed: tuple[Array, ...] = ()
+    chosen_expert: int | None  # the attack that was bet on alone at that moment; None: the mixture
+    number: int  # position in the sequence of moments, from 1
+    before: BinCounts  # (2, BINS), scores that were bet on since the previous moment
+    after: BinCounts = field(default_factory=_none)  # (2, BINS), the frozen score's values on later outputs
+    trials: int  # number of the learner's trials that `after` takes into account
+    closed: bool = False  # whether outputs were forgotten before they were counted; later ones are then left out
+    probes: Block | None = None  # outputs that verify a score with a third-party attack; None if it has none
+    probed: tuple[Array, ...] = ()  # scores of the probes when the score was frozen
 
     @property
     def frozen(self) -> bool:
-        """Whether the score is what it was: a foreign attack may have changed its scorer when it was fitted again."""
+        """Whether the score has not changed; a third-party attack may modify its scorer when it is refitted."""
         return self.probes is None or all(map(same, _asked_now(self.score, self.probes), self.probed))
 
 
 def _asked_now(score: Score, sides: Block) -> tuple[Array, ...]:
-    """Scores of outputs of both datasets, none of them looked up."""
+    """Return the scores of outputs of both datasets, computed without the cache."""
     with guarded(score.attacks):
         return tuple(score.anew(side) for side in sides)
 
 
 @dataclass(eq=False)
 class Hindsight:
-    """The latest two moments, and the scores that were bet on since."""
+    """The latest two moments, and the scores that were bet on since then."""
 
-    first_moment: int  # trials from which a score is frozen
+    first_moment: int  # number of trials at which a score is first frozen
     _moments: list[Moment] = field(default_factory=list, init=False)  # oldest first
-    _since: BinCounts = field(default_factory=_none, init=False)  # scores of fresh outputs since the latest moment
+    _since: BinCounts = field(default_factory=_none, init=False)  # scores that were bet on since the latest moment
 
     def count(self, scores0: Array, scores1: Array) -> None:
-        """Scores of fresh outputs, as they are bet on."""
+        """Count scores of fresh outputs, (n,) each, that are bet on."""
         self._since += [bin_counts(scores0), bin_counts(scores1)]
 
     def due(self, trials: int) -> bool:
-        """Whether to freeze the score: each time that the trials have doubled."""
+        """Return whether to freeze the score, which happens when the number of trials has doubled."""
         latest = self._moments[-1].score.trials if self._moments else self.first_moment // 2
         return trials >= 2 * latest and bool(self._since.any(axis=1).all())
 
     def freeze(self, score: Score, chosen_expert: int | None, latest: Callable[[int], Block]) -> None:
-        """Keep a score, which knows all outputs so far.
+        """Freeze a score that was learned from all outputs so far.
 
         Args:
-            score: It must share no cache with others.
-            chosen_expert: The attack that is bet on alone, if there is one.
-            latest: The latest outputs, at most as many of each dataset as are asked for.
+            score: The score, which must not share its cache with other scores.
+            chosen_expert: The attack that is bet on alone; None for the mixture.
+            latest: Function that returns at most the given number of latest outputs of each dataset.
         """
         number = self._moments[-1].number + 1 if self._moments else 1
         moment = Moment(
@@ -87,11 +87,12 @@ class Hindsight:
         self._since = _none()
 
     def catch_up(self, trials: int, latest: Callable[[int], Block]) -> None:
-        """Count, for each moment, the outputs that came since.
+        """Count the scores of later outputs for each moment.
 
         Args:
-            trials: How many there were so far.
-            latest: The latest outputs, so many of each dataset as are asked for or fewer if they were forgotten.
+            trials: Number of trials so far.
+            latest: Function that returns the given number of latest outputs of each dataset, or fewer if some were
+                forgotten.
         """
         for moment in self._moments:
             due = trials - moment.trials
@@ -105,11 +106,13 @@ class Hindsight:
             moment.trials = trials
 
     def moments(self, chosen_expert: int | None) -> list[Moment]:
-        """Moments with outputs on both sides, oldest first.
+        """Return the moments with later outputs of both datasets, oldest first.
 
-        `chosen_expert`: the attack that is bet on alone now.  Moments from before that are left out: their scores do
-        not show what it shows.  So are moments whose score did not stay what it was, since an attack learned on in a
-        scorer that it had returned.
+        Moments are left out if their score has changed because an attack modified a scorer that it had returned.
+
+        Args:
+            chosen_expert: The attack that is bet on alone now; None for the mixture.  If it is an attack, moments at
+                which it was not bet on alone are left out, since their scores do not show what this attack shows.
         """
         found = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
         found = [moment for moment in found if moment.frozen]

@@ -1,7 +1,7 @@
-"""What is known about telling the two datasets of one pair apart.
+"""Learning to distinguish the two datasets of one pair.
 
-A learner scores fresh outputs with what it knows, judges its attacks by these scores, remembers the outputs and refits
-the attacks now and then.  Each of these steps has a file of its own; the learner only calls them in order.
+A learner scores fresh outputs, judges its attacks by these scores, remembers the outputs, and refits the attacks
+occasionally.  Each of these steps is in a separate module; the learner calls them in order.
 """
 
 from __future__ import annotations
@@ -30,15 +30,23 @@ from dpaudit.values import RawOutputs
 
 @dataclass(eq=False)
 class Learner:
-    """Attacks, fitted again and again to the outputs of one pair."""
+    """Attacks that are refitted to a growing number of outputs of one pair.
+
+    Args:
+        attacks: The attacks, at least one.
+        seed: Seed of the audit.
+        pair: Index of the pair.
+        experts: Decides whether to bet on one attack alone; None to always bet on the mixture.
+        settings: Times of the fits, and limits on the outputs they use.
+    """
 
     attacks: Sequence[Attack]
     seed: int
     pair: int
-    experts: Experts | None = None  # without one all attacks are always mixed
+    experts: Experts | None = None
     settings: Settings = field(default_factory=Settings)
-    untouched: list[Attack | None] = field(init=False)  # the attacks as they were; None if there is no copy
-    _stacked: Stacked | None = field(default=None, init=False)  # what the score is made of since the second stage
+    untouched: list[Attack | None] = field(init=False)  # copies from before any fit; None if an attack cannot be copied
+    _stacked: Stacked | None = field(default=None, init=False)  # the stacked score after the second stage
 
     def __post_init__(self) -> None:
         settings = self.settings
@@ -51,95 +59,118 @@ class Learner:
 
     @property
     def trials(self) -> int:
-        """How many outputs of each dataset were learned from."""
+        """The number of outputs of each dataset that were passed to `learn`."""
         return self._fitting.trials
 
     @property
     def next_fit(self) -> int:
-        """Trials at which attacks are fitted again."""
+        """The number of trials at which attacks are refitted next."""
         return self._fitting.next_fit
 
     @property
     def trials_since_fit(self) -> int:
-        """How many of the trials, the last ones, no score was fitted to."""
+        """The number of latest trials to which no score has been fitted."""
         return self.trials - self._fitting.last_fit
 
     @property
     def encoding(self) -> Encoding | None:
-        """How outputs become features; None before the first fit."""
+        """The conversion of outputs to features; None before the first fit."""
         return self._fitting.encoding
 
     @property
     def warnings(self) -> list[str]:
-        """Attacks that were dropped, and why."""
+        """Warnings about failures of attacks."""
         return self._fitting.warnings
 
     @property
     def void(self) -> str:
-        """Why scores that were counted prove nothing; "" if nothing was found."""
+        """Why the counted scores are invalid; "" if no reason was found."""
         return self._rechecks.void
 
     @property
     def seconds(self) -> dict[int, float]:
-        """Each attack's time, fitting and scoring."""
+        """Seconds spent on fitting and scoring with each attack."""
         return self._fitting.clock.seconds
 
     @property
     def hopeless(self) -> bool:
-        """Whether every attack was dropped for a fault, so that more outputs would teach nothing."""
+        """Whether every attack was dropped after a failure, so that more outputs would not help."""
         return len(self._fitting.dropped) == len(self.attacks)
 
     @property
     def ready(self) -> bool:
-        """Whether there is a score to bet with."""
+        """Whether any attack has been fitted, so that there is a score to bet with."""
         return bool(self._fitting.scorers)
 
     def current(self) -> Score:
-        """The score as of now.  What is learned later does not change it."""
+        """Return the current score; later fits do not change it."""
         return replace(self._fitting.score(), stacked=self._stacked)
 
     def weights(self) -> dict[int, float]:
-        """Each attack in use and its weight, summing to one."""
+        """Return the weight of each attack in use; the weights sum to 1."""
         return self.current().weights()
 
     def mean_loss(self, attack: int) -> float:
-        """Mean log-loss of an attack on outputs it had not seen; nan if there were none."""
+        """Return the mean log-loss of an attack on unseen outputs, in nats; NaN if there were none."""
         return self._mixing.model_weights.mean_loss(attack)
 
     def absence(self, attack: int) -> str:
-        """Why an attack is not in use."""
+        """Describe why an attack is not in use."""
         return self._fitting.absence(attack)
 
     def read(self, outputs0: RawOutputs, outputs1: RawOutputs) -> Block:
-        """Outputs of both datasets, ready to be scored and learned from; OutputError if one cannot be read."""
+        """Prepare outputs of both datasets for scoring and learning.
+
+        Args:
+            outputs0: Outputs of d0.
+            outputs1: Outputs of d1.
+
+        Raises:
+            OutputError: If an output cannot be read.
+        """
         return Outputs.read(outputs0), Outputs.read(outputs1)
 
     def outputs(self) -> Block:
-        """The latest outputs of both datasets, which can be scored, in the order they came."""
+        """Return the remembered outputs of both datasets, in the order of their runs; they can be scored."""
         return self._memory.outputs()
 
     def latest(self, most: int) -> Block:
-        """The latest outputs of both datasets, at most `most` of each, as far as they are remembered."""
+        """Return at most `most` latest outputs of each dataset, as far as they are remembered."""
         return self._memory.latest(most)
 
     def score(self, outputs: Outputs | Array) -> Array:
-        """The combined estimate of the log-likelihood ratio of n outputs, (n,), as of now."""
+        """Estimate the log-likelihood ratios of n outputs by the current score, (n,) in nats."""
         return self.current()(outputs)
 
     def score_counted(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
-        """Scores of outputs not seen before, by a score that learns no more.
+        """Score fresh outputs by a final score.
 
-        As in `score_fresh`, it is checked that each score is a function of its own output.
+        Some outputs are scored again; if a score differs, the learner becomes `void`.
+
+        Args:
+            outputs0: Fresh outputs of d0.
+            outputs1: Fresh outputs of d1.
+
+        Returns:
+            The scores of the outputs of d0 and of d1.
         """
         return self._rechecks.counted((as_outputs(outputs0), as_outputs(outputs1)), self.current())
 
     def score_fresh(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> tuple[Array, Array]:
-        """Scores of outputs not seen before, which also tell how good each attack is.
+        """Score fresh outputs, and judge the attacks by these scores.
 
-        The score of an output depends on that output and on the past alone: an attack that fails on some of these
-        outputs scores them 0 and is dropped afterwards, so that a failure decides nothing about the rest of the block.
+        The score of an output depends on that output and on the past only.  If an attack fails on some of these
+        outputs, their score is 0 and the attack is dropped afterwards.  So a failure does not affect the scores of
+        other outputs of the block.
 
-        It is checked: some outputs are asked about again, and a difference makes the learner `void`.
+        Some outputs are scored again; if a score differs, the learner becomes `void`.
+
+        Args:
+            outputs0: Fresh outputs of d0.
+            outputs1: Fresh outputs of d1.
+
+        Returns:
+            The scores of the outputs of d0 and of d1.
         """
         sides, score = (as_outputs(outputs0), as_outputs(outputs1)), self.current()
         parts0, parts1, failures = self._rechecks.of_each(sides, score)
@@ -153,7 +184,12 @@ class Learner:
         return scores0, scores1
 
     def learn(self, outputs0: Outputs | Array, outputs1: Outputs | Array) -> None:
-        """Remember outputs; refit attacks when enough have come together."""
+        """Remember outputs, and refit the attacks when there are enough new outputs.
+
+        Args:
+            outputs0: Outputs of d0.
+            outputs1: As many outputs of d1.
+        """
         assert self._stacked is None, "a stacked score learns no more"
         block = as_outputs(outputs0), as_outputs(outputs1)
         self._memory.remember(block, self.encoding)
@@ -166,27 +202,30 @@ class Learner:
             self._hindsight.freeze(score, self._mixing.chosen_expert, self._memory.latest)
 
     def hindsight(self) -> list[Moment]:
-        """What attacks knew earlier, each time with the scores of the outputs that came later; oldest first.
+        """Return earlier scores with their bin counts on later outputs, oldest first.
 
-        When a moment comes is decided by numbers of trials alone.  The older one has seen at most half of the outputs
-        that the later one had, so there is always one with outputs enough.  If one attack is bet on alone, moments that
-        came before that are left out.
+        The times at which scores are frozen depend on numbers of trials only.  The older of two moments was learned
+        from at most half as many outputs as the newer one, so one moment always has enough later outputs.  If one
+        attack is bet on alone, moments from before that decision are left out.
         """
         self._catch_up()
         return self._hindsight.moments(self._mixing.chosen_expert)
 
     @property
     def max_second_stage_trials(self) -> int:
-        """How many outputs of each dataset the second stage has room for; 0 if no attack has one."""
+        """The maximum number of outputs of each dataset in the second stage; 0 if no attack has a second stage."""
         with guarded(self.attacks):
             return room_for_second_stage(self._fitting, self._memory)
 
     def fit_second_stage(self, blocks: list[Block]) -> tuple[Array, Array] | None:
-        """Fix the score by a last fit to these outputs, which are new, and to those that are remembered.
+        """Make the score final by a last fit to new outputs and to the remembered ones.
+
+        Args:
+            blocks: New blocks of outputs.  The list is emptied to free memory.
 
         Returns:
-            Scores of those outputs that no attack was fitted to.  None if too few are plain numbers: then the score is
-            what it was.
+            The scores of the held-out outputs of d0 and of d1.  None if too few outputs are plain numbers; the score
+            then stays as it is.
         """
         with guarded(self.attacks):
             found = fit_second_stage(self._fitting, self._memory, blocks)

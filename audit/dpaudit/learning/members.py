@@ -1,12 +1,11 @@
-"""Optional members of an attack: a protocol for each, and functions that look for them.
+"""Optional members of an attack: a protocol for each member, and functions that read it.
 
-The protocols let a type checker compare an attack with what dpaudit reads.  An attack need not name them:
+With a protocol, a type checker can verify an optional member of an attack.  The attack need not inherit from it:
 
-    studies: HasSecondStage = MyAttack()
+    second_stage: HasSecondStage = MyAttack()
 
-dpaudit itself looks members up by `hasattr` and `getattr`.  `isinstance` with a protocol would overlook a member that
-an attack hands on by `__getattr__`, from Python 3.12 on.
-`attack.resolve_attacks` reads `automatic`, from the class.
+dpaudit reads members with `hasattr` and `getattr`.  From Python 3.12 on, `isinstance` with a protocol would overlook
+members that an attack provides by `__getattr__`.  `attack.resolve_attacks` reads `automatic` from the class.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dpaudit.learning.attack import Attack, Scorer, Seen
 
 
 class HasSees(Attack, Protocol):
-    """Asks for another view of outputs than the natural one."""
+    """Requests a view of outputs other than the natural one."""
 
     @property
     def sees(self) -> str:
@@ -28,85 +27,101 @@ class HasSees(Attack, Protocol):
 
 
 class HasCalibrated(Attack, Protocol):
-    """Says whether its scores are log-likelihood ratios already."""
+    """States whether its scores are log-likelihood ratios."""
 
     @property
     def calibrated(self) -> bool:
-        """False, the default: dpaudit calibrates the scores."""
+        """Whether scores are log-likelihood ratios; if False, the default, dpaudit calibrates them."""
         ...
 
 
 class HasAutomatic(Attack, Protocol):
-    """Says when the list "auto" holds it."""
+    """States when the list "auto" contains it."""
 
     @property
     def automatic(self) -> bool | str:
-        """True, the default: always.  False: never.  "released": for finished programs."""
+        """True, the default: always.  False: never.  "released": only for released programs."""
         ...
 
 
 class HasFromTrials(Attack, Protocol):
-    """Is expensive, and so is first fitted late."""
+    """Is expensive to fit, so its first fit is delayed."""
 
     @property
     def from_trials(self) -> int:
-        """Trials per dataset before the first fit, >= 0.  Beside others only; refitted when they have doubled."""
+        """Trials per dataset before the first fit, >= 0; refitted when they have doubled.  Ignored if used alone."""
         ...
 
 
 class HasMostRows(Attack, Protocol):
-    """Is expensive, and so is fitted to few outputs."""
+    """Is expensive to fit, so it is fitted to few outputs."""
 
     @property
     def most_rows(self) -> int:
-        """Outputs of each dataset, the latest, that a fit looks at; >= 1."""
+        """Maximum number of latest outputs of each dataset that a fit uses, >= 1."""
         ...
 
 
 class HasSuits(Attack, Protocol):
-    """Says for which outputs it is meant."""
+    """States for which outputs it is applicable."""
 
     def suits(self, outputs0: Seen, outputs1: Seen) -> bool:
-        """Whether to fit it to such outputs of d0 and d1.  Asked beside other attacks only.  Changes nothing."""
+        """Return whether the attack is applicable to such outputs.  Not called if the attack is used alone.
+
+        Must not change the attack or the outputs.
+
+        Args:
+            outputs0: Outputs of d0, as the attack sees them.
+            outputs1: Outputs of d1, as the attack sees them.
+        """
         ...
 
 
 class HasSecondStage(Attack, Protocol):
-    """Learns once more from very many outputs before a fixed audit freezes its score."""
+    """Is fitted once more, to very many outputs, before a fixed audit freezes its score."""
 
     def fit_second_stage(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Scorer | None:
-        """As `fit`, but outputs are features (n, d); None if there is nothing to add.  Changes nothing."""
+        """Fit the attack to outputs as features.  Must not change the attack or the outputs.
+
+        Args:
+            outputs0: Features of outputs of d0, (n, d).
+            outputs1: Features of outputs of d1, (n, d).
+            rng: Generator for any randomness of the fit.
+
+        Returns:
+            The scorer; None to keep the score from before the second stage.
+        """
         ...
 
 
 def sees(attack: Attack) -> str:
-    """The view of outputs that an attack asks for; "natural" if it does not say."""
+    """Return the view of outputs that an attack requests; "natural" by default."""
     view: str = getattr(attack, "sees", "natural")
     return view
 
 
 def calibrated(attack: Attack) -> bool:
-    """Whether its scores are log-likelihood ratios already; False if it does not say."""
+    """Return whether the scores of an attack are log-likelihood ratios; False by default."""
     return bool(getattr(attack, "calibrated", False))
 
 
 def from_trials(attack: Attack) -> int:
-    """Trials before its first fit; 0 if it does not say."""
+    """Return the number of trials before the first fit of an attack; 0 by default."""
     trials: int = getattr(attack, "from_trials", 0)
     return trials
 
 
 def most_rows(attack: Attack, default: int) -> int:
-    """Outputs of each dataset that a fit looks at."""
+    """Return the maximum number of outputs of each dataset that a fit uses; `default` if the attack has no limit."""
     rows: int = getattr(attack, "most_rows", default)
     return rows
 
 
 def has_suits(attack: Attack) -> TypeGuard[HasSuits]:
-    """Whether it says for which outputs it is meant."""
+    """Return whether an attack states for which outputs it is applicable."""
     return getattr(attack, "suits", None) is not None
 
 
 def has_second_stage(attack: Attack) -> TypeGuard[HasSecondStage]:
-    """Whether it can study."""
+    """Return whether an attack has a second stage."""
     return hasattr(attack, "fit_second_stage")

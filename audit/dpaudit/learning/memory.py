@@ -1,4 +1,4 @@
-"""What is kept of past outputs: the latest ones, as many as a fit looks at."""
+"""Memory of past outputs: the latest ones, as many as a fit uses."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dpaudit.outputs import Encoding, PlainEncoding
 
 @dataclass(eq=False)
 class PastOutputs:
-    """The latest outputs of one pair, in the order they came."""
+    """The latest outputs of one pair, in the order of their runs."""
 
     settings: Settings
-    keeps_raw: bool  # whether an attack wants outputs as they came
-    before_forgetting: Callable[[], None]  # called while the outputs that are about to be forgotten are still there
-    blocks: list[Block] = field(default_factory=list, init=False)  # without the outputs as they came
-    whole: list[Block] = field(default_factory=list, init=False)  # the latest ones, with the outputs as they came
-    _kept: int = field(default=0, init=False)  # trials in `blocks`
-    _bytes_each: float = field(default=1.0, init=False)  # bytes of one of the latest outputs
+    keeps_raw: bool  # whether an attack needs outputs in their original form
+    before_forgetting: Callable[[], None]  # called just before outputs are forgotten
+    blocks: list[Block] = field(default_factory=list, init=False)  # without the original form of the outputs
+    whole: list[Block] = field(default_factory=list, init=False)  # the latest blocks, with the original form
+    _kept: int = field(default=0, init=False)  # number of trials in `blocks`
+    _bytes_each: float = field(default=1.0, init=False)  # mean size of the latest outputs
 
     def remember(self, block: Block, encoding: Encoding | None) -> None:
-        """Keep a new block, and forget the oldest ones if there are too many."""
+        """Keep a new block, and forget the oldest blocks if there are too many."""
         if self._forgets(block, encoding):
             self.before_forgetting()
         self._bytes_each = max(1.0, *(side.size() / len(side) for side in block))
@@ -37,7 +37,7 @@ class PastOutputs:
             self._kept -= len(self.blocks.pop(0)[0])
 
     def gather(self, encoding: Encoding | None) -> Block:
-        """What a fit looks at.  Older outputs are forgotten."""
+        """Return the outputs for a fit, and forget older outputs."""
         seen0, seen1 = joined(self.blocks)
         if len(self.whole) > 1:
             self.whole = [joined(self.whole)]
@@ -55,11 +55,11 @@ class PastOutputs:
         self.blocks, self.whole = [block], []
 
     def outputs(self) -> Block:
-        """All outputs that are remembered and can be scored."""
+        """Return all remembered outputs that can be scored."""
         return joined(self.whole or self.blocks)
 
     def latest(self, most: int) -> Block:
-        """The latest outputs, at most `most` of each dataset, as far as they are remembered."""
+        """Return at most `most` latest outputs of each dataset, as far as they are remembered."""
         found: list[Block] = []
         for block in reversed(self.whole or self.blocks):
             if sum(len(later[0]) for later in found) >= most:
@@ -69,7 +69,7 @@ class PastOutputs:
         return seen0.latest(most), seen1.latest(most)
 
     def max_rows(self, encoding: Encoding | None) -> int:
-        """How many outputs of each dataset a fit looks at: more if they are vectors, fewer if they are large."""
+        """Return the maximum number of outputs of each dataset in a fit: more for vectors, fewer for large outputs."""
         settings = self.settings
         width = encoding.columns if isinstance(encoding, PlainEncoding) else 1
         rows = min(settings.max_wide_fit_rows, max(settings.max_fit_rows, settings.fit_rows_per_column * width))
@@ -77,11 +77,11 @@ class PastOutputs:
 
     @property
     def max_rows_by_size(self) -> int:
-        """How many outputs as large as the latest ones fit into the memory."""
+        """The number of outputs as large as the latest ones that fit into the memory."""
         return int(self.settings.max_fit_bytes / self._bytes_each)
 
     def _forgets(self, block: Block, encoding: Encoding | None) -> bool:
-        """Whether older outputs are about to be forgotten for a new block."""
+        """Return whether adding a block would make the memory forget older outputs."""
         if self.whole:
             return _too_large([*self.whole, block], self.settings.max_raw_bytes)
         return bool(self.blocks) and self._kept + len(block[0]) - len(self.blocks[0][0]) >= self.max_rows(encoding)

@@ -1,7 +1,7 @@
-"""Which attacks make the score, and with which weights.
+"""Combination of attacks into one score: selection and mixture weights.
 
-The score is the mean of the attacks' log-likelihood ratios, weighted by their standing (`weights`), unless one of them
-would win clearly more against the claim alone (`selection`).
+The score is the mean of the attacks' log-likelihood ratios with predictive model weights (`weights`).  If bets on one
+attack alone would win clearly more against the claim, that attack replaces the mean (`selection`).
 """
 
 from __future__ import annotations
@@ -19,28 +19,31 @@ from dpaudit.numerics.arrays import Array
 
 @dataclass(eq=False)
 class Mixing:
-    """How good each attack has been so far."""
+    """Predictive performance of each attack so far."""
 
-    experts: Experts | None  # without one all attacks are always mixed
-    choice_growth: float  # growth of the trials after which `experts` are judged again
+    experts: Experts | None  # None: the score is always the mixture
+    choice_growth: float  # factor by which the number of trials must grow before `experts` are judged again
     model_weights: ModelWeights = field(default_factory=ModelWeights, init=False)
     _next_choice: int = field(default=FIRST_FIT, init=False)
 
     @property
     def chosen_expert(self) -> int | None:
-        """The attack to bet on alone; None: the mixture."""
+        """The attack to bet on alone; None for the mixture."""
         return None if self.experts is None else self.experts.chosen_expert
 
     def weights(self, attacks: Collection[int]) -> dict[int, float]:
-        """The weight of each of these attacks, summing to one."""
+        """Return the weight of each of these attacks; the weights sum to 1."""
         if self.chosen_expert in attacks:
             return {i: float(i == self.chosen_expert) for i in attacks}
         return self.model_weights.weights(list(attacks))
 
     def judge(self, parts0: Mapping[int, Array], parts1: Mapping[int, Array], *, alone: bool) -> None:
-        """Count how good the attacks were, from scores of fresh outputs of both datasets by each of them.
+        """Update the performance of the attacks with their scores of fresh outputs.
 
-        `alone`: there is but one attack, so that there is nothing to choose.
+        Args:
+            parts0: Scores (n,) of outputs of d0 by each attack.
+            parts1: Scores (n,) of outputs of d1 by each attack.
+            alone: Whether there is only one attack, so that there is no choice between attacks.
         """
         weights = self.model_weights.weights(list(parts0))
         n = len(next(iter(parts0.values())))
@@ -51,7 +54,15 @@ class Mixing:
             self.experts.count({i: (parts0[i], parts1[i]) for i in parts0}, mixture)
 
     def choose(self, attacks: Collection[int], trials: int) -> list[int]:
-        """Decide whether to bet on one attack alone.  Returns the attacks that are suspended from now on."""
+        """Decide whether to bet on one attack alone, and which attacks to suspend.
+
+        Args:
+            attacks: The attacks in use.
+            trials: Number of trials so far.
+
+        Returns:
+            The attacks that are suspended from now on.
+        """
         if self.experts is not None and trials >= self._next_choice:
             self.experts.judge(attacks)
             self._next_choice = math.ceil(trials * self.choice_growth)

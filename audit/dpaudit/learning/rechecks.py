@@ -1,4 +1,4 @@
-"""Whether a score that counts is a function of its own output: some outputs are asked about a second time."""
+"""Verification that each counted score is a function of its own output: some outputs are scored a second time."""
 
 from __future__ import annotations
 
@@ -18,25 +18,34 @@ from dpaudit.outputs import OutputError, Outputs, Places
 from dpaudit.sampling.streams import stream
 
 AttackScores = dict[int, Array]
-"""Attack -> its scores of n outputs, (n,)."""
+"""Scores of n outputs, (n,), by each attack."""
 
 
 @dataclass(eq=False)
 class Rechecks:
-    """Asks about fresh outputs of one pair, and about some of them again, at another time and in other company.
+    """Scores fresh outputs of one pair, and scores some of them again later in another block.
 
-    A difference makes the audit `void`.  It cannot merely drop the attack, for it was found in outputs that count.
+    If two scores of an output differ, the audit is `void`.  Dropping the attack would not suffice, because its scores
+    were counted.
     """
 
     seed: int
     pair: int
-    void: str = field(default="", init=False)  # why scores that were counted prove nothing, in words
-    _checks: int = field(default=0, init=False)  # blocks that were checked, or could have been
+    void: str = field(default="", init=False)  # why the counted scores are invalid; "" if they are valid
+    _checks: int = field(default=0, init=False)  # blocks that were checked or could have been checked
     _scored: int = field(default=0, init=False)  # outputs of each dataset in these blocks
-    _next_check: int = field(default=1, init=False)  # outputs scored at which the package's own attacks are checked
+    _next_check: int = field(default=1, init=False)  # number of scored outputs at which built-in attacks are checked
 
     def counted(self, sides: Block, score: Score) -> tuple[Array, Array]:
-        """The scores of a block, some of them compared with second ones."""
+        """Score a block by the combined score, and verify some of the scores.
+
+        Args:
+            sides: The fresh outputs of both datasets.
+            score: The score.
+
+        Returns:
+            Scores of the outputs of d0 and of d1.
+        """
         with guarded(score.attacks):
             scores = {side: score.unguarded(sides[side]) for side in self._order()}
             for some, at in self._again(sides):
@@ -46,15 +55,19 @@ class Rechecks:
         return scores[0], scores[1]
 
     def of_each(self, sides: Block, score: Score) -> tuple[AttackScores, AttackScores, dict[int, str]]:
-        """The scores of a block by each attack, some of them compared with second ones.
+        """Score a block by each attack, and verify some of the scores.
 
-        Attacks from outside the package are checked in every block, others each time that the outputs have doubled.
+        Third-party attacks are checked in every block, built-in ones each time that the number of outputs has doubled.
+
+        Args:
+            sides: The fresh outputs of both datasets.
+            score: The score, whose attacks are used.
 
         Returns:
-            Scores of the outputs of d0, those of d1, and what attacks did wrong.
+            Scores of the outputs of d0 by each attack, those of d1, and descriptions of failures by attack.
         """
-        # One call for each dataset, never one for both: a score may differ in its last bit with its row's place, and
-        # then an output near the edge of a bin would fall on the side of the dataset it came from.
+        # The datasets need separate calls.  The last bit of a score may depend on its row.  In one call for both
+        # datasets, the bin of an output near an edge could then depend on its dataset.
         places = [score.places(side) for side in sides]
         parts: tuple[AttackScores, AttackScores] = {}, {}
         failures: dict[int, str] = {}
@@ -82,24 +95,24 @@ class Rechecks:
                     self._accuse(score.attacks, [i])
 
     def _order(self) -> tuple[int, int]:
-        """Which dataset's outputs are asked about first: a coin decides, so that an attack cannot know."""
+        """Return the order in which the datasets are scored; it is random, so that an attack cannot know it."""
         first = int(stream(self.seed, "first asked", self.pair, self._scored).integers(2))
         return first, 1 - first
 
     def _again(self, sides: Block) -> list[tuple[Outputs, Places]]:
-        """Some outputs of a block, read anew, and where they were."""
+        """Return some outputs of a block, read again from the raw outputs, and their places in the block."""
         self._checks += 1
         try:
             return list(again(sides, stream(self.seed, "check", self.pair, self._checks)))
-        except OutputError as error:  # a registered encoder that reads an output once and not twice
+        except OutputError as error:  # a registered encoder may fail when it reads an output again
             self.void = self.void or f"an output could not be read a second time ({error})"
             return []
 
     def _accuse(self, attacks: Sequence[Attack], suspects: list[int]) -> None:
-        """What was counted may have been decided by more than the outputs."""
+        """Declare the counted scores invalid, since they may depend on more than their outputs."""
         foreign = [i for i in suspects if is_foreign(attacks[i])]
         names = " or ".join(attacks[i].name for i in foreign or suspects)
         self.void = self.void or (
-            f"attack {names} gave an output another score in other company or at another time; a score may depend on "
-            "its own output alone"
+            f"attack {names} gave the same output different scores in different blocks or at different times; "
+            "a score may depend on its own output only"
         )

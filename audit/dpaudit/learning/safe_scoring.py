@@ -1,4 +1,4 @@
-"""Asking a scorer, which may be anybody's and fail."""
+"""Safe scoring: calls of scorers that may fail or break the rules of a scorer."""
 
 from __future__ import annotations
 
@@ -12,24 +12,32 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs, View
 
 _MAX_SCORE = 60.0  # nats; a score of +-inf counts as this much in the mean
-_MAX_PIECE = 65_536  # outputs that are asked about together, if their views would fill the memory
-_MAX_PROBES = 256  # past outputs of both datasets by which a new scorer is tested
-_MAX_PROBES_AGAIN = 64  # probes that are asked about a second time, in other company
-_PROBES_ALONE = 3  # probes that are asked about alone
+_MAX_PIECE = 65_536  # outputs that are scored in one call, to limit the memory for their views
+_MAX_PROBES = 256  # past outputs of both datasets that test a new scorer
+_MAX_PROBES_AGAIN = 64  # maximum number of probes that are scored again in another block
+_PROBES_ALONE = 3  # probes that are scored one at a time
 
 
 def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
-    """A scorer's values, 0 for outputs on which it fails, and what it did wrong, if anything.
+    """Call a scorer and handle its failures.
 
-    A failure on one output changes no other output's score: if the call for all of them fails, each half is asked
-    about by itself, until those on which it fails are alone.
+    A failure on one output must not change the scores of others.  So if a call fails, each half of the outputs is
+    scored separately, until the outputs that cause the failure are isolated.
+
+    Args:
+        scorer: The scorer.
+        view: n outputs, as the attack sees them.
+
+    Returns:
+        The scores, (n,), clipped to +-60 nats and 0 where the scorer fails, and a description of the failure.  It is ""
+        if there is none.
     """
     if not len(view):
         return np.zeros(0), ""
     try:
         values = np.array(scorer(view), dtype=np.float64)
         failure = "" if values.shape == (len(view),) else f"returned scores of shape {values.shape}"
-    except (Exception, SystemExit) as error:  # an attack's mistake must not end the audit
+    except (Exception, SystemExit) as error:  # an attack's error must not end the audit
         values, failure = np.zeros(0), f"raised {type(error).__name__} when scoring: {error}"
     if failure and len(view) > 1:
         half = len(view) // 2
@@ -43,14 +51,24 @@ def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
 
 
 def same(scores: Array, again: Array) -> bool:
-    """Whether two lists of scores of the same outputs agree, up to rounding."""
+    """Return whether two arrays of scores of the same outputs agree up to rounding (1e-9)."""
     return np.array_equal(scores, again) or np.allclose(scores, again, rtol=1e-9, atol=1e-9)
 
 
 def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator, *, thorough: bool) -> bool:
-    """Whether past outputs get the same scores together, in other company and order, and alone.
+    """Test whether the score of an output depends on that output only.
 
-    `thorough`: look at hundreds of outputs, for attacks from outside the package; otherwise at four.
+    Past outputs are scored in one block and again alone.  A thorough test also scores them in another block and order.
+
+    Args:
+        scorer: The scorer.
+        view0: Past outputs of d0, as the attack sees them.
+        view1: Past outputs of d1, as the attack sees them.
+        rng: Generator of the selection.
+        thorough: Whether to test hundreds of outputs, for third-party attacks; otherwise about four.
+
+    Returns:
+        Whether all scores agree.
     """
     if thorough:
         half = _MAX_PROBES // 2
@@ -77,7 +95,16 @@ def _joined(views: Sequence[View]) -> View:
 def in_pieces(
     compute: Callable[[Outputs], tuple[Array, str]], outputs: Outputs, *, size: int = _MAX_PIECE
 ) -> tuple[Array, str]:
-    """What `compute` gives for many outputs, `size` at a time, so that their views are not kept."""
+    """Apply `compute` to many outputs in pieces, to limit the memory for their views.
+
+    Args:
+        compute: Function from outputs to their scores and the description of a failure.
+        outputs: The n outputs, at least one.
+        size: Maximum number of outputs in one piece.
+
+    Returns:
+        The scores, (n,), and the first description of a failure, "" if there is none.
+    """
     starts = range(0, len(outputs), size)
     found = [compute(outputs.take(np.arange(i, min(i + size, len(outputs))))) for i in starts]
     return np.concatenate([scores for scores, _ in found]), next((words for _, words in found if words), "")

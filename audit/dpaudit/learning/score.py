@@ -1,4 +1,4 @@
-"""The score of an output: an estimate of its log-likelihood ratio, which learns no more."""
+"""A frozen score: an estimate of the log-likelihood ratio that no longer learns."""
 
 from __future__ import annotations
 
@@ -17,47 +17,54 @@ from dpaudit.learning.stacking import Stacked
 from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs, Places, Recurring
 
-_DIGITS = 9  # of a score; what is beyond may depend on an output's place in its block, and must not decide a bin
-_STACKED = "stacked"
+_DIGITS = 9  # decimals of a score; further digits may depend on an output's place in its block
+_STACKED = "stacked"  # key of the stacked score in `KnownScores`
 KnownScores = dict[int | str, tuple[Array, str]]
-"""Attack, or `_STACKED` -> scores of the values that recur, and what the attack did wrong."""
+"""For each attack or `_STACKED`: scores of the recurring values, and the description of a failure, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Score:
-    """What attacks knew after some trials, and their weights.  It learns no more.
+    """The scorers of the attacks after some trials, and their weights.  It no longer learns.
 
-    A score is a function of one output: neither the other outputs of a block nor earlier questions change it.  (An
-    attack from outside the package may break that rule; `rechecks` looks for it.)  So scores of outputs that came
-    after those it was learned from are independent, given the past, if these outputs are.
+    A score is a function of one output: neither the other outputs of a block nor earlier calls change it.  (A
+    third-party attack may violate this rule; `rechecks` detects it.)  So the scores of later outputs are independent,
+    given the past, if these outputs are.
     """
 
     attacks: Sequence[Attack]
     encoding: Encoding | None
-    scorers: Mapping[int, Scorer]  # attack -> its calibrated scorer
-    mixture: Mapping[int, float]  # the weights of these attacks, summing to one
-    trials: int  # that the mixture was learned from; a second stage has seen more
-    stacked: Stacked | None = None  # what the score is made of after the second stage
-    recurring: Recurring | None = None  # values that occur often, each scored once
+    scorers: Mapping[int, Scorer]  # calibrated scorer of each attack
+    mixture: Mapping[int, float]  # weight of each of these attacks; the weights sum to 1
+    trials: int  # trials that the mixture was learned from; a second stage uses more
+    stacked: Stacked | None = None  # the stacked score after the second stage
+    recurring: Recurring | None = None  # values that occur often, each of which is scored once
     clock: Clock = field(default_factory=Clock)
-    known: KnownScores = field(default_factory=dict)  # a cache
+    known: KnownScores = field(default_factory=dict)  # cache of the scores of recurring values
 
     @property
     def ready(self) -> bool:
-        """Whether any attack has learned anything."""
+        """Whether any attack has been fitted."""
         return bool(self.scorers)
 
     def weights(self) -> dict[int, float]:
-        """Each attack's weight in the score, summing to one."""
+        """Return each attack's weight in the score; the weights sum to 1."""
         return dict(self.mixture) if self.stacked is None else self.stacked.weights(self.mixture)
 
     def __call__(self, outputs: Outputs | Array) -> Array:
-        """The estimate of the log-likelihood ratio of n outputs, (n,)."""
+        """Estimate the log-likelihood ratios of n outputs.
+
+        Args:
+            outputs: The n outputs.
+
+        Returns:
+            The scores in nats, (n,), higher for outputs that are likelier under d1.
+        """
         with guarded(self.attacks):
             return self.unguarded(as_outputs(outputs))
 
     def unguarded(self, outputs: Outputs) -> Array:
-        """The same, for callers that guard several questions together (`foreign.guarded`)."""
+        """Score outputs like `__call__`, for callers that guard several calls together (`foreign.guarded`)."""
         if self.stacked is None:
             return self.mixed(outputs)
         return self._by_value(
@@ -65,32 +72,52 @@ class Score:
         )[0]
 
     def mixed(self, outputs: Outputs) -> Array:
-        """The weighted mean of the attacks' scores, (n,)."""
+        """Return the weighted mean of the attacks' scores, (n,)."""
         places = self.places(outputs)
         return self.mean({i: self.of_attack(i, outputs, places)[0] for i in self.scorers}, len(outputs))
 
     def mean(self, parts: Mapping[int, Array], n: int) -> Array:
-        """The weighted mean of n scores by each attack."""
+        """Return the weighted mean of n scores by each attack, (n,)."""
         return weighted_mean(parts, self.mixture, n)
 
     def places(self, outputs: Outputs) -> Places | None:
-        """Where each output's value is among those that recur; None if none do."""
+        """Return the index of each output's value among the recurring ones; None if no values recur."""
         return self.recurring.places(outputs) if self.recurring is not None else None
 
     def of_attack(self, index: int, outputs: Outputs, places: Places | None) -> tuple[Array, str]:
-        """One attack's scores (n,), and what it did wrong, if anything."""
+        """Score outputs by one attack.
+
+        Args:
+            index: The attack.
+            outputs: The n outputs.
+            places: As `places` returns them.
+
+        Returns:
+            The scores, (n,), and the description of a failure, "" if there is none.
+        """
         return self._by_value(index, outputs, places, lambda some: self.of_attack_anew(index, some))
 
     def anew(self, outputs: Outputs) -> Array:
-        """The scores, (n,), none of them looked up: for a second opinion on the first ones."""
+        """Score outputs without the cache, to verify earlier scores; returns (n,)."""
         return self._mixed_anew(outputs) if self.stacked is None else self._stacked(outputs, self._mixed_anew)
 
     def of_attack_anew(self, index: int, outputs: Outputs) -> tuple[Array, str]:
-        """One attack's scores (n,), none of them looked up, and what it did wrong, if anything."""
+        """Score outputs by one attack without the cache; returns as `of_attack`."""
         return self.ask(index, self.scorers[index], sees(self.attacks[index]), outputs)
 
     def ask(self, index: int, scorer: Scorer, view: str, outputs: Outputs) -> tuple[Array, str]:
-        """What an attack's scorer gives, 0 for outputs that the encoding does not know, and what it did wrong."""
+        """Score outputs by a given scorer of an attack.
+
+        Args:
+            index: The attack.
+            scorer: A scorer of this attack.
+            view: The view of outputs that the scorer expects.
+            outputs: The n outputs.
+
+        Returns:
+            The scores, (n,), 0 for outputs that the encoding does not know, and the description of a failure, "" if
+            there is none.
+        """
         assert self.encoding is not None
         unknown_outputs = outputs.unknown_outputs(self.encoding)
         with self.clock.running(index):
@@ -106,7 +133,7 @@ class Score:
         return self.mean({i: self.of_attack_anew(i, outputs)[0] for i in self.scorers}, len(outputs))
 
     def _stacked(self, outputs: Outputs, mixed: Callable[[Outputs], Array]) -> Array:
-        """From the scores of the refitted attacks, and those of the mixture."""
+        """Combine the scores of the refitted attacks and of the mixture."""
         assert self.stacked is not None
         found = [self.ask(index, scorer, "features", outputs)[0] for index, scorer in self.stacked.refitted.items()]
         return stacked_scores(self.stacked, np.column_stack([mixed(outputs), *found]))
@@ -118,7 +145,7 @@ class Score:
         places: Places | None,
         compute: Callable[[Outputs], tuple[Array, str]],
     ) -> tuple[Array, str]:
-        """What `compute` gives for n outputs, (n,); once for each value where outputs take few."""
+        """Apply `compute` to n outputs, but only once to each recurring value."""
         if self.recurring is None or places is None:
             return compute(outputs)
         if key not in self.known:
@@ -132,12 +159,18 @@ class Score:
 
 
 def weighted_mean(parts: Mapping[int, Array], weights: Mapping[int, float], n: int) -> Array:
-    """The weighted mean of n scores by each attack."""
+    """Return the weighted mean of n scores by each attack, rounded, (n,).
+
+    Args:
+        parts: Scores (n,) by each attack.
+        weights: Weight of each attack.
+        n: Number of outputs.
+    """
     mean: Array = np.round(sum((weight * parts[i] for i, weight in weights.items()), np.zeros(n)), _DIGITS)
     return mean
 
 
 def stacked_scores(stacked: Stacked, columns: Array) -> Array:
-    """Scores (n,) from those of the mixture and of the refitted attacks, (n, 1 + m)."""
+    """Combine scores by the mixture and by m refitted attacks, (n, 1 + m), into rounded stacked scores, (n,)."""
     scores: Array = np.round(stacked(columns), _DIGITS)
     return scores

@@ -1,7 +1,7 @@
-"""The second stage, which ends a fixed audit's pilot: a last fit to far more outputs; then the score is final.
+"""The second stage at the end of a fixed audit's pilot: a last fit to far more outputs, after which the score is final.
 
-Attacks with a method `fit_second_stage` are fitted to two thirds of all outputs at hand.  The last third, all new,
-weighs these attacks and the mixture so far (`stacking`).
+Attacks with a method `fit_second_stage` are fitted to two thirds of all available outputs.  The last third consists of
+new outputs and is held out.  It determines the weights of these attacks and of the previous mixture (`stacking`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpaudit.sampling.streams import stream
 
 
 def room_for_second_stage(fitting: Fitting, memory: PastOutputs) -> int:
-    """How many outputs of each dataset the second stage has room for; 0 if no attack has one."""
+    """Return the maximum number of outputs of each dataset in the second stage; 0 if no attack has a second stage."""
     if not fitting.scorers or not isinstance(fitting.encoding, PlainEncoding):
         return 0
     if not _students(fitting, memory):
@@ -39,13 +39,16 @@ def room_for_second_stage(fitting: Fitting, memory: PastOutputs) -> int:
 def fit_second_stage(
     fitting: Fitting, memory: PastOutputs, blocks: list[Block]
 ) -> tuple[Stacked, tuple[Array, Array]] | None:
-    """Settle the score, after a last fit to the outputs that are remembered and to these blocks, which are new.
+    """Make the score final after a last fit to the remembered outputs and to new blocks.
 
-    The blocks are taken out of the list, since the memory is needed.
+    Args:
+        fitting: The attacks and what they have learned.
+        memory: The remembered outputs; only the held-out ones remain in it.
+        blocks: New blocks of outputs.  The list is emptied to free memory.
 
     Returns:
-        What the score is made of from now on, and the scores of the outputs of d0 and of d1 that no attack was fitted
-        to.  None if too few outputs are plain numbers; the score stays what it was then.
+        The stacked score, and its values for the held-out outputs of d0 and of d1.  None if too few outputs are plain
+        numbers; the score and the blocks then stay as they are.
     """
     parts = _split(fitting, memory, blocks)
     if parts is None:
@@ -76,7 +79,7 @@ def fit_second_stage(
 
 
 def _split(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Block, Block] | None:
-    """Outputs to fit attacks to, and those that are held out, all of them new; None if these are too few."""
+    """Return the outputs to fit attacks to and the held-out ones, all new; None if too few can be held out."""
     numbers = plain([*memory.blocks, *blocks])
     new = sum(len(block[0]) for block in numbers if block in blocks)
     held = min(new, round(fitting.settings.held_share * sum(len(block[0]) for block in numbers)))
@@ -90,7 +93,7 @@ def _split(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[
 
 
 def _leave_out_negligible(fitting: Fitting) -> None:
-    """Drop scorers with next to no weight: to ask them about all outputs to come would take time and change nothing."""
+    """Drop scorers with negligible weight, since scoring all future outputs with them would only take time."""
     for index, weight in fitting.mixing.weights(fitting.scorers).items():
         if weight < fitting.settings.min_weight:
             del fitting.scorers[index]
@@ -98,7 +101,7 @@ def _leave_out_negligible(fitting: Fitting) -> None:
 
 
 def _students(fitting: Fitting, memory: PastOutputs) -> list[int]:
-    """Attacks whose second stage would accept such outputs as are remembered."""
+    """Return the attacks whose second stage is applicable to the remembered outputs."""
     assert fitting.encoding is not None
     able = [
         i for i, attack in enumerate(fitting.attacks) if members.has_second_stage(attack) and i not in fitting.dropped
@@ -111,13 +114,13 @@ def _students(fitting: Fitting, memory: PastOutputs) -> list[int]:
 
 
 def _suits(fitting: Fitting, index: int, view0: View, view1: View) -> bool:
-    with suppress(Exception):  # an attack's mistake must not end the audit
+    with suppress(Exception):  # an attack's error must not end the audit
         return fitting.suits(fitting.attacks[index], view0, view1)
     return False
 
 
 def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
-    """What an attack learned in the second stage; None if it has nothing to add, or failed, which is reported."""
+    """Return the scorer that an attack learned in the second stage; None if there is none or the attack failed."""
     assert fitting.encoding is not None
     attack, encoding = fitting.attacks[index], fitting.encoding
     view0, view1 = (view_of(side, encoding, "features") for side in seen)
@@ -135,12 +138,12 @@ def _student(fitting: Fitting, index: int, seen: Block) -> Scorer | None:
         others = stream(fitting.seed, "company", fitting.pair, index)
         if pointwise(scorer, next(probes), next(probes), others, thorough=foreign):
             return scorer
-        _warn(fitting, index, "gave an output another score in other company")
-    except Exception as error:  # an attack's mistake must not end the audit
+        _warn(fitting, index, "gave the same output different scores in different blocks")
+    except Exception as error:  # an attack's error must not end the audit
         _warn(fitting, index, f"raised {type(error).__name__}: {error}")
     return None
 
 
 def _warn(fitting: Fitting, index: int, why: str) -> None:
     name = fitting.attacks[index].name
-    fitting.warnings.append(f"attack {name} {why}, in its second stage; what it had learned before is used")
+    fitting.warnings.append(f"attack {name} {why} in its second stage; its score from before that stage is used")

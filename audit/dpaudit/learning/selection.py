@@ -1,10 +1,10 @@
-"""Whether to bet on the mixture of all attacks, or on one of them alone.
+"""Selection between the mixture of all attacks and one attack alone.
 
-The mixture tells the datasets apart best, but that alone refutes nothing: the claim lets them be told apart.  A leak
-that shows in few outputs is worth much against a claim and little in mean log-loss.  So `Experts` counts what bets on
-each attack's scores alone would have won, and what bets on the mixture would have won, always on outputs they had not
-seen.  The next bets are on the mixture unless one attack is clearly ahead.  Only past blocks decide, so that no
-guarantee is touched.
+The mixture distinguishes the datasets best, but the claim allows them to be distinguishable to some degree.  A
+violation in few outputs is strong evidence against a claim, but hardly changes the mean log-loss.  So `Experts`
+computes the wealth of bets on each attack's scores alone, and of bets on the mixture, always on unseen outputs.  The
+next bets use the mixture unless one attack is clearly ahead.  The selection depends on past blocks only, so it affects
+no guarantee.
 """
 
 from __future__ import annotations
@@ -18,29 +18,34 @@ import numpy.typing as npt
 from dpaudit.inference.grid import BINS, rows_of_bin_counts
 from dpaudit.numerics.arrays import Array
 
-BinCounts = npt.NDArray[np.int64]  # (2, BINS): scores of outputs of d0, of d1
+BinCounts = npt.NDArray[np.int64]
+"""Numbers of scores of outputs of d0 and of d1 in each bin, (2, BINS)."""
 
-_MIN_LEAD_ALONE = 1.0  # nats of wealth ahead of the mixture, from which an attack is bet on alone
-_MIN_LEAD_SPARED = 0.3  # nats ahead, from which an attack is not suspended
-_MIXTURE = -1
+_MIN_LEAD_ALONE = 1.0  # nats of log-wealth by which an attack must lead the mixture to be bet on alone
+_MIN_LEAD_SPARED = 0.3  # nats by which an attack must lead the mixture to be exempt from suspension
+_MIXTURE = -1  # key of the mixture
 
 
 @dataclass
 class Experts:
-    """What each attack would have won alone."""
+    """Wealth that bets on each attack alone, and on the mixture, would have won."""
 
-    worth: Callable[[BinCounts], float]  # log-wealth after these scores
+    worth: Callable[[BinCounts], float]  # log-wealth after scores with these counts
     chosen_expert: int | None = field(default=None, init=False)  # the attack to bet on alone; None: the mixture
-    ahead: frozenset[int] = field(default=frozenset(), init=False)  # attacks that should go on
+    ahead: frozenset[int] = field(default=frozenset(), init=False)  # attacks that lead, and must not be suspended
     _counts: dict[int, BinCounts] = field(init=False)
 
     def __post_init__(self) -> None:
         self._counts = {_MIXTURE: np.zeros((2, BINS), dtype=np.int64)}
 
     def count(self, alone: Mapping[int, tuple[Array, Array]], mixture: tuple[Array, Array]) -> None:
-        """Scores of fresh outputs of both datasets, by each attack alone and by all together.
+        """Count the scores of fresh outputs.
 
-        An attack that was not there before starts with what the mixture has won.
+        A new attack starts with the counts of the mixture.
+
+        Args:
+            alone: Scores of outputs of d0 and of d1, (n,) each, by each attack.
+            mixture: The same scores by the mixture.
         """
         sides = zip(*alone.values(), mixture, strict=True)
         counted = np.stack([rows_of_bin_counts(np.array(side)) for side in sides], axis=1)
@@ -49,7 +54,7 @@ class Experts:
         self._counts[_MIXTURE] = self._counts[_MIXTURE] + counted[-1]
 
     def judge(self, attacks: Iterable[int]) -> None:
-        """Choose between these attacks and the mixture."""
+        """Choose between these attacks and the mixture; sets `chosen_expert` and `ahead`."""
         mixture = self.worth(self._counts[_MIXTURE])
         won = {attack: self.worth(self._counts[attack]) for attack in attacks if attack in self._counts}
         self.ahead = frozenset(attack for attack, worth in won.items() if worth > mixture + _MIN_LEAD_SPARED)
@@ -58,5 +63,5 @@ class Experts:
         self.chosen_expert = best if clear else None
 
     def forget(self, attack: int) -> None:
-        """The attack is suspended; should it return, it starts with what the mixture has won."""
+        """Discard the counts of a suspended attack; if it returns, it starts with those of the mixture."""
         self._counts.pop(attack, None)

@@ -1,11 +1,11 @@
-"""When a learner fits its attacks, and how much of the past it looks at."""
+"""Settings of a learner: times of the fits, and limits on the outputs they use."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-FIRST_FIT = 10  # trials the first scores are learned from
+FIRST_FIT = 10  # trials before the first fit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,21 +14,21 @@ class Settings:
 
     refit_growth: tuple[tuple[float, float], ...] = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))
     """(until, factor): below `until` trials, attacks are refitted when the trials have grown by this factor."""
-    choice_growth: float = 1.1  # growth of the trials after which one attack may be chosen to be bet on alone
-    first_moment: int = 20  # trials from which a score is frozen for the witness; again each time that they doubled
-    max_judged_outputs: int = 4_096  # of a block, by which the weights of the attacks are updated
+    choice_growth: float = 1.1  # trials must grow by this factor before the selection of one attack is revised
+    first_moment: int = 20  # trials at which a score is first frozen for the witness; repeated when they double
+    max_judged_outputs: int = 4_096  # outputs of a block that update the weights of the attacks
 
-    max_fit_rows: int = 50_000  # latest outputs that a fit looks at, if they are narrow
-    max_wide_fit_rows: int = 200_000  # the same for vectors, which are given
-    fit_rows_per_column: int = 20_000  # for each of their numbers
-    max_fit_bytes: int = 2**30  # of the outputs that a fit looks at
-    min_fit_rows: int = 50  # however large the outputs are
+    max_fit_rows: int = 50_000  # latest outputs in a fit; vectors may exceed this
+    max_wide_fit_rows: int = 200_000  # latest outputs in a fit if they are vectors
+    fit_rows_per_column: int = 20_000  # latest outputs in a fit for each component of a vector
+    max_fit_bytes: int = 2**30  # size of the outputs in a fit
+    min_fit_rows: int = 50  # outputs in a fit at least, even if they exceed `max_fit_bytes`
     max_fit_parts: int = 500_000  # parts of structured outputs that are kept in memory
-    min_structured_rows: int = 1_000  # however many parts the outputs have
-    max_raw_bytes: int = 2**28  # of large outputs that are kept for attacks that want them as they came
-    max_vocabulary: int = 2_000  # outputs that an encoding is learned from
+    min_structured_rows: int = 1_000  # structured outputs in a fit at least, even if they exceed `max_fit_parts`
+    max_raw_bytes: int = 2**28  # size of the outputs kept in their original form for attacks that need it
+    max_vocabulary: int = 2_000  # outputs from which an encoding is learned
 
     max_second_stage_rows: int = 1_500_000  # outputs in the second stage
-    max_second_stage_numbers: int = 2**25  # numbers in these outputs
-    held_share: float = 1 / 3  # of these outputs, to which no attack is fitted: they weigh the attacks
-    min_weight: float = 0.01  # in the mixture; attacks below it are left out after the second stage
+    max_second_stage_numbers: int = 2**25  # numbers in the outputs of the second stage
+    held_share: float = 1 / 3  # fraction of the outputs of the second stage held out for stacking
+    min_weight: float = 0.01  # mixture weight below which an attack is left out after the second stage

@@ -1,7 +1,7 @@
-"""A score that is final: the mixture of all attacks so far, and attacks fitted to far more outputs.
+"""The final score: a combination of the mixture of all attacks and of attacks fitted to far more outputs.
 
-They are weighed by a logistic regression on outputs that none of them was fitted to (stacking, Wolpert 1992), unless
-one of them alone would have won clearly more against the claim there (`experts`).
+Its weights come from a logistic regression on held-out outputs (stacking, Wolpert 1992).  If bets on one component
+alone would have won clearly more against the claim, that component is the score (`selection`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from dpaudit.numerics.logistic import fit_logistic
 
 @dataclass(frozen=True, slots=True)
 class Stacked:
-    """Scores of the mixture and of refitted attacks, (n, 1 + m), times slopes, as log-likelihood ratios."""
+    """An affine combination of scores by the mixture and by m refitted attacks."""
 
-    refitted: Mapping[int, Scorer]  # m attacks and what they learned
-    slopes: Array  # (1 + m,)
+    refitted: Mapping[int, Scorer]  # the scorers of the m refitted attacks
+    slopes: Array  # (1 + m,), mixture first
     intercept: float
-    shares: Array  # (1 + m,), of the spread of the score
+    shares: Array  # (1 + m,), share of each component in the spread of the score; sum 1
 
     def __call__(self, columns: Array) -> Array:
+        """Combine scores (n, 1 + m) into log-likelihood ratios (n,)."""
         scores: Array = columns @ self.slopes + self.intercept
         return scores
 
     def weights(self, mixed: Mapping[int, float]) -> dict[int, float]:
-        """Each attack's say, summing to one, if the mixture's is split as `mixed`."""
+        """Return each attack's weight in the score, given the weights within the mixture; the weights sum to 1."""
         found = {attack: float(self.shares[0]) * weight for attack, weight in mixed.items()}
         for attack, share in zip(self.refitted, self.shares[1:], strict=True):
             found[attack] = found.get(attack, 0.0) + float(share)
@@ -39,7 +40,17 @@ class Stacked:
 
 
 def stacked(refitted: Mapping[int, Scorer], columns0: Array, columns1: Array, experts: Experts | None) -> Stacked:
-    """From scores (n, 1 + m) of outputs of d0 and of d1 that were new to the mixture and to all m attacks."""
+    """Fit the combination to scores of held-out outputs.
+
+    Args:
+        refitted: The scorers of the m refitted attacks.
+        columns0: Scores of outputs of d0 by the mixture and the refitted attacks, (n, 1 + m).
+        columns1: The same scores of outputs of d1.
+        experts: Measures the wealth of bets on a score; None to always combine.
+
+    Returns:
+        The combination.
+    """
     columns = np.concatenate([columns0, columns1])
     slopes, intercept = fit_logistic(columns, len(columns0))
     if experts is not None:

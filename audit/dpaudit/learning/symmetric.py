@@ -1,7 +1,7 @@
-"""Columns of numbers that treat all outputs of a dataset alike, for tests of independence.
+"""Columns of numbers that do not depend on the order of the outputs, for tests of independence.
 
-A test that asks whether outputs could have come in any other order needs numbers that do not know the order.  The
-scores of an audit do: they were learned from earlier outputs, which they know by heart, and then given to later ones.
+A test of exchangeability needs numbers that are independent of the order of the outputs.  The scores of an audit are
+not: they were learned from earlier outputs, to which they may be overfitted, and then applied to later ones.
 """
 
 from __future__ import annotations
@@ -18,24 +18,38 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs
 from dpaudit.values import Foreign, Output
 
-_MAX_COLUMNS = 8  # of each kind: numbers, others
+_MAX_COLUMNS = 8  # of each kind: numeric features and other features
 
 Columns = tuple[Array, Array]
-"""(n, k) of d0, (m, k) of d1."""
+"""Columns of outputs of d0, (n, k), and of outputs of d1, (m, k)."""
 
 
 def symmetric_columns(
     learner: Learner, outputs0: Sequence[Output], outputs1: Sequence[Output], rng: np.random.Generator, *, refit: bool
 ) -> tuple[Columns, Columns]:
-    """Columns of the outputs themselves, and one column of scores (none unless `refit`, or if the attack fails).
+    """Compute columns of features and a column of scores that do not depend on the order of the outputs.
 
-    The scores are those of the attack with the largest weight, fitted to all of these outputs and asked about them.  It
-    is a copy of the attack from before the audit, for an attack may keep what it was fitted to, in its order.
+    The scores are those of the attack with the largest weight, fitted to these outputs and applied to them.  A copy of
+    the attack from before the audit is used, since an attack may remember the order of the outputs it was fitted to.
 
-    Theorem: if the outputs of a dataset are exchangeable, then so are the rows of its columns, given the attack.
-    Proof: the encoding and the attack see the outputs in a uniformly random order, which is independent of the order
-    of the runs given the outputs as a multiset.  So what they learn is, too, and each row is the same function of its
-    output.
+    Theorem:
+        If the outputs of a dataset are exchangeable, then so are the rows of its columns, given the attack.
+
+    Proof:
+        The encoding and the attack receive the outputs in a uniformly random order.  Given the outputs as a multiset,
+        it is independent of the order of the runs, and so is the result of the fit.  Each row is the same function of
+        its output.
+
+    Args:
+        learner: The learner of the pair.
+        outputs0: Outputs of d0.
+        outputs1: Outputs of d1.
+        rng: Generator of the random order and of the fit.
+        refit: Whether to compute scores.
+
+    Returns:
+        The columns of features, and the column of scores.  The latter has shape (n, 0) without `refit` or if the attack
+        fails.
     """
     orders = [rng.permutation(len(outputs)) for outputs in (outputs0, outputs1)]
     sides = [
@@ -44,7 +58,7 @@ def symmetric_columns(
     encoding = encoding_of((sides[0], sides[1]), learner.settings.max_vocabulary)
     matrices: list[Array] = [np.asarray(view_of(side, encoding, "features")) for side in sides]
     if any(len(matrix) < len(order) for matrix, order in zip(matrices, orders, strict=True)):
-        matrices = [np.zeros((len(order), 0)) for order in orders]  # not all outputs are known to the encoding
+        matrices = [np.zeros((len(order), 0)) for order in orders]  # the encoding does not know all outputs
     numeric, total = encoding.numeric, matrices[0].shape[1]
     chosen = [*_spaced(0, numeric), *_spaced(numeric, total)]
     columns = [
@@ -64,7 +78,7 @@ def _scores(learner: Learner, sides: list[Outputs], encoding: Encoding, rng: np.
     nothing = [np.zeros((len(side), 0)) for side in sides]
     if not weights:
         return nothing
-    attack = as_it_was(learner.untouched[max(weights, key=lambda i: weights[i])])  # it may keep what it is fitted to
+    attack = as_it_was(learner.untouched[max(weights, key=lambda i: weights[i])])  # a fit may change the attack
     if attack is None:
         return nothing
     with guarded(learner.attacks):
@@ -72,7 +86,7 @@ def _scores(learner: Learner, sides: list[Outputs], encoding: Encoding, rng: np.
             views = [view_of(side, encoding, sees(attack)) for side in sides]
             scorer = fit(attack, views[0], views[1], rng)
             found = [np.array(scorer(view), dtype=np.float64) for view in views]
-        except (Exception, SystemExit):  # an attack's mistake must not end the audit
+        except (Exception, SystemExit):  # an attack's error must not end the audit
             return nothing
     if any(scores.shape != (len(side),) for scores, side in zip(found, sides, strict=True)):
         return nothing
@@ -84,14 +98,14 @@ def _in_order(outputs: Sequence[Output], order: Foreign) -> Foreign:
 
 
 def _spaced(start: int, stop: int) -> list[int]:
-    """A few whole numbers in [start, stop), evenly spaced."""
+    """Return at most `_MAX_COLUMNS` evenly spaced whole numbers in [start, stop)."""
     return (
         sorted({int(i) for i in np.linspace(start, stop - 1, min(_MAX_COLUMNS, stop - start))}) if stop > start else []
     )
 
 
 def _with_sum(numbers: Array, columns: Array) -> Array:
-    """The columns, and the sum of several numbers."""
+    """Append the sum of the numbers to the columns if there are several numbers."""
     if numbers.shape[1] < 2:
         return columns
     with np.errstate(all="ignore"):

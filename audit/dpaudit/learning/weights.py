@@ -1,13 +1,13 @@
-"""How good each attack has been on outputs it had not seen, and its weight in the mixture.
+"""Predictive model weights of the attacks in the mixture.
 
-Each attack's weight is exp(-sum of its log-losses on outputs it had not seen).  If none faded, that would be the
-posterior probability of the attack under a uniform prior (Dawid 1984, prequential statistics).  But what an attack lost
-while it had learned from a hundred outputs says little of what it loses once it has learned from ten thousand: a plain
-attack would lead long after a rich one has become better (van Erven, Gruenwald & de Rooij 2012, the catch-up
-phenomenon).  So losses fade as trials grow.
+The weight of an attack is proportional to exp(-sum of its log-losses on unseen outputs).  Without discounting, this
+would be the posterior probability of the attack under a uniform prior (Dawid 1984, prequential statistics).  But the
+losses of an attack fitted to a hundred outputs say little about its losses after a fit to ten thousand.  A simple
+attack would lead long after a flexible one has become better.  This is the catch-up phenomenon of van Erven, Gruenwald
+& de Rooij 2012.  So losses are discounted as the number of trials grows.
 
-An attack that trails the best one by more than 10 nats is suspended until the number of trials has doubled: it is
-neither fitted nor asked.  It re-enters 3 nats behind.  All of this looks at past blocks only.
+An attack that trails the best one by more than 10 nats is suspended until the number of trials has doubled.  Meanwhile
+it is neither fitted nor used for scoring.  It re-enters 3 nats behind.  All decisions depend on past blocks only.
 """
 
 from __future__ import annotations
@@ -21,35 +21,46 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 
 _FADING_POWER = 2.0  # losses are multiplied by (trials at the last fit / trials now) to this power
-_MAX_BEHIND = 10.0  # nats behind the best attack, beyond which an attack is suspended
-_BEHIND_ON_RETURN = 3.0  # nats behind the best attack, at which a suspended attack re-enters
-_MIN_TRIALS_BEFORE = 400  # before an attack may be suspended: time to show a leak in few outputs, see `selection`
-_BEHIND_ON_JOINING = 2.0  # nats behind the mixture, at which an attack starts that joins later
+_MAX_BEHIND = 10.0  # nats by which an attack must trail the best one to be suspended
+_BEHIND_ON_RETURN = 3.0  # nats behind the best attack at which a suspended attack re-enters
+_MIN_TRIALS_BEFORE = 400  # trials before an attack may be suspended, to detect violations in few outputs
+_BEHIND_ON_JOINING = 2.0  # nats behind the mixture at which a late attack starts
 
 
 def log_loss(scores0: Array, scores1: Array) -> float:
-    """Log-loss of the probabilities 1 / (1 + e^-score) that an output came from d1, summed over both sides."""
+    """Return the log-loss of the predictions P[output came from d1] = 1 / (1 + e^-score), summed over all outputs.
+
+    Args:
+        scores0: Scores of outputs of d0, (n,).
+        scores1: Scores of outputs of d1, (n,).
+
+    Returns:
+        The log-loss in nats.
+    """
     return float(np.logaddexp(0.0, scores0).sum() + np.logaddexp(0.0, -scores1).sum())
 
 
 @dataclass
 class ModelWeights:
-    """Losses of attacks 0, 1, ... that take part."""
+    """Discounted losses of the attacks in use, and the suspended attacks."""
 
-    _losses: dict[int, float] = field(
-        default_factory=dict
-    )  # nats; of one that joined late, as if it had always taken part
-    _since: dict[int, int] = field(default_factory=dict)  # trials at which the attack started, or re-entered
-    _suspended_until: dict[int, int] = field(default_factory=dict)
-    _true: dict[int, tuple[float, int]] = field(default_factory=dict)  # losses on outputs that it scored; how many
-    _combined: float = 0.0
-    _scored: int = 0  # trials
+    _losses: dict[int, float] = field(default_factory=dict)  # nats; late attacks start near the mixture's loss
+    _since: dict[int, int] = field(default_factory=dict)  # number of trials when the attack joined or re-entered
+    _suspended_until: dict[int, int] = field(default_factory=dict)  # number of trials at which the suspension ends
+    _true: dict[int, tuple[float, int]] = field(default_factory=dict)  # undiscounted loss, and number of outputs
+    _combined: float = 0.0  # discounted loss of the mixture
+    _scored: int = 0  # number of scored trials
 
     def join(self, attack: int, trials: int) -> None:
-        """An attack takes part from now on, or goes on taking part."""
+        """Add an attack to the mixture, end its suspension, or leave it as it is if it is in use.
+
+        Args:
+            attack: The attack.
+            trials: Number of trials so far.
+        """
         if attack in self._losses and attack not in self._suspended_until:
             return
-        if attack in self._losses:  # comes back
+        if attack in self._losses:  # end of a suspension
             self._losses[attack] = self._best() + _BEHIND_ON_RETURN
         else:
             self._losses[attack] = self._combined + (_BEHIND_ON_JOINING if self._scored else 0.0)
@@ -57,23 +68,29 @@ class ModelWeights:
         self._since[attack] = trials
 
     def leave(self, attack: int) -> None:
-        """An attack takes no part any more; should it join again, it starts as a new one."""
+        """Remove an attack; if it joins again, it starts as a new one."""
         self._losses.pop(attack, None)
         self._suspended_until.pop(attack, None)
 
     def suspended(self, attack: int, trials: int) -> bool:
-        """Whether an attack is suspended at this number of trials."""
+        """Return whether an attack is suspended at this number of trials."""
         return trials < self._suspended_until.get(attack, 0)
 
     def weights(self, attacks: list[int]) -> dict[int, float]:
-        """The weight of each of these attacks, summing to one."""
+        """Return the weight of each of these attacks; the weights sum to 1."""
         least = min((self._losses[i] for i in attacks), default=0.0)
         raw = {i: math.exp(least - self._losses[i]) for i in attacks}
         total = sum(raw.values())
         return {i: value / total for i, value in raw.items()}
 
     def count(self, losses: dict[int, float], combined: float, n: int) -> None:
-        """Losses of the attacks and of their mixture on n fresh trials."""
+        """Add the losses on n fresh trials.
+
+        Args:
+            losses: Log-loss of each attack, nats.
+            combined: Log-loss of their mixture, nats.
+            n: Number of trials, with one output of each dataset in each.
+        """
         for attack, loss in losses.items():
             self._losses[attack] += loss
             total, scored = self._true.get(attack, (0.0, 0))
@@ -82,7 +99,16 @@ class ModelWeights:
         self._scored += n
 
     def suspend(self, attacks: list[int], trials: int, spared: Collection[int] = ()) -> list[int]:
-        """Suspend those of these attacks that have fallen behind, except the spared; returns them."""
+        """Suspend attacks that trail too far behind.
+
+        Args:
+            attacks: The attacks in use.
+            trials: Number of trials so far.
+            spared: Attacks that must not be suspended.
+
+        Returns:
+            The attacks that are suspended from now on.
+        """
         best = min((self._losses[i] for i in attacks), default=0.0)
         behind = []
         for attack in attacks:
@@ -93,13 +119,17 @@ class ModelWeights:
         return behind
 
     def fade(self, share: float) -> None:
-        """Attacks are about to be fitted to more trials, of which `share` had been seen at the last fit."""
+        """Discount all losses before a refit.
+
+        Args:
+            share: Number of trials at the last fit, divided by the number of trials now.
+        """
         best, kept = self._best(), share**_FADING_POWER
         self._losses = {attack: best + kept * (loss - best) for attack, loss in self._losses.items()}
         self._combined = best + kept * (self._combined - best)
 
     def mean_loss(self, attack: int) -> float:
-        """Mean log-loss of an attack on outputs it had not seen; nan if there were none."""
+        """Return the mean log-loss of an attack on unseen outputs, in nats; NaN if there were none."""
         total, scored = self._true.get(attack, (math.nan, 1))
         return total / scored
 
