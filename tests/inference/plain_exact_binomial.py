@@ -1,4 +1,4 @@
-"""A slow, plain second version of the exact test with a fixed number of runs."""
+"""Slow reference implementation of the exact test with a fixed number of trials."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ALPHAS: Array = np.unique(np.concatenate([[0.0, 1.0], np.geomspace(1e-6, 0.5, 15
 
 
 def points(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Array, Array]:
-    """The grid along the curve that evidence is measured from, all of it."""
+    """Return the complete grid along the curve from which evidence is computed."""
 
     def grid(n: int) -> Array:
         step = 0.1 / (2 * math.sqrt(n))
@@ -46,7 +46,7 @@ def points(claim: TradeoffFunction, n0: int, n1: int) -> tuple[Array, Array]:
 
 @lru_cache
 def plain_evidence(claim: TradeoffFunction, n0: int, n1: int) -> Array:
-    """Evidence of every outcome (x, z), (n0 + 1, n1 + 1)."""
+    """Return the evidence of every outcome (x, z), (n0 + 1, n1 + 1)."""
 
     def divergence(n: int, rates: Array) -> Array:
         p = ((np.arange(n + 1) + 0.5) / (n + 1))[:, None]
@@ -59,25 +59,25 @@ def plain_evidence(claim: TradeoffFunction, n0: int, n1: int) -> Array:
 
 
 def law(n: int, rates: Array) -> Array:
-    """Probability of each of 0, ..., n mistakes at each rate, (n + 1, rates)."""
+    """Return the probability of 0, ..., n errors at each rate, (n + 1, rates)."""
     k = np.arange(n + 1)[:, None]
     return np.asarray(comb(n, k) * rates**k * (1 - rates) ** (n - k))
 
 
 def tail(inside: Array, n0: int, n1: int, alpha: Array, beta: Array) -> Array:
-    """Probability of a set of outcomes, (n0 + 1, n1 + 1), at each (alpha, beta)."""
+    """Return the probability of a set of outcomes, (n0 + 1, n1 + 1), at each (alpha, beta)."""
     return np.asarray((law(n0, alpha) * (inside @ law(n1, beta))).sum(axis=0))
 
 
 def dense(x: int, n: int, level: float) -> Array:
-    """A fine grid over the Clopper-Pearson interval that pays for alpha."""
+    """Return a fine grid over the Clopper-Pearson interval of alpha, as angles."""
     low = beta_law.ppf(_SHARE * level / 2, x, n - x + 1) if x > 0 else 0.0
     high = beta_law.isf(_SHARE * level / 2, x + 1, n - x) if x < n else 1.0
     return np.asarray(np.linspace(math.asin(math.sqrt(low)), math.asin(math.sqrt(high)), 300))
 
 
 def plain_p_value(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> float:
-    """inf { s : M(s) <= s } by bisection."""
+    """Compute inf { s : M(s) <= s } by bisection."""
     evidence = plain_evidence(claim, n0, n1)
     if evidence[x, z] <= 1e-9:
         return 1.0
@@ -98,7 +98,7 @@ def plain_p_value(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> 
 
 
 def plain_bound(family: Callable[[float], TradeoffFunction], x: int, n0: int, z: int, n1: int) -> float:
-    """Theorem 2 to the letter for a significance of 0.05; a scan from above instead of a search."""
+    """Compute the bound of Theorem 2 for a significance of 0.05 by a scan from above."""
     cutoff, steps = float(ndtri(0.05)) ** 2 / 2, np.arange(0, 6, 0.02)
     against_none = plain_evidence(family(0.0), n0, n1)
     if against_none[x, z] <= 1e-9:

@@ -1,4 +1,4 @@
-"""Plain second versions of the bounds for one run: slow, and written from the formulas."""
+"""Slow reference implementations of the bounds for one run, written from the formulas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpaudit.numerics.arrays import Array
 
 
 def plain_exact(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
-    """The theorem of `p_value_exact` by direct summation."""
+    """Compute `p_value_exact` from its theorem by direct summation."""
     q = math.exp(epsilon) / (1 + math.exp(epsilon))
     mass = [math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)]
     above = sum(mass[v:])
@@ -25,7 +25,7 @@ def plain_exact(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
 
 
 def plain_approximate(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
-    """Steinke, Nasr & Jagielski 2023, Thm 5.2, by direct summation."""
+    """Compute the bound of Steinke, Nasr & Jagielski 2023, Thm 5.2, by direct summation."""
     q = math.exp(epsilon) / (1 + math.exp(epsilon))
     mass = [math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in range(r + 1)]
     steepest = max(sum(mass[v - i : v]) / i for i in range(1, v + 1))
@@ -33,7 +33,7 @@ def plain_approximate(epsilon: float, delta: float, m: int, r: int, v: int) -> f
 
 
 def plain_recursion(inverse: Callable[[float], float], m: int, r: int, v: int, significance: float) -> bool:
-    """Mahloujifar, Melis & Chaudhuri 2024, in their R and H: refuted iff R + H > r/m."""
+    """Run the recursion of Mahloujifar, Melis & Chaudhuri 2024 in R and H; it refutes iff R + H > r/m."""
     right, wrong = significance * v / m, significance * (r - v) / m
     for i in range(v - 1, -1, -1):
         more = max(wrong, inverse(right))
@@ -42,7 +42,7 @@ def plain_recursion(inverse: Callable[[float], float], m: int, r: int, v: int, s
 
 
 def inverse_of(claim: TradeoffFunction) -> Callable[[float], float]:
-    """The inverse of a -> 1 - f(a): by its closed form, or f(1 - x), since f is its own inverse if it is symmetric."""
+    """Return the inverse of a -> 1 - f(a) in closed form, or as f(1 - x), since a symmetric f is its own inverse."""
     if isinstance(claim, GaussianDP):
         mu = claim.mu()
         return lambda x: float(ndtr(ndtri(x) - mu))
@@ -51,7 +51,7 @@ def inverse_of(claim: TradeoffFunction) -> Callable[[float], float]:
 
 
 def bisected_inverse(claim: TradeoffFunction, x: Array) -> Array:
-    """The inverse of a -> 1 - f(a), from below by bisection of beta."""
+    """Compute the inverse of a -> 1 - f(a) from below, by bisection of beta."""
     low, high = np.zeros(len(x)), np.ones(len(x))
     for _ in range(40):
         middle = (low + high) / 2
@@ -61,7 +61,7 @@ def bisected_inverse(claim: TradeoffFunction, x: Array) -> Array:
 
 
 def least_refuted(refuted: Callable[[float], bool]) -> float:
-    """The significance at which a monotone test begins to refute, by bisection; 1 if nowhere."""
+    """Find the smallest significance at which a monotone test refutes, by bisection; 1 if there is none."""
     low, high = -30.0, 0.0
     for _ in range(30):
         middle = (low + high) / 2
@@ -70,10 +70,11 @@ def least_refuted(refuted: Callable[[float], bool]) -> float:
 
 
 def largest_chance(m: int, r: int, v: int, epsilons: Array, deltas: Array) -> float:
-    """The largest P[v or more right] of any mechanism that is (epsilon, delta)-DP for all of the given pairs.
+    """Compute the maximum of P[v or more right] over mechanisms that are (epsilon, delta)-DP for all given pairs.
 
-    A linear program.  Averaging a mechanism over permutations of the canaries and over flips of a coin together with
-    the answer to it keeps its privacy and the number of right guesses, so that only the law of that number remains.
+    The maximum is the solution of a linear program.  A mechanism can be averaged over permutations of the canaries, and
+    over flips of a coin together with the guess about it.  This preserves its privacy and the number of right guesses.
+    So the only unknown is the law of that number.
     """
     counts, k = r + 1, np.arange(1, r + 1)
     size = counts + 2 * r * len(epsilons)  # p_0, ..., p_r, and the positive parts of A - e^s B and of B - e^s A
@@ -96,14 +97,14 @@ def largest_chance(m: int, r: int, v: int, epsilons: Array, deltas: Array) -> fl
     total = coo_array((np.ones(counts), (np.zeros(counts, int), np.arange(counts))), shape=(1, size))
     gain = np.zeros(size)
     gain[v:counts] = -1
-    upper, equal = cast(Any, matrix.tocsr()), cast(Any, total.tocsr())  # the stubs do not know sparse matrices here
+    upper, equal = cast(Any, matrix.tocsr()), cast(Any, total.tocsr())  # the stubs lack sparse matrices
     found: Any = linprog(gain, upper, np.concatenate(limits), equal, [1.0], bounds=(0, None))
     assert found.success
     return -float(found.fun)
 
 
 def largest_chance_of_all(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
-    """The same with every output of every dataset as an unknown of its own, to check the symmetry argument."""
+    """Compute the maximum with the probability of every output as an unknown, to check the symmetry argument."""
     inputs = list(itertools.product((-1, 1), repeat=m))
     outputs = [t for t in itertools.product((-1, 0, 1), repeat=m) if sum(map(abs, t)) == r]
     chance = {(u, t): i for i, (u, t) in enumerate(itertools.product(inputs, outputs))}

@@ -1,11 +1,11 @@
-"""Plain second versions of the bounds from scores: slow, and written from the formulas."""
+"""Slow reference implementations of the bounds from scores, written from the formulas."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -16,10 +16,10 @@ from dpaudit.numerics.arrays import Array
 
 
 def plain_confident(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
-    """P[at most r - v of the r most confident guesses are wrong], by quadrature over the order statistic."""
+    """Compute P[at most r - v of the r most confident guesses are wrong] by quadrature over the order statistic."""
 
     def wrong(u: float) -> float:
-        if u <= 1 - claim.beta(0.0):  # these are revealed
+        if u <= 1 - claim.beta(0.0):  # these canaries are revealed
             return 0.0
         return float(brentq(lambda a: a + 1 - claim.beta(a) - u, 0.0, u / 2 + 1e-9)) / u
 
@@ -31,23 +31,23 @@ def plain_confident(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
 
 
 def simulated_confident(claim: TradeoffFunction, m: int, r: int, draws: int, rng: np.random.Generator) -> Array:
-    """Right guesses of the least confused pair itself: (draws,).  Its p-values are U without and f(U) with a canary."""
+    """Simulate right guesses for the most distinguishable pair, U without and f(U) with a canary, (draws,)."""
     uniform, coins = rng.random((draws, m)), rng.random((draws, m)) < 0.5
     number = np.where(coins, claim.beta(uniform), uniform)
-    mirrored = claim.beta(number)  # below the number where "included" is said
+    mirrored = claim.beta(number)  # below the number where the guess is "included"
     guessed, confidence = mirrored > number, np.minimum(mirrored, number)
     order = np.argsort(confidence, axis=1)[:, :r]
     return np.asarray(np.take_along_axis(guessed == coins, order, axis=1).sum(axis=1))
 
 
 def simulated_runs(claim: TradeoffFunction, n0: int, n1: int, r: int, draws: int, rng: np.random.Generator) -> Array:
-    """How many of the r first are of d1, if d0 shows uniform numbers U and d1 shows f(U): (draws,)."""
+    """Simulate the number of d1's among the r smallest numbers, if d0 shows U and d1 shows f(U), (draws,)."""
     numbers = np.hstack([rng.random((draws, n0)), claim.beta(rng.random((draws, n1)))])
     return np.asarray((np.argsort(numbers, axis=1)[:, :r] >= n0).sum(axis=1))
 
 
 def rare_revelation(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
-    """The p-value of (epsilon, delta)-DP by summation: a canary is revealed with probability delta."""
+    """Compute the p-value of (epsilon, delta)-DP by summation; a canary is revealed with probability delta."""
     total = 0.0
     for revealed in range(m + 1):
         sure = min(revealed, r)
@@ -57,11 +57,11 @@ def rare_revelation(epsilon: float, delta: float, m: int, r: int, v: int) -> flo
 
 @dataclass(frozen=True)
 class Channel:
-    """How scores depend on the coins, canary by canary; each of them keeps the claim exactly."""
+    """Dependence of the scores on the coins; every canary keeps the claim."""
 
     name: str
 
-    def scores(self, coins: Any, mu: float, rng: np.random.Generator) -> Array:
+    def scores(self, coins: npt.NDArray[np.bool_], mu: float, rng: np.random.Generator) -> Array:
         noise, odd = rng.normal(0.0, 1.0, coins.shape), np.arange(coins.shape[-1]) % 2 == 1
         exact: Array = coins * mu + noise
         match self.name:
@@ -69,7 +69,7 @@ class Channel:
                 found = exact
             case "rounded":
                 found = np.round(exact)
-            case "scaled":  # every other canary on a scale of its own
+            case "scaled":  # every other canary has a different scale
                 found = exact * np.where(odd, 1.0, 30.0)
             case "half":  # half of the canaries reveal nothing
                 found = np.where(odd, exact, noise)

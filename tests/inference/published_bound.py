@@ -1,4 +1,4 @@
-"""Published bounds of one run that ours are compared with."""
+"""Published bounds for one run, for comparison with those of dpaudit."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from dpaudit.numerics.bisect import last_that_holds
 
 
 def p_value_approximate(epsilon: float, delta: float, m: int, r: int, v: int) -> float:
-    """The published bound: min{1, P[W >= v] + 2 m delta max over 1 <= i <= v of P[v > W >= v - i] / i}.
+    """Return the published bound: min{1, P[W >= v] + 2 m delta max over 1 <= i <= v of P[v > W >= v - i] / i}.
 
     Steinke, Nasr & Jagielski 2023, "Privacy auditing with one (1) training run", NeurIPS 36, Thm 5.2; W as in
     `p_value_exact`, with which it agrees for delta = 0.
 
-    As printed it fails where v right guesses are few: for epsilon = 0, m = r = 3, v = 1 it is 7/8 + 3 delta / 4, and
-    `p_value_exact` describes mechanisms that reach 7/8 + 7 delta / 8.  In two million random cases it was below the
-    true maximum only where it was above 0.87, where no claim is refuted.
+    The printed formula is not a bound if v is small.  For epsilon = 0, m = r = 3, v = 1 it gives 7/8 + 3 delta / 4, but
+    `p_value_exact` describes mechanisms that attain 7/8 + 7 delta / 8.
     """
     check_counts(m, r, v)
     if not (epsilon >= 0 and 0 <= delta <= 1):
@@ -34,16 +33,17 @@ def p_value_approximate(epsilon: float, delta: float, m: int, r: int, v: int) ->
 
 
 def epsilon_lower_one_run(m: int, r: int, v: int, *, delta: float, significance: float) -> float:
-    """Epsilon up to which (epsilon, delta)-DP is refuted by `p_value_approximate`, nats; 0 if nowhere, 64 at most.
+    """Return the largest epsilon in nats that `p_value_approximate` refutes; 0 if there is none, at most 64.
 
-    The bound of Steinke, Nasr & Jagielski 2023, appendix D, rounded down to one part in 10**6.  A significance above
-    1/2 counts as 1/2.
+    This is the bound of Steinke, Nasr & Jagielski 2023, appendix D, rounded down to one part in 10**6.  A significance
+    above 1/2 counts as 1/2.
 
-    *The refuted epsilons are an interval from 0*, so bisection is right.  The p-value is the largest over i of
+    *The refuted epsilons are an interval from 0*, so bisection is correct.  The p-value is the maximum over i of
     P[W >= v] + c P[v > W >= v - i] / i, c = 2 m delta.  If i >= c, this is (1 - c/i) P[W >= v] + (c/i) P[W >= v - i],
     which rises with q.  If i < c, it is at least h = P[W >= v - i], which rises with q, and it falls only where
-    P[v > W >= v - i] does.  There Binomial(r - 1, q) has a larger mass at v - 1 than at v - i - 1, so its mode, the
-    integer part of r q, is at least v - i, so the median of W is, and h >= 1/2: above 1/2 it remains above 1/2.
+    P[v > W >= v - i] falls.  There Binomial(r - 1, q) has a larger mass at v - 1 than at v - i - 1.  So its mode, the
+    integer part of r q, is at least v - i.  Hence the median of W is at least v - i, and h >= 1/2.  A p-value above 1/2
+    therefore remains above 1/2.
     """
     check_counts(m, r, v, significance)
     level = min(significance, 0.5)
@@ -51,6 +51,6 @@ def epsilon_lower_one_run(m: int, r: int, v: int, *, delta: float, significance:
 
 
 def refutes_by_recursion(claim: TradeoffFunction, m: int, r: int, v: int, *, significance: float) -> bool:
-    """The recursion of Mahloujifar, Melis & Chaudhuri 2024 alone; see `_Shape.refutes`."""
+    """Test by the recursion of Mahloujifar, Melis & Chaudhuri 2024 only; see `_Shape.refutes`."""
     check_counts(m, r, v, significance)
     return _shape(claim.symmetrized()).refutes(m, r, v, significance)

@@ -1,4 +1,4 @@
-"""Intervals of a rate that hold whenever counting stops."""
+"""Confidence intervals of a rate that are valid at any stopping time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from dpaudit.inference.sequential.anytime_interval import anytime_interval
 
 @pytest.mark.parametrize("prior", [(0.5, 0.5), (3.0, 9.0), (40.0, 2.0)])
 @pytest.mark.parametrize("rate", [0.02, 0.25, 0.5])
-def test_whoever_stops_as_soon_as_the_interval_misses_does_so_rarely_enough(
-    rate: float, prior: tuple[float, float]
-) -> None:
-    """The exact probability that the rate lies outside after any of the first 60 outputs: paths are counted."""
-    inside, missed = np.array([1.0]), 0.0  # of each number of successes, the probability of paths that never missed
+def test_the_interval_covers_the_rate_at_any_stopping_time(rate: float, prior: tuple[float, float]) -> None:
+    """Computes the exact probability that any of the first 60 intervals misses the rate, by counting paths."""
+    inside, missed = np.array([1.0]), 0.0  # probability of covered paths, by number of successes
     for n in range(1, 61):
         inside = np.append((1 - rate) * inside, 0.0) + np.append(0.0, rate * inside)
         for k in np.flatnonzero(inside):
@@ -30,8 +28,8 @@ def test_whoever_stops_as_soon_as_the_interval_misses_does_so_rarely_enough(
     assert missed <= 0.1
 
 
-def test_an_interval_for_a_fixed_number_would_not_do() -> None:
-    """The same count for the intervals of Clopper and Pearson: it is not what the test above would let pass."""
+def test_the_coverage_test_detects_intervals_for_a_fixed_number_of_trials() -> None:
+    """Intervals of Clopper and Pearson miss the rate too often at some stopping time."""
     inside, missed = np.array([1.0]), 0.0
     for n in range(1, 61):
         inside = np.append(0.5 * inside, 0.0) + np.append(0.0, 0.5 * inside)
@@ -44,7 +42,7 @@ def test_an_interval_for_a_fixed_number_would_not_do() -> None:
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 1), (1, 1), (0, 500), (500, 500), (3, 1000), (250_000, 1_000_000)])
-def test_it_holds_the_observed_rate_and_is_wider_than_the_exact_one(k: int, n: int) -> None:
+def test_the_interval_contains_the_observed_rate_and_the_clopper_pearson_interval(k: int, n: int) -> None:
     low, high = anytime_interval(k, n, significance=0.05)
     assert 0 <= low <= k / n <= high <= 1
     exact = clopper_pearson(k, n, significance=0.05)
@@ -54,8 +52,8 @@ def test_it_holds_the_observed_rate_and_is_wider_than_the_exact_one(k: int, n: i
     assert (high == 1) == (k == n)
 
 
-def test_its_ends_are_where_the_mixture_is_so_many_times_as_likely() -> None:
-    """Against numerical integration of the mixture over a uniform prior."""
+def test_the_likelihood_ratio_of_the_mixture_at_both_ends_is_one_over_the_significance() -> None:
+    """The reference integrates the likelihood numerically over a uniform prior."""
     k, n, significance = 7, 40, 0.05
     p = (np.arange(200_000) + 0.5) / 200_000
     mixture = float(np.mean(binom.pmf(k, n, p)))

@@ -1,4 +1,4 @@
-"""The band of the curve: coverage on exactly known curves, and a plain second version of its bound."""
+"""Confidence bands of the curve: coverage of known curves, and a reference implementation of the bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit.inference.sequential.bands import anytime_band, upper_rate
 
 
 def plain_upper_rate(k: int, n: int, significance: float) -> float:
-    """The same bound by a scan over rates, with the mixture written out."""
+    """Compute `upper_rate` by a scan over rates, with an explicit mixture."""
     tilts = [-0.002 * (12 / 0.002) ** (i / 23) for i in range(24)]
     for rate in np.linspace(k / n, 1, 20001)[:-1]:
         terms = [s * k - n * math.log(1 + rate * math.expm1(s)) - math.log(24) for s in tilts]
@@ -24,12 +24,12 @@ def plain_upper_rate(k: int, n: int, significance: float) -> float:
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (10, 10), (3, 10), (0, 1000), (1, 1000), (500, 1000), (999, 1000)])
-def test_the_bound_equals_a_plain_scan(k: int, n: int) -> None:
+def test_the_bound_agrees_with_the_reference_implementation(k: int, n: int) -> None:
     assert float(upper_rate(k, n, significance=0.01)) == pytest.approx(plain_upper_rate(k, n, 0.01), abs=1e-4)
 
 
-def test_the_bound_holds_at_all_times_at_once() -> None:
-    """Fails by chance < 1 in 10**6: at most 5 % of 400 paths may leave, checked ever less often."""
+def test_the_bound_holds_at_all_times_simultaneously() -> None:
+    """At most 5 % of 400 paths may exceed the bound at any of 80 times.  Fails by chance < 1 in 10**6."""
     rng = np.random.default_rng(5)
     left = 0
     for rate in (0.03, 0.5):
@@ -41,7 +41,7 @@ def test_the_bound_holds_at_all_times_at_once() -> None:
 
 
 def test_the_band_covers_the_curve_of_gaussian_noise() -> None:
-    """Fails by chance < 1 in 10**6.  The score is the exact likelihood ratio, so that the curve is G_1."""
+    """The score is the exact likelihood ratio, so the curve is G_1.  Fails by chance < 1 in 10**6."""
     rng = np.random.default_rng(9)
     missed = 0
     for _ in range(150):
@@ -61,7 +61,7 @@ def test_the_band_is_near_the_curve_with_many_trials() -> None:
     assert np.max(upper - curve) < 0.02
 
 
-def test_without_trials_nothing_is_known() -> None:
+def test_without_trials_the_band_is_trivial() -> None:
     nothing = np.zeros_like(bin_counts(np.zeros(0)))
     alpha, beta, upper = anytime_band(nothing, nothing, significance=0.05)
     assert alpha.tolist() == [1.0, 1.0, 0.0]

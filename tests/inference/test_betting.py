@@ -1,4 +1,4 @@
-"""The test by betting: its theorem checked exactly, its growth against the limit, and a plain second version."""
+"""Betting: exact checks of the theorem, comparison of growth with its limit, and a reference implementation."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ CLAIMS: list[TradeoffFunction] = [
 
 
 def boundary_pairs(claim: TradeoffFunction) -> list[tuple[Array, Array]]:
-    """Laws of the bin under d0 and d1 that are exactly as private as the claim: every event gets its whole allowance.
+    """Return laws of the bin under d0 and d1 on the boundary of the claim.
 
-    A pair with T(P, Q) = f assigned to bins in the order of its likelihood ratio (the worst case for the bets), at
-    three different places of the grid, and once in the reverse order; and the claim's own pair where it belongs.
+    A pair with T(P, Q) = f is assigned to bins in the order of its likelihood ratio, the worst case for the bets.  It
+    is placed at three positions of the grid, in both orders.  The claim's least-private pair is added at its true bins.
     """
     pairs = []
     for cuts in (np.linspace(0.02, 0.98, 25), np.geomspace(1e-6, 0.5, 25), 1 - np.geomspace(0.5, 1e-6, 25)):
-        alpha = np.concatenate([[1.0], np.sort(cuts)[::-1], [0.0]])  # P(S) of falling thresholds
+        alpha = np.concatenate([[1.0], np.sort(cuts)[::-1], [0.0]])  # P(S) of descending thresholds
         power = 1 - np.asarray(claim.beta(alpha))
-        power[-1] = 0.0  # what is left is an event of P-mass 0
+        power[-1] = 0.0  # the remaining mass is an event of P-mass 0
         power = np.append(power[:-1], [1 - float(claim.beta(0.0)), 0.0])
         alpha = np.append(alpha, 0.0)
         masses0, masses1 = -np.diff(alpha), -np.diff(power)
@@ -57,7 +57,7 @@ def boundary_pairs(claim: TradeoffFunction) -> list[tuple[Array, Array]]:
 
 
 def randomised_response(epsilon: float) -> Alternative:
-    """Truth or lie, with odds e^epsilon."""
+    """Return randomised response with odds e^epsilon."""
     lie, p, q = 1 / (1 + math.exp(epsilon)), np.zeros(BINS), np.zeros(BINS)
     p[bin_of(np.array([-epsilon, epsilon]))] = 1 - lie, lie
     q[bin_of(np.array([-epsilon, epsilon]))] = lie, 1 - lie
@@ -65,7 +65,7 @@ def randomised_response(epsilon: float) -> Alternative:
 
 
 def own_pair(claim: TradeoffFunction) -> tuple[Array, Array] | None:
-    """The pair whose curve is the claim's, its likelihood ratios where they belong."""
+    """Return the claim's least-private pair with its likelihood ratios at their true bins; None if unknown."""
     match claim:
         case GaussianDP() if claim.mu() > 0:
             return gaussian_noise(claim.mu()).p, gaussian_noise(claim.mu()).q
@@ -76,7 +76,7 @@ def own_pair(claim: TradeoffFunction) -> tuple[Array, Array] | None:
 
 
 def plain_budget(bet: Bet, claim: TradeoffFunction) -> float:
-    """The budget of the theorem, term by term."""
+    """Compute the budget of the theorem term by term."""
     total = bet.safe0 + bet.safe1
     for slope, stake in zip(bet.slopes, bet.stakes, strict=True):
         total += stake * (math.exp(slope) + claim.delta(float(slope)))
@@ -101,7 +101,7 @@ def test_no_bet_gains_in_expectation_from_a_mechanism_exactly_as_private_as_clai
     ids=str,
 )
 def test_some_bet_gains_from_a_mechanism_that_is_less_private(claim: TradeoffFunction, truth: TradeoffFunction) -> None:
-    """So that the test above can fail."""
+    """Shows that the test of expected gains can fail."""
     placed, pair = strategy(claim), own_pair(truth)
     assert pair is not None
     expected0, expected1 = np.exp(placed.log_payoffs0) @ pair[0], np.exp(placed.log_payoffs1) @ pair[1]
@@ -136,7 +136,9 @@ def test_a_negative_stake_is_refused() -> None:
     ],
     ids=lambda value: str(value) if isinstance(value, TradeoffFunction | int) else "",
 )
-def test_the_best_bet_grows_as_fast_as_any_test_can(claim: TradeoffFunction, truth: Alternative, limit: float) -> None:
+def test_the_growth_of_the_best_bet_attains_the_limit(
+    claim: TradeoffFunction, truth: Alternative, limit: float
+) -> None:
     bet = best_bet(truth, claim)
     payoff0, payoff1 = bet.log_payoffs()
     growth = float(truth.p @ payoff0 + truth.q @ payoff1) - 2 * math.log(plain_budget(bet, claim) / 2)
@@ -144,7 +146,7 @@ def test_the_best_bet_grows_as_fast_as_any_test_can(claim: TradeoffFunction, tru
 
 
 def test_wealth_equals_the_formula_trial_by_trial() -> None:
-    """The theorem's E, written out."""
+    """Computes the theorem's E trial by trial."""
     rng = np.random.default_rng(7)
     claim = ApproxDP(epsilon=0.7, delta=0.01)
     bets = [best_bet(candidate, claim) for candidate in alternatives(claim)[:9]]
@@ -164,7 +166,7 @@ def test_wealth_equals_the_formula_trial_by_trial() -> None:
 
 
 def test_evidence_falls_along_nested_claims() -> None:
-    """What makes the certified bounds exact: a weaker promise is never refuted where a stronger one is not."""
+    """Certified bounds rely on this: if a weaker claim is refuted, every stronger claim is refuted, too."""
     rng = np.random.default_rng(3)
     counts = np.array([bin_counts(rng.normal(-0.5, 1, 4000)), bin_counts(rng.normal(0.5, 1, 4000))])
     for family in (
@@ -178,7 +180,7 @@ def test_evidence_falls_along_nested_claims() -> None:
 
 
 def test_perfect_attacks_win_and_perfectly_wrong_ones_lose() -> None:
-    """A bet may be ruined by a bin; no nan appears."""
+    """A bin may end a bet, but the wealth is never NaN."""
     counts = np.zeros((2, BINS), np.int64)
     counts[0, 0], counts[1, -1] = 50, 50
     assert strategy(PureDP(0.1)).log_e(PureDP(0.1), counts[None]) > math.log(20)
@@ -191,7 +193,7 @@ def test_unequal_numbers_of_outputs_are_refused() -> None:
 
 
 def test_a_hundred_million_trials_stay_exact() -> None:
-    """At the boundary of the claim the expected log-wealth falls; rounding must not turn that round."""
+    """On the boundary of the claim the expected log-wealth falls; rounding must not make it rise."""
     pair = own_pair(GaussianDP(1.0))
     assert pair is not None
     counts = np.array([np.round(law * 1e8) for law in pair]).astype(np.int64)
@@ -201,7 +203,7 @@ def test_a_hundred_million_trials_stay_exact() -> None:
     assert placed.log_e(GaussianDP(0.99), counts[None]) > math.log(20)
 
 
-def test_the_portfolio_is_the_best_one() -> None:
+def test_the_portfolio_is_optimal() -> None:
     rng = np.random.default_rng(11)
     for _ in range(5):
         returns, weights = rng.uniform(0, 2, (6, 15)), rng.uniform(0, 1, 15)
@@ -210,7 +212,7 @@ def test_the_portfolio_is_the_best_one() -> None:
         def loss(x: Array, returns: Array = returns, weights: Array = weights) -> float:
             return -float(weights @ np.log(x @ returns))
 
-        minimized: Any = minimize  # its stubs do not know a function with default arguments
+        minimized: Any = minimize  # the stubs reject functions with default arguments
         slow = minimized(
             loss,
             np.full(6, 1 / 6),
@@ -236,21 +238,21 @@ def test_alternatives_are_probability_laws(claim: TradeoffFunction) -> None:
 
 
 def test_tilting_a_gaussian_pair_gives_a_gaussian_pair() -> None:
-    """Up to the bin: the polygon through the curve moves masses by less than its spacing."""
+    """The polygon on the curve moves masses by less than its spacing."""
     p, q = scaled(GaussianDP(1.0), 1.5)
     expected = gaussian_noise(1.5)
     assert np.max(np.abs(np.cumsum(p) - np.cumsum(expected.p))) < 0.01
     assert np.max(np.abs(np.cumsum(q) - np.cumsum(expected.q))) < 0.01
 
 
-def test_bins_take_infinite_ratios_and_refuse_nan() -> None:
+def test_bins_accept_infinite_ratios_and_reject_nan() -> None:
     assert bin_of(np.array([-np.inf, -1e9, 0.0, 1e9, np.inf])).tolist() == [0, 0, len(EDGES) // 2, BINS - 1, BINS - 1]
     with pytest.raises(ValueError, match="got nan"):
         bin_of(np.array([0.0, np.nan]))
 
 
-def test_bins_are_those_of_a_search() -> None:
-    """At every edge, at every float at which the table changes its row, next to them, and elsewhere."""
+def test_bin_of_agrees_with_searchsorted() -> None:
+    """Compares them at all edges, at all floats at which the table changes its row, and at random numbers."""
     patterns = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
     ends = np.concatenate([(patterns | np.uint64(low)).view(np.float64) for low in (0, 1, 2**47, 2**48 - 1)])
     near = [np.nextafter(EDGES, -np.inf), EDGES, np.nextafter(EDGES, np.inf)]
@@ -262,7 +264,7 @@ def test_bins_are_those_of_a_search() -> None:
         bin_of(np.array([1.0, np.nan]))
 
 
-def test_scores_of_several_attacks_are_counted_each_by_itself() -> None:
+def test_scores_of_several_attacks_are_counted_separately() -> None:
     scores = np.random.default_rng(0).normal(scale=3, size=(4, 100))
     scores[1, :10], scores[2, :10] = np.inf, -np.inf
     assert rows_of_bin_counts(scores).tolist() == [bin_counts(row).tolist() for row in scores]

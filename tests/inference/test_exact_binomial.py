@@ -1,6 +1,6 @@
-"""The exact fixed-size test: its theorems by enumeration of all outcomes, a plain second version, reference values.
+"""The exact test with a fixed number of trials: enumeration of all outcomes, and a reference implementation.
 
-Nothing here is random: no test fails by chance.
+All tests are deterministic.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from dpaudit.numerics.arrays import Array
 
 from .plain_exact_binomial import ALPHAS, CLAIMS, law, plain_bound, plain_evidence, plain_p_value, tail
 
-# --- against a slow, plain second version
+# --- comparison with a slow reference implementation
 
 
-def test_the_plain_law_is_the_binomial_one() -> None:
+def test_the_reference_law_is_binomial() -> None:
     for n in (1, 8, 40):
         assert law(n, ALPHAS) == pytest.approx(binom.pmf(np.arange(n + 1)[:, None], n, ALPHAS), rel=1e-12)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize(("n0", "n1"), [(7, 6), (4, 9), (1, 1)])
-def test_the_p_value_agrees_with_a_plain_version(claim: TradeoffFunction, n0: int, n1: int) -> None:
+def test_the_p_value_agrees_with_the_reference_implementation(claim: TradeoffFunction, n0: int, n1: int) -> None:
     for x in range(0, n0 + 1, 2):
         for z in range(0, n1 + 1, 3):
             slow, fast = plain_p_value(claim, x, n0, z, n1), p_value(claim, x, n0, n1 - z, n1)
@@ -43,7 +43,7 @@ def test_the_p_value_agrees_with_a_plain_version(claim: TradeoffFunction, n0: in
 
 
 @pytest.mark.parametrize("family", [GaussianDP, PureDP, lambda t: ApproxDP(epsilon=t, delta=0.05)])
-def test_bounds_agree_with_a_plain_version(family: Callable[[float], TradeoffFunction]) -> None:
+def test_bounds_agree_with_the_reference_implementation(family: Callable[[float], TradeoffFunction]) -> None:
     n0, n1 = 14, 11
     for x, z in [(0, 0), (1, 2), (4, 3), (0, 8), (13, 0)]:
         fast, slow = parameter_lower(family, x, n0, n1 - z, n1, significance=0.05), plain_bound(family, x, n0, z, n1)
@@ -63,7 +63,7 @@ def all_p_values(claim: TradeoffFunction, n0: int, n1: int) -> Array:
 def test_a_true_claim_gets_a_p_value_of_at_most_s_with_probability_at_most_s(
     claim: TradeoffFunction, n0: int, n1: int
 ) -> None:
-    """For every s there is, at every alpha, on the boundary of the claim and inside it: exact sizes, no simulation."""
+    """Enumerates every attained s and many alpha, on the boundary of the claim and inside it."""
     p = all_p_values(claim, n0, n1)
     on_boundary = claim.symmetrized().beta(ALPHAS)
     rows = law(n0, ALPHAS)
@@ -73,8 +73,8 @@ def test_a_true_claim_gets_a_p_value_of_at_most_s_with_probability_at_most_s(
             assert (rows * ((p <= s) @ columns)).sum(axis=0).max() <= s * (1 + 1e-9)
 
 
-def test_the_enumeration_would_notice_an_invalid_test() -> None:
-    """The largest size is close to the level: half the p-value would be caught."""
+def test_the_enumeration_detects_an_invalid_test() -> None:
+    """The maximum size is close to the level, so halving the p-value makes the enumeration fail."""
     p, claim = all_p_values(GaussianDP(0.7), 8, 6) / 2, GaussianDP(0.7)
     sizes = [tail((p <= s).astype(float), 8, 6, ALPHAS, claim.beta(ALPHAS)).max() / s for s in np.unique(p[p < 0.3])]
     assert max(sizes) > 1.5
@@ -97,7 +97,7 @@ def test_a_bound_exceeds_the_truth_with_probability_at_most_the_significance(
         wrong = tail((bounds > t).astype(float), n0, n1, ALPHAS, family(float(t)).beta(ALPHAS)).max()
         largest = max(largest, float(wrong))
     assert largest <= significance
-    assert largest > 0.6 * significance  # as sharp as so few outcomes allow
+    assert largest > 0.6 * significance  # as sharp as the small number of outcomes allows
 
 
 # --- the parts
@@ -116,7 +116,7 @@ def test_evidence_is_monotone_and_its_search_finds_the_minimum(claim: TradeoffFu
 
 
 def test_evidence_falls_along_families() -> None:
-    """What the ranks of the bounds rest on."""
+    """The ranks of the bounds rely on this."""
     for family in (GaussianDP, PureDP, lambda t: ApproxDP(epsilon=t, delta=0.03)):
         evidence = np.array([plain_evidence(family(t), 13, 9) for t in np.linspace(0, 5, 60)])
         assert np.all(np.diff(evidence, axis=0) <= 1e-12)
@@ -143,7 +143,7 @@ def test_a_region_holds_the_right_outcomes_and_its_probability_is_right(claim: T
 @pytest.mark.parametrize(("n0", "n1"), [(300, 400), (5_000, 3_000), (700, 200_000), (20_000, 20_000)])
 @pytest.mark.parametrize("long", [0, 3_000])
 def test_tails_that_are_left_out_are_counted(n0: int, n1: int, long: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against the sum over all x of what scipy says; `long`: both ways to begin the sum over z."""
+    """The reference sums scipy's probabilities over all x; `long` selects one of two ways to start the sum over z."""
     monkeypatch.setattr(outcomes, "_MAX_SUMMED", long)
     claim = GaussianDP(1.0)
     for low, high in ((0.25, 0.35), (0.01, 0.03), (0.9, 0.95)):
@@ -160,7 +160,7 @@ def test_tails_that_are_left_out_are_counted(n0: int, n1: int, long: int, monkey
 
 
 def fixed_point(claim: TradeoffFunction) -> float:
-    """f(a) = a."""
+    """Return the a with f(a) = a."""
     return float(bisect(lambda a: a - claim.beta(a), 0.0, 1.0, xtol=1e-15))
 
 
@@ -168,8 +168,8 @@ def fixed_point(claim: TradeoffFunction) -> float:
 @pytest.mark.parametrize(
     "claim", [*CLAIMS[:-1], PureDP(6.0), GaussianDP(5.0), ApproxDP(epsilon=4.0, delta=1e-5)], ids=str
 )
-def test_nothing_between_grid_points_is_missed(claim: TradeoffFunction, n1: int) -> None:
-    """Lemma 2: the bound is above h everywhere, also at kinks and at the ends, and not far above."""
+def test_the_bound_holds_between_grid_points(claim: TradeoffFunction, n1: int) -> None:
+    """By Lemma 2, the bound is above h everywhere, also at kinks and at the ends, but not far above."""
     n0 = 60
     for low, high in ((0.0, 0.05), (0.02, 0.4), (0.3, 1.0)):
         region = Outcomes.of(claim, 1.35, n0, n1, low, high)
@@ -184,8 +184,8 @@ def test_nothing_between_grid_points_is_missed(claim: TradeoffFunction, n1: int)
 # --- relations
 
 
-def test_bounds_and_p_values_tell_the_same_story() -> None:
-    """They rank the outcomes differently, so that they may disagree, but only by a hair."""
+def test_bounds_and_p_values_are_consistent() -> None:
+    """They rank the outcomes differently, so they may differ slightly."""
     for x, y, n in ((300, 690, 1_000), (30, 180, 1_000), (9, 17, 25), (2, 40, 300)):
         bound = mu_lower(x, n, y, n, significance=0.05)
         assert 0.04 < p_value(GaussianDP(bound), x, n, y, n) < 0.0502
@@ -199,7 +199,7 @@ def test_exchanging_the_datasets_and_taking_the_complement_changes_little() -> N
             assert p_value(claim, x, 300, y, 250) == pytest.approx(p_value(claim, 250 - y, 250, 300 - x, 300), rel=0.1)
 
 
-def test_more_mistakes_are_less_evidence() -> None:
+def test_more_errors_are_less_evidence() -> None:
     p = all_p_values(PureDP(1.0), 8, 6)
     bounds = np.array([[mu_lower(x, 8, 6 - z, 6, significance=0.05) for z in range(7)] for x in range(9)])
     for axis in (0, 1):
@@ -207,7 +207,7 @@ def test_more_mistakes_are_less_evidence() -> None:
         assert np.all(np.diff(bounds, axis=axis) <= 1e-9 + 0.003 / math.sqrt(6))
 
 
-def test_bounds_grow_with_the_significance_and_zero_gives_nothing() -> None:
+def test_bounds_grow_with_the_significance_from_zero() -> None:
     levels = (0.0, 1e-9, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8)
     bounds = [mu_lower(60, 200, 130, 200, significance=s) for s in levels]
     assert bounds[0] == 0.0
@@ -231,8 +231,8 @@ def test_extreme_counts() -> None:
     assert mu_lower(0, 0, 3, 5, significance=0.05) == 0.0
 
 
-def test_a_perfect_attack_certifies_what_the_number_of_trials_allows() -> None:
-    """No mistake in n on either side: at least the corner of two intervals, at most what rates of 1/n would be."""
+def test_bounds_of_a_perfect_attack() -> None:
+    """Without errors in n trials, bounds lie between those of two intervals and those of error rates 1/n."""
     for n in (50, 1_000, 100_000):
         at_corner = clopper_pearson_upper(0, n, significance=0.025)
         assert -2 * ndtri(at_corner) <= mu_lower(0, n, n, n, significance=0.05) <= -2 * ndtri(1 / n)

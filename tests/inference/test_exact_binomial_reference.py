@@ -1,6 +1,6 @@
-"""Bounds of the exact fixed-size test: reference values, other tools, what any bound could be.
+"""Bounds of the exact test with a fixed number of trials: reference values, other tools, and limits of any bound.
 
-Nothing here is random: no test fails by chance.
+All tests are deterministic.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def test_clopper_pearson_bounds() -> None:
 
 
 def pair_epsilon(x: int, n0: int, y: int, n1: int, delta: float, significance: float) -> float:
-    """The usual bound: two intervals, each with half of the significance."""
+    """Compute the usual bound from two intervals, each with half of the significance."""
     alpha = clopper_pearson_upper(x, n0, significance=significance / 2)
     power = clopper_pearson_lower(y, n1, significance=significance / 2)
     return max(math.log((power - delta) / alpha), math.log((1 - alpha - delta) / (1 - power)))
 
 
-def test_two_intervals_give_what_other_tools_report() -> None:
+def test_bounds_from_two_intervals_agree_with_other_tools() -> None:
     # jax_privacy.auditing, test_epsilon_clopper_pearson_explicit: quantiles of N(0, 1) and N(1, 1), threshold 0.5
     scores = ndtri((np.arange(1000) + 0.5) / 1000)
     x, y = int((scores > 0.5).sum()), int((scores + 1 > 0.5).sum())
@@ -47,7 +47,7 @@ def test_two_intervals_give_what_other_tools_report() -> None:
     assert pair_epsilon(19, 1001, 76, 999, 1e-5, 0.05) == pytest.approx(0.7170823, abs=1e-6)
 
 
-def test_the_exact_bound_is_about_as_large_as_a_bayesian_one_that_guarantees_nothing() -> None:
+def test_the_exact_bound_is_about_as_large_as_a_bayesian_one_without_guarantee() -> None:
     # privacy_estimates, method "joint-beta", for the same counts: 2.10606 and 0.98352
     assert epsilon_lower(58, 258, 200, 212, delta=1e-5, significance=0.025) >= 2.09
     assert epsilon_lower(19, 1001, 76, 999, delta=1e-5, significance=0.05) >= 0.975
@@ -56,15 +56,15 @@ def test_the_exact_bound_is_about_as_large_as_a_bayesian_one_that_guarantees_not
 @pytest.mark.parametrize(
     ("n", "least", "limit"), [(1_000, 0.900, 0.9043), (10_000, 0.969, 0.9696), (100_000, 0.990, 0.9904)]
 )
-def test_mu_lower_is_close_to_what_any_valid_bound_could_be(n: int, least: float, limit: float) -> None:
-    """At the median counts of mu = 1 and the midpoint; benchmarks/fixed_bounds.py has the medians over all counts."""
+def test_mu_lower_is_close_to_the_limit_of_any_valid_bound(n: int, least: float, limit: float) -> None:
+    """Uses the median counts of mu = 1 at the midpoint; benchmarks/fixed_bounds.py computes medians over all counts."""
     mistakes = round(2 * n * float(ndtr(-0.5)))
     x, z = mistakes // 2, mistakes - mistakes // 2
     assert least <= mu_lower(x, n, n - z, n, significance=0.05) <= limit + 0.5 / math.sqrt(n) / 10
 
 
-def test_rare_events_beat_two_intervals_too() -> None:
-    """Where the likelihood ratio without its half outputs would fall behind."""
+def test_bounds_of_rare_events_exceed_those_of_two_intervals() -> None:
+    """Without half an output per cell, the likelihood ratio would give smaller bounds here."""
     for x, y, n in ((6, 67, 1_000), (1, 23, 1_000), (0, 10, 1_000), (13, 228, 10_000), (62, 668, 10_000)):
         exact = epsilon_lower(x, n, y, n, delta=1e-5, significance=0.05)
         assert exact > pair_epsilon(x, n, y, n, 1e-5, 0.05) + 0.05

@@ -1,4 +1,4 @@
-"""Which canaries are guessed, and which guesses are right."""
+"""Selection of the guessed canaries, and the count of right guesses."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def test_right_guesses_are_counted() -> None:
         right_guesses(answers, [0.5, 1, 1, 0, 0])
 
 
-def test_equal_scores_neither_follow_the_list_nor_chance() -> None:
+def test_ties_depend_neither_on_the_order_of_the_list_nor_on_chance() -> None:
     """A list with the included canaries first must not make a constant score look like an attack."""
     m = 2000
     first_included = np.arange(m) < m // 2
     answers = guess(np.zeros(m), 1000)
     assert np.array_equal(answers, guess(np.zeros(m), 1000))
     _, right = right_guesses(answers, first_included)
-    assert 400 < right < 600  # a fixed number, and not by chance: 508 or so
+    assert 400 < right < 600  # about 508; deterministic
     assert not refutes(PureDP(0.0), m, 1000, right, significance=0.05)
 
 
-def test_nan_and_tables_are_refused() -> None:
+def test_nan_and_wrong_shapes_are_rejected() -> None:
     with pytest.raises(ValueError, match="nan for canary 1"):
         guess([0.0, math.nan], 1)
     with pytest.raises(ValueError, match="shape"):
@@ -57,11 +57,11 @@ def test_the_default_number_of_guesses() -> None:
     assert np.count_nonzero(guess(np.arange(100.0))) == 48
 
 
-def test_the_number_of_guesses_may_not_follow_the_output_if_delta_is_positive() -> None:
-    """A mechanism that chooses r itself, rarely the one that delta helps most: 5 % would become 9 %."""
+def test_the_number_of_guesses_must_not_depend_on_the_output_if_delta_is_positive() -> None:
+    """A mechanism that rarely chooses the r for which delta has most effect raises the error from 5 % to 9 %."""
     m, epsilon, delta, significance, share = 2000, 0.0, 2.4e-4, 0.05, 0.06
     critical = next(v for v in range(1, 1001) if p_value_exact(epsilon, delta, m, 1000, v) <= significance)
     assert p_value_exact(epsilon, delta, m, 10, 10) <= significance
     usual = float(p_value_exact(epsilon, 0.0, m, 1000, critical))  # r = 1000, perfectly private
-    rare = float(p_value_exact(epsilon, delta / share, m, 10, 10))  # r = 10, all of delta spent here
+    rare = float(p_value_exact(epsilon, delta / share, m, 10, 10))  # r = 10, with all of delta
     assert (1 - share) * usual + share * rare > 0.085

@@ -1,4 +1,4 @@
-"""The p-value of values that only new processes show."""
+"""The p-value of values that occur in new processes only."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dpaudit.inference.fixed.newcomers import p_value
 
 
 @pytest.mark.parametrize("values", ["aabbccdde", "abcdefghi", "aaaaaaaab", "aabbbcccc"])
-def test_it_is_a_p_value_under_every_order(values: str) -> None:
-    """All choices of the new ones among exchangeable outputs, each equally likely: no chance is left."""
+def test_the_p_value_is_valid_under_exchangeability(values: str) -> None:
+    """Enumerates all equally likely choices of the new outputs."""
     n = len(values)
     for m in (1, 2, 3):
         found = []
@@ -24,14 +24,14 @@ def test_it_is_a_p_value_under_every_order(values: str) -> None:
             assert sum(q <= p for q in found) / len(found) <= p + 1e-12
 
 
-def test_new_values_in_every_process_are_as_unlikely_as_one_order_among_all() -> None:
+def test_the_p_value_of_only_new_values_is_one_over_the_number_of_choices() -> None:
     known, new = ["a", "b"] * 50, [f"new {i}" for i in range(12)]
     assert p_value(known, new) == pytest.approx(2 / math.comb(112, 12), rel=1e-6)
     assert p_value(known, ["a", "b"] * 6) >= 1.0
 
 
-def test_values_that_come_again_among_the_new_ones_count_too() -> None:
-    """Whole numbers, of which a pool holds a few."""
+def test_values_repeated_among_the_new_outputs_count() -> None:
+    """The new outputs contain values that the known ones never show, some of them repeatedly."""
     rng = np.random.default_rng(0)
     known, new = rng.choice([3, 5, -1], size=4000).tolist(), [0, 0, 1, 1, 1, 2, 2, 4, 4, 3, 5, -1]
     assert p_value(known, new) < 1e-9

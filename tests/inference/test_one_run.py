@@ -1,4 +1,4 @@
-"""Bounds for one run with many canaries, against plain second versions."""
+"""Bounds for one run with many canaries, compared with reference implementations."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_published_values() -> None:
 
 
 @pytest.mark.parametrize("counts", COUNTS, ids=str)
-def test_the_exact_bound_is_the_largest_chance_of_any_mechanism(counts: tuple[int, int, int]) -> None:
+def test_the_exact_bound_is_the_maximum_probability_over_mechanisms(counts: tuple[int, int, int]) -> None:
     for epsilon, delta in itertools.product((0.0, 0.3, 1.0, 3.0), (0.0, 1e-4, 1e-2, 0.1)):
         largest = largest_chance(*counts, np.array([epsilon]), np.array([delta]))
         assert float(p_value_exact(epsilon, delta, *counts)) == pytest.approx(largest, abs=2e-7)
 
 
 @pytest.mark.parametrize(("m", "r", "v"), [(1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (3, 2, 2), (3, 3, 2)])
-def test_mechanisms_without_any_symmetry_reach_no_more(m: int, r: int, v: int) -> None:
+def test_asymmetric_mechanisms_do_not_exceed_the_maximum(m: int, r: int, v: int) -> None:
     for epsilon, delta in ((0.0, 0.05), (1.0, 0.0), (1.0, 0.02), (2.0, 0.1)):
         assert float(p_value_exact(epsilon, delta, m, r, v)) == pytest.approx(
             largest_chance_of_all(m, r, v, epsilon, delta), abs=1e-7
@@ -79,7 +79,7 @@ def test_mechanisms_without_any_symmetry_reach_no_more(m: int, r: int, v: int) -
 
 
 def test_the_mechanism_that_attains_the_bound_is_private() -> None:
-    """The mechanism of the proof, written down output by output for all coins of 4 canaries."""
+    """Enumerates all outputs of the mechanism in the proof for all coins of 4 canaries."""
     m, r, v, epsilon, delta = 4, 3, 2, 0.7, 0.03
     q = math.exp(epsilon) / (1 + math.exp(epsilon))
     mass = binom.pmf(np.arange(r + 1), r, q)
@@ -111,7 +111,7 @@ def test_the_published_bound_is_larger_wherever_a_claim_could_be_refuted() -> No
             assert float(p_value_exact(epsilon, delta, m, r, v)) <= published * (1 + 1e-7)
 
 
-def test_the_published_bound_fails_where_few_guesses_are_right() -> None:
+def test_the_published_formula_is_no_bound_if_few_guesses_are_right() -> None:
     delta = 0.05  # m = r = 3, v = 1, epsilon = 0
     assert p_value_approximate(0.0, delta, 3, 3, 1) == pytest.approx(7 / 8 + 3 / 4 * delta)
     assert largest_chance_of_all(3, 3, 1, 0.0, delta) == pytest.approx(7 / 8 + 7 / 8 * delta)
@@ -128,8 +128,8 @@ def test_p_values_rise_with_epsilon_and_delta_and_fall_with_right_guesses() -> N
     assert np.all(np.diff(by_count) <= 1e-9)
 
 
-def test_tails_too_small_for_a_number_do_not_refute() -> None:
-    """P[W >= 8000] underflows, but with delta = 1/2 so many right guesses are likely."""
+def test_underflowing_tails_do_not_refute() -> None:
+    """P[W >= 8000] underflows, but with delta = 1/2 this many right guesses are likely."""
     assert float(p_value_exact(0.0, 0.5, 10_000, 10_000, 8000)) > 0.6
     assert float(p_value_exact(0.0, 0.0, 10_000, 10_000, 8000)) < 1e-200
     assert not refutes(GaussianDP(8.0), 10_000, 10_000, 9000, significance=0.05)
@@ -150,8 +150,8 @@ def test_epsilon_lower_is_where_refutation_ends(lower: Callable[..., float]) -> 
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_the_lines_lie_below_the_inverse_and_near_it(claim: TradeoffFunction) -> None:
-    """The direction in which the inverse may err: a smaller g spares the claim."""
+def test_the_lines_are_close_below_the_inverse(claim: TradeoffFunction) -> None:
+    """The inverse may only be too small, since a smaller g spares the claim."""
     shape, symmetric = _shape(claim.symmetrized()), claim.symmetrized()
     points = np.concatenate([np.geomspace(1e-9, 0.5, 200), 1 - np.geomspace(0.5, 1e-3, 50), [1.0]])
     for x, inverse in zip(points.tolist(), bisected_inverse(symmetric, points).tolist(), strict=True):
@@ -161,14 +161,14 @@ def test_the_lines_lie_below_the_inverse_and_near_it(claim: TradeoffFunction) ->
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_plain_inverses_are_those_by_bisection(claim: TradeoffFunction) -> None:
+def test_closed_form_inverses_agree_with_bisection(claim: TradeoffFunction) -> None:
     x = np.append(np.linspace(0.0, 0.99, 34), 1.0)
     plain = [inverse_of(claim.symmetrized())(value) for value in x.tolist()]
     assert plain == pytest.approx(bisected_inverse(claim.symmetrized(), x), abs=1e-9)
 
 
-def test_a_coarser_or_sunken_inverse_only_spares_the_claim() -> None:
-    """Monotone in g: fewer lines, or lines that are lower, refute no more."""
+def test_a_coarser_or_lower_inverse_only_spares_the_claim() -> None:
+    """The test is monotone in g: fewer or lower lines never refute more."""
     claim = GaussianDP(1.0)
     fine = _shape(claim)
     few = type(fine).of(fine.epsilon[::40], fine.delta[::40])
@@ -189,7 +189,7 @@ def test_the_recursion_equals_the_published_one(claim: TradeoffFunction) -> None
 
         ours = least_refuted(refutes)
         plain = least_refuted(partial(plain_recursion, inverse, m, r, v))
-        assert plain * (1 - 1e-7) <= ours <= plain * (1 + 3e-3)  # errs upwards only
+        assert plain * (1 - 1e-7) <= ours <= plain * (1 + 3e-3)  # too large, never too small
         assert p_value(claim, m, r, v) <= min(ours, 1.0) * (1 + 1e-5)
 
 
@@ -201,8 +201,8 @@ def test_the_recursion_is_monotone_in_significance(claim: TradeoffFunction) -> N
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_p_values_of_curves_are_at_least_the_largest_chance(claim: TradeoffFunction) -> None:
-    """And not far above it.  The program knows the claim at 60 slopes only, so its value is a little too large."""
+def test_p_values_of_curves_are_at_least_the_maximum_probability(claim: TradeoffFunction) -> None:
+    """They are not far above it.  The linear program uses 60 slopes only, so its value is slightly too large."""
     symmetric = claim.symmetrized()
     largest = float(symmetric.epsilon(max(1e-9, float(symmetric.delta(math.inf)))))
     slopes = np.unique(np.append(np.linspace(0, largest, 60), np.log([1.5, 4.0])))
@@ -246,7 +246,7 @@ def test_evidence_falls_along_nested_claims() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_no_right_guess_and_no_guess_refute_nothing(claim: TradeoffFunction) -> None:
+def test_no_right_guesses_refute_nothing(claim: TradeoffFunction) -> None:
     for m, r in ((0, 0), (1, 0), (1, 1), (100, 0), (100, 60)):
         assert p_value(claim, m, r, 0) == 1
         assert not refutes(claim, m, r, 0, significance=0.999)
@@ -257,7 +257,7 @@ def test_no_right_guess_and_no_guess_refute_nothing(claim: TradeoffFunction) -> 
         assert epsilon_lower_exact(m, r, 0, delta=0.0, significance=0.05) == 0
 
 
-def test_perfect_privacy_is_guessing_by_coin() -> None:
+def test_guesses_under_perfect_privacy_are_fair_coins() -> None:
     for claim in (PureDP(0.0), GaussianDP(0.0)):
         for r, v in ((1, 1), (10, 8), (50, 50)):
             assert p_value(claim, 100, r, v) == pytest.approx(float(binom.sf(v - 1, r, 0.5)), rel=1e-6)
@@ -265,15 +265,15 @@ def test_perfect_privacy_is_guessing_by_coin() -> None:
         assert not refutes(claim, 100, 4, 4, significance=0.05)
 
 
-def test_one_canary_is_one_bit() -> None:
-    """m = r = v = 1: the largest chance of a right guess is (1 + delta(0)) / 2, half the total variation above 1/2."""
+def test_one_canary_is_one_guess() -> None:
+    """For m = r = v = 1 the maximum is (1 + delta(0)) / 2: 1/2 plus half the total variation."""
     for claim in CLAIMS:
         expected = (1 + float(claim.symmetrized().delta(0.0))) / 2
         assert p_value(claim, 1, 1, 1) == pytest.approx(expected, rel=1e-3)
     assert epsilon_lower_exact(1, 1, 1, delta=0.0, significance=0.6) == pytest.approx(math.log(0.6 / 0.4), abs=1e-5)
 
 
-def test_a_perfect_attack_certifies_as_much_as_so_many_coins_can() -> None:
+def test_epsilon_lower_of_a_perfect_attack_solves_the_binomial_equation() -> None:
     for r in (10, 100, 1000, 100_000):
         exact = math.log(0.05 ** (1 / r) / -math.expm1(math.log(0.05) / r))  # q^r = 0.05
         assert epsilon_lower_exact(r, r, r, delta=0.0, significance=0.05) == pytest.approx(exact, abs=1e-4)

@@ -1,4 +1,4 @@
-"""How often tests of one run refute claims that are exactly true, at their boundary."""
+"""Error rates of the tests for one run under true claims, on the boundary of the claim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .published_bound import epsilon_lower_one_run
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
 def test_independent_randomised_responses_are_rarely_refuted(epsilon: float) -> None:
-    """Exactly at the boundary, where the chance of refutation is a sum of binomial terms; no sampling."""
+    """On the boundary the probability of refutation is a sum of binomial terms, which is computed exactly."""
     q = math.exp(epsilon) / (1 + math.exp(epsilon))
     for m, r in ((1, 1), (30, 30), (200, 60)):
         law = binom.pmf(np.arange(r + 1), r, q)
@@ -32,7 +32,7 @@ def test_independent_randomised_responses_are_rarely_refuted(epsilon: float) -> 
 
 
 def test_false_refutations_of_pure_claims_by_scores() -> None:  # fails by chance < 1 in 10**6
-    """Randomised responses with their ties, through `guess`, with the included canaries in no order."""
+    """Randomised responses have many ties, which `guess` breaks."""
     rng, runs, m = np.random.default_rng(17), 400, 300
     q = math.exp(1.0) / (1 + math.exp(1.0))
     false = below = 0
@@ -61,7 +61,7 @@ def test_false_refutations_of_gaussian_claims(mu: float) -> None:  # fails by ch
 
 
 def test_correlated_gaussian_answers_are_rarely_refuted() -> None:  # fails by chance < 1 in 10**6
-    """All canaries share the noise: x = sum of the included, and whether the sum is high answers for all of them."""
+    """All canaries share the noise of one sum; a high sum means the guess "included" for every canary."""
     rng, runs, m = np.random.default_rng(29), 2000, 20
     included = rng.random((runs, m)) < 0.5
     release = included.sum(axis=1) + rng.normal(size=runs)  # mu = 1 for each canary
@@ -71,8 +71,8 @@ def test_correlated_gaussian_answers_are_rarely_refuted() -> None:  # fails by c
     assert false <= binom.ppf(1 - 1e-6, runs, 0.05)
 
 
-def test_the_least_favourable_mechanism_is_refuted_as_often_as_allowed_and_no_more() -> None:
-    """The law that attains the bound for the critical v: (epsilon, delta)-DP, so the p-value may not be beaten."""
+def test_the_least_favourable_mechanism_is_refuted_with_the_stated_probability() -> None:
+    """Uses the (epsilon, delta)-DP law that attains the bound for the critical v."""
     m, r, epsilon, delta, significance = 400, 100, 1.0, 1e-4, 0.05
     p = np.array([float(p_value_exact(epsilon, delta, m, r, v)) for v in range(r + 1)])
     critical = int(np.argmax(p <= significance))

@@ -1,4 +1,4 @@
-"""Bounds for one run at the reference points of jax_privacy."""
+"""Comparison of bounds for one run with the reference values of jax_privacy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quantile_scores(shift: float) -> tuple[Array, Array]:
 
 
 def corners(included: Array, left_out: Array) -> tuple[Array, Array]:
-    """(guesses, right guesses) at the thresholds where the curve of counts, from none to all, has a corner."""
+    """Return (guesses, right guesses) at the corners of the concave hull of all thresholds."""
     thresholds = np.append(np.unique(np.concatenate([included, left_out])), np.inf)[::-1]
     right = len(included) - np.searchsorted(np.sort(included), thresholds)
     wrong = len(left_out) - np.searchsorted(np.sort(left_out), thresholds)
@@ -40,7 +40,7 @@ def corners(included: Array, left_out: Array) -> tuple[Array, Array]:
 
 
 @pytest.mark.parametrize(("shift", "expected"), [(1.0, 1.13346), (4.0, 4.395568)])
-def test_the_published_bound_gives_the_reference_points(shift: float, expected: float) -> None:
+def test_the_published_bound_agrees_with_the_reference_values(shift: float, expected: float) -> None:
     guesses, right = corners(*quantile_scores(shift))
     level = 0.05 / len(guesses)
     tail = binom.sf(right - 1, guesses, 1 / (1 + math.exp(-expected)))
@@ -53,16 +53,16 @@ def test_the_published_bound_gives_the_reference_points(shift: float, expected: 
     assert epsilon_lower_one_run(20_000, r, v, delta=1e-6, significance=level) == pytest.approx(expected, rel=1e-5)
 
 
-def test_no_difference_gives_nothing() -> None:
-    """Reference point with shift 0: epsilon_one_run = 0."""
+def test_equal_distributions_give_no_bound() -> None:
+    """The reference value for shift 0 is epsilon_one_run = 0."""
     guesses, right = corners(*quantile_scores(0.0))
     for r, v in zip(guesses, right, strict=True):
         assert epsilon_lower_one_run(20_000, int(r), int(v), delta=1e-6, significance=0.05 / len(guesses)) == 0
 
 
 @pytest.mark.parametrize(("shift", "expected"), [(1.0, 2.164749), (4.0, 9.133752)])
-def test_the_recursion_gives_the_reference_points(shift: float, expected: float) -> None:
-    """epsilon_one_run_fdp: the largest Gaussian claim that the recursion refutes at some corner, read at delta."""
+def test_the_recursion_agrees_with_the_reference_values(shift: float, expected: float) -> None:
+    """epsilon_one_run_fdp is the epsilon at delta of the largest Gaussian claim that is refuted at some corner."""
     guesses, right = corners(*quantile_scores(shift))
     level = 0.05 / len(guesses)
 
@@ -80,7 +80,7 @@ def test_the_recursion_gives_the_reference_points(shift: float, expected: float)
 
 @pytest.mark.parametrize(("shift", "one_run", "fdp"), [(1.0, 1.13346, 2.164749), (4.0, 4.395568, 9.133752)])
 def test_guessing_both_ends_certifies_more_than_the_reference(shift: float, one_run: float, fdp: float) -> None:
-    """The same canaries, guessed at both ends, with one number of guesses fixed beforehand."""
+    """The same canaries are guessed at both ends, with one number of guesses that was fixed in advance."""
     included, left_out = quantile_scores(shift)
     answers = guess(np.concatenate([included, left_out]))
     r, v = right_guesses(answers, np.arange(20_000) < 10_000)

@@ -1,4 +1,4 @@
-"""Which region a fixed test freezes.  The pilots have fixed seeds: no test fails by chance."""
+"""Choice of the region that a fixed test freezes.  The pilots have fixed seeds, so all tests are deterministic."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from dpaudit.result.evidence import FixedEvidence, read_back
 
 
 def divergences(claim: TradeoffFunction, truth: Alternative) -> Array:
-    """What each threshold tells about the truth, per trial."""
+    """Return the evidence per trial against the claim at each threshold if `truth` is true."""
     n = 10**6
     x, z = n * np.cumsum(truth.p[::-1])[::-1][1:], n * np.cumsum(truth.q)[:-1]
     return np.asarray(np.minimum(*(arc.evidence(x, n, z, n) for arc in Arc.pair(claim, n, n, 0.0, 1.0))) / n)
 
 
 CASES = [
-    # claim, truth, and how much of the best threshold's evidence is to be had without a pilot and with a small one
+    # claim, truth, and the share of the best threshold's evidence without a pilot and with a small one
     pytest.param(GaussianDP(1.0), gaussian_noise(1.1), 0.99, 0.85, id="gaussian, small violation"),
     pytest.param(GaussianDP(0.5), gaussian_noise(1.0), 0.99, 0.95, id="gaussian, large violation"),
     pytest.param(PureDP(1.0), laplace_noise(1.2), 0.99, 0.9, id="pure, Laplace noise"),
     pytest.param(LaplaceDP(1.0), laplace_noise(1.2), 0.99, 0.9, id="Laplace, small violation"),
     pytest.param(LaplaceDP(5.0), laplace_noise(6.0), 0.99, 0.85, id="Laplace, weak promise"),
     pytest.param(PureDP(3.0), laplace_noise(4.0), 0.9, 0.85, id="pure and weak, Laplace noise"),
-    pytest.param(PureDP(1.0), gaussian_noise(1.2), 0.8, 0.75, id="pure, Gaussian noise"),  # not what is typical
+    pytest.param(PureDP(1.0), gaussian_noise(1.2), 0.8, 0.75, id="pure, Gaussian noise"),  # an untypical violation
 ]
 
 
@@ -50,7 +50,7 @@ CASES = [
 def test_the_chosen_threshold_is_nearly_the_best(
     claim: TradeoffFunction, truth: Alternative, without: float, with_pilot: float
 ) -> None:
-    """Without a pilot, and with 40 pilots of 200 outputs each (fixed seed) on average."""
+    """Tests the choice without a pilot, and the mean over 40 pilots of 200 outputs each."""
     rng, value = np.random.default_rng(5), divergences(claim, truth)
     nothing = np.zeros(BINS, dtype=np.int64)
     assert value[best_threshold(nothing, nothing, claim)] > without * value.max()
@@ -67,8 +67,8 @@ def test_without_a_pilot_the_threshold_is_at_the_fixed_point(mu: float) -> None:
     assert alpha == pytest.approx(float(ndtr(-mu / 2)), abs=0.03)
 
 
-def test_a_strong_pilot_goes_where_its_evidence_is() -> None:
-    """Only a rare event is out of order: 2 % under d1, never under d0."""
+def test_a_strong_pilot_selects_the_region_of_its_evidence() -> None:
+    """Only a rare event violates the claim: it has frequency 2 % under d1 and never occurs under d0."""
     claim, rare = PureDP(1.0), int(np.searchsorted(EDGES, 3.0))
     counts0, counts1 = np.zeros(BINS, dtype=np.int64), np.zeros(BINS, dtype=np.int64)
     counts0[BINS // 2], counts1[BINS // 2], counts1[rare] = 5_000, 4_900, 100
@@ -76,14 +76,14 @@ def test_a_strong_pilot_goes_where_its_evidence_is() -> None:
     assert BINS // 2 <= k < rare
 
 
-def test_constant_scores_do_no_harm() -> None:
+def test_constant_scores_give_a_valid_threshold() -> None:
     counts = np.zeros(BINS, dtype=np.int64)
     counts[BINS // 2] = 100
     assert 0 <= best_threshold(counts, counts, PureDP(1.0)) < BINS - 1
 
 
-def test_the_region_of_epsilon_parts_the_pilots_outputs() -> None:
-    """Randomised response fills two bins only: a region of all or no outputs certifies nothing."""
+def test_the_region_of_epsilon_divides_the_outputs_of_the_pilot() -> None:
+    """Randomised response occupies two bins only, and a region of all or no outputs certifies nothing."""
     rng = np.random.default_rng(0)
     loss = 1.0
     for _ in range(5):
@@ -99,8 +99,8 @@ def test_the_region_of_epsilon_parts_the_pilots_outputs() -> None:
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
-def test_the_region_of_mu_certifies_nearly_what_the_best_one_would(mu: float) -> None:
-    """From pilots of 1,000 outputs; expected outcomes of 9,000."""
+def test_the_region_of_mu_gives_nearly_the_largest_bound(mu: float) -> None:
+    """Uses pilots of 1,000 outputs and the expected counts of 9,000 outputs."""
     rng, law = np.random.default_rng(1), gaussian_noise(mu)
     p, q = law.p / law.p.sum(), law.q / law.q.sum()
 
@@ -111,14 +111,14 @@ def test_the_region_of_mu_certifies_nearly_what_the_best_one_would(mu: float) ->
 
     along = [bound(int(k)) for k in np.searchsorted(EDGES, np.linspace(-0.4 * mu, 0.4 * mu, 5))]
     best = max(along)
-    assert max(along[0], along[-1]) < best  # further out there are no better ones
+    assert max(along[0], along[-1]) < best  # thresholds further out are worse
     for _ in range(5):
         counts = rng.multinomial(1_000, p), rng.multinomial(1_000, q)
         k = threshold_for_mu(*counts, trials=9_000, significance=0.05, otherwise=0)
         assert bound(int(k)) > 0.97 * best
 
 
-def test_verdict_and_bound_of_the_claims_own_family_use_one_region() -> None:
+def test_the_verdict_and_the_bound_of_the_same_family_use_one_region() -> None:
     rng, law = np.random.default_rng(2), laplace_noise(1.0)
     counts = rng.multinomial(500, law.p / law.p.sum()), rng.multinomial(500, law.q / law.q.sum())
     known: Any = {"trials": 4_500, "significance": 0.05}
@@ -138,8 +138,8 @@ def test_verdict_and_bound_of_the_claims_own_family_use_one_region() -> None:
 
 
 @pytest.mark.parametrize("empty", [0, 1])
-def test_a_pilot_with_one_side_only_decides_nothing(empty: int) -> None:
-    """No audit makes one, but a file may."""
+def test_a_pilot_without_outputs_of_one_dataset_gives_a_valid_threshold(empty: int) -> None:
+    """Audits never have such a pilot, but a file may."""
     counts = [np.zeros(BINS, dtype=np.int64) for _ in range(2)]
     counts[1 - empty][[3, BINS - 3]] = 7
     assert threshold_for_mu(counts[0], counts[1], trials=100, significance=0.05, otherwise=9) == 9
@@ -153,9 +153,9 @@ def test_a_pilot_with_one_side_only_decides_nothing(empty: int) -> None:
 def test_the_region_of_an_epsilon_delta_claim_has_evidence_against_it(
     epsilon: float, delta: float, true: float, pilot: int
 ) -> None:
-    """Outputs that reveal the dataset break no claim if they are as common as delta, however lucky a pilot is.
+    """Outputs that reveal the dataset violate no claim if their probability is delta, whatever the pilot shows.
 
-    At most 3 of 100 pilots (fixed seed) freeze a region with less than half of the best one's evidence.
+    At most 3 of 100 pilots freeze a region with less than half of the best region's evidence.
     """
     rng, claim = np.random.default_rng(3), ApproxDP(epsilon=epsilon, delta=delta)
     p, q = (side / side.sum() for side in scaled(ApproxDP(epsilon=true, delta=delta), 1.0))
@@ -169,7 +169,7 @@ def test_the_region_of_an_epsilon_delta_claim_has_evidence_against_it(
 
 
 def test_a_mass_clearly_above_delta_is_the_region() -> None:
-    """The pilot shows it three times as often as the claim allows: the region is that mass, in 20 of 20 pilots."""
+    """Its frequency is three times what the claim allows, so all of 20 pilots select it as the region."""
     rng, claim = np.random.default_rng(4), ApproxDP(epsilon=1.0, delta=0.02)
     p, q = (side / side.sum() for side in scaled(ApproxDP(epsilon=1.0, delta=0.06), 1.0))
     for _ in range(20):

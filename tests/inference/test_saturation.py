@@ -1,4 +1,4 @@
-"""Where a ratio is taken to end, against plain loops, and what it is for: bounds of bounded losses."""
+"""Saturation of the likelihood ratio: comparison with plain loops, and bounds of bounded privacy losses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def plain(pilot: Counts, unseen: Counts) -> Counts:
-    """Every end tried on each side of zero, every output's loss added up; of ends as good, the least merging one."""
+    """Try every point of saturation on each side of zero; among equally good ones, take the one that merges least."""
     ends: list[int] = []
     for sign in (1, -1):
         side = [b for b in range(BINS) if sign * CENTRES[b] > 0]
@@ -41,7 +41,7 @@ def plain(pilot: Counts, unseen: Counts) -> Counts:
 
 
 def counts_of(rng: np.random.Generator, n: int, truth: float, noise: float) -> Counts:
-    """Scores with noise on them of outputs whose log-ratio is -truth or truth."""
+    """Return bin counts of noisy scores of outputs whose log-ratio is -truth or truth."""
     sides = []
     for d1 in (False, True):
         for_d1 = rng.random(n) < 1 / (1 + math.exp(-truth if d1 else truth))
@@ -50,7 +50,7 @@ def counts_of(rng: np.random.Generator, n: int, truth: float, noise: float) -> C
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_ends_are_those_of_plain_loops(seed: int) -> None:
+def test_points_of_saturation_agree_with_plain_loops(seed: int) -> None:
     rng = np.random.default_rng(seed)
     pilot = rng.integers(0, 50, (2, BINS))
     unseen = counts_of(rng, 20_000, [0.1, 0.5, 2.0][seed % 3], [0.05, 0.5][seed % 2])
@@ -65,7 +65,7 @@ def test_few_outputs_merge_nothing() -> None:
 
 
 def test_noise_on_two_values_is_merged() -> None:
-    """Log-ratios are -1 and 1, scores go to 2.4: the ends are at 1, or less if scores are taken to be too small."""
+    """Log-ratios are -1 and 1, and scores reach 2.4; saturation is found at 1 or below."""
     unseen = counts_of(np.random.default_rng(0), 100_000, 1.0, 0.3)
     ends = np.flatnonzero(merge_saturated(unseen, unseen).sum(axis=0))[[0, -1]]
     assert np.all(np.abs(CENTRES[np.flatnonzero(unseen.sum(axis=0))[[0, -1]]]) > 2)
@@ -73,8 +73,8 @@ def test_noise_on_two_values_is_merged() -> None:
 
 
 @pytest.mark.parametrize(("n", "scale"), [(100_000, 1.0), (20_000, 1.0), (20_000, 1.5), (20_000, 0.6)])
-def test_a_ratio_that_grows_is_left_alone_in_its_bulk(n: int, scale: float) -> None:
-    """N(0, 1) and N(1, 1), also out of scale: where five hundred outputs are further out, nothing is merged."""
+def test_a_growing_ratio_is_not_merged_in_its_bulk(n: int, scale: float) -> None:
+    """For N(0, 1) and N(1, 1), also with a wrong scale, bins with 500 outputs further out are not merged."""
     rng = np.random.default_rng(0)
     unseen = np.array([bin_counts(scale * (rng.normal(mean, 1, n) - 0.5)) for mean in (0, 1)])
     merged = merge_saturated(unseen, unseen)
@@ -84,9 +84,9 @@ def test_a_ratio_that_grows_is_left_alone_in_its_bulk(n: int, scale: float) -> N
 
 
 def test_the_bound_of_a_bounded_loss_is_near_the_best_region() -> None:
-    """The largest loss of the noisy maximum is in a tail, where scores are noisy.  The best region would give 0.24.
+    """The largest loss of the noisy maximum is in a tail, where scores are noisy.
 
-    Of twelve seeds this gives 0.19 to 0.25; without merging twice 0, with this seed for one.
+    The best region would give 0.24.  With this seed, the bound is 0 if no bins are merged.
     """
     pair = Pair([1.0] * 5, [2.0] * 5)
     result = audit(NoisyMax3(), "pure(epsilon=0.25)", pair, trials=2_000_000, method="fixed", seed=8, confidence=0.95)

@@ -1,4 +1,4 @@
-"""Independent canaries: the bound is exact for the least confused pair, and holds for every other one."""
+"""Independent canaries: the bound is exact for the most distinguishable pair, and holds for all others."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_p_values_agree_with_quadrature_and_are_not_smaller(claim: TradeoffFunct
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_the_least_confused_pair_attains_the_bound(claim: TradeoffFunction) -> None:
-    """Six standard errors of 4,000 draws and the cells' 3 %; fails by chance < 1 in 10**8."""
+def test_the_most_distinguishable_pair_attains_the_bound(claim: TradeoffFunction) -> None:
+    """Allows six standard errors of 4,000 draws and 3 % for the cells.  Fails by chance < 1 in 10**8."""
     m, r = 60, 35
     right = simulated_confident(claim, m, r, 4000, np.random.default_rng(1))
     for v in range(15, 36, 4):
@@ -50,7 +50,7 @@ def test_approximate_claims_reveal_some_canaries() -> None:
 
 @pytest.mark.parametrize("name", ["exact", "rounded", "scaled", "half", "cubed"])
 def test_true_claims_are_rarely_refuted_whatever_the_scores(name: str) -> None:
-    """500 audits at the boundary or inside; fails by chance < 1 in 10**6 at the promised rate."""
+    """Simulates 500 audits on the boundary or inside.  Fails by chance < 1 in 10**6 at the stated level."""
     rng, m = np.random.default_rng(5), 100
     r = confident.default_confident(m)
     least = next(v for v in range(r + 1) if confident.p_value(GaussianDP(1.0), m, r, v) <= 0.05)
@@ -72,8 +72,8 @@ def test_bounds_are_where_the_p_value_is_the_significance() -> None:
     assert confident.p_value(PureDP(0.0), 100, 62, 0) == 1.0
 
 
-def test_p_values_rise_as_claims_promise_less() -> None:
-    """What bisection along a family rests on."""
+def test_p_values_rise_as_claims_weaken() -> None:
+    """Bisection along a family relies on this."""
     values = [confident.p_value(GaussianDP(mu), 500, 310, 250) for mu in np.linspace(0.1, 4.0, 30)]
     assert values == sorted(values)
 
@@ -97,12 +97,12 @@ def test_a_family_in_text_gives_the_same_bound() -> None:
         ("gaussian?(mu=1)", "must take the place of a number"),
     ],
 )
-def test_texts_that_are_no_family_are_refused(text: str, message: str) -> None:
+def test_texts_without_a_family_are_rejected(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         family_of(text)
 
 
-def test_families_that_promise_more_are_refused() -> None:
+def test_families_that_strengthen_are_rejected() -> None:
     check_nested(GaussianDP, 0.5, 1.0)
     check_nested(lambda t: parse_claim(f"subsampled(gaussian(mu=1), rate={t})"), 0.1, 0.2)
     with pytest.raises(ValueError, match="must promise less"):

@@ -1,4 +1,4 @@
-"""Scores of independent runs: an exact test by the rank of the cut."""
+"""Scores of independent runs: the exact test with a cut at a fixed rank."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_without_privacy_loss_the_law_is_hypergeometric() -> None:
     "claim", [GaussianDP(1.0), LaplaceDP(1.0), PureDP(1.0), ApproxDP(epsilon=0.5, delta=0.1)], ids=str
 )
 @pytest.mark.parametrize(("n0", "n1"), [(40, 40), (50, 20)])
-def test_the_least_confused_pair_attains_the_bound(claim: TradeoffFunction, n0: int, n1: int) -> None:
-    """Six standard errors of 4,000 draws and the cells' 4 %; fails by chance < 1 in 10**7."""
+def test_the_most_distinguishable_pair_attains_the_bound(claim: TradeoffFunction, n0: int, n1: int) -> None:
+    """Allows six standard errors of 4,000 draws and 4 % for the cells.  Fails by chance < 1 in 10**7."""
     r = runs.default_cut(n0, n1)
     high = simulated_runs(claim, n0, n1, r, 4000, np.random.default_rng(2))
     for k in range(max(0, r - n0) + 1, min(r, n1) + 1, 3):
@@ -33,7 +33,7 @@ def test_the_least_confused_pair_attains_the_bound(claim: TradeoffFunction, n0: 
 
 @pytest.mark.parametrize("rounded", [False, True])
 def test_true_claims_are_rarely_refuted(rounded: bool) -> None:
-    """500 audits; fails by chance < 1 in 10**6 at the promised rate."""
+    """Simulates 500 audits.  Fails by chance < 1 in 10**6 at the stated level."""
     rng, refuted = np.random.default_rng(3), 0
     least = next(k for k in range(41) if runs.p_value(GaussianDP(1.0), 50, 40, 43, k) <= 0.05)
     for _ in range(500):

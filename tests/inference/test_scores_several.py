@@ -1,4 +1,4 @@
-"""Canaries of which nothing is assumed: several numbers of guesses, several runs; and a test of dependence."""
+"""Arbitrarily dependent canaries: several numbers of guesses, several runs, and a test of dependence."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_several_numbers_of_guesses_share_the_significance() -> None:
         several.several_p_value(claim, 1000, [])
 
 
-def test_runs_of_a_pure_claim_add_up_to_a_binomial_law() -> None:
+def test_the_total_over_runs_is_binomial_for_a_pure_claim() -> None:
     runs = [(100, 30, 25), (50, 20, 15)]
     exact = binom.sf(39, 50, expit(1.0))
     assert several.runs_p_value(PureDP(1.0), runs) == pytest.approx(exact, rel=1e-6)
 
 
 def test_the_law_of_several_runs_is_that_of_sums() -> None:
-    """The convolution against plain sums over both numbers."""
+    """Compares the convolution with plain sums over both numbers."""
     claim, m, r = ApproxDP(epsilon=0.5, delta=0.01), 40, 12
     reached = [one_run.p_value(claim, m, r, v) for v in range(r + 1)] + [0.0]
     mass = -np.diff(reached)
@@ -40,13 +40,13 @@ def test_the_law_of_several_runs_is_that_of_sums() -> None:
         assert several.runs_p_value(claim, [(m, r, total // 2), (m, r, total - total // 2)]) == pytest.approx(plain)
 
 
-def test_runs_certify_more_than_one_of_them() -> None:
+def test_several_runs_give_a_larger_bound_than_one_run() -> None:
     one = several.runs_mu_lower([(200, 40, 36)], significance=0.05)
     assert several.runs_mu_lower([(200, 40, 36)] * 3, significance=0.05) > 1.3 * one
 
 
 def test_a_common_state_of_all_canaries_does_not_break_the_bound_of_runs() -> None:
-    """With probability .394 two runs are revealing; G_1 holds.  300 audits; fails by chance < 1 in 10**6."""
+    """Each of two runs is revealing with probability 0.394, and G_1 holds.  Fails by chance < 1 in 10**6."""
     rng, m, refuted = np.random.default_rng(8), 100, 0
     r = several.default_guesses(m)
     least = next(v for v in range(r, 2 * r + 2) if v > 2 * r or _two(m, r, v) <= 0.05)
@@ -62,7 +62,7 @@ def _two(m: int, r: int, right: int) -> float:
 
 
 def test_independent_canaries_rarely_look_dependent() -> None:
-    """200 sets of unequal canaries in three runs; fails by chance < 1 in 10**6 at the stated level."""
+    """Simulates 200 sets of unequal canaries in three runs.  Fails by chance < 1 in 10**6 at the stated level."""
     rng, warned = np.random.default_rng(9), 0
     strength = rng.exponential(1.0, (40, 1))
     for _ in range(200):
@@ -73,8 +73,8 @@ def test_independent_canaries_rarely_look_dependent() -> None:
 
 
 @pytest.mark.parametrize("kind", ["shift", "scale", "revealing"])
-def test_a_common_state_of_a_run_is_seen_in_several_runs(kind: str) -> None:
-    """Gross differences between four runs."""
+def test_a_common_state_is_detected_in_several_runs(kind: str) -> None:
+    """Four runs differ strongly."""
     rng = np.random.default_rng(10)
     coins, noise, state = rng.random((200, 4)) < 0.5, rng.normal(size=(200, 4)), np.array([0.0, 0.0, 1.0, 1.0])
     scores = {
@@ -85,7 +85,7 @@ def test_a_common_state_of_a_run_is_seen_in_several_runs(kind: str) -> None:
     assert dependence.between_groups(scores, coins, rng=rng, draws=99) <= 0.01
 
 
-def test_one_run_shows_no_dependence_and_unfair_coins_are_seen() -> None:
+def test_one_run_shows_no_dependence_and_unfair_coins_are_detected() -> None:
     assert dependence.between_groups(np.zeros((5, 1)), np.zeros((5, 1)), rng=np.random.default_rng(0)) == 1.0
     assert dependence.coins_p_value(500, 500) == 1.0
     assert dependence.coins_p_value(400, 600) < 1e-9
@@ -99,8 +99,8 @@ def test_one_run_shows_no_dependence_and_unfair_coins_are_seen() -> None:
 
 
 @pytest.mark.parametrize(("m", "r", "v"), [(60, 20, 17), (100, 12, 11), (40, 40, 28)])
-def test_tight_p_values_lie_between_the_largest_chance_and_the_quick_bound(m: int, r: int, v: int) -> None:
-    """Against the linear program of both inequalities, with many more epsilons."""
+def test_tight_p_values_lie_between_the_maximum_probability_and_the_quick_bound(m: int, r: int, v: int) -> None:
+    """Compares with the linear program of both inequalities, which has many more epsilons."""
     claim = GaussianDP(0.5)
     epsilon = np.linspace(0.0, 2.5, 40)
     largest = largest_chance(m, r, v, epsilon, np.asarray(claim.delta(epsilon)))
@@ -109,13 +109,13 @@ def test_tight_p_values_lie_between_the_largest_chance_and_the_quick_bound(m: in
     assert ours <= 1.1 * largest
 
 
-def test_tight_p_values_of_pure_and_approximate_claims_are_the_known_ones() -> None:
+def test_tight_p_values_of_pure_and_approximate_claims_equal_the_exact_ones() -> None:
     for claim in (PureDP(1.0), ApproxDP(epsilon=1.0, delta=1e-3)):
         assert tight.p_value(claim, 100, 30, 27) == pytest.approx(one_run.p_value(claim, 100, 30, 27), rel=1e-6)
 
 
 def test_any_weights_give_a_bound() -> None:
-    """Weights that solve nothing give a larger p-value, not a smaller one."""
+    """Weights that do not solve the program give a larger p-value, never a smaller one."""
     claim, rng = GaussianDP(0.5), np.random.default_rng(0)
     epsilon = np.linspace(0.0, 2.0, 5)
     delta = np.asarray(claim.delta(epsilon))

@@ -1,4 +1,4 @@
-"""Naming the guilty among many: against a plain version, and the promise itself."""
+"""The e-BH procedure: comparison with a plain version, and its false discovery rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpaudit.inference.e_bh import e_bh
 
 
 def plain(e_values: list[float], rate: float) -> list[int]:
-    """For each k, are there k e-values of at least m / (k rate)?"""
+    """Find the largest k such that k e-values are at least m / (k rate); return their positions."""
     m = len(e_values)
     for k in range(m, 0, -1):
         if sum(e >= m / (k * rate) for e in e_values) >= k:
@@ -27,15 +27,15 @@ def test_agrees_with_a_plain_version() -> None:
         assert e_bh(e_values, false_discovery_rate=0.1) == plain(e_values, 0.1)
 
 
-def test_few_large_ones_are_named_and_nothing_is_named_for_nothing() -> None:
+def test_only_large_e_values_are_rejected() -> None:
     assert e_bh([1e6, 0.5, math.inf, 3.0], false_discovery_rate=0.05) == [0, 2]
     assert e_bh([19.9], false_discovery_rate=0.05) == []
     assert e_bh([20.0], false_discovery_rate=0.05) == [0]
     assert e_bh([], false_discovery_rate=0.05) == []
 
 
-def test_the_share_of_true_claims_among_the_named_is_as_promised() -> None:
-    """The worst e-values: 20/k for k true claims at once.  10,000 suites; fails by chance < 1 in 10**6."""
+def test_the_false_discovery_rate_is_at_most_the_stated_one() -> None:
+    """Simulates 10,000 suites in which ten true claims rarely have large e-values.  Fails by chance < 1 in 10**6."""
     rng = np.random.default_rng(1)
     shares = []
     for _ in range(10_000):
