@@ -249,8 +249,8 @@ def largest_epsilon(trials: float, *, significance: float) -> float:
     """Return the epsilon at delta = 0 above which no valid test is certain to refute, for any mechanism.
 
     Theorem:
-        Let a test of "the mechanism is epsilon-DP" on n runs of d0 and n runs of d1, of any pairs, refute a true
-        claim with probability at most s.  Then it refutes with probability at most s (1 + e^-epsilon)^(2n) under
+        Let a test of "the mechanism is epsilon-DP" use n runs on d0 and n runs on d1, of any pairs.  Let it refute a
+        true claim with probability at most s.  Then it refutes with probability at most s (1 + e^-epsilon)^(2n) under
         every mechanism.  Suppose that a test that refutes any outcome also refutes the strongest evidence against
         the claim.  Then it never refutes an epsilon for which s (1 + e^-epsilon)^(2n) < 1.
 

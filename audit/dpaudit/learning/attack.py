@@ -40,7 +40,7 @@ class Attack(Protocol):
     Optional members, each with a protocol in `dpaudit.learning.members`:
 
     - `calibrated = True`: scores are log-likelihood ratios.  The engine calibrates the scores of other attacks.
-    - `automatic`: False to be left out of "auto", "released" to be used only for released programs.
+    - `automatic`: False excludes the attack from "auto"; "released" includes it only for released programs.
     - `suits(outputs0, outputs1) -> bool`: whether the attack is applicable.  Not called if the attack is used alone.
     - `from_trials = n`: the first fit takes place after n trials, refits when the number of trials has doubled.  For
       expensive attacks; ignored if the attack is used alone.

@@ -32,7 +32,7 @@ tail probability of the observed evidence, so this event has probability at most
 M(s) falls.
 
 **Theorem 2 (bounds).**  Let f_t fall as t grows, and let t* = sup { t : evidence against f_t >= a cutoff }, an
-approximate bound.  Rank the outcomes by t* (outcomes without t* by their evidence against f_0), and let F be the
+approximate bound.  Rank the outcomes by t*, and outcomes without t* by their evidence against f_0.  Let F be the
 probability of all outcomes of at least the observed rank.  Then
 L = sup { t : max { F(a, f_t(a)) : a in C(s) } <= s - cs } satisfies P[L > t] <= s for every t with f_t true.
 

@@ -59,7 +59,7 @@ def alike(values: Array, significance: float) -> list[str]:
             same = int(np.count_nonzero(ordered[1:] == ordered[:-1]))
             if same < expected + NOTABLE * math.sqrt(expected):
                 continue
-            p_value = few_stretches(n - same, sizes.tolist()) * lag * (lag + 1)  # a share of the level
+            p_value = few_stretches(n - same, sizes.tolist()) * lag * (lag + 1)  # lag has the share 1/(lag (lag + 1))
             if p_value < worst:
                 worst = p_value
                 words = (

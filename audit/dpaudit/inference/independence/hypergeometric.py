@@ -49,7 +49,7 @@ def most_suspicious(found: Iterable[tuple[float, str]], tests: int, significance
 
     Args:
         found: P-values, each with the description of its alternative.
-        tests: Number of all tests, those whose p-values were not computed included.
+        tests: Number of all tests, including those whose p-values were not computed.
         significance: Significance of all tests together.
 
     Returns:

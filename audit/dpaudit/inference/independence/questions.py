@@ -21,10 +21,10 @@ def columns_of(values: Array) -> Array:
 def bits_of(values: Array) -> Bits:
     """Answer the questions about each output.
 
-    The questions ask, for each column, whether the value is missing, reaches or exceeds a quantile, is the maximum or
-    minimum, or equals one of the most frequent values.  They depend on the values as a multiset, not on their order.  A
-    question is left out if fewer than two outputs have the rarer answer.  It is also left out if another question has
-    the same or the opposite answers.
+    The questions ask, for each column, whether the value is missing, or reaches or exceeds a quantile.  They also ask
+    whether it is the maximum, the minimum or one of the most frequent values.  They depend on the values as a
+    multiset, not on their order.  A question is left out if fewer than two outputs have the rarer answer.  It is
+    also left out if another question has the same or the opposite answers.
 
     Args:
         values: (n,) or (n, k), numbers that are functions of each output; NaN if missing.

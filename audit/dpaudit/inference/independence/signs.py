@@ -23,10 +23,9 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
         If the runs are exchangeable, the result is not empty with probability at most `significance`.
 
     Proof:
-        A union bound over the tests; their number depends on the values, but not on their order.  The tests for
-        outputs repeated after a certain number of runs, for repeated sequences, and for correlation with up to 20
-        earlier runs each get a quarter of the level.  The tests for correlation with runs further back and for drift
-        each get an eighth.
+        A union bound over the tests; their number depends on the values, but not on their order.  `repetition`,
+        `sequences`, and `correlation` with `alike` each have a quarter of the level; `far_correlation` and `drift_of`
+        each have an eighth.
 
     Args:
         keys: Keys of the outputs in the order of their runs; two keys are equal if and only if the outputs are.  If

@@ -20,8 +20,8 @@ Sethuraman 1977, Ann. Stat. 5, call such functions arrangement increasing.)
 
     P[K >= k] <= E P[Binomial(n1, g(U')) >= k].
 
-*Proof.*  At least k numbers of d1 are among the first r if and only if fewer than r - k + 1 numbers of d0 come before
-the k-th number of d1.
+*Proof.*  Consider the k-th number of d1.  It is among the first r if and only if fewer than r - k + 1 numbers of d0
+come before it.
 
 The bound rises as f falls, so it can be inverted along nested families as in `confident`.
 

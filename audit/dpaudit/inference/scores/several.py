@@ -16,7 +16,7 @@ every v.
 D_k grows as the claim weakens, so both tests can be inverted along nested families.
 
 **Limit of all such tests.**  If canaries may depend on each other, a mechanism may reveal nothing with probability
-1 - w and otherwise treat all canaries like a worse mechanism.  Every valid test must allow for this for every w.
+1 - w.  With probability w, it may treat all canaries like a worse mechanism.  Every valid test must allow every w.
 `benchmarks/one_run_tables.py --limits` prints the resulting limits for any test.
 """
 
@@ -36,7 +36,7 @@ from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 
 _FACTOR, _POWER = 1.0, 0.7  # r = m^0.7: see benchmarks/one_run_tables.py --guesses
-_FADED = 1e-9  # smaller tails of D_k are rounded up to the last one that was computed
+_FADED = 1e-9  # smaller tails of D_k are rounded up to a tail at a smaller v
 
 
 def default_guesses(m: int) -> int:

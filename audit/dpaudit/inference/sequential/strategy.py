@@ -11,7 +11,7 @@ supermartingale that starts at 1.  Ville 1939.
 
 **Several pairs.**  The claim states that every pair satisfies f.  Half of the wealth is carried over from pair to pair,
 so that the evidence of all pairs accumulates.  The other half is divided among the pairs, with a separate product for
-each, so that a pair without a violation cannot cancel the evidence of another pair:
+each.  So a pair without a violation cannot cancel the evidence of another pair:
 
     E = sum_j w_j [ (1/2) prod_i E_ij + (1/2) mean_i E_ij ],    E_ij the product over the trials of pair i.
 
