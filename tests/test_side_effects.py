@@ -167,6 +167,6 @@ def test_a_worker_that_dies_ends_the_audit_or_is_counted(tmp_path: Path) -> None
     retried = audit(KillsAWorker(folders[1]), CLAIM, PAIR, jobs=2, failures="retry", **options)
     assert retried.trials_used == 200, retried.warnings
     assert any(
-        "worker processes died or could not hand back what they made (1 times)" in words for words in retried.warnings
+        "worker processes died or could not return their outputs (1 times)" in words for words in retried.warnings
     )
     assert retried.evidence.fingerprint() == audit(quiet, CLAIM, PAIR, **options).evidence.fingerprint()

@@ -240,8 +240,8 @@ def test_other_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     for name, words in {
-        ".": "is no regular file",
-        "pipe": "is no regular file",
+        ".": "is not a regular file",
+        "pipe": "is not a regular file",
         "other": "is not a store of trials, and was left as it is",
         "mine": "is an SQLite database, but not a store of trials",
         "newer": "has store format 99; this version of dpaudit reads format 3",

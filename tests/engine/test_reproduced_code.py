@@ -70,7 +70,7 @@ def test_a_number_drawn_in_a_script_is_told_from_a_parameter(tmp_path: Path) -> 
     found = json.loads(done.stdout)
     verdict, words = found["drawn"]
     assert verdict == "INCONCLUSIVE"
-    assert "the source does not give DRAWN as a literal" in words
+    assert "the source does not define DRAWN as a literal" in words
     verdict, words = found["shifted"]
     assert verdict == "VIOLATION"
     assert "the mechanism has no noise or a fixed seed" in words

@@ -141,9 +141,9 @@ def test_a_batch_that_holds_one_object_for_several_runs_is_refused(kind: Any) ->
     def same(dataset: list[float], n: int, rng: Rng) -> Any:
         return [kept for _ in range(n)]
 
-    with pytest.raises(MechanismError, match=r"one and the same .* object for several runs .* return a new object"):
+    with pytest.raises(MechanismError, match=r"returned the same .* object for several runs .* return a new object"):
         audited(batched(same))
-    with pytest.raises(MechanismError, match=r"one and the same .* object for several runs"):
+    with pytest.raises(MechanismError, match=r"returned the same .* object for several runs"):
         audited(batched(lambda dataset, n, rng: [(float(rng.normal()), kept) for _ in range(n)]))
 
 
@@ -294,9 +294,7 @@ def test_a_dataset_that_cannot_be_copied_is_refused_before_the_first_run(dataset
     def never(dataset: Any, rng: Rng) -> float:
         raise AssertionError
 
-    with pytest.raises(
-        ValueError, match=r"^d1 of pair .* cannot be copied: .*; every run is given a copy of its own, so"
-    ):
+    with pytest.raises(ValueError, match=r"^d1 of pair .* cannot be copied: .*; every run is given a new copy, so"):
         audited(never, Pair([], dataset))
 
 

@@ -1,4 +1,4 @@
-"""Where other processes are: on this machine (loky), in a Dask cluster, or with Ray.  joblib does the sending."""
+"""Worker processes: on this machine (loky), in a Dask cluster, or with Ray.  joblib sends them their tasks."""
 
 from __future__ import annotations
 
@@ -16,25 +16,32 @@ from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import check_choice
 from dpaudit.values import Foreign
 
-_LOOK_SECONDS = 0.5  # between two looks of a worker whether its parent is alive
+_LOOK_SECONDS = 0.5  # between two checks of a worker that its parent is alive
 
 
 class BackendError(Exception):
-    """A backend that is not installed or does not answer; says which and what to do."""
+    """Raised if a backend is not installed or does not answer; the message says which, and what to do."""
 
 
 @contextmanager
 def backend(name: str, scheduler: str | None = None) -> Iterator[None]:
-    """Audits with `jobs` other than 1 use these workers inside.  Neither verdicts nor counts depend on it.
+    """Make audits inside the `with` block use these workers, if their `jobs` is not 1.
 
-    `name`: one of BACKENDS.  `scheduler`: its address, e.g. "tcp://127.0.0.1:8786" for dask (needed there) or
-    "127.0.0.1:6379" for ray (without it Ray is started on this machine).  dpaudit and the mechanism must be importable
-    on the workers.  ValueError for other names, or a scheduler for loky; BackendError if the workers cannot be had.
+    Neither verdicts nor counts depend on the backend.  dpaudit and the mechanism must be importable on the workers.
+
+    Args:
+        name: One of BACKENDS: "loky" (this machine), "dask" or "ray".
+        scheduler: The address of the cluster, e.g. "tcp://127.0.0.1:8786" for dask or "127.0.0.1:6379" for ray.
+            Dask requires one.  If None, Ray is started on this machine.
+
+    Raises:
+        ValueError: If the name is not in BACKENDS, if dask has no scheduler, or if loky has one.
+        BackendError: If the backend is not installed or does not answer.
     """
     check_choice(name, BACKENDS, "backend", lead="one of ")
     if name == "loky":
         if scheduler is not None:
-            raise ValueError("a scheduler goes with the backends dask and ray only")
+            raise ValueError("scheduler is allowed with the backends dask and ray only")
         yield
     elif name == "dask":
         with _dask(scheduler):
@@ -67,7 +74,7 @@ def _ray(scheduler: str | None) -> Iterator[None]:
     try:
         ray.init(address=scheduler, log_to_driver=False, include_dashboard=None if scheduler else False)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise BackendError(f"Ray at {scheduler or 'this machine'} cannot be had: {error}") from None
+        raise BackendError(f"could not connect to Ray ({scheduler or 'this machine'}): {error}") from None
     importlib.import_module("ray.util.joblib").register_ray()
     try:
         with parallel_config(backend="ray"), _keeping_pools():
@@ -79,12 +86,12 @@ def _ray(scheduler: str | None) -> Iterator[None]:
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
-_kept: ContextVar[dict[int, Foreign] | None] = ContextVar("_kept", default=None)  # by jobs; None: nothing is kept
+_kept: ContextVar[dict[int, Foreign] | None] = ContextVar("_kept", default=None)  # pools by `jobs`; None: none is kept
 
 
 @contextmanager
 def _keeping_pools() -> Iterator[None]:
-    """Workers stay from one call to the next: Ray would start all of them again for each block of trials."""
+    """Keep the workers from one call to the next; Ray would otherwise restart them for each block of trials."""
     pools: dict[int, Foreign] = {}
     token = _kept.set(pools)
     try:
@@ -96,7 +103,19 @@ def _keeping_pools() -> Iterator[None]:
 
 
 def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task], jobs: int) -> list[Answer]:
-    """function(value) for each value, by the workers in use.  Raises what joblib does, e.g. if a worker dies."""
+    """Call a function on each value, in the workers of the current backend.
+
+    Args:
+        function: The function.  joblib must be able to send it to the workers.
+        values: Its arguments, one for each call.
+        jobs: Number of workers, as joblib counts them.
+
+    Returns:
+        The results, in the order of `values`.
+
+    Raises:
+        BaseException: Whatever the function or joblib raises, e.g. if a worker dies.
+    """
     from joblib import delayed
 
     pools = _kept.get()
@@ -118,31 +137,31 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
 
 
 def _parallel(jobs: int) -> Foreign:
-    """What makes the calls; workers of loky end when this process does."""
+    """Return the joblib object that makes the calls.  Workers of loky end when this process ends."""
     from joblib import Parallel
     from joblib.parallel import get_active_backend
 
     if type(get_active_backend()[0]).__name__ == "LokyBackend":
-        with suppress(TypeError):  # joblib before 1.5 takes no initializer; there idle workers end after five minutes
+        with suppress(TypeError):  # joblib before 1.5 takes no initializer; its idle workers end after five minutes
             return Parallel(n_jobs=jobs, initializer=_attend, initargs=(os.getpid(),))
     return Parallel(n_jobs=jobs)
 
 
 def _attend(parent: int) -> None:
-    """Let this process, a worker, end soon after its parent, which could no longer end it."""
+    """Make this worker process end soon after its parent, which can then no longer end it."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    while os.getppid() == parent:  # loky starts its workers directly; one that starts slowly may be an orphan already
+    while os.getppid() == parent:  # loky's workers are its children; a slow one may be an orphan already
         time.sleep(_LOOK_SECONDS)
     end_process(1)
 
 
 def dask_workers() -> frozenset[str]:
-    """The workers of the Dask cluster in use, none with another backend.
+    """Return the addresses of the current Dask cluster's workers; an empty set with another backend.
 
-    Dask makes the runs of a worker that died again by itself, and says nothing; the other backends raise.
+    Dask silently retries the runs of a worker that died.  The other backends raise an exception.
     """
     from joblib.parallel import get_active_backend
 

@@ -1,4 +1,4 @@
-"""A short fingerprint of the first outputs of an audit, by which a later audit notices that it repeats them."""
+"""A short fingerprint of an audit's first outputs, so that a later audit can detect that it repeats them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from dpaudit.values import Output
 
-_LOG_ORDERS = math.log(1e9)  # by chance, fresh outputs have the fingerprint of given ones at most once in 10**9 times
-_MAX_OUTPUTS = 20_000  # of one dataset; outputs that hardly vary need not be read to the end
+_LOG_ORDERS = math.log(1e9)  # independent outputs share a fingerprint with probability at most 1e-9
+_MAX_OUTPUTS = 20_000  # read per dataset; outputs that hardly vary need not be read to the end
 
 
 @dataclass(slots=True)
 class _Side:
-    """The outputs of one dataset, in order, until they are unmistakable.
+    """The first outputs of one dataset, in order, until they are unmistakable.
 
     Theorem:
         Let X be an exchangeable sequence of n outputs, and s a given sequence in which value v occurs m_v times.  Then
@@ -33,7 +33,7 @@ class _Side:
     _hash: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
 
     def add(self, outputs: Iterable[Output]) -> None:
-        """Further outputs, of which no more are read than are needed."""
+        """Add outputs; read no more of them than are needed."""
         for output in outputs:
             if self.unmistakable or self.count >= _MAX_OUTPUTS:
                 return
@@ -45,7 +45,7 @@ class _Side:
 
     @property
     def unmistakable(self) -> bool:
-        """Whether there are at least 10**9 orders of these outputs."""
+        """Whether these outputs have at least 10**9 distinct orders."""
         return self.log_orders >= _LOG_ORDERS
 
     def __str__(self) -> str:
@@ -53,32 +53,40 @@ class _Side:
 
 
 def _value(output: Output) -> bytes:
-    """Equal for equal outputs, also in another process; unequal ones may be equal, which errs on the safe side."""
+    """Return equal bytes for equal outputs, in any process.  Collisions of unequal outputs err on the safe side."""
     if isinstance(output, np.ndarray | np.generic) and not output.dtype.hasobject:
         return output.tobytes()
     try:
         return repr(output).encode("utf-8", "surrogatepass")
-    except Exception:  # of an output whose repr fails
+    except Exception:  # an output's own __repr__ may raise anything
         return type(output).__qualname__.encode()
 
 
 class Beginning:
-    """The first outputs of the first pair.  They do not depend on how long the audit is, nor on its later blocks."""
+    """Fingerprints of the first outputs of the first pair.
+
+    These outputs depend neither on the length of the audit nor on its later blocks.
+    """
 
     def __init__(self) -> None:
         self._sides = _Side(), _Side()
 
     def add(self, pair: int, sides: Sequence[Iterable[Output]]) -> None:
-        """One block of a pair."""
+        """Add one block of outputs.
+
+        Args:
+            pair: Index of the pair; blocks of pairs other than 0 are ignored.
+            sides: The outputs of d0 and of d1.
+        """
         if pair == 0:
             for side, outputs in zip(self._sides, sides, strict=True):
                 side.add(outputs)
 
     def fingerprints(self) -> list[str]:
-        """One for each dataset whose outputs are unmistakable; if there is none, one for both datasets together.
+        """Return a fingerprint for each dataset whose outputs are unmistakable.
 
-        Where outputs hardly vary, two independent audits may have the same fingerprint.  Whoever compares must err on
-        the safe side.
+        If neither dataset has such outputs, the only fingerprint covers both datasets together.  Two independent audits
+        whose outputs hardly vary may share it, so a comparison must err on the safe side.
         """
         found = [f"{index}:{side}" for index, side in enumerate(self._sides) if side.unmistakable]
         return found or [":".join(map(str, self._sides))]

@@ -1,7 +1,7 @@
 """Copies that share nothing mutable with their original.
 
-A mechanism may change the dataset it is given, keep it, or return an object that it will change later. So every run
-gets a dataset of its own, and every output is copied as it is returned.
+A mechanism may change its dataset, keep it, or return an object that it changes later.  So every run gets a new copy of
+the dataset, and every output is copied when it is returned.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dpaudit.values import Foreign, Output, RawOutputs
 
 
 class NotCopyable(Exception):
-    """A value of which no copy can be made; says its type and why."""
+    """Raised if a value cannot be copied; the message names its type and the reason."""
 
 
 class SharedOutputs(Exception):
-    """Outputs of different runs that are one object; says which runs."""
+    """Raised if several runs return the same mutable object; the message names the runs."""
 
 
 def _with_subclasses(kind: type[object]) -> Iterator[type[object]]:
@@ -51,7 +51,7 @@ _CONTAINERS: frozenset[type] = frozenset({list, dict, set, tuple})
 
 
 def immutable(value: Foreign) -> bool:
-    """Whether nothing in `value` can change.  False where that is not certain."""
+    """Whether nothing in `value` can change.  False if that is uncertain."""
     kind = type(value)
     if kind in IMMUTABLE:
         return True
@@ -61,16 +61,16 @@ def immutable(value: Foreign) -> bool:
 
 
 def detached(value: Foreign) -> Foreign:
-    """An equal value of the same type that shares nothing mutable with `value`.
+    """Return an equal value of the same type that shares nothing mutable with `value`.
 
     Args:
-        value: anything; an output of a mechanism, or a dataset.
+        value: Any object: an output of a mechanism, or a dataset.
 
     Returns:
         `value` itself if it is immutable, otherwise a deep copy.
 
     Raises:
-        NotCopyable: if the value, or something in it, cannot be copied (a generator, a file, a lock).
+        NotCopyable: If the value, or something in it, cannot be copied (a generator, a file, a lock).
     """
     kind = type(value)
     if kind in IMMUTABLE:
@@ -84,15 +84,16 @@ def detached(value: Foreign) -> Foreign:
             return {detached(key): detached(item) for key, item in value.items()}
         if kind is tuple:
             return value if immutable(value) else tuple(detached(item) for item in value)
-    except RecursionError:  # it contains itself, or is nested deeply
+    except RecursionError:  # the value contains itself, or is nested deeply
         pass
     return value if immutable(value) else _deep(value)()
 
 
 def generator_in(value: Foreign) -> str:
-    """The type of a generator of random numbers of which a deep copy of `value` holds a copy; "" if there is none.
+    """Return the type of a random generator inside `value`; "" if it holds none.
 
-    Copies of one generator make the same draws.
+    Copies of one generator make the same draws, so a dataset must not hold one.  Only generators that a deep copy
+    would copy count.
     """
     if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
         return ""
@@ -110,13 +111,24 @@ def generator_in(value: Foreign) -> str:
 
 
 class Dataset:
-    """A dataset that is never handed out itself: each run gets a copy.
+    """A dataset of which every run gets a copy; the original is never given to a mechanism.
 
-    What has to be copied is found out once, so that a copy of a short list takes a fraction of a microsecond.
+    The way to copy it is chosen once, so that copying a short list takes a fraction of a microsecond.
+
+    Attributes:
+        copy: Returns a new copy.
+        fixed: Whether the dataset is immutable; `copy` then returns the dataset itself.
     """
 
     def __init__(self, value: object) -> None:
-        """Take a copy of `value`.  NotCopyable if there is none."""
+        """Copy a dataset.
+
+        Args:
+            value: The dataset.
+
+        Raises:
+            NotCopyable: If it cannot be copied.
+        """
         self._prepare(detached(value))
 
     def _prepare(self, value: object) -> None:
@@ -125,33 +137,33 @@ class Dataset:
         self.fixed = immutable(value)
 
     def changed(self, given: object) -> bool:
-        """Whether a copy is no longer equal to the dataset.  False where that cannot be told."""
+        """Whether the copy `given` is no longer equal to the dataset.  False if that is uncertain."""
         return not self.fixed and not _same(self._value, given)
 
     @property
     def value(self) -> Foreign:
-        """The dataset, to be looked at only."""
+        """The dataset; the caller must not change it."""
         return self._value
 
     def __getstate__(self) -> object:
-        return (self._value,)  # a tuple, since a false state would not be given to __setstate__
+        return (self._value,)  # a tuple, because pickle does not call __setstate__ with a false state
 
     def __setstate__(self, state: tuple[Foreign]) -> None:
         self._prepare(state[0])
 
 
 def detached_batch(outputs: Foreign) -> RawOutputs:
-    """The outputs of one call of a batched mechanism, detached from it and from each other.
+    """Copy the outputs of one call of a batched mechanism, so that they are independent of it and of each other.
 
     Args:
-        outputs: an array, a list or any other sequence, with one output for each run.
+        outputs: An array, a list or any other sequence, with one output for each run.
 
     Returns:
         An equal sequence: a list for a list or a tuple, otherwise a copy of the same type.
 
     Raises:
-        NotCopyable: if an output cannot be copied.
-        SharedOutputs: if the outputs of two runs are, or hold, the same mutable object.
+        NotCopyable: If an output cannot be copied.
+        SharedOutputs: If the outputs of two runs are, or hold, the same mutable object.
     """
     if type(outputs) is np.ndarray and not outputs.dtype.hasobject:
         return outputs.copy(order="K")
@@ -175,18 +187,18 @@ def _refuse_shared(outputs: Iterable[Output]) -> None:
         for key, kind in _mutable_parts(output):
             if (other := owners.setdefault(key, run)) != run:
                 raise SharedOutputs(
-                    f"returned one and the same {kind} object for several runs ({other} and {run} of the batch), so "
-                    "that only what the last of them wrote into it would be seen; return a new object for each run"
+                    f"returned the same {kind} object for several runs ({other} and {run} of the batch), so that only "
+                    "the values of the last run would be seen; return a new object for each run"
                 )
 
 
 def _mutable_parts(value: object) -> Iterator[tuple[object, str]]:
-    """What identifies each mutable object in a value, and its type's name; inside of containers only."""
+    """Yield a key and the type's name of each mutable object in a value, looking into containers only."""
     kind = type(value)
     if kind in IMMUTABLE:
         return
     if isinstance(value, np.ndarray):
-        if value.size and value.nbytes:  # two views of the same memory are the same thing
+        if value.size and value.nbytes:  # two views of the same memory count as one object
             at = value.__array_interface__["data"][0]
             yield (at, value.shape, value.strides, value.dtype.str), kind.__name__
         return
@@ -205,7 +217,7 @@ def _mutable_parts(value: object) -> Iterator[tuple[object, str]]:
 
 
 def _constant(value: Foreign) -> bool:
-    """Whether runs may well return one object: an enumeration, a function, a sentinel, a frozen dataclass."""
+    """Whether runs may share this object: an enumeration, a function, a sentinel, a frozen dataclass."""
     if isinstance(value, (enum.Enum, type, types.FunctionType, types.BuiltinFunctionType)):
         return True
     if hasattr(value, "__dataclass_params__"):
@@ -215,16 +227,16 @@ def _constant(value: Foreign) -> bool:
 
 
 def _slots(kind: type) -> bool:
-    """Whether instances hold anything outside of `__dict__`."""
+    """Whether instances hold anything outside `__dict__`."""
     return kind.__basicsize__ > _Empty.__basicsize__ or kind.__itemsize__ > 0
 
 
 class _Empty:
-    """An object with attributes, and nothing else."""
+    """The smallest object with a `__dict__`, for comparison of sizes."""
 
 
 def _copier(value: object) -> Callable[[], Foreign]:
-    """A function that makes copies of `value`, as long as nobody changes it."""
+    """Return a function that copies `value`, which must not change."""
     if immutable(value):
         return lambda: value
     if type(value) in _CONTAINERS:
@@ -238,11 +250,11 @@ def _copier(value: object) -> Callable[[], Foreign]:
 
 
 class _Tangled(Exception):
-    """Parts of a value may share objects, which only a deep copy of the whole keeps so."""
+    """Raised if parts of a value may share objects: only a deep copy of the whole keeps them shared."""
 
 
 def _compiled(value: Foreign, seen: set[int]) -> Callable[[], Foreign]:
-    """The fastest way to copy a part of a container.  `seen`: the parts before it."""
+    """Return the fastest function that copies part of a container.  `seen`: ids of the parts before it."""
     if immutable(value):
         return lambda: value
     if id(value) in seen:
@@ -274,10 +286,10 @@ def _array(value: AnyArray) -> Callable[[], Foreign]:
 
 
 def _deep(value: object) -> Callable[[], Foreign]:
-    """Deep copies; tries one, so that it fails now if ever."""
+    """Return a function that makes deep copies, after one trial copy, so that failures show at once."""
     kind = type(value)
     package = kind.__module__.partition(".")[0]
-    if package == "torch" and hasattr(value, "detach"):  # a tensor that remembers how it was computed has no deep copy
+    if package == "torch" and hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history
         value = value.detach()
     if package == "pandas" and _holds_mutable_cells(value):  # pandas copies its cells by reference
         return _pickled(value)
@@ -304,7 +316,7 @@ def _holds_mutable_cells(frame: Foreign) -> bool:
 
 
 def _same(first: object, second: object) -> bool:
-    """Whether two values are equal, NaN being equal to itself; True where that cannot be told."""
+    """Whether two values are equal, where NaN equals itself.  True if that is uncertain."""
     try:
         return _equal(first, second)
     except Exception:

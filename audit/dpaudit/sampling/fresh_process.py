@@ -1,12 +1,12 @@
 """Runs of a mechanism in new processes, which hold nothing that earlier runs have kept in memory.
 
-Each process makes a few runs, often one of each dataset, and ends.  It is neither a fork nor a worker that has run the
-mechanism before.  Run as a program, this module is that process: it reads a pickled task on stdin and answers on
-stdout.
+Each process makes a few runs, often one on each dataset, and ends.  It is neither a fork nor a worker that has run the
+mechanism before.  Run as a program, this module is that process: it reads a pickled task from stdin and writes the
+answer to stdout.
 
-Caches outside of the process, such as files, are still there.  So a run proves nothing if its Python code reads a file,
-connects to a server or starts a program: it may have read results of earlier runs (`sampling.outside`).  Files that
-compiled libraries open are not noticed, and programs are not watched.
+Caches outside the process, such as files, remain.  So a run proves nothing if its Python code reads a file, connects to
+a server or starts a program: it may have read results of earlier runs (`sampling.outside`).  Files that compiled
+libraries open go unnoticed, and external programs are not observed.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from dpaudit.values import Foreign, Output
 Answer = TypeVar("Answer")
 
 Place = tuple[str | int, ...]
-"""Keys and places that lead to a part of an output; () is the whole one."""
+"""Keys and indices that lead to a part of an output; () leads to the whole output."""
 
 _MAX_NUMBERS, _MAX_PARTS, _MAX_DEPTH = 1_000, 100, 4
 
 
 class NotPossible(Exception):
-    """The mechanism cannot be run in a process of its own; says why."""
+    """Raised if the mechanism cannot be run in a new process; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByName:
-    """A function or object of a module, loaded anew."""
+    """A function or object of a module, which a new process imports by its name."""
 
     module: str
     name: str
@@ -60,7 +60,7 @@ class ByName:
 
     @property
     def loaded(self) -> object:
-        """The object.  By its file, if its module's name leads to no module here, or to another one."""
+        """The object, loaded from its file if the module's name leads to another module here, or to none."""
         try:
             found: object = importlib.import_module(self.module)
         except ImportError:
@@ -73,10 +73,13 @@ class ByName:
 
 
 def sent(mechanism: object) -> object:
-    """What a new process makes the mechanism from: the mechanism without the state that it has kept here.
+    """Return a form of the mechanism for a new process, without the state that it has kept in this one.
+
+    Args:
+        mechanism: As in `audit`.
 
     Raises:
-        NotPossible: its parameters cannot be told from what it has kept.
+        NotPossible: If its parameters cannot be distinguished from state that earlier runs left.
     """
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return mechanism
@@ -87,8 +90,8 @@ def sent(mechanism: object) -> object:
     if portable(mechanism):
         if names := drawn_perhaps(mechanism):
             raise NotPossible(
-                f"the source does not give {', '.join(names)} as a literal, so noise that was drawn once may be kept "
-                "there.  Write parameters as literals, such as SCALE = 0.5, or put the mechanism into a file and name "
+                f"the source does not define {', '.join(names)} as a literal, so it may hold noise that was drawn "
+                "once.  Write parameters as literals, such as SCALE = 0.5, or put the mechanism into a file and name "
                 "it in a config as FILE.py:OBJECT"
             )
         return mechanism
@@ -107,7 +110,7 @@ def _by_name(mechanism: object) -> ByName | None:
     if file is None or (found is not mechanism and found is not function):
         return None
     if isinstance(mechanism, Batched) and found is not mechanism:
-        return None  # a function of the module, made batched elsewhere
+        return None  # the module holds the plain function, and another place made it batched
     return ByName(module, name, str(file))
 
 
@@ -120,18 +123,21 @@ def outputs_in_a_fresh_process(
     timeout: float,
     paths: Sequence[Sequence[Sequence[Place]]],
 ) -> list[list[list[str]]]:
-    """Fingerprints of one output on each dataset, all in one new process.
+    """Run the mechanism once on each dataset, all in one new process, and return fingerprints of the outputs.
 
     Args:
-        mechanism: what `sent` gave.
-        datasets: on which it runs once, in this order.
-        seeds: of the runs, one each.
-        execution: of the audit.
-        timeout: seconds after which the process is ended.
-        paths: of the parts that are asked for, in lists, several for each dataset; () is the whole output.
+        mechanism: The value that `sent` returned.
+        datasets: The datasets, in the order of the runs.
+        seeds: The seed of each run.
+        execution: The execution settings of the audit.
+        timeout: Seconds after which the process is killed.
+        paths: Lists of paths to the requested parts, several for each dataset; () is the whole output.
+
+    Returns:
+        Fingerprints in the shape of `paths`.
 
     Raises:
-        NotPossible: the process could not make the runs; says why.
+        NotPossible: If the process could not make the runs; the message says why.
     """
     runs = [
         Runs(mechanism, Dataset(dataset), seed, 0, 0, 0, 1, execution)
@@ -143,26 +149,43 @@ def outputs_in_a_fresh_process(
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """What runs made in a new process."""
+    """The outcome of runs in a new process."""
 
-    outputs: list[list[str]]  # fingerprints, of each of the runs
-    kept: Counter[float]  # numbers that it held after these runs and still after as many more; none of a program
-    # Where each run adds a number, as a history does, those that it held before the first one.
+    outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
+    kept: Counter[float]
+    """Numbers that the mechanism held after these runs, and still after as many more; empty for programs.
+
+    If each run adds a number, as a history does: the numbers that it held before the first run.
+    """
 
 
 def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
-    """Make the same runs in a new process.  NotPossible if that cannot be done; says why.
+    """Repeat runs in a new process.
 
     Args:
-        runs: of what `sent` gave.
-        timeout: seconds after which the process is ended.
+        runs: The runs.  Their mechanism is the value that `sent` returned.
+        timeout: Seconds after which the process is killed.
+
+    Returns:
+        Fingerprints of the outputs, and the numbers that the mechanism kept.
+
+    Raises:
+        NotPossible: If the process could not make the runs; the message says why.
     """
     found: Twin = _in_a_fresh_process(_twin, runs, timeout=timeout)
     return found
 
 
 def values_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> list[Foreign]:
-    """The outputs themselves, the first one of each of the runs.  Otherwise as `twin_in_a_fresh_process`."""
+    """Return the first output of each of the runs, made in a new process.
+
+    Args:
+        runs: The runs.  Their mechanism is the value that `sent` returned.
+        timeout: Seconds after which the process is killed.
+
+    Raises:
+        NotPossible: If the process could not make the runs; the message says why.
+    """
     found: list[Output] = _in_a_fresh_process(_values, runs, timeout=timeout)
     return found
 
@@ -186,7 +209,7 @@ def _in_a_fresh_process(ask: Callable[..., Answer], runs: Sequence[Runs], *more:
 
 
 def _cloudpickle() -> Foreign:
-    """It comes with joblib: as a package that joblib requires, or inside it before version 1.6."""
+    """Import cloudpickle, which joblib requires or, before version 1.6, contains."""
     try:
         return importlib.import_module("cloudpickle")
     except ImportError:
@@ -197,7 +220,7 @@ def _answer(task: bytes, timeout: float) -> Foreign:
     folders = [path or os.getcwd() for path in sys.path if isinstance(path, str)]
     try:
         done = subprocess.run(
-            # -P: without it the working folder comes first, and a module in it would stand for another one
+            # Without -P, Python would search the working folder first, and a module there could hide another one.
             [sys.executable, "-P", "-m", "dpaudit.sampling.fresh_process"],
             input=task,
             capture_output=True,
@@ -249,7 +272,7 @@ def _here(mechanism: object) -> object:
 
 
 def _outputs(runs: Runs) -> list[Output]:
-    """What the runs give, in this process.  NotPossible if they fail, or read what earlier runs may have left."""
+    """Make the runs in this process.  NotPossible if they fail, or read what earlier runs may have left."""
     mechanism = _here(runs.mechanism)
     resolved(mechanism)
     outside.running = True
@@ -257,8 +280,8 @@ def _outputs(runs: Runs) -> list[Output]:
     outside.running = False
     if outside.found:
         raise NotPossible(
-            f"a run in a new process {outside.found}, which may hold results of earlier runs.  Switch such a "
-            "cache off; load data when the mechanism is loaded, not in a run"
+            f"a run in a new process {outside.found}, which may hold results of earlier runs.  If this is a cache, "
+            "switch it off; otherwise load the data when the mechanism is loaded, not in a run"
         )
     if outcome.failure:
         raise NotPossible(f"in a new process the mechanism {outcome.failure}")
@@ -266,9 +289,9 @@ def _outputs(runs: Runs) -> list[Output]:
 
 
 def parts_of(output: Output) -> dict[Place, Output]:
-    """The parts of a list, tuple, dict or array that hold no further ones, at most 100, by their paths.
+    """Return the innermost parts of a list, tuple, dict or array, by their paths.
 
-    Of an output that is one list of numbers, an array of one axis, at most 1,000.
+    At most 100 parts are returned, or 1,000 numbers if the output is an array with one axis.
     """
     if isinstance(output, np.ndarray) and output.ndim == 1 and not output.dtype.hasobject:
         return {(i,): number for i, number in enumerate(output[:_MAX_NUMBERS])}
@@ -294,21 +317,21 @@ def parts_of(output: Output) -> dict[Place, Output]:
 
 
 def part_of(output: Output, path: Place) -> Output:
-    """The part with this path; `Missing` if there is none."""
+    """Return the part of the output at this path; `Missing` if there is none."""
     for step in path:
         try:
             output = output[step]
-        except Exception:  # of an output's own code
+        except Exception:  # an output's own code may raise anything
             return Missing
     return output
 
 
 class Missing:
-    """What an output has where it has no such part."""
+    """Stands for a part that an output does not have."""
 
 
 def told_apart(output: Output) -> str:
-    """A text that is equal for equal outputs, in any process."""
+    """Return a text that is equal for equal outputs, in any process."""
     if isinstance(output, Timed):
         output = output.output
     try:
@@ -320,17 +343,17 @@ def told_apart(output: Output) -> str:
 def _packed(answer: object) -> bytes:
     try:
         return pickle.dumps(answer)
-    except Exception as error:  # of a type of output
+    except Exception as error:  # pickling runs code of the output's class, which may raise anything
         return pickle.dumps(f"an output cannot be sent back ({type(error).__name__}: {error})")
 
 
 def _main() -> None:
     own_out = os.dup(1)
-    os.dup2(2, 1)  # what the mechanism prints must not mix with the answer
+    os.dup2(2, 1)  # the mechanism's own prints must not mix with the answer
     answer: object
     sys.addaudithook(outside)
     try:
-        ask, runs, more = pickle.loads(sys.stdin.buffer.read())  # a task of our parent
+        ask, runs, more = pickle.loads(sys.stdin.buffer.read())  # the task is from our parent process
         answer = ask(runs, *more)
     except (NotPossible, MechanismError) as error:
         answer = str(error)
@@ -342,7 +365,7 @@ def _main() -> None:
 
 if __name__ == "__main__":
     from dpaudit.sampling import (
-        fresh_process as fresh,  # under its own name, so that what was pickled is of the same classes
+        fresh_process as fresh,  # not as __main__, so that pickled objects have the same classes
     )
 
     fresh._main()

@@ -1,8 +1,8 @@
-"""Global random state: of `random`, of the functions of `numpy.random`, of torch.
+"""The global random state of `random`, of the functions of `numpy.random`, and of torch.
 
-A mechanism may draw from it, and so may attacks, test fixtures and everything else in the process. `Runs` seed it from
-the address of what they run, as they do the `rng` that the mechanism is given. So nobody else's seed reaches the
-mechanism, and the user finds the state as it was.
+A mechanism may draw from it, and so may attacks, test fixtures and all other code in the process.  `Runs` seed it from
+the address of their trials, like the `rng` that the mechanism is given.  So no other seed reaches the mechanism, and
+the state is restored afterwards.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import numpy as np
 
 @contextmanager
 def kept_global_randomness() -> Iterator[None]:
-    """Leave the global random state as it was found, whatever is drawn or seeded inside.
+    """Restore the global random state on exit, whatever is drawn or seeded inside.
 
-    It holds for `random`, for the functions of `numpy.random` and, where torch is loaded, for its generator on the CPU.
-    A mechanism may draw from these too. An attack that calls `np.random.seed` would else make it repeat its runs, and
-    outputs that the attack has learned would come again. Entry and exit together take about 0.1 milliseconds.
+    The state covers `random`, the functions of `numpy.random` and, if torch is loaded, its CPU generator.  Without
+    this, an attack that calls `np.random.seed` could make a mechanism repeat outputs that the attack has learned.
     """
     put_back = global_randomness()
     try:
@@ -32,13 +31,13 @@ def kept_global_randomness() -> Iterator[None]:
 
 
 def global_randomness() -> Callable[[], None]:
-    """What puts the global random state back to what it is now."""
+    """Return a function that restores the present global random state."""
     python = random.getstate()
     generator = np.random.mtrand.get_bit_generator()
-    numpy = np.random.get_state(legacy=False)  # noqa: NPY002  (others use it)
+    numpy = np.random.get_state(legacy=False)  # noqa: NPY002  (mechanisms use it)
     torch = sys.modules.get("torch")
     drawn: object = None
-    with suppress(Exception):  # a torch that is only half imported
+    with suppress(Exception):  # torch may be only half imported
         drawn = torch.get_rng_state() if torch is not None else None
 
     def put_back() -> None:
@@ -53,13 +52,18 @@ def global_randomness() -> Callable[[], None]:
 
 
 def seed_global_randomness(seed: int, *path: str | int) -> None:
-    """Seed the global random state with what lives at `path`; inside of `kept_global_randomness`."""
+    """Seed the global random state from an address.  Call it inside `kept_global_randomness`.
+
+    Args:
+        seed: The seed of the audit.
+        path: The address; different addresses give independent states.
+    """
     key = hashlib.sha512(repr((seed, "global", *path)).encode()).digest()
     random.seed(int.from_bytes(key[:16], "little"))
     words = np.frombuffer(key[16:48], dtype="<u4")
     if isinstance(np.random.mtrand.get_bit_generator(), np.random.MT19937):
         np.random.seed(words)  # noqa: NPY002
-    else:  # which knows no seeds
+    else:  # np.random.seed works with MT19937 only
         np.random.mtrand.set_bit_generator(np.random.MT19937(np.random.SeedSequence(words.tolist())))
     if (torch := sys.modules.get("torch")) is not None:
         with suppress(Exception):

@@ -1,4 +1,4 @@
-"""A fingerprint of all outputs of an audit, in the order and the blocks in which it took them."""
+"""A fingerprint of all outputs of an audit, in the order and the blocks in which the audit used them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _BYTES = 32
 
 
 class OutputsFingerprint:
-    """BLAKE2b of the blocks in order, each as the body of a store's record: [outputs of d0, outputs of d1].
+    """BLAKE2b over all blocks, in order.
 
-    The pair and the first trial of each block come before it, 8 bytes each, little-endian.  See `sampling.store`.
+    Each block is encoded as in a store: [outputs of d0, outputs of d1] (see `sampling.store`).  The indices of its pair
+    and of its first trial precede it, 8 bytes each, little-endian.
     """
 
     def __init__(self) -> None:
@@ -24,18 +25,24 @@ class OutputsFingerprint:
         self._complete = True
 
     def add(self, pair: int, start: int, sides: Sequence[RawOutputs]) -> None:
-        """One block."""
+        """Add one block.
+
+        Args:
+            pair: Index of the pair.
+            start: Index of the block's first trial.
+            sides: The outputs of d0 and of d1.
+        """
         if not self._complete:
             return
         for number in (pair, start):
             self._hash.update(number.to_bytes(8, "little"))
         try:
             body = frame([side if isinstance(side, np.ndarray) else list(side) for side in sides])
-        except Exception:  # of an output that only pretends to be a frame or an array: no fingerprint, and no harm
+        except Exception:  # an output may only pretend to be a frame or an array; then there is no fingerprint
             self._complete = False
         else:
             self._hash.update(memoryview(body)[HEADER.size :])
 
     def __str__(self) -> str:
-        """`blake2b:...`, or "" if an output has no encoding as bytes."""
+        """Return `blake2b:` and 64 hex digits, or "" if an output has no encoding as bytes."""
         return f"blake2b:{self._hash.hexdigest()}" if self._complete else ""

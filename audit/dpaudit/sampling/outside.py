@@ -1,4 +1,4 @@
-"""What Python code reads from outside of its process, where earlier runs may have left something."""
+"""Detects that Python code reads from outside its process, where earlier runs may have left results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from dpaudit.mechanisms.modules import of_library
 
 
 class Outside:
-    """Notices what Python code reads from outside of its process: a hook for `sys.addaudithook`."""
+    """An audit hook for `sys.addaudithook` that records the first access from outside the process.
+
+    While the mechanism is loaded, it may read files that it does not open for writing.
+
+    Attributes:
+        running: Whether the mechanism runs; False while it is being loaded.
+        found: The first access, as the predicate of a sentence; "" if there was none.
+    """
 
     def __init__(self) -> None:
-        self.running = False  # or still being loaded, when any file may be read, unless it can be written as well
-        self.found = ""  # the first thing, in words
+        self.running = False
+        self.found = ""
 
     def __call__(self, event: str, arguments: tuple[object, ...]) -> None:
         if self.found:
@@ -34,11 +41,11 @@ class Outside:
 
 
 def _part_of_python(name: str) -> bool:
-    """Whether a file is a module, belongs to an installed package, or is made by the system."""
+    """Whether a file is a module, or belongs to an installed package or to the system."""
     path = Path(os.path.abspath(name))
     of_system = any(path.is_relative_to(folder) for folder in ("/dev", "/proc", "/sys", "/etc", "/usr/share"))
     return of_system or path.suffix in (*all_suffixes(), ".pth") or of_library(path)
 
 
 outside = Outside()
-"""Of this process, if `sampling.fresh_process` started it and made this its audit hook."""
+"""The audit hook of this process, if it is a process that `sampling.fresh_process` started."""

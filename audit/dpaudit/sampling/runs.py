@@ -1,4 +1,4 @@
-"""Runs of a mechanism on one dataset, in whichever process they are made, and what comes of one that goes wrong."""
+"""Runs of a mechanism on one dataset, in any process, and the treatment of runs that fail."""
 
 from __future__ import annotations
 
@@ -21,35 +21,42 @@ from dpaudit.sampling.streams import stream, trial_streams
 from dpaudit.settings.audit import DEFAULTS, Failures
 from dpaudit.values import Foreign, Output, RawOutputs
 
-ATTEMPTS = 10  # at a run that fails, with "retry"
-_FIRST_RUNS = 8  # after which the dataset is looked at
+ATTEMPTS = 10  # attempts at one run before the audit stops, if failures="retry"
+_FIRST_RUNS = 8  # the dataset is compared with its copy after each of the first runs, then at powers of 2
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outputs of one side of a block; if the mechanism failed, those before the failure."""
+    """Outputs of one side of a block; if the mechanism failed, the outputs before the failure."""
 
     outputs: RawOutputs
-    failure: str = ""  # what happened, on which trial; "" if nothing
+    failure: str = ""  # what failed and on which run; "" if no run failed
     side_effects: SideEffects = field(default_factory=SideEffects)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSettings:
-    """What is seen of a run besides its output, and what becomes of one that goes wrong."""
+    """How runs execute: whether their time is observed, when they time out, and what happens to runs that fail.
 
-    observe_time: bool = DEFAULTS.observe_time  # outputs are `Timed`
-    failures: Failures = DEFAULTS.failures  # "outcome": seen by the analyst, as `Raised`; "retry": the run is retried
-    timeout: float | None = DEFAULTS.timeout  # seconds, after which a run, or a call of a batched mechanism, went wrong
+    Args:
+        observe_time: Whether the attacker sees the time of each run; outputs are then `Timed`.
+        failures: "stop": a failing run ends the audit.  "retry": the run is retried.  "outcome": the attacker sees the
+            failure, as `Raised`.
+        timeout: Maximum seconds of a run, or of a call of a batched mechanism; None: no limit.
+    """
+
+    observe_time: bool = DEFAULTS.observe_time
+    failures: Failures = DEFAULTS.failures
+    timeout: float | None = DEFAULTS.timeout
 
     @property
     def run_by_run(self) -> bool:
-        """Whether a call must make one run."""
+        """Whether every call must make exactly one run."""
         return self.observe_time or self.failures == "outcome"
 
     @property
     def attempts(self) -> int:
-        """How often a run that fails is made."""
+        """Maximum number of attempts at one run."""
         return ATTEMPTS if self.failures == "retry" else 1
 
 
@@ -57,8 +64,18 @@ class ExecutionSettings:
 class Runs:
     """Runs [start, stop) of one side of a pair: a task for any process.
 
-    Each run is given a dataset of its own, and its output is copied as it is returned: whatever the mechanism keeps and
-    changes later is its own affair.
+    Each run gets a new copy of the dataset, and its output is copied when it is returned.  So later changes by the
+    mechanism have no effect.
+
+    Args:
+        mechanism: The mechanism, or the address of one.
+        dataset: The dataset of this side.
+        seed: The seed of the audit.
+        pair: Index of the pair.
+        side: 0 for d0, 1 for d1.
+        start: Index of the first run.
+        stop: Index after the last run.
+        execution: How the runs execute.
     """
 
     mechanism: object
@@ -71,7 +88,7 @@ class Runs:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
 
     def __call__(self) -> Outcome:
-        """Make them, inside of `kept_global_randomness`.  Never raises for what the mechanism does."""
+        """Make the runs, inside `kept_global_randomness`.  Failures of the mechanism raise nothing but Ctrl-C."""
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with watched(randomness=self.start == 0) as side_effects, timeout_after(self.execution.timeout) as timeout:
@@ -127,17 +144,17 @@ class Runs:
         n, detail, again = self.stop - self.start, "", self._again
         for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
             dataset = self.dataset.copy()
-            side_effects.failed += 1  # unless it returns
+            side_effects.failed += 1  # taken back if the call returns n outputs
             try:
                 outputs = timeout(mechanism.sample, dataset, n, rng)
-                if members.changed_dataset(mechanism) or self.dataset.changed(dataset):  # elsewhere, or here
+                if members.changed_dataset(mechanism) or self.dataset.changed(dataset):  # in another process, or here
                     side_effects.changed = f"d{self.side}"
                 if len(outputs) == n:
                     outcome = Outcome(detached_batch(outputs))
                     side_effects.failed -= 1
                     return outcome
                 failure, detail = f"returned {len(outputs)} outputs instead of {n}", ""
-            except MechanismError as error:  # of a program: it may end in many lines of stderr
+            except MechanismError as error:  # a program's message may end with many lines of its stderr
                 failure, detail = "failed", f": {message_of(error)}"
             except KeyboardInterrupt:
                 raise
@@ -149,31 +166,31 @@ class Runs:
         return Outcome([], f"{failure} in the batch of {n} runs from run {self.start}{again}{detail}")
 
     def _goes_on(self, error: BaseException | None) -> bool:
-        """Whether a run that ended so may be retried, or be an outcome.
+        """Whether a run that ended with this error may be retried or counted as an outcome.
 
-        A timeout is a bit of the clock, which drifts with the load of the machine: where it decides what is counted,
-        the two runs of a trial are not comparable, unless a coin chooses one of them, as it does if times are observed.
-        An exception that is neither Python's own nor derived from Exception is of whoever runs us, a test runner say.
+        A timeout depends on the load of the machine, which drifts.  If it decided what is counted, the two runs of a
+        trial would not be comparable, unless a coin decides their order, as it does if times are observed.
+        An exception that is neither Python's own nor derived from Exception belongs to our caller, e.g. a test runner.
         """
         if isinstance(error, RunTimeout):
             return self.execution.observe_time
         if isinstance(error, (NotCopyable, SharedOutputs)):
             return False
-        cancelled = type(error).__name__ == "CancelledError"  # of asyncio, which need not be imported
+        cancelled = type(error).__name__ == "CancelledError"  # asyncio's, compared by name to avoid the import
         return error is None or isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
 
     def _why(self, error: BaseException | None) -> str:
-        """Why a timeout ends the audit although failures do not."""
+        """Return the reason why a timeout ends the audit although other failures do not."""
         if not isinstance(error, RunTimeout) or self.execution.failures == "stop" or self._goes_on(error):
             return ""
         what = "an outcome" if self.execution.failures == "outcome" else "retried"
         return (
-            f"; a run that takes too long is not {what} unless observe_time is set, since the load of the machine "
-            "decides it as well: raise the timeout, or set observe_time"
+            f"; a run that takes too long is not {what} unless observe_time is set, because a timeout also depends on "
+            "the load of the machine: raise the timeout, or set observe_time"
         )
 
     def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
-        """The randomness of a run, and then of each retry."""
+        """Yield the generator of a run, and then of each retry."""
         yield first
         for attempt in range(1, self.execution.attempts):
             yield stream(self.seed, "again", self.pair, self.side, run, attempt)
@@ -184,18 +201,18 @@ class Runs:
 
 
 def made(runs: Runs) -> Outcome:
-    """The outcome of runs; schedulers want a function with a name."""
+    """Return the outcome of runs.  Schedulers need a function that can be pickled by name."""
     with kept_global_randomness():
         return runs()
 
 
 def resolved(mechanism: object) -> object:
-    """The object to call."""
+    """Return the mechanism to call, loaded if it was given by its address."""
     return mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism
 
 
 def _failure(error: BaseException) -> str:
-    """What the mechanism did, in words."""
+    """Return the failure as the predicate of a sentence about the mechanism."""
     if isinstance(error, (RunTimeout, SharedOutputs)):
         return message_of(error)
     if isinstance(error, NotCopyable):

@@ -1,4 +1,4 @@
-"""Runs a mechanism on both datasets of a pair, here or in other processes, with the same outcome."""
+"""Runs a mechanism on both datasets of a pair, in this process or in others, with the same outcome."""
 
 from __future__ import annotations
 
@@ -23,18 +23,32 @@ from dpaudit.settings.audit import DEFAULTS
 from dpaudit.values import RawOutputs
 
 CHUNK = 16_384  # runs in one call of a batched mechanism; part of the address of its randomness
-_WORTH_SENDING = 0.02  # seconds of work below which other processes cost more than they save
+_WORTH_SENDING = 0.02  # seconds of work; with less, other processes cost more time than they save
 
 
 @dataclass
 class Sampler:
-    """Trials of one mechanism.  The randomness of trial t of a side is at (seed, pair, side, t), whoever runs it.
+    """Makes the trials of one mechanism.
 
-    A batched mechanism draws all runs of a call from one stream, so for it the calls are part of the address: they
-    start where the caller's blocks start and are CHUNK long at most.
+    The randomness of trial t of a side has the address (seed, pair, side, t), whichever process makes the run.
+    A batched mechanism draws all runs of a call from one stream, so its calls are part of the address: they start where
+    the caller's blocks start, and make at most CHUNK runs.
 
-    The datasets are copied at once. Nobody who changes the originals changes the audit, and no run changes another's.
-    ValueError for a dataset of which there is no copy.
+    The datasets are copied when the sampler is made, so later changes to the originals have no effect.
+
+    Args:
+        mechanism: As in `audit`.
+        pairs: The pairs of datasets.
+        seed: The seed of the audit.
+        jobs: Number of worker processes, as in joblib; 1 makes all runs in this process.
+        execution: How the runs execute.
+        store: Where blocks are kept, and looked up first; None keeps nothing.
+
+    Attributes:
+        side_effects: The side effects so far, on d0 and on d1.
+
+    Raises:
+        ValueError: If a dataset cannot be copied, or holds a generator of random numbers.
     """
 
     mechanism: object
@@ -42,12 +56,10 @@ class Sampler:
     seed: int
     jobs: int = DEFAULTS.jobs
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
-    store: Store | None = None  # where blocks are kept, and looked for first
-    side_effects: list[SideEffects] = field(
-        default_factory=lambda: [SideEffects(), SideEffects()], init=False
-    )  # with d0, with d1
+    store: Store | None = None
+    side_effects: list[SideEffects] = field(default_factory=lambda: [SideEffects(), SideEffects()], init=False)
     _seconds_per_run: float = field(default=0.0, init=False)
-    _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # of each pair
+    _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
 
     def __post_init__(self) -> None:
         self._datasets = [(_dataset(pair, 0, pair.d0), _dataset(pair, 1, pair.d1)) for pair in self.pairs]
@@ -65,7 +77,19 @@ class Sampler:
         return max(1, int(effective_n_jobs(self.jobs)))
 
     def block(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        """Trials [start, stop) of a pair, or the first ones of them: outputs of d0 and of d1."""
+        """Make the trials [start, stop) of a pair, or read them from the store.
+
+        Args:
+            pair: Index of the pair.
+            start: Index of the first trial.
+            stop: Index after the last trial.
+
+        Returns:
+            The outcomes on d0 and on d1.  A stored block may hold only the first of these trials.
+
+        Raises:
+            StoreError: If the store cannot be read or written.
+        """
         kept = self.store.get(pair, start, stop) if self.store is not None else None
         if kept is not None and self.store is not None:
             recorded = self.store.side_effects(pair, start)
@@ -83,7 +107,7 @@ class Sampler:
             outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
             self.store.put(pair, start, outputs0, outputs1, (outcomes[0].side_effects, outcomes[1].side_effects))
             if (stored := self.store.get(pair, start, start + complete)) is not None:
-                # as they will be read when the audit goes on: types that Python makes of others come back as those
+                # A resumed audit reads the stored form, whose types may differ; so both use the stored form.
                 first, second = (replace(o, outputs=s) for o, s in zip(outcomes, stored, strict=True))
                 return first, second
         return outcomes
@@ -100,13 +124,15 @@ class Sampler:
         ]
         parallel = self.jobs != 1 and self._seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
         parts = _elsewhere(tasks, self.jobs) if parallel else _here(tasks)
-        if not parallel:  # elsewhere the clock would also count the processes' start
+        if not parallel:  # with workers, the clock would include the time to start them
             self._seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
     def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        """Here, one trial after the other, its two runs in an order that a coin decides: clocks, caches and load drift,
-        and what they do to times must not depend on the dataset."""
+        """Make trials one by one in this process, each with its two runs in random order.
+
+        Clocks, caches and load drift, and their effect on the times must not depend on the dataset.
+        """
         parts: tuple[list[Outcome], list[Outcome]] = ([], [])
         datasets = self._datasets[pair]
         order = stream(self.seed, "order", pair, start).integers(2, size=stop - start)
@@ -120,7 +146,7 @@ class Sampler:
         return _joined(parts[0]), _joined(parts[1])
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
-        size = max(1, -(-(stop - start) // (2 * self._workers)))  # runs have streams of their own: the cuts are free
+        size = max(1, -(-(stop - start) // (2 * self._workers)))  # every run has its own stream, so any cut will do
         if members.samples(resolved(self.mechanism)):
             size = CHUNK
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
@@ -130,13 +156,13 @@ def _dataset(pair: Pair, side: int, value: object) -> Dataset:
     if kind := generator_in(value):
         raise ValueError(
             f"d{side} of pair {pair} holds a generator of random numbers ({kind}): every run is given a copy of the "
-            "dataset, so all runs would make the same draws; let the mechanism draw from the rng that it is given"
+            "dataset, so all runs would make the same draws; let the mechanism draw from its rng argument"
         )
     try:
         return Dataset(value)
     except NotCopyable as error:
         raise ValueError(
-            f"d{side} of pair {pair} cannot be copied: {error}; every run is given a copy of its own, so give data "
+            f"d{side} of pair {pair} cannot be copied: {error}; every run is given a new copy, so give data "
             "(numbers, text, arrays, data frames, lists and dicts of them) or a class with __deepcopy__, and open "
             "files and connections inside the mechanism"
         ) from None
@@ -154,7 +180,7 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
             outcomes: list[Outcome] = called_elsewhere(made, tasks, jobs)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # a worker died, or the mechanism does not survive the way there
+        except BaseException as error:  # a worker died, or the mechanism cannot be sent to it
             why = f"could not be run in other processes ({in_words(error)}); try jobs=1"
         else:
             if lost := failed + len(before - dask_workers()):
@@ -164,7 +190,7 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
 
 
 def _joined(parts: list[Outcome]) -> Outcome:
-    """Parts in order, up to the first failure."""
+    """Join outcomes in order, up to the first failure."""
     whole: list[RawOutputs] = []
     failure, side_effects = "", SideEffects()
     for part in parts:

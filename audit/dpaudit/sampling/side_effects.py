@@ -19,15 +19,15 @@ from dpaudit.text.reasons import About, Reason
 
 @dataclass(slots=True)
 class SideEffects:
-    """Of some runs, or of all: two of them can be added."""
+    """Side effects observed during some runs; supports +."""
 
-    lines: int = 0  # printed to stdout
-    first_line: str = ""
-    moved_to: str = ""  # working directory it changed to
-    legacy_randomness: bool = False  # whether it used the global random state of numpy or of Python
-    changed: str = ""  # which dataset it changed in place
-    failed: int = 0  # runs, or calls of a batched mechanism
-    lost: int = 0  # times that worker processes died, or could not hand back what they made, and runs were retried
+    lines: int = 0  # lines printed to stdout
+    first_line: str = ""  # the first of these lines, at most 80 characters
+    moved_to: str = ""  # the working directory that the mechanism changed to; "" if it changed none
+    legacy_randomness: bool = False  # whether the mechanism used the global random state of numpy or of Python
+    changed: str = ""  # the dataset that the mechanism changed in place, e.g. "d0"; "" if it changed none
+    failed: int = 0  # number of failed runs, or of failed calls of a batched mechanism
+    lost: int = 0  # how often worker processes died or could not return outputs, so that runs were retried
 
     def __add__(self, other: SideEffects) -> SideEffects:
         return SideEffects(
@@ -41,12 +41,12 @@ class SideEffects:
         )
 
     def words(self) -> list[str]:
-        """What an auditor should know."""
+        """Return one sentence for each side effect that an auditor should know."""
         found: list[str] = []
         if self.lines:
             first = f"{self.first_line!r}"
             found.append(
-                f"the mechanism printed {self.lines:,} lines to stdout, which went to stderr; the first: {first}"
+                f"the mechanism printed {self.lines:,} lines to stdout, which were sent to stderr; the first: {first}"
             )
         if self.moved_to:
             found.append(f"the mechanism changed the working directory to {self.moved_to}; it was changed back")
@@ -62,17 +62,23 @@ class SideEffects:
             )
         if self.lost:
             found.append(
-                f"worker processes died or could not hand back what they made ({self.lost} times), and those runs were "
-                "retried: the claim is taken to be about runs that they survive"
+                f"worker processes died or could not return their outputs ({self.lost} times), and those runs were "
+                "retried: the audit is conditional on runs that the workers survive"
             )
         return found
 
 
 @contextmanager
 def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
-    """What is done inside.  Stdout goes to stderr, the working directory is changed back, a forked copy ends here.
+    """Observe and undo side effects inside the `with` block.
 
-    `randomness`: whether to look at global random state, which takes a third of a millisecond.
+    Stdout is sent to stderr, the working directory is restored, and a forked copy of this process ends on exit.
+
+    Args:
+        randomness: Whether to compare the global random state, which takes a third of a millisecond.
+
+    Yields:
+        The side effects; complete after the block.
     """
     side_effects, process, folder = SideEffects(), os.getpid(), _folder()
     state = _global_states() if randomness else None
@@ -82,7 +88,7 @@ def watched(*, randomness: bool = True) -> Iterator[SideEffects]:
             yield side_effects
     finally:
         if os.getpid() != process:
-            os._exit(0)  # the mechanism forked and both copies came back: one audit is enough
+            os._exit(0)  # the mechanism forked and both processes returned; only one may continue the audit
         if (moved := _folder()) != folder:
             side_effects.moved_to = moved
             with suppress(OSError):
@@ -98,12 +104,12 @@ def _folder() -> str:
 
 
 def _global_states() -> tuple[object, ...]:
-    name, key, position, *gauss = np.random.get_state()  # noqa: NPY002  (to see whether others use it)
+    name, key, position, *gauss = np.random.get_state()  # noqa: NPY002  (to detect its use)
     return random.getstate(), name, np.asarray(key).tobytes(), position, *gauss
 
 
 class _Printed:
-    """Counts lines and hands them on."""
+    """A text stream that counts lines and forwards them."""
 
     def __init__(self, side_effects: SideEffects, target: TextIO) -> None:
         self._side_effects, self._target = side_effects, target

@@ -1,18 +1,18 @@
-"""Trials on disk, so that an audit can be continued: outputs are the only thing that cannot be computed again.
+"""Stores trials on disk, so that an audit can be resumed.  All other results can be computed from the outputs.
 
 A store is one SQLite file, with `-wal` beside it while it is in use.  Its tables:
 
-    about(name, value)      identity, seed and date of the audit; `changes` if it went on with another identity
-    blocks(number, pair, start, stop, size, digest, chain)      trials [start, stop) of a pair, in the order of time
+    about(name, value)      identity, seed and date of the audit; `changes` lists later changes of the identity
+    blocks(number, pair, start, stop, size, digest, chain)      trials [start, stop) of a pair, in chronological order
     bodies(block, part, data)      the body of a block in parts: [outputs of d0, outputs of d1], then the side effects
 
-A body is in the encoding of `dpaudit.mechanisms.wire`, the same as between processes: nothing in it can be executed.
-`size` is the length of its outputs; the side effects of the runs follow them.  `digest` is the SHA-256 of the body and
-`chain` covers all blocks so far (`store_file.chained`).
+A body has the encoding of `dpaudit.mechanisms.wire`, as between processes, so it holds no executable code.  `size` is
+the number of bytes of its outputs, which precede the side effects.  `digest` is the SHA-256 of the body, and `chain`
+covers all blocks so far (`store_file.chained`).
 
-Each block is one transaction, on the disk before the audit goes on.  A kill or a power cut loses the block that was
-being written and no other.  One process at a time can use a store; when it ends, the operating system frees it.
-A store whose identity is not that of the audit is refused, and nothing in it is changed.
+Each block is one transaction, which is on the disk before the audit continues.  A kill or a power cut loses only the
+block that was being written.  Only one process at a time can use a store; the operating system unlocks it when the
+process ends.  A store with the identity of another audit is refused and left unchanged.
 """
 
 from __future__ import annotations
@@ -39,30 +39,37 @@ __all__ = ["Store", "StoreError", "seed_of"]
 
 MAX_PART_BYTES = 2**28  # SQLite holds at most 10^9 bytes in one value
 _MAX_VALUE_CHARACTERS = 60  # of one value in a message
-_MAX_LINES = 30  # of differences in a message
+_MAX_LINES = 30  # differences listed in a message
 
 
 class Store:
-    """Blocks of trials of one audit.  Close it, or use it as a context manager: it is locked until then."""
+    """Blocks of trials of one audit.  The file is locked until `close` is called or the `with` block ends.
+
+    Attributes:
+        path: The file.
+        made: The date of the store, in ISO 8601, UTC.
+        changes: The differences, each time the store was continued with another identity.
+    """
 
     def __init__(self, path: str | Path, identity: Identity, *, seed: int = 0, anyway: bool = False) -> None:
-        """Open a store, or make it.
+        """Open a store, or create it.
 
         Args:
             path: The file.
-            identity: What decides the outputs, from `sampling.store_identity`.
+            identity: The parts on which the outputs depend, from `sampling.store_identity`.
             seed: The audit's seed, for `seed_of`.
-            anyway: Go on with the trials of another identity.  The store records the change, and `words` reports it.
+            anyway: Whether to continue with trials of another identity.  The store records the change, and `words`
+                reports it.
 
         Raises:
-            StoreError: The file holds trials of another identity, is in use, or cannot be read or written.
+            StoreError: If the file holds trials of another identity, is in use, or cannot be read or written.
         """
         self.path = Path(path)
         self.made = datetime.now(UTC).isoformat(timespec="seconds")
-        self.changes: list[str] = []  # what differed, each time the store went on with another identity
+        self.changes: list[str] = []
         self._places: dict[tuple[int, int], _Place] = {}  # by pair and start
         self._added: set[tuple[int, int]] = set()  # blocks that this object has written
-        self._reused: dict[tuple[int, int], int] = {}  # runs that were read of the other blocks
+        self._reused: dict[tuple[int, int], int] = {}  # number of runs read from other blocks, by block
         self._chain = hashlib.sha256(BEGIN).digest()
         self._connection = opened(self.path)
         try:
@@ -83,12 +90,12 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Free the file.  A store that is closed cannot be used any more; closing it twice does no harm."""
+        """Unlock the file.  A closed store cannot be used; a second call has no effect."""
         self._connection.close()
 
     @property
     def trials(self) -> dict[int, int]:
-        """How many runs per dataset the store holds of each pair, counted from the first until a gap."""
+        """Runs per dataset that the store holds, by pair, counted from the first run up to a gap."""
         found: dict[int, int] = {}
         for pair in sorted({pair for pair, _ in self._places}):
             found[pair] = 0
@@ -97,23 +104,38 @@ class Store:
         return found
 
     def words(self, trials: int) -> list[str]:
-        """What a reader must know of runs that this audit did not make.
+        """Return warnings about runs that this audit did not make.
 
         Args:
             trials: Runs per dataset of the audit.
+
+        Returns:
+            One sentence for each warning; none if no stored run was used.
         """
         reused = sum(self._reused.values())
         if not reused:
             return []
         found = [f"{reused:,} of the {trials:,} runs per dataset are from a store made at {self.made}"]
         return found + [
-            f"the store was continued although it held the trials of another audit (resume=anyway): {change}; the runs "
-            "before that are of another mechanism, dataset or setting, and the guarantee does not cover the mixture"
+            f"the store was continued although it held the trials of another audit (resume=anyway): {change}; the "
+            "earlier runs are of another mechanism, dataset or setting, and the guarantee does not cover the mixture"
             for change in self.changes
         ]
 
     def get(self, pair: int, start: int, stop: int) -> tuple[RawOutputs, RawOutputs] | None:
-        """The block that starts at trial `start`, cut off at `stop`; None if there is no such block."""
+        """Return the block that starts at trial `start`, truncated at `stop`.
+
+        Args:
+            pair: Index of the pair.
+            start: Index of the block's first trial.
+            stop: Index after the last requested trial.
+
+        Returns:
+            The outputs of d0 and of d1; None if the store has no such block.
+
+        Raises:
+            StoreError: If the block is damaged or cannot be read.
+        """
         if (pair, start) not in self._places:
             return None
         place = self._places[pair, start]
@@ -125,7 +147,18 @@ class Store:
         return outputs0[: stop - start], outputs1[: stop - start]
 
     def side_effects(self, pair: int, start: int) -> tuple[SideEffects, SideEffects]:
-        """The side effects of the runs of a block, on d0 and on d1; none if the block does not exist."""
+        """Return the side effects of a block's runs.
+
+        Args:
+            pair: Index of the pair.
+            start: Index of the block's first trial.
+
+        Returns:
+            The side effects on d0 and on d1; empty if the store has no such block.
+
+        Raises:
+            StoreError: If the block is damaged or cannot be read.
+        """
         if (pair, start) not in self._places:
             return SideEffects(), SideEffects()
         place = self._places[pair, start]
@@ -133,7 +166,7 @@ class Store:
         try:
             return _side_effects(first), _side_effects(second)
         except (TypeError, AttributeError):
-            raise self._damaged(f"block {place.number} has no side effects of runs") from None
+            raise self._damaged(f"block {place.number} does not hold the side effects of its runs") from None
 
     def put(
         self,
@@ -143,10 +176,17 @@ class Store:
         outputs1: RawOutputs,
         side_effects: tuple[SideEffects, SideEffects] | None = None,
     ) -> None:
-        """Keep a block, with the side effects of its runs; a block that exists is not written again.
+        """Write a block, unless the store already has it or it is empty.
+
+        Args:
+            pair: Index of the pair.
+            start: Index of the block's first trial.
+            outputs0: The outputs of d0.
+            outputs1: The outputs of d1; as many as of d0.
+            side_effects: The side effects of the runs on d0 and on d1; None means none.
 
         Raises:
-            StoreError: An output has no encoding, or the file cannot be written.
+            StoreError: If an output has no encoding, or the file cannot be written.
         """
         if (pair, start) in self._places or len(outputs0) == 0:
             return
@@ -183,7 +223,7 @@ class Store:
         self._places[pair, start] = _Place(number, stop, len(outputs), digest)
 
     def _read_places(self) -> None:
-        """Read where all blocks are, and check the chain; the bodies are checked when they are read."""
+        """Read the index of all blocks and check the chain.  Bodies are checked when they are read."""
         rows = self._connection.execute(
             "SELECT number, pair, start, stop, size, digest, chain FROM blocks ORDER BY number"
         )
@@ -225,7 +265,7 @@ class Store:
             raise self._damaged("it does not say which audit its trials belong to") from None
 
     def _compare(self, here: dict[str, str], *, anyway: bool) -> None:
-        """Refuse trials of another identity, and name all that differs; or record the change."""
+        """Refuse trials of another identity and list all differences; with `anyway`, record them instead."""
         about = self._about()
         there, changes = about.get("identity"), about.get("changes")
         if not isinstance(there, dict) or not isinstance(changes, list):
@@ -252,16 +292,20 @@ class Store:
 
 
 class _Place(NamedTuple):
-    """Where a block is, and what its body must be."""
+    """The row of a block, and the digest that its body must have."""
 
     number: int
-    stop: int  # trial
+    stop: int  # index after the last trial
     size: int  # bytes of the outputs; the side effects follow
     digest: bytes  # SHA-256 of the body
 
 
 def seed_of(path: str | Path | None) -> int:
-    """The seed of the audit that made a store; a fresh one if there is no store, or nothing in it that says."""
+    """Return the seed recorded in a store; a fresh seed if the store does not exist or records none.
+
+    Args:
+        path: The store, or None.
+    """
     found = None if path is None else seed_in(Path(path))
     return fresh_seed() if found is None else found
 
@@ -285,6 +329,6 @@ def _side_effects(reported: dict[str, Foreign]) -> SideEffects:
 
 
 def _line(text: object) -> str:
-    """A value on one short line; of a fingerprint the first digits are enough."""
+    """Shorten a value to one line, and fingerprints to their first digits."""
     short = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", " ".join(str(text).split()))
     return short if len(short) <= _MAX_VALUE_CHARACTERS + 20 else f"{short[:_MAX_VALUE_CHARACTERS]}…{short[-19:]}"

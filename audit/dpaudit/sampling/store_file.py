@@ -1,7 +1,7 @@
 """Opens and checks the SQLite file of a store, and turns every error of SQLite into a sentence.
 
-A store may come from somebody else, or from a disk that failed.  So nothing in the file is believed before it was
-checked: the tables must be exactly ours (no trigger or view can run), and each row is covered by a digest.
+A store may come from an untrusted source or from a failing disk, so nothing in the file is trusted before it is
+checked.  The tables must be exactly ours, so that no trigger or view can run, and a digest covers each row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 FORMAT = 3
-APPLICATION = int.from_bytes(b"dpau", "big")  # marks the file as ours in its header
+APPLICATION = int.from_bytes(b"dpau", "big")  # application id in the header of the SQLite file
 OLD_MAGICS = (b"dpaudit-store/1", b"dpaudit-store/2")  # stores of earlier versions begin with one of these
 BEGIN = b"dpaudit-store/3"  # the digest chain starts with the SHA-256 of these bytes
 
@@ -31,13 +31,21 @@ _SIDE_FILES = ("-wal", "-shm", "-journal")  # SQLite keeps these beside the file
 
 
 class StoreError(Exception):
-    """Trials cannot be kept or read; the message names the file and the reason."""
+    """Raised if trials cannot be stored or read; the message names the file and the reason."""
 
 
 def chained(before: bytes, pair: int, start: int, stop: int, digest: bytes) -> bytes:
-    """The chain value of a block: SHA-256 over the value before it, its place and the digest of its body.
+    """Return the chain value of a block.
 
-    A block that was changed, moved, repeated or left out before the last one shows.
+    The value is the SHA-256 over the preceding chain value, the trials of the block and the digest of its body.  So it
+    reveals any block before the last that was changed, moved, repeated or removed.
+
+    Args:
+        before: The chain value of the preceding block; SHA-256 of BEGIN for the first block.
+        pair: Index of the pair.
+        start: Index of the first trial.
+        stop: Index after the last trial.
+        digest: SHA-256 of the body.
     """
     numbers = b"".join(number.to_bytes(8, "little", signed=True) for number in (pair, start, stop))
     return hashlib.sha256(before + numbers + digest).digest()
@@ -45,7 +53,14 @@ def chained(before: bytes, pair: int, start: int, stop: int, digest: bytes) -> b
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Raise StoreError in place of any error of SQLite or of the file system inside the block."""
+    """Replace any error of SQLite or of the file system inside the `with` block by a StoreError.
+
+    Args:
+        path: The store, which the message names.
+
+    Raises:
+        StoreError: If such an error occurs.
+    """
     try:
         yield
     except sqlite3.Error as error:
@@ -55,9 +70,9 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def opened(path: Path) -> sqlite3.Connection:
-    """A connection that alone may use the file until it is closed or its process ends.
+    """Open a store with an exclusive lock, which lasts until the connection is closed or its process ends.
 
-    The file is made if it does not exist.  A file that is not a store is left as it is.
+    The file is created if it does not exist.  A file that is not a store is left unchanged.
 
     Args:
         path: The store.  Neither it nor the files that SQLite keeps beside it may be symbolic links.
@@ -66,7 +81,7 @@ def opened(path: Path) -> sqlite3.Connection:
         The connection.  Its tables exist; a new store has no rows.
 
     Raises:
-        StoreError: The file is no store, is in use, is damaged, or cannot be opened.
+        StoreError: If the file is not a store, is in use, is damaged, or cannot be opened.
     """
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,22 +106,20 @@ def _check_kind(path: Path) -> None:
     if not path.exists():
         return
     if not stat.S_ISREG(path.stat().st_mode):
-        raise StoreError(
-            f"{path} is no regular file.  Is a directory or a device of that name there?  Name another store"
-        )
+        raise StoreError(f"{path} is not a regular file; it may be a directory or a device.  Name another store")
     with path.open("rb") as file:
         first = file.read(16)
     if first.startswith(OLD_MAGICS):
         raise StoreError(
-            f"{path} was made by an earlier version of dpaudit, which recorded less of what the outputs depend on.  "
-            "Whether its trials belong to this audit cannot be known: name another store, or remove it"
+            f"{path} was made by an earlier version of dpaudit, which recorded too little to tell whether its trials "
+            "belong to this audit.  Name another store, or remove it"
         )
     if first and first != b"SQLite format 3\x00":
         raise StoreError(f"{path} is not a store of trials, and was left as it is.  Name another store")
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Lock the file, check that it is ours, and make the tables of a new one."""
+    """Lock the file, check that it is a store, and create the tables of a new one."""
     execute = connection.execute
     execute("PRAGMA locking_mode = EXCLUSIVE")
     execute("PRAGMA trusted_schema = OFF")
@@ -124,7 +137,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if not found:
         execute(f"PRAGMA page_size = {_PAGE_BYTES}")
     execute("PRAGMA journal_mode = WAL")
-    execute("PRAGMA synchronous = FULL")  # what was committed survives a power cut
+    execute("PRAGMA synchronous = FULL")  # committed blocks survive a power cut
     execute("BEGIN IMMEDIATE")
     if not found:
         execute(f"PRAGMA application_id = {APPLICATION}")
@@ -148,9 +161,12 @@ def _reason(error: sqlite3.Error) -> str:
 
 
 def seed_in(path: Path) -> int | None:
-    """The seed that a store records; None if there is no store, or it cannot be read.
+    """Return the seed that a store records; None if the store does not exist or cannot be read.
 
-    What is wrong with a store is reported when it is opened for an audit.
+    Errors are reported later, when the store is opened for an audit.
+
+    Args:
+        path: The store.
     """
     try:
         if not path.is_file():

@@ -1,6 +1,6 @@
-"""What the outputs of an audit depend on, as one short text for each part, so that two audits can be compared.
+"""The identity of an audit: everything its outputs depend on, as one short text for each part.
 
-Nothing is compared by `repr`: each value is followed by the SHA-256 of its content.
+Values are compared by the SHA-256 of their content, which follows each shortened `repr`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from dpaudit.text.version import __version__
 _SHOWN = 40  # characters of a value that are shown before its fingerprint
 
 Identity = Mapping[str, str]
-"""Parts by name."""
+"""Texts of the parts, by name."""
 
 
 def identity(mechanism: object, pairs: Sequence[Pair], seed: int, execution: ExecutionSettings) -> dict[str, str]:
-    """The parts that decide the outputs: two audits with equal parts may share their outputs.
+    """Return the parts that determine the outputs.  Audits with equal parts may share outputs.
 
     Args:
-        mechanism: as in `audit`.
-        pairs: all pairs, in order.
-        seed: of the audit.
-        execution: how runs are made.
+        mechanism: As in `audit`.
+        pairs: All pairs, in order.
+        seed: The seed of the audit.
+        execution: How the runs execute.
 
     Raises:
-        Unknowable: the content of the mechanism or of a dataset cannot be compared; says what to do.
+        Unknowable: If the content of the mechanism or of a dataset cannot be compared; the message says what to do.
     """
     return {
         **_of_mechanism(mechanism),
@@ -85,8 +85,8 @@ def _of_mechanism(mechanism: object) -> dict[str, str]:
         code = fingerprint(mechanism, "the mechanism")
     except Unknowable as error:
         raise Unknowable(
-            f"{error}.  A store goes on only with what is certainly the same: put the mechanism into a file and name "
-            "it in a config as FILE.py:OBJECT, or audit without a store"
+            f"{error}.  A store is continued only if the mechanism is certainly the same: put the mechanism into a "
+            "file and name it in a config as FILE.py:OBJECT, or audit without a store"
         ) from None
     name = getattr(mechanism, "__qualname__", None) or brief(mechanism, _SHOWN)
     kind = "function" if hasattr(mechanism, "__qualname__") else type(mechanism).__qualname__
@@ -107,7 +107,10 @@ def _surroundings(mechanism: object) -> dict[str, str]:
 
 
 def _modules(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str]:
-    """The user's modules that it imports, by their places beside its file: names alone may be there twice."""
+    """Return fingerprints of the user's modules that the mechanism imports, by path relative to its file.
+
+    Names alone might not be unique.
+    """
     source = source_of(mechanism)
     folder = source.file.parent if source.file is not None else Path()
     files = {os.path.relpath(name, folder): sha256 for name, sha256 in source.modules.items()}
@@ -144,7 +147,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _is_script(path: Path) -> bool:
-    """Whether a file says in its first line that it is a Python program."""
+    """Whether the first line of a file marks it as a Python program."""
     with path.open("rb") as file:
         first = file.readline(200)
     return first.startswith(b"#!") and b"python" in first
@@ -159,5 +162,5 @@ def _shown(value: object, what: str) -> str:
 
 
 def _stable(text: str) -> str:
-    """The text, unless it names a place in memory."""
+    """Return the text without an address in memory, which changes from process to process."""
     return text if " at 0x" not in text else text.split(" at 0x")[0]
