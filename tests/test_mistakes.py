@@ -80,8 +80,8 @@ CONFIG_MISTAKES: dict[str, tuple[tuple[str, str], int, str]] = {
     "percent sign": (("confidence: 0.95", "confidence: 99.9 %"), 2, "got '99.9 %'; did you mean 0.999?"),
     "class without params": (python("Release"), 2, "c.yaml:4: audit noise: mechanism: mine.py:Release is a class; in a "),
     "one argument": (python("short"), 2, "mine.py:short takes (d), but a mechanism is called with (dataset, rng)"),
-    "batched forgotten": (python("long"), 2, "if it returns n outputs, say `batched: true` in the config"),
-    "batched by mistake": (python("good\n  batched: true"), 2, "if it returns one output, leave out `batched`"),
+    "batched forgotten": (python("long"), 2, "if it returns n outputs, set `batched: true` in the config"),
+    "batched by mistake": (python("good\n  batched: true"), 2, "if it returns one output, remove `batched`"),
     "not callable": (python("three"), 2, "c.yaml:4: audit noise: mechanism: mine.py:three must be a callable"),
     "no such function": (python("nothing"), 2, "c.yaml:4: audit noise: mechanism: mine.py has no object 'nothing'"),
     "no such file": ((BUILTIN, "  python: yours.py:f\n"), 2, "c.yaml:4: audit noise: mechanism: there is no file yours.py"),
@@ -215,7 +215,7 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
     "@batched by mistake": (
         lambda: audit(batched(noisy), "pure(epsilon=1)", PAIR, seed=0),  # type: ignore[arg-type]
         MechanismError,
-        "leave out `batched`",
+        "remove `batched`",
     ),
     "class instead of an object": (
         lambda: audit(AuditResult, "pure(epsilon=1)", PAIR, seed=0),

@@ -130,7 +130,7 @@ def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaudit.mechanisms.processes.MAX_ANSWER_BYTES", 10**6)
     with (
         CommandMechanism(["sh", "-c", "read x; exec yes | tr -d '\\n'"]) as mechanism,
-        pytest.raises(MechanismError, match="in one answer, and was ended; return smaller outputs"),
+        pytest.raises(MechanismError, match="in one answer and was killed; return smaller outputs"),
     ):
         mechanism.sample([0], 1, np.random.default_rng(0))
 

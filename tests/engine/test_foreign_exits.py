@@ -116,7 +116,7 @@ MODULES = {
     "words": (
         "class Bad(Exception):\n    def __str__(self): raise ValueError\nraise Bad\n",
         None,
-        "importing mine.py raised Bad: (its message cannot be had: __str__ raised ValueError)",
+        "importing mine.py raised Bad: (its message is unavailable: __str__ raised ValueError)",
     ),
 }
 

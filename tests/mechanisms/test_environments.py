@@ -85,7 +85,7 @@ environments.environment([{tiny!r}])
 
 
 def test_a_python_that_is_not_there_is_named() -> None:
-    with pytest.raises(MechanismError, match=r"there is no Python 3\.99 on this machine: looked on PATH, in .*"):
+    with pytest.raises(MechanismError, match=r"no Python 3\.99 was found on PATH, in .*; install it"):
         environment([], "3.99")
 
 

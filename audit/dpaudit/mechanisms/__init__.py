@@ -1,4 +1,4 @@
-"""Runs anybody's code: functions, files, private environments and programs.  Also finds out what code that is.
+"""Runs the user's code: functions, files, private environments and programs.  Also identifies and compares that code.
 
 May import: `claims`, `values`.
 Public names: those below.

@@ -1,4 +1,4 @@
-"""All the state of a plain Python object."""
+"""Reads the complete state of a plain Python object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ _OBJECT_SIZE = object.__basicsize__
 
 
 def attributes(value: object) -> dict[str, object] | None:
-    """All attributes of an object of a plain Python class; None if it may hold more state than these."""
+    """Return all attributes of an object of a plain Python class; None if the object may hold further state.
+
+    Args:
+        value: Any object.
+    """
     cls = type(value)
     slots = [name for base in cls.__mro__ for name in _slots(base)]
     size = _OBJECT_SIZE + _POINTER * (len(slots) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0))

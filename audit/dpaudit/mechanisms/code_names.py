@@ -1,4 +1,4 @@
-"""The names that a function's code holds, also in functions inside it."""
+"""The names in a function's code, including the functions inside it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import types
 
 
 def global_names(code: types.CodeType) -> set[str]:
-    """The global names that a function's code reads, also in functions inside it."""
+    """Return the global names that a function's code reads, including the functions inside it."""
     names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     return names.union(*(global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
 
 
 def imported_names(code: types.CodeType) -> set[str]:
-    """The modules that a function's code imports when it runs, also in functions inside it."""
+    """Return the modules that a function's code imports when it runs, including the functions inside it."""
     names = {str(step.argval) for step in dis.get_instructions(code) if step.opname == "IMPORT_NAME" and step.argval}
     return names.union(*(imported_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
 
 
 def attribute_names(code: types.CodeType) -> set[str]:
-    """All names in a function's code, of attributes too, and in functions inside it."""
+    """Return all global and attribute names in a function's code, including the functions inside it."""
     return set(code.co_names).union(
         *(attribute_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
     )

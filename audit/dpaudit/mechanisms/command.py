@@ -14,25 +14,36 @@ from dpaudit.mechanisms.processes import TIMEOUT, Child, close, named, running, 
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.values import Dataset, Output
 
-SEEDS = 2**53  # seeds lie below: JSON readers that know only floating-point numbers then read them exactly
+SEEDS = 2**53  # seeds are smaller, so that JSON readers that know only float64 read them exactly
 
 
 @dataclass(frozen=True, init=False)
 class CommandMechanism:
     """A program that answers one JSON line with another.
 
-    It reads `{"dataset": ..., "n": 1000, "seed": 12345}` on stdin and answers `{"outputs": [...]}` with n independent
-    outputs, or `{"error": "..."}`, and waits for the next request until its stdin ends.  `json_values` says how NaN,
-    inf and bytes are written.  What it writes on stderr is shown if it fails.  The seed is drawn from the audit's
-    randomness: a program that draws only from a generator seeded with it gives the same audit again.
+    The program reads `{"dataset": ..., "n": 1000, "seed": 12345}` from stdin and answers `{"outputs": [...]}` with n
+    independent outputs, or `{"error": "..."}`.  It then waits for the next request until its stdin ends.  The module
+    `json_values` defines how NaN, inf and bytes are written.  If the program fails, the message shows its stderr.
 
-    The program is started, without a shell, when it is first needed, and once in every process that runs trials.
+    The seed is drawn from the audit's randomness.  A program that draws only from a generator with this seed makes the
+    audit reproducible.
+
+    Each process that runs trials starts the program once, without a shell, when it first needs it.
+
+    Args:
+        command: The program and its arguments.
+        timeout: Seconds without an answer after which the program is killed; None: no limit.
+        cwd: The working directory of the program, to which a relative path of the program refers.
+        env: Environment variables in addition to the inherited ones.
+
+    Raises:
+        ValueError: If `command` is not a list of text, or `timeout` is not positive.
     """
 
     command: tuple[str, ...]
-    timeout: float | None  # seconds without an answer after which the program is given up; None: no limit
-    cwd: Path | None  # where it runs; a relative path to the program starts here
-    env: tuple[tuple[str, str], ...]  # variables besides the inherited ones
+    timeout: float | None
+    cwd: Path | None
+    env: tuple[tuple[str, str], ...]
 
     def __init__(
         self,
@@ -53,15 +64,29 @@ class CommandMechanism:
 
     @property
     def address(self) -> str:
-        """The command as it would be typed."""
+        """The command as one would type it."""
         return named(self.command)
 
     def start(self) -> None:
-        """Start the program now.  MechanismError if there is none."""
+        """Start the program now.
+
+        Raises:
+            MechanismError: If it cannot be started.
+        """
         self._child()
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Sequence[Output]:
-        """n outputs.  MechanismError if the program dies, is silent, or answers with anything else."""
+        """Return n outputs of the program.
+
+        Args:
+            dataset: The dataset; it must have a form in JSON (`json_values`).
+            n: Number of outputs.
+            rng: The generator that the program's seed is drawn from.
+
+        Raises:
+            MechanismError: If the dataset has no form in JSON, or the program dies, times out, reports an error or
+                answers with anything but n outputs.
+        """
         seed = int(rng.integers(SEEDS))
         try:
             request = to_json({"dataset": dataset, "n": n, "seed": seed})
@@ -85,7 +110,7 @@ class CommandMechanism:
         return outputs
 
     def close(self) -> None:
-        """End the program in this process; it is started again when it is needed."""
+        """End this process's instance of the program; the next call of `sample` restarts it."""
         close(self._key)
 
     def __enter__(self) -> CommandMechanism:
@@ -105,13 +130,13 @@ class CommandMechanism:
 
 
 class _Line:
-    """Finds the end of a line in a growing buffer, and looks at each byte once."""
+    """Finds the end of a line in a growing buffer, reading each byte once."""
 
     def __init__(self) -> None:
         self._searched = 0
 
     def __call__(self, heard: bytearray) -> int:
-        """How many bytes the line has; 0 if it has not ended."""
+        """Return the number of bytes in the line; 0 if it is incomplete."""
         found = heard.find(b"\n", self._searched) + 1
         self._searched = len(heard)
         return found

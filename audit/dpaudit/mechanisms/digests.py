@@ -1,4 +1,4 @@
-"""SHA-256 of content that has no parts, and of parts together."""
+"""SHA-256 digests of values without parts, and of several parts together."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ _DOUBLE = struct.Struct("<d")
 
 
 class Unknowable(Exception):
-    """A value whose content cannot be compared; says which one."""
+    """Raised if the content of a value cannot be compared; the message names the value."""
 
 
 def simple_content(value: Foreign) -> bytes | None:
-    """The content of a value without parts; None if it has parts, or is of no known type."""
+    """Return the content of a value without parts; None if it has parts or its type is unknown.
+
+    Args:
+        value: Any object.
+    """
     kind = type(value)
     if value is None or value is Ellipsis or value is NotImplemented or kind is bool:
         return str(value).encode()
@@ -48,10 +52,17 @@ def simple_content(value: Foreign) -> bytes | None:
 
 
 def address_of(value: Foreign) -> str:
+    """Return module and qualified name of a function or class, joined by a dot."""
     return f"{value.__module__}.{value.__qualname__}"
 
 
 def digest(kind: str, *parts: bytes) -> bytes:
+    """Return the SHA-256 of a sequence of parts; different kinds or parts are hashed as different texts.
+
+    Args:
+        kind: Name of the type.
+        parts: The parts, of any length.
+    """
     found = hashlib.sha256(f"{kind} {len(parts)}\n".encode())
     for part in parts:
         found.update(f"{len(part)}\n".encode())

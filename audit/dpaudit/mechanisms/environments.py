@@ -1,4 +1,4 @@
-"""Private Python environments with just the packages that a mechanism asks for, built once and kept."""
+"""Private Python environments with only the packages that a mechanism requires.  They are built once and kept."""
 
 from __future__ import annotations
 
@@ -24,22 +24,30 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 _log = logging.getLogger("dpaudit.environments")
-_SHOWN = 15  # last lines of a failed installer
+_SHOWN = 15  # last lines of a failed installer that a message quotes
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A complete environment."""
+    """A complete environment.
+
+    Args:
+        python: The environment's interpreter.
+        packages: The version of every installed package, by name.
+    """
 
     python: Path
-    packages: dict[str, str]  # name -> version of all that was installed
+    packages: dict[str, str]
 
 
 def project_name(requirement: str) -> str:
-    """The normalised project name of a PEP 508 requirement.
+    """Return the normalised project name of a PEP 508 requirement.
+
+    Args:
+        requirement: E.g. "opendp==0.14.2".
 
     Raises:
-        ValueError: `requirement` is not one, for example an option of pip or a path.
+        ValueError: If it is not a requirement, e.g. an option of pip or a path.
     """
     from packaging.utils import canonicalize_name
 
@@ -47,12 +55,15 @@ def project_name(requirement: str) -> str:
 
 
 def pinned_version(requirement: str) -> tuple[str, str] | None:
-    """Name and version as they are written in `name==version`; None for any other requirement.
+    """Return name and version of a requirement `name==version`; None for any other requirement.
 
-    Extras, markers, addresses, wildcards and further conditions make it another requirement.
+    A requirement with extras, markers, URLs, wildcards or further conditions is not of this form.
+
+    Args:
+        requirement: E.g. "opendp==0.14.2".
 
     Raises:
-        ValueError: `requirement` is not a PEP 508 requirement.
+        ValueError: If it is not a PEP 508 requirement.
     """
     parsed = _parsed(requirement)
     exact = [one.version for one in parsed.specifier if one.operator == "==" and not one.version.endswith(".*")]
@@ -73,23 +84,33 @@ def _parsed(requirement: str) -> Requirement:
 
 
 def cache_folder() -> Path:
-    """Where environments are kept: $DPAUDIT_CACHE, or dpaudit in the user's cache folder."""
+    """Return the folder that holds the environments: $DPAUDIT_CACHE, or dpaudit in the user's cache folder.
+
+    Raises:
+        MechanismError: If the user has no home folder and DPAUDIT_CACHE is not set.
+    """
     if os.environ.get("DPAUDIT_CACHE"):
         return Path(os.environ["DPAUDIT_CACHE"])
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpaudit"
-    except RuntimeError:  # a container with a user that has neither HOME nor an entry in passwd
+    except RuntimeError:  # the user of a container may have neither HOME nor an entry in passwd
         raise MechanismError(
-            "there is no home folder to keep environments in; set DPAUDIT_CACHE to a folder that can be written"
+            "there is no home folder for the environments; set DPAUDIT_CACHE to a writable folder"
         ) from None
 
 
 def environment(requires: Sequence[str], python_version: str | None = None) -> Environment:
-    """The environment with these packages and what they need; built now if there is none.
+    """Return the environment with these packages and their dependencies; build it if it does not exist.
 
-    `python_version`: "3.11" or "3.11.7"; that of this process by default.  MechanismError with the installer's last
-    lines if it cannot be built.  Built under a lock, in a folder of its own, to which a file points once all is
-    installed: so no other process, and none after an interruption, ever sees half of one.
+    An environment is built under a lock, in a new folder.  A file names that folder once everything is installed.  So
+    no process uses an incomplete environment, even after an interruption.
+
+    Args:
+        requires: Requirements, as for pip.
+        python_version: "3.11" or "3.11.7"; None: the version of this process.
+
+    Raises:
+        MechanismError: If the environment cannot be built; the message quotes the installer's last lines.
     """
     version = python_version or this_version()
     wanted = sorted(" ".join(requirement.split()) for requirement in requires)
@@ -107,13 +128,13 @@ def environment(requires: Sequence[str], python_version: str | None = None) -> E
 
 
 def _complete(pointer: Path) -> Environment | None:
-    """The environment that `pointer` is about, if its Python, which may have been removed since, still exists."""
+    """Return the environment that the file `pointer` names; None if its Python no longer exists."""
     try:
         about = json.loads(pointer.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     if not isinstance(about, dict) or not isinstance(about.get("folder"), str):
-        return None  # damaged: it is built again
+        return None  # a damaged file: the environment is rebuilt
     python = pointer.parent / about["folder"] / "bin" / "python"
     packages = about.get("packages")
     return Environment(python, packages) if isinstance(packages, dict) and os.access(python, os.X_OK) else None
@@ -122,12 +143,15 @@ def _complete(pointer: Path) -> Environment | None:
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[None]:
     with file.open("a") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # the system lets go of it if we die
+        fcntl.flock(held, fcntl.LOCK_EX)  # the system releases the lock if this process dies
         yield
 
 
 def _build(pointer: Path, version: str, wanted: list[str]) -> Environment:
-    """We hold the lock, so other folders of this name were interrupted; their installers may still be writing."""
+    """Build an environment, and remove the folders of interrupted builds.
+
+    The caller holds the lock, so other folders of this name are incomplete, even if their installers still write.
+    """
     for left in pointer.parent.glob(f"{pointer.stem}-*"):
         shutil.rmtree(left, ignore_errors=True)
     base = find_interpreter(version)
@@ -154,7 +178,7 @@ def _build(pointer: Path, version: str, wanted: list[str]) -> Environment:
 
 
 def _pip(base: str, python: Path) -> list[str]:
-    """The pip of `base`, made to install for `python`; if there is none that can (before 22.3), one put there."""
+    """Return a command for pip that installs for `python`: the pip of `base` from version 22.3 on, or a new one."""
     pip = ["-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
     about = subprocess.run([base, *pip, "--version"], capture_output=True, text=True)
     version = tuple(map(int, re.findall(r"\d+", about.stdout)[:2]))
@@ -174,8 +198,8 @@ def _installed(python: Path) -> dict[str, str]:
 
 
 def _run(command: list[str], what: str) -> str:
-    """What the command wrote on stdout.  MechanismError with the last lines of all it wrote if it fails."""
-    # pip starts the other Python without -I: settings for this process's Python must not get in
+    """Return the command's stdout.  If it fails, raise a MechanismError that quotes its last lines."""
+    # pip starts the other Python without -I, so settings for this process's Python must be removed.
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=env)
     if done.returncode != 0:

@@ -1,6 +1,6 @@
-"""Keeps foreign code from ending our process behind our back.
+"""Prevents foreign code from ending our process with `os._exit`.
 
-`os._exit(0)` in a mechanism would end the audit at once, without a word and with the exit code of "no violation found".
+`os._exit(0)` in a mechanism would end the audit at once, silently and with the exit code of "no violation found".
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-end_process = os._exit  # the true one
+end_process = os._exit  # the original function
 
 
 def _refused(status: int = 0) -> NoReturn:
-    """Stands in for `os._exit` in the process that set it; a fork of that process ends as it asks to."""
+    """Replaces `os._exit` in the process that called `refuse_exits`; a fork of that process still ends."""
     if os.getpid() != _owner:
         end_process(status)
     raise SystemExit(f"os._exit({status}) was called")
@@ -32,7 +32,7 @@ def refuse_exits() -> None:
 
 @contextmanager
 def exits_refused() -> Iterator[None]:
-    """Turn `os._exit` into SystemExit inside."""
+    """Turn `os._exit` into SystemExit inside the `with` block."""
     before = os._exit
     refuse_exits()
     try:

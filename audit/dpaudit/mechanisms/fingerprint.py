@@ -4,12 +4,12 @@ A fingerprint is a SHA-256 over type and content, never over `repr`, which short
 numbers, text, bytes, dates, containers, numpy arrays, data frames, tensors, functions, classes and plain objects:
 
     a function    its compiled code, constants, defaults, closure, and the global names that the code reads
-    a class       the same of its methods and attributes, and of its bases
+    a class       its methods and attributes, and its bases
     an object     its class and all its attributes
-    a module      its name and the SHA-256 of its file; of the user's own also what the code takes from it by name
+    a module      its name and the SHA-256 of its file; for the user's own modules also the values that the code reads
 
-Functions and classes of installed libraries stand for themselves: their address and the SHA-256 of their module's file.
-The state of a random generator is left out, since it is randomness and not the law of the outputs.
+A function or class of an installed library counts as its address and the SHA-256 of its module's file.
+The state of a random generator is left out, because it does not change the distribution of the outputs.
 A value with hidden state (open files, pointers of compiled libraries, caches) has no fingerprint: `Unknowable`.
 """
 
@@ -47,14 +47,14 @@ __all__ = ["Unknowable", "fingerprint", "same_content"]
 
 
 def fingerprint(value: object, what: str = "it") -> str:
-    """SHA-256 of type and content, as 64 hexadecimal digits.
+    """Return the SHA-256 of type and content, as 64 hexadecimal digits.
 
     Args:
-        value: a dataset, function, class or object.
-        what: the words that an error begins with, e.g. "the dataset d0".
+        value: A dataset, function, class or object.
+        what: The first words of an error message, e.g. "the dataset d0".
 
     Raises:
-        Unknowable: something in `value` has no certain content.
+        Unknowable: If the content of something in `value` is uncertain.
     """
     try:
         return _Walk().token(value, what).hex()
@@ -76,16 +76,16 @@ def _file_token(path: Path, modified: int, size: int) -> str:
 
 
 class _Walk:
-    """One value and all that it is made of, as a tree of SHA-256 digests."""
+    """A value and everything it consists of, as a tree of SHA-256 digests."""
 
     def __init__(self) -> None:
-        # Functions and classes that are done, kept alive.
+        # Digests of functions and classes by id; the reference keeps the id from being reused.
         self._known: dict[tuple[int, bool], tuple[object, bytes]] = {}
-        self._partly = False  # whether what cannot be compared is left out, all but its type
-        self._path: list[int] = []  # containers, functions and objects that are being walked, outermost first
+        self._partly = False  # whether a value that cannot be compared counts only by its type
+        self._path: list[int] = []  # ids of the enclosing containers, functions and objects, outermost first
 
     def token(self, value: object, where: str) -> bytes:
-        """The digest of one value."""
+        """Return the digest of one value."""
         if isinstance(value, np.ndarray | np.generic):
             return self._numpy(value, where)
         kind = type(value)
@@ -110,7 +110,7 @@ class _Walk:
         return found
 
     def _rest(self, value: object, where: str) -> bytes:
-        """What can be compared of a value that cannot be as a whole: the attributes of an object of the user's."""
+        """Return the digest of an incomparable value's type and, if the class is the user's, of its attributes."""
         held = {} if is_library(type(value).__module__) else getattr(value, "__dict__", {})
         parts = [part for name in sorted(held) for part in (name.encode(), self.token(held[name], where))]
         return digest("partly", address_of(type(value)).encode(), *parts)
@@ -140,7 +140,7 @@ class _Walk:
         return found if found is not None else self._container(value, where)
 
     def _plain(self, value: object, where: str) -> bytes | None:
-        """The digest of a value that stands for itself or wraps another one; None if it is a container or an object."""
+        """Return the digest of a generator, logger or wrapper; None for a container or another object."""
         match value:
             case np.random.Generator() | np.random.RandomState():
                 bits = getattr(value, "bit_generator", None)
@@ -242,10 +242,10 @@ class _Walk:
             yield from self._taken(sys.modules.get(name), wanted)
 
     def _read(self, value: object, names: dict[str, object], where: str) -> bytes:
-        """A value that code reads in a module, `names`.
+        """Return the digest of a value that code reads from a module with the namespace `names`.
 
-        One that cannot be compared as a whole is what the module's file makes of it on import; and the parts that can
-        be compared, since it may be made of the command line's arguments, or changed later.
+        A value that cannot be compared as a whole counts as the module's file, which creates it on import.  Its
+        comparable parts are added, because it may depend on command-line arguments or have changed since.
         """
         try:
             return self.token(value, where)
@@ -260,7 +260,7 @@ class _Walk:
             self._partly = before
 
     def _taken(self, value: object, wanted: set[str], depth: int = 5) -> Iterator[bytes]:
-        """What code takes by name from a module of the user's: it may have been changed since the file was read."""
+        """Yield digests of the values that code reads from a user's module: they may have changed since the import."""
         if not isinstance(value, types.ModuleType) or is_library(value.__name__) or not depth:
             return
         for name in sorted(wanted & vars(value).keys()):
@@ -306,7 +306,7 @@ class _Walk:
 
     @staticmethod
     def _is_address(value: object) -> bool:
-        """Whether it is a function or class of a library, found there under its name."""
+        """Whether this is a function or class that a library holds under its name."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         if not isinstance(module, str) or not is_library(module):
             return False

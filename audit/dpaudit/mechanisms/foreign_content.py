@@ -1,4 +1,4 @@
-"""The content of data frames, tensors and sparse arrays, found without importing their libraries."""
+"""The content of data frames, tensors and sparse arrays, read without importing their libraries."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from dpaudit.mechanisms.digests import Unknowable, digest
 from dpaudit.values import Foreign
 
 Many = Callable[[str, list[object], str], bytes]
-"""The digest of several values together: (kind, values, where they are)."""
+"""Returns the digest of several values: (kind, values, description of their place) -> digest."""
 
 
 def foreign_content(value: object, where: str, many: Many) -> bytes | None:
-    """The digest of a value of pandas, polars, torch or scipy; None if it is of no known type of theirs."""
+    """Return the digest of a value of pandas, polars, torch or scipy; None if its type is unknown.
+
+    Args:
+        value: Any object.
+        where: Description of its place, for messages.
+        many: Computes the digest of several values.
+
+    Raises:
+        Unknowable: If its content cannot be compared.
+    """
     reader = _LIBRARIES.get(type(value).__module__.split(".")[0])
     return None if reader is None else reader(value, where, many)
 

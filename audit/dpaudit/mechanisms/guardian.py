@@ -1,8 +1,8 @@
-"""Ends our programs if this process dies without a chance to do so itself, as by `kill -9`.
+"""Kills our programs if this process dies without ending them, e.g. by `kill -9`.
 
-A small shell reads the process groups of our programs from a pipe.  When the pipe ends, because this process has ended
-in whatever way, the shell kills the groups that are left.  It needs no library and lives in a session of its own, so
-that neither Ctrl-C nor a closed terminal reaches it.
+A small shell reads the process groups of our programs from a pipe.  The pipe ends when this process ends for any
+reason; the shell then kills the remaining groups.  It needs no library, and it runs in a separate session, so that
+neither Ctrl-C nor a closed terminal reaches it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ for group in $groups; do kill -s KILL -- "-$group" 2> /dev/null; done
 
 
 class _Guardian:
-    """The shell of this process; a fork of this process gets another one."""
+    """The shell of this process; a fork of this process starts another one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,10 +53,20 @@ _guardian = _Guardian()
 
 
 def watch(group: int) -> None:
-    """Have a process group killed when this process ends.  Without a shell on this system nothing happens."""
+    """Have a process group killed when this process ends.  This has no effect on a system without /bin/sh.
+
+    Args:
+        group: Number of the process group.
+    """
     _guardian.write("watch", group, start=True)
 
 
 def leave(group: int) -> None:
-    """Forget a process group that has been killed; call it before its leader is reaped, while its number is taken."""
+    """Forget a process group that has been killed.
+
+    Call this before the group's leader is reaped: until then the system cannot reuse the number.
+
+    Args:
+        group: Number of the process group.
+    """
     _guardian.write("leave", group, start=False)

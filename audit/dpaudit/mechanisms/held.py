@@ -1,11 +1,11 @@
-"""Numbers that a mechanism holds between its runs: where noise would be kept.
+"""Numbers that a mechanism holds between its runs; cached noise would be among them.
 
-The walk starts at the mechanism and follows closures, defaults, the globals that its code reads, attributes, items of
-containers and the entries of `functools.lru_cache`.  State of random generators is left out: it is no noise yet.  What
-compiled libraries hold, and globals of installed packages, are not seen.
+The search starts at the mechanism and follows closures, defaults, the globals that its code reads, attributes, items of
+containers and the entries of `functools.lru_cache`.  The state of random generators is left out, because it is not yet
+noise.  Memory of compiled libraries and globals of installed packages are not searched.
 
-Looking runs no code of the mechanism's.  So methods that a class overrides, such as `__iter__`, `__getattr__` or
-`values`, are passed by: the storage of the base class is read.
+The search runs no code of the mechanism.  So it bypasses methods that a class overrides, such as `__iter__`,
+`__getattr__` or `values`, and reads the storage of the base class.
 """
 
 from __future__ import annotations
@@ -28,25 +28,28 @@ from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.values import Foreign
 
-_MAX_OBJECTS, _MAX_NUMBERS = 20_000, 1_000_000  # that are looked at in all: a second or two
-_MAX_ITEMS = 2_000  # of one container
+_MAX_OBJECTS, _MAX_NUMBERS = 20_000, 1_000_000  # limits of one search, which then takes a second or two
+_MAX_ITEMS = 2_000  # items read from one container
 _CONTAINERS = (list, tuple, set, frozenset, collections.deque)
 _WRAPPERS = (
     functools.partial, functools._lru_cache_wrapper, staticmethod, classmethod, property, types.MappingProxyType
 )  # fmt: skip
-_MRO, _NAMESPACE = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__  # past any metaclass
+_MRO, _NAMESPACE = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__  # bypasses any metaclass
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 
 
 def held_numbers(mechanism: object) -> Counter[float]:
-    """All finite numbers that are held, and how often; parameters are among them.
+    """Count all finite numbers that a mechanism holds, its parameters included.
 
     Args:
-        mechanism: as in `audit`, in this process.
+        mechanism: As in `audit`; it must be in this process.
+
+    Returns:
+        The number of occurrences of each number.
     """
     found: Counter[float] = Counter()
     left: list[object] = [mechanism]
-    seen: dict[int, object] = {}  # kept alive, so that no address is used twice
+    seen: dict[int, object] = {}  # values by id; the reference keeps the id from being reused
     looked = 0
     while left and len(seen) < _MAX_OBJECTS and looked < _MAX_NUMBERS:
         value = left.pop()
@@ -60,7 +63,7 @@ def held_numbers(mechanism: object) -> Counter[float]:
         elif id(value) not in seen:
             seen[id(value)] = value
             if _is(value, np.ndarray):
-                array = np.asarray(value)  # of no class of the user's
+                array = np.asarray(value)  # without any subclass of the user's
                 if array.dtype.kind in "iuf":
                     numbers = array.flat[:_MAX_ITEMS]
                     found.update(numbers[np.isfinite(numbers)].tolist())
@@ -73,12 +76,12 @@ def held_numbers(mechanism: object) -> Counter[float]:
 
 
 def fractions(numbers: Iterable[float]) -> set[float]:
-    """Those that are not whole."""
+    """Return the numbers that are not whole."""
     return {number for number in numbers if isinstance(number, float) and not number.is_integer()}
 
 
 def _parts(value: Foreign) -> list[Foreign]:
-    """What a value is made of, or reads when it is called."""
+    """Return the values that a value consists of, or reads when it is called."""
     if _is(value, *_GENERATORS):
         return []
     if _is(value, Batched):
@@ -104,12 +107,12 @@ def _parts(value: Foreign) -> list[Foreign]:
 
 
 def _is(value: object, *kinds: type) -> bool:
-    """As `isinstance`, which would ask a property `__class__` of the user's."""
+    """Like `isinstance`, which would run a property `__class__` of the user's."""
     return issubclass(type(value), kinds)
 
 
 def _number(value: Foreign) -> int | float:
-    """The number without a class of the user's, which might compare or hash it otherwise."""
+    """Return the number as a built-in type; a user's class might compare or hash it differently."""
     if _is(value, np.generic):
         value = np.generic.item(value)
     if _is(value, int):
@@ -123,7 +126,7 @@ def _module(cls: type) -> str:
 
 
 def _attributes(value: object) -> list[object]:
-    """Attributes of an object, without calling any code of its own."""
+    """Return the attributes of an object without running any code of its class."""
     held: list[object] = list(_dict(value).values())
     for cls in _MRO(type(value)):
         slots = [member for member in _NAMESPACE(cls).values() if type(member) is types.MemberDescriptorType]
@@ -136,7 +139,7 @@ def _attributes(value: object) -> list[object]:
 
 
 def _dict(value: object) -> dict[str, object]:
-    """An object's `__dict__`, also where its class has a property of that name; empty if there is none."""
+    """Return an object's `__dict__`, even if its class has a property of that name; {} if it has none."""
     for cls in _MRO(type(value)):
         found = _NAMESPACE(cls).get("__dict__")
         if type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType):
@@ -146,7 +149,7 @@ def _dict(value: object) -> dict[str, object]:
 
 
 def _of_function(function: types.FunctionType) -> list[object]:
-    """What a function of the user's holds and reads; of modules that it reads, what it names."""
+    """Return the values that a user's function holds and reads, including those it names in user's modules."""
     if is_library(str(function.__module__ or "")):
         return []
     held: list[object] = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]

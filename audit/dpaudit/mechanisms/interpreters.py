@@ -1,4 +1,4 @@
-"""Finds a Python of the version that an isolated environment asks for."""
+"""Finds a Python of the version that an isolated environment requires."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from pathlib import Path
 
 from dpaudit.mechanisms.protocol import MechanismError
 
-OLDEST = (3, 8)  # what the worker file is written for
-_TIMEOUT_SECONDS = 30.0  # seconds an interpreter may take to say its version
+OLDEST = (3, 8)  # the oldest version that the file of the worker supports
+_TIMEOUT_SECONDS = 30.0  # time in which an interpreter must print its version
 
 
 def check_version(version: str) -> str:
-    """`version` if it reads like "3.11" or "3.11.7" and is not too old.  ValueError otherwise."""
+    """Return `version` unchanged if it is valid.
+
+    Args:
+        version: E.g. "3.11" or "3.11.7".
+
+    Raises:
+        ValueError: If it has another form, or is older than 3.8.
+    """
     if not re.fullmatch(r"3\.\d+(\.\d+)?", version):
         raise ValueError(f'python_version must read like "3.11" or "3.11.7", got {version!r}')
     if tuple(map(int, version.split(".")))[:2] < OLDEST:
@@ -26,14 +33,20 @@ def check_version(version: str) -> str:
 
 
 def this_version() -> str:
-    """Of the Python that is running."""
+    """Return the version of the running Python, e.g. "3.11"."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def find_interpreter(version: str) -> str:
-    """Path of a Python of that version: this one, on PATH, of pyenv, of conda, or known to uv.
+    """Return the path of a Python of this version.
 
-    MechanismError names where it was looked for.
+    The search covers this process's Python, PATH, pyenv, conda and uv, in this order.
+
+    Args:
+        version: E.g. "3.11" or "3.11.7".
+
+    Raises:
+        MechanismError: If there is none; the message names the places that were searched.
     """
     seen: set[str] = set()
     for candidate in _candidates(version):
@@ -42,9 +55,9 @@ def find_interpreter(version: str) -> str:
             if _is(candidate, version):
                 return candidate
     raise MechanismError(
-        f"there is no Python {version} on this machine: looked on PATH, in {_pyenv() / 'versions'}, in conda's "
-        f"environments{' and asked uv' if shutil.which('uv') else ''}; install it (uv python install {version}, "
-        f"pyenv install {version}) or ask for another python_version"
+        f"no Python {version} was found on PATH, in {_pyenv() / 'versions'}, in conda's environments"
+        f"{' or by uv' if shutil.which('uv') else ''}; install it (uv python install {version}, "
+        f"pyenv install {version}) or set another python_version"
     )
 
 
@@ -87,7 +100,7 @@ def _conda() -> Iterator[Path]:
 
 
 def _is(candidate: str, version: str) -> bool:
-    """Whether it runs and has the version.  Shims on PATH may stand for a Python that is not installed."""
+    """Whether the interpreter runs and has the version.  Shims on PATH may name a Python that is not installed."""
     code = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
     try:
         said = subprocess.run([candidate, "-I", "-c", code], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)

@@ -1,4 +1,4 @@
-"""Mechanisms that run in another Python, with packages of their own."""
+"""Mechanisms that run in another Python, with other packages."""
 
 from __future__ import annotations
 
@@ -18,27 +18,39 @@ from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
 
 @dataclass(frozen=True, kw_only=True)
 class IsolatedMechanism:
-    """`PythonMechanism` in a private environment: see `environments` for how it is made, `worker` for what runs there.
+    """A mechanism by its address, in a private environment.
 
-    The function there gets a numpy Generator as its rng if numpy is there, else a random.Random.  Before every call the
-    global generators of random, numpy and torch are seeded too.  Libraries with a secure generator of their own cannot
-    be seeded; for them runs differ from audit to audit.  The file may import only what is in its environment: not
-    dpaudit, so a claim it states is text, as for `parse_claim`.
+    `environments` builds the environment, and `worker` is the program that runs in it.  The mechanism gets a numpy
+    Generator as its rng if the environment has numpy, otherwise a random.Random.  Before every call the global
+    generators of random, numpy and torch are seeded too.  Libraries with their own secure generator cannot be seeded,
+    so their outputs differ from audit to audit.
 
-    One worker process runs in every process that runs trials, from the first use on.
+    The mechanism's file can import only what its environment has.  That does not include dpaudit, so a claim that the
+    file states must be text, as for `parse_claim`.
+
+    Each process that runs trials starts one worker process, when it first needs it.
+
+    Args:
+        address: `module:object` or `file.py:object`.
+        requires: Requirements, as for pip.
+        python_version: "3.11" or "3.11.7"; None: the version of this process.
+        params: If given, the object is a factory, which is called once with these arguments.
+        batched: Whether the mechanism makes many runs in one call.
+        folder: The folder to which a relative file path refers.
+        timeout: Seconds without an answer after which the worker is killed; None: no limit.
     """
 
-    address: str  # module:object or file.py:object
-    requires: Sequence[str] = ()  # requirements, as for pip
-    python_version: str | None = None  # "3.11" or "3.11.7"; that of this process if None
-    params: Parameters | None = None  # if given, the object is a factory called once with them
+    address: str
+    requires: Sequence[str] = ()
+    python_version: str | None = None
+    params: Parameters | None = None
     batched: bool = False
-    folder: Path = field(default_factory=Path)  # what a relative file path is relative to
-    timeout: float | None = TIMEOUT  # seconds without an answer after which the worker is given up; None: no limit
+    folder: Path = field(default_factory=Path)
+    timeout: float | None = TIMEOUT
 
     @property
     def packages(self) -> dict[str, str]:
-        """Name and version of all that is installed in the environment, which is built if there is none."""
+        """Versions of all packages in the environment, by name.  The environment is built if it does not exist."""
         return dict(environment(self.requires, self.python_version).packages)
 
     @property
@@ -48,11 +60,25 @@ class IsolatedMechanism:
         return found
 
     def start(self) -> None:
-        """Build the environment and load the mechanism now.  MechanismError says what failed."""
+        """Build the environment and load the mechanism now.
+
+        Raises:
+            MechanismError: If this fails.
+        """
         self._child()
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """n outputs.  MechanismError if the mechanism raises, its process dies or is silent, or n are not returned."""
+        """Return n outputs of the mechanism.
+
+        Args:
+            dataset: The dataset; it must have an encoding (`wire`).
+            n: Number of outputs.
+            rng: The generator that the seed for the worker is drawn from.
+
+        Raises:
+            MechanismError: If the dataset has no encoding, the mechanism raises an exception or does not return n
+                outputs, or its process dies or times out.
+        """
         child = self._child()
         seed = int(rng.integers(2**63))
         request = {"do": "sample", "dataset": dataset, "n": n, "seed": seed}
@@ -65,7 +91,7 @@ class IsolatedMechanism:
         return found
 
     def close(self) -> None:
-        """End the worker in this process; it is started again when it is needed."""
+        """End this process's worker; the next call of `sample` restarts it."""
         close(self._key)
 
     def __enter__(self) -> IsolatedMechanism:
@@ -98,7 +124,7 @@ class IsolatedMechanism:
         python = environment(self.requires, self.python_version).python
         where = ", ".join(self.requires) or f"Python {self.python_version}"
         child = Child(
-            # -I: nothing of this process's Python settings, user packages or current folder gets in
+            # -I ignores this process's Python settings, user packages and current folder.
             [str(python), "-I", "-u", "-B", worker.__file__],
             name=f"{self.address} (with {where})",
             cwd=self.folder,
@@ -120,7 +146,8 @@ def _answered(child: Child, request: dict[str, object], timeout: float | None, a
     announced = wire.HEADER.unpack_from(answer)[0]
     if not 0 <= announced <= MAX_ANSWER_BYTES:
         raise child.failed(
-            f"announced an answer of {announced:,} bytes; at most {MAX_ANSWER_BYTES:,} are read: return smaller outputs"
+            f"announced an answer of {announced:,} bytes, but at most {MAX_ANSWER_BYTES:,} are allowed: return "
+            "smaller outputs"
         )
     try:
         found = wire.unframe(answer[wire.HEADER.size :])
@@ -138,7 +165,7 @@ def _framed(heard: bytearray) -> int:
         return 0
     announced = int(wire.HEADER.unpack_from(heard)[0])
     if not 0 <= announced <= MAX_ANSWER_BYTES:
-        return len(heard)  # `_answered` says what is wrong
+        return len(heard)  # `_answered` reports the error
     size = wire.HEADER.size + announced
     return int(size) if len(heard) >= size else 0
 

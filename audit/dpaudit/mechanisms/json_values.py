@@ -1,10 +1,10 @@
-"""Values in the JSON of command mechanisms, where JSON has no word for them.
+"""The form of values that JSON cannot express, in the requests and answers of command mechanisms.
 
     NaN, inf, any float exactly     {"$float": "nan"}, {"$float": "-inf"}, {"$float": "0x1.8p+1"}
     bytes                           {"$bytes": "<base64>"}
 
-Requests use the first form only for NaN and inf, since the decimal text of other floats reads back as the same float.
-In answers the bare words NaN, Infinity and -Infinity are understood too.
+Requests use the first form only for NaN and inf, because the decimal text of other floats is read back exactly.
+Answers may also use the bare words NaN, Infinity and -Infinity.
 """
 
 from __future__ import annotations
@@ -23,12 +23,26 @@ _FLOAT, _BYTES = "$float", "$bytes"
 
 
 def to_json(value: object) -> str:
-    """`value` on one line.  TypeError if it holds something that has no form in JSON."""
+    """Return a value as one line of JSON.
+
+    Args:
+        value: Numbers, text, bytes, None, arrays and data frames, or lists, tuples and dicts of them.
+
+    Raises:
+        TypeError: If the value holds something that has no form in JSON.
+    """
     return json.dumps(_plain(value), allow_nan=False, separators=(", ", ": "))
 
 
 def from_json(text: str | bytes) -> Json:
-    """The value of a text.  ValueError if it is none."""
+    """Return the value that a JSON text describes.
+
+    Args:
+        text: One JSON value.
+
+    Raises:
+        ValueError: If the text is not valid.
+    """
     return json.loads(text, object_hook=_special)
 
 

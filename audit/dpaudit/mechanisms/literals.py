@@ -1,15 +1,15 @@
-"""Whether a number that a function holds was written in its source, or may have been drawn.
+"""Decides whether a number that a function holds was written in its source, or may have been drawn.
 
-A function that is sent to another process takes the numbers along that it reads: globals of `__main__` or of a
-notebook, and variables of an outer function.  Noise that was drawn once would be the same there as here.  So a number
-that is not whole is believed to be a parameter only if the source says so:
+A function that is sent to another process carries the numbers that it reads: globals of `__main__` or of a notebook,
+and variables of an outer function.  Noise that was drawn once would be the same in both processes.  So a number that is
+not whole counts as a parameter only if the source shows it:
 
-- a global, or a variable of an outer function, is assigned nothing but constant expressions, such as `SCALE = 1 / 3`;
-- an argument of an outer function is given, not drawn;
+- a global, or a variable of an outer function, is assigned only constant expressions, such as `SCALE = 1 / 3`;
+- an argument of an outer function counts as a parameter;
 - no statement of the source changes it in place, such as `NOISE.append(...)` or `TABLE[:] = ...`.
 
-A function counts as one of Python, `math` or `numpy` by its name, unless the source gives that name to another one.
-Changes by another name, or in a function that got a list as its argument, are not found.
+A function counts as one of Python, `math` or `numpy` by its name, unless the source gives another object that name.
+Changes under another name, or in a function that gets a list as its argument, are not detected.
 """
 
 from __future__ import annotations
@@ -34,11 +34,17 @@ _PURE = frozenset(
 )  # fmt: skip
 _MODULES = frozenset(("math", "np", "numpy"))
 _CONSTANTS = frozenset(("pi", "e", "tau", "inf", "nan"))
-_MAX_DEPTH = 10  # names that lead to names
+_MAX_DEPTH = 10  # length of a chain of names, such as A = B, B = C
 
 
 def drawn_perhaps(mechanism: object) -> list[str]:
-    """Names of numbers that are not whole and that no source shows to be parameters; of a function, else none."""
+    """Return the names of numbers in a function that may have been drawn.
+
+    These numbers are not whole, and no source shows that they are parameters.
+
+    Args:
+        mechanism: As in `audit`; only functions are examined.
+    """
     function = mechanism.function if isinstance(mechanism, Batched) else mechanism
     found: list[str] = []
     seen: set[int] = set()
@@ -58,7 +64,7 @@ def drawn_perhaps(mechanism: object) -> list[str]:
 
 
 def _held(function: types.FunctionType, source: _Source) -> Iterator[tuple[str, object, bool]]:
-    """Names and values that a function holds, and whether the source gives them."""
+    """Yield name and value of everything a function holds, and whether the source shows the value."""
     code = function.__code__
     for name in sorted(global_names(code) & function.__globals__.keys()):
         yield name, function.__globals__[name], source.is_literal(name)
@@ -78,7 +84,7 @@ def _held(function: types.FunctionType, source: _Source) -> Iterator[tuple[str, 
 
 
 class _Source:
-    """The text that a module, or all cells of a notebook, were run from."""
+    """The source text of a module, or of all cells of a notebook."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._trees: list[ast.Module] = []
@@ -86,17 +92,12 @@ class _Source:
         for text in texts:
             try:
                 self._trees.append(ast.parse(text))
-            except (
-                SyntaxError,
-                ValueError,
-                RecursionError,
-                MemoryError,
-            ):  # a cell with a line for the notebook itself: its names are not literals
+            except (SyntaxError, ValueError, RecursionError, MemoryError):  # e.g. a cell with a notebook command
                 continue
 
     @classmethod
     def of_function(cls, function: types.FunctionType) -> _Source:
-        cells = function.__globals__.get("In")  # all that was run in this notebook
+        cells = function.__globals__.get("In")  # all cells that this notebook has run
         if isinstance(cells, list) and all(isinstance(cell, str) for cell in cells):
             return cls(cells)
         lines = linecache.getlines(function.__code__.co_filename, function.__globals__)
@@ -110,7 +111,7 @@ class _Source:
             return cls([])
 
     def is_literal(self, name: str, depth: int = _MAX_DEPTH) -> bool:
-        """Whether a global is assigned constant expressions only, and not changed in place."""
+        """Whether a global is assigned only constant expressions and never changed in place."""
         if (name, depth) not in self._literal:
             self._literal[name, depth] = name not in self._changed and self._is_assigned_literals(name, depth)
         return self._literal[name, depth]
@@ -128,7 +129,7 @@ class _Source:
         return bool(values) and all(self._constant(value, depth) for value in values)
 
     def is_given_outside(self, name: str, line: int) -> bool:
-        """Whether a variable of the function around that line is an argument, or assigned constant expressions only."""
+        """Whether a variable of the enclosing function is an argument, or assigned only constant expressions."""
         if name in self._changed:
             return False
         around = [
@@ -205,7 +206,7 @@ class _Source:
 
 
 def _changed_in_place(tree: ast.Module) -> set[str]:
-    """Names of what a statement changes without an assignment to the name."""
+    """Return the names of objects that statements change in place."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
@@ -220,14 +221,14 @@ def _changed_in_place(tree: ast.Module) -> set[str]:
 
 
 def _base(node: ast.expr) -> str:
-    """The name that `NAME.a[0].b` begins with; "" of any other expression."""
+    """Return NAME of an expression such as `NAME.a[0].b`; "" for any other expression."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
 
 
 def _bound_elsewhere(tree: ast.Module) -> set[str]:
-    """Names that mean something else than in Python, `math` or `numpy`."""
+    """Return names whose meaning differs from that in Python, `math` or `numpy`."""
     found: set[str] = set()
     for node in ast.walk(tree):
         match node:
@@ -248,7 +249,7 @@ def _is_known(module: str) -> bool:
 
 
 def _first_line(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """That of the first decorator, as in a code object."""
+    """Return the line of the first decorator or of `def`, as in a code object."""
     return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
 
 
@@ -257,12 +258,12 @@ def _declares_global(name: str, tree: ast.Module) -> bool:
 
 
 def _assigned(name: str, scope: ast.AST, *, outer: bool) -> list[ast.expr | None]:
-    """What a name is assigned; None where that is no single expression.
+    """Return the expressions that a name is assigned; None stands for an assignment of another form.
 
     Args:
-        name: of a variable.
-        scope: a module or function.
-        outer: whether functions inside have names of their own, so that only the module's statements count.
+        name: Name of a variable.
+        scope: A module or function.
+        outer: Whether to skip the functions inside, whose variables are separate.
     """
     found: list[ast.expr | None] = []
     left = list(ast.iter_child_nodes(scope))

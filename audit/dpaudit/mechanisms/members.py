@@ -1,7 +1,7 @@
-"""Optional members of a mechanism: a protocol for each, and the one place where dpaudit looks for it.
+"""Optional members of a mechanism: a protocol for each, and the only function that looks it up.
 
-The protocols let a type checker compare a mechanism with what dpaudit reads.  A mechanism need not name them.  dpaudit
-looks members up by `hasattr` and `getattr`, since a mechanism may hand them on by `__getattr__`.
+With the protocols a type checker can compare a mechanism with what dpaudit reads; a mechanism need not name them.
+dpaudit looks members up by `hasattr` and `getattr`, because a mechanism may forward them by `__getattr__`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class HasClaim(Protocol):
-    """States its own claim, for configs that say `claim: from mechanism`."""
+    """A mechanism that states a claim, for configs with `claim: from mechanism`."""
 
     @property
     def claim(self) -> TradeoffFunction | str:
@@ -24,52 +24,52 @@ class HasClaim(Protocol):
 
 
 class HasAddress(Protocol):
-    """Was loaded from somewhere."""
+    """A mechanism that was loaded from an address."""
 
     @property
     def address(self) -> str:
-        """Where it was loaded from: `module:object` or `file.py:object`."""
+        """The address: `module:object` or `file.py:object`."""
         ...
 
 
 class HasChangedDataset(Protocol):
-    """Runs elsewhere, and reports what happened to its dataset there."""
+    """A mechanism that runs in another process, and reports changes of its dataset there."""
 
     @property
     def changed_dataset(self) -> bool:
-        """Whether the last call of `sample` changed the dataset it was given."""
+        """Whether the last call of `sample` changed its dataset in place."""
         ...
 
 
 class HasMovedTo(Protocol):
-    """Reports a change of the working directory that was undone."""
+    """A mechanism that reports a change of the working directory, which was undone."""
 
     @property
     def moved_to(self) -> str:
-        """The directory that loading it changed to; "" if it did not."""
+        """The working directory to which loading the mechanism changed; "" if it changed to none."""
         ...
 
 
 def samples(mechanism: object) -> TypeGuard[Mechanism]:
-    """Whether it makes many runs in one call."""
+    """Whether the mechanism makes many runs in one call."""
     return hasattr(mechanism, "sample")
 
 
 def claim(mechanism: object) -> object:
-    """What it states as its claim; None if it states none.  Raises what the attribute raises."""
+    """Return the claim that the mechanism states; None if it states none.  Exceptions of the attribute pass through."""
     return getattr(mechanism, "claim", None)
 
 
 def address(mechanism: object) -> str:
-    """Where it was loaded from; "" if that is not known."""
+    """Return the address from which the mechanism was loaded; "" if it is unknown."""
     return str(getattr(mechanism, "address", None) or "")
 
 
 def changed_dataset(mechanism: object) -> bool:
-    """Whether it reports that its last call changed the dataset, in another process."""
+    """Whether the mechanism reports that its last call changed the dataset in another process."""
     return bool(getattr(mechanism, "changed_dataset", False))
 
 
 def moved_to(mechanism: object) -> str:
-    """The working directory that loading it changed to; "" if it reports none."""
+    """Return the working directory to which loading the mechanism changed; "" if it reports none."""
     return str(getattr(mechanism, "moved_to", ""))

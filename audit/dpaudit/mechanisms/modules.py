@@ -1,7 +1,7 @@
-"""Modules and their files: which of them are the user's own, and to which others their imports lead.
+"""Modules and their files: which of them are the user's own, and which others they import.
 
-Imports are read from the source, and files are looked for as Python does it, without importing anything.  So the
-answer is the same before and after a mechanism has run, also for an import inside a function.
+Imports are read from the source, and files are found by Python's rules, without importing anything.  So the result is
+the same before and after a mechanism has run, even for an import inside a function.
 """
 
 from __future__ import annotations
@@ -15,66 +15,79 @@ import sysconfig
 from collections.abc import Iterator, Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
-from typing import Any
+
+from dpaudit.values import Foreign
 
 _OURS = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")
 _MAX_FILES = 5_000
 
 
 def file_fingerprint(path: str | Path) -> str:
-    """SHA-256 of a file's bytes.  OSError if it cannot be read."""
+    """Return the SHA-256 of a file's bytes, as 64 hexadecimal digits.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_library(module_name: str) -> bool:
-    """Whether a module is installed, built in, or part of dpaudit, and not the user's own code."""
+    """Whether a module is installed, built in or part of dpaudit, rather than the user's own code."""
     if module_name.split(".")[0] in _OURS or module_name in sys.builtin_module_names:
         return True
     file = module_file(module_name)
-    if file is None:  # built in; a module of a zip file, or whose file has gone, is the user's own
+    if file is None:  # built in, or the user's own: in a zip file, or with a file that was deleted
         spec = getattr(sys.modules.get(module_name), "__spec__", None)
         return spec is not None and spec.origin in (None, "built-in", "frozen") and module_name != "__main__"
     return of_library(file)
 
 
 def module_file(module_name: str) -> Path | None:
-    """The file that an imported module was made from; None if there is none."""
+    """Return the file of an imported module; None if the module is not imported or has no file."""
     found = getattr(sys.modules.get(module_name), "__file__", None)
     path = Path(found) if isinstance(found, str) else None
     return path.absolute() if path is not None and path.is_file() else None
 
 
-def address(value: Any) -> tuple[str, str, Any] | None:
-    """Module and qualified name of a function or class, and what is found there; None if it is of no other module.
+def address(value: Foreign) -> tuple[str, str, Foreign] | None:
+    """Look up a function or class by its module and qualified name.
 
-    What is found is None, or another object, where the name leads to something else.
+    Args:
+        value: Any object.
+
+    Returns:
+        The module, the qualified name, and the object of that name, which is None or another object if the name does
+        not lead to `value`.  None if `value` has no such names, or belongs to `__main__`.
     """
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None
-    found: Any = sys.modules.get(module)
+    found: Foreign = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return module, name, found
 
 
 def user_folders() -> list[Path]:
-    """The folders that Python searches for modules, without those of installed packages."""
+    """Return the folders in which Python searches for modules, except those of installed packages."""
     folders = [Path(entry or ".").absolute() for entry in sys.path]
     return [folder for folder in folders if folder.is_dir() and not of_library(folder)]
 
 
 def imported_files(file: Path, folders: Sequence[Path], *, loaded: bool = True) -> tuple[set[Path], set[str]]:
-    """The files that a file's imports lead to.
+    """Return all user's files that a file imports, directly or indirectly.
 
     Args:
-        file: where to begin.
-        folders: where modules are looked for.
-        loaded: whether modules count that this process has imported from elsewhere.
+        file: The file whose imports are followed.
+        folders: The folders in which modules are searched.
+        loaded: Whether a module that this process has already imported takes precedence over `folders`.
 
     Returns:
-        The user's files, `file` included, and the first names of all other modules.
+        The user's files, `file` included, and the top-level names of all other modules.
     """
     files, tops, left = {file}, set[str](), [file]
     while left and len(files) < _MAX_FILES:
@@ -88,9 +101,15 @@ def imported_files(file: Path, folders: Sequence[Path], *, loaded: bool = True) 
 
 
 def user_files(name: str, folders: Sequence[Path], *, loaded: bool = True) -> list[Path]:
-    """The user's files that importing `package.module` runs: also of the packages that it is in; see `imported_files`.
+    """Return the user's files that importing a module runs, including those of its parent packages.
 
-    Empty if it is no module of the user's.
+    Args:
+        name: The module, such as `package.module`.
+        folders: The folders in which modules are searched.
+        loaded: Whether a module that this process has already imported takes precedence over `folders`.
+
+    Returns:
+        The files; none if the module is not the user's.
     """
     parts = name.split(".")
     found = [_file_of(".".join(parts[: i + 1]), folders, loaded=loaded) for i in range(len(parts))]
@@ -98,7 +117,7 @@ def user_files(name: str, folders: Sequence[Path], *, loaded: bool = True) -> li
 
 
 def _imports(file: Path, folders: Sequence[Path], *, loaded: bool) -> Iterator[Path | str]:
-    """User's files, and the first names of other modules."""
+    """Yield the user's files that a file imports, and the top-level names of other modules."""
     try:
         statements = _statements(file.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
@@ -116,12 +135,12 @@ def _imports(file: Path, folders: Sequence[Path], *, loaded: bool) -> Iterator[P
 
 @functools.lru_cache(maxsize=256)
 def _statements(code: bytes) -> tuple[ast.AST, ...]:
-    """All statements and calls that may import.  A source is parsed once, unless it changes."""
+    """Return all statements and calls that may import.  The result is cached by source."""
     return tuple(node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call))
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    """Modules that a statement may import: of `from a import b`, a and a.b."""
+    """Yield the modules that a statement may import; for `from a import b` this includes a.b."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -153,8 +172,8 @@ def _file_of(name: str, folders: Sequence[Path], *, loaded: bool) -> Path | None
 
 
 def _in_folder(folder: Path, parts: Sequence[str]) -> Path | None:
-    """The file of a module, as Python finds it there: a package comes before a file of the same name."""
-    place = os.path.join(folder, *parts)  # text, since an audit looks for hundreds of files
+    """Return the file of a module in a folder.  As in Python, a package precedes a file of the same name."""
+    place = os.path.join(folder, *parts)  # text is faster than Path, and an audit searches for hundreds of files
     for suffix in all_suffixes():
         for path in (f"{place}{os.sep}__init__{suffix}", f"{place}{suffix}"):
             if os.path.isfile(path):
@@ -163,12 +182,12 @@ def _in_folder(folder: Path, parts: Sequence[str]) -> Path | None:
 
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})
-"""The names of folders that installers write to."""
+"""Names of the folders in which installers put packages."""
 
 
 @functools.lru_cache(maxsize=4096)
 def of_library(path: Path) -> bool:
-    """Whether a file belongs to Python or to an installed package, of this environment or another one on the path."""
+    """Whether a file belongs to Python or to an installed package, in this environment or another."""
     return not INSTALLED.isdisjoint(path.parts) or any(path.is_relative_to(folder) for folder in _library_folders())
 
 

@@ -1,4 +1,4 @@
-"""Programs that answer requests over pipes, and stay alive between them."""
+"""Programs that answer requests over pipes, and stay alive between requests."""
 
 from __future__ import annotations
 
@@ -18,34 +18,48 @@ from pathlib import Path
 from dpaudit.mechanisms import guardian
 from dpaudit.mechanisms.protocol import MechanismError
 
-TIMEOUT = 600.0  # seconds of silence that are borne if the user names no other limit
-MAX_ANSWER_BYTES = 2**31  # of one answer; a program that says more is ended before it fills the memory
-_LOOK = 1.0  # seconds after which it is looked whether a silent program has died
-_KEPT = 4  # programs that stay alive between requests, in each process of ours
-_PATIENCE = 1.0  # seconds a program has to end by itself when its stdin is closed
+TIMEOUT = 600.0  # seconds without an answer, unless the user sets another limit
+MAX_ANSWER_BYTES = 2**31  # a program that sends a longer answer is killed before it fills the memory
+_LOOK = 1.0  # seconds between checks that a silent program is alive
+_KEPT = 4  # programs that stay alive between requests, per process of ours
+_PATIENCE = 1.0  # seconds in which a program must end after its stdin is closed
 _PIECE = 1 << 18  # bytes read at once
-_STDERR_KEPT = 1 << 16  # bytes
-_STDERR_LINES = 20
+_STDERR_KEPT = 1 << 16  # bytes of stderr kept, the last ones
+_STDERR_LINES = 20  # last lines of stderr that a message quotes
 
 Finished = Callable[[bytearray], int]
-"""Bytes that the complete answer at the head of a buffer has; 0 if it is not complete."""
+"""Returns the number of bytes of the complete answer at the start of a buffer; 0 if it is incomplete."""
 
 
 class Child:
     """One running program.  POSIX only.
 
-    Not a thread reads or writes for it: `exchange` serves all three pipes at once, so neither side can block the other.
-    The program has a session of its own: Ctrl-C reaches it through us only, and its children end with it.
+    No threads are needed: `exchange` serves all three pipes at once, so that neither side can block the other.
+    The program runs in a separate session, so Ctrl-C reaches only our process, which then ends the program and its
+    children.
+
+    Attributes:
+        name: How messages call the program.
     """
 
     def __init__(
         self, command: Sequence[str], *, name: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> None:
-        """`name`: what messages call it.  `env`: variables besides those of this process."""
+        """Start the program.
+
+        Args:
+            command: The program and its arguments.
+            name: How messages call the program.
+            cwd: Its working directory; None: that of this process.
+            env: Environment variables in addition to those of this process.
+
+        Raises:
+            MechanismError: If the program cannot be started.
+        """
         self.name = name
         self._owner = os.getpid()
         self._lock = threading.Lock()
-        self._heard = bytearray()  # of stdout, not yet part of an answer
+        self._heard = bytearray()  # bytes of stdout that are not yet part of an answer
         self._stderr = bytearray()
         self._ended = False
         try:
@@ -68,24 +82,35 @@ class Child:
 
     @property
     def usable(self) -> bool:
-        """Whether it was started by this process (not by one we are a fork of) and not ended by it."""
+        """Whether this process, rather than one that it was forked from, started the program and has not ended it."""
         return self._owner == os.getpid() and not self._ended
 
     def exchange(self, request: bytes, finished: Finished, *, timeout: float | None, awaited: str) -> bytes:
-        """The answer to `request`, as far as `finished` says it goes.
+        """Send a request and return the answer.
 
-        `timeout`: seconds of waiting for it.  MechanismError if the program dies, is silent for longer, or had said
-        more than it was asked before; it is ended then.  `awaited`: what the answer would have held, for the message.
+        Args:
+            request: The bytes for the program's stdin.
+            finished: Recognises the end of the answer.
+            timeout: Seconds to wait for the answer; None: no limit.
+            awaited: Description of the expected answer, for messages.
+
+        Raises:
+            MechanismError: If the program dies or times out, or had printed more than its last answer.  The program
+                is then killed.
         """
         with self._lock:
             try:
                 return self._exchange(request, finished, timeout, awaited)
-            except BaseException:  # also Ctrl-C: an answer that comes later must not be taken for another's
+            except BaseException:  # also Ctrl-C: a late answer must not be read as the answer to the next request
                 self._end(_PATIENCE / 10)
                 raise
 
     def failed(self, what: str) -> MechanismError:
-        """The error that says `what` the program did, with the end of its stderr.  Ends the program."""
+        """End the program, and return an error about it that quotes the end of its stderr.
+
+        Args:
+            what: The predicate of a sentence about the program, e.g. "returned 3 outputs instead of 4".
+        """
         with self._lock:
             self._end(_PATIENCE / 10)
             return self._error(what, empty="")
@@ -115,7 +140,7 @@ class Child:
                             left = left[os.write(key.fd, left) :]
                         except BlockingIOError:
                             pass
-                        except BrokenPipeError:  # it has ended; what it said on stdout and stderr comes first
+                        except BrokenPipeError:  # the program has ended; its stdout and stderr are read first
                             left = left[:0]
                         if not left:
                             pipes.unregister(key.fileobj)
@@ -128,42 +153,46 @@ class Child:
                         size = finished(self._heard)
                         if len(self._heard) > MAX_ANSWER_BYTES and not size:
                             raise self._error(
-                                f"sent more than {MAX_ANSWER_BYTES / 2**30:g} GiB in one answer, and was ended; return "
-                                "smaller outputs, or fewer at once"
+                                f"sent more than {MAX_ANSWER_BYTES / 2**30:g} GiB in one answer and was killed; "
+                                "return smaller outputs, or fewer at once"
                             )
                         if size:
                             answer = bytes(memoryview(self._heard)[:size])
                             del self._heard[:size]
                             return answer
                         if not piece:
-                            raise self._error(f"{self._ending()} while {awaited} was awaited{self._cut_off()}")
+                            raise self._error(f"{self._ending()} while dpaudit waited for {awaited}{self._cut_off()}")
 
     def _ready(
         self, pipes: selectors.BaseSelector, deadline: float | None, timeout: float | None, awaited: str
     ) -> list[tuple[selectors.SelectorKey, int]]:
-        """The pipes that can be used, after `_LOOK` seconds at most.  MechanismError if the program died or is late."""
+        """Return the pipes that are ready, after `_LOOK` seconds at most.
+
+        Raises:
+            MechanismError: If the program died or timed out.
+        """
         wait = _LOOK if deadline is None else deadline - time.monotonic()
         ready = pipes.select(min(wait, _LOOK)) if wait > 0 else []
         if ready:
             return ready
         if self._process.poll() is not None:
-            if last := pipes.select(0):  # it answered, or closed its pipes, just before it ended
+            if last := pipes.select(0):  # the program answered, or closed its pipes, just before it ended
                 return last
             raise self._error(
-                f"{self._ending()} while {awaited} was awaited (a process that it started holds its stdout)"
+                f"{self._ending()} while dpaudit waited for {awaited} (a process that it started holds its stdout)"
             )
         if deadline is not None and wait <= _LOOK:
             raise self._error(
-                f"was silent for {timeout:g} s while {awaited} was awaited, and was ended; if it is only slow, "
-                "raise the timeout"
+                f"did not answer within {timeout:g} s (expected: {awaited}) and was killed; if it is just slow, "
+                "increase the timeout"
             )
         return ready
 
     def _cut_off(self) -> str:
-        return f"; the beginning of its answer: {shown(self._heard)}" if self._heard else ""
+        return f"; the answer began with {shown(self._heard)}" if self._heard else ""
 
     def _ending(self) -> str:
-        """How the program, which has closed its stdout, came to its end."""
+        """Return how a program that has closed its stdout ended, as a predicate."""
         try:
             status = self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
@@ -176,7 +205,7 @@ class Child:
             return f"was killed by signal {-status}"
 
     def _read_stderr(self) -> bool:
-        """Read what is there; whether more may come."""
+        """Read the available stderr; return whether more may come."""
         assert self._process.stderr is not None
         try:
             piece = os.read(self._process.stderr.fileno(), _PIECE)
@@ -205,7 +234,7 @@ class Child:
         self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # also children it left behind
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # also kills the program's remaining children
             os.killpg(self._process.pid, signal.SIGKILL)
         guardian.leave(self._process.pid)
         self._process.wait()
@@ -216,7 +245,7 @@ class Child:
 
 
 def _quoted(stderr: bytes | bytearray) -> str:
-    """The end of what a program wrote on stderr, as the end of a message."""
+    """Return the last lines of a program's stderr, to be appended to a message."""
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
     return "".join(
         ["\n  the end of its stderr:", *(f"\n    {line}" for line in lines[-_STDERR_LINES:])] if lines else []
@@ -224,13 +253,18 @@ def _quoted(stderr: bytes | bytearray) -> str:
 
 
 def shown(text: bytes | bytearray, most: int = 200) -> str:
-    """The beginning of what a program said, quoted, on one line."""
+    """Return the beginning of a program's output, quoted, on one line.
+
+    Args:
+        text: The output.
+        most: Maximum number of bytes shown.
+    """
     head = bytes(text[:most]).decode("utf-8", "replace")
     return repr(head) + (f" and {len(text) - most} bytes more" if len(text) > most else "")
 
 
 def named(command: Sequence[str]) -> str:
-    """A command as it would be typed."""
+    """Return a command as one would type it in a shell."""
     return shlex.join(command)
 
 
@@ -239,10 +273,17 @@ _running_lock = threading.Lock()
 
 
 def running(key: Hashable, start: Callable[[], Child]) -> Child:
-    """The program that runs under `key` in this process; started if there is none.
+    """Return this process's program for a key; start it if it is not running.
 
-    Mechanisms are sent to workers anew with every task, and a program is dear to start: so programs belong to the
-    process, not to the mechanism object.  The least recently used one is closed when there are too many.
+    A worker gets a new copy of the mechanism with every task, and a program is expensive to start.  So programs belong
+    to the process and not to the mechanism object.  If too many run, the least recently used program is ended.
+
+    Args:
+        key: Identifies the program and its arguments.
+        start: Starts the program.
+
+    Raises:
+        MechanismError: If the program cannot be started.
     """
     with _running_lock:
         child = _running.pop(key, None)
@@ -255,7 +296,7 @@ def running(key: Hashable, start: Callable[[], Child]) -> Child:
 
 
 def close(key: Hashable) -> None:
-    """End the program that runs under `key`, if any."""
+    """End this process's program for a key, if it is running."""
     with _running_lock:
         child = _running.pop(key, None)
     if child is not None:

@@ -1,4 +1,4 @@
-"""What can be audited: a callable, or an object that samples in batches."""
+"""The interface of mechanisms: a callable, or an object that samples in batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from dpaudit.values import Dataset, RawOutputs
 
 BatchFunction = Callable[[Dataset, int, np.random.Generator], RawOutputs]
-"""`(dataset, n, rng)` -> n independent outputs, in a sequence of length n or an array of n rows."""
+"""A function `(dataset, n, rng)` that returns n independent outputs: a sequence of length n or an array of n rows."""
 
 
 @runtime_checkable
@@ -19,17 +19,31 @@ class Mechanism(Protocol):
     """A randomised mechanism that can be run many times in one call."""
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
-        """`n` independent outputs on `dataset`, in a sequence of length n or an array of n rows."""
+        """Return n independent outputs.
+
+        Args:
+            dataset: The dataset; a copy, which may be changed.
+            n: Number of outputs.
+            rng: The generator to draw from.  It must not be kept after the call.
+
+        Returns:
+            A sequence of length n, or an array of n rows.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Batched:
-    """A function `(dataset, n, rng) -> n outputs` as a mechanism."""
+    """A mechanism made from a function that returns n outputs in one call.
+
+    Args:
+        function: The function `(dataset, n, rng)`.
+    """
 
     function: BatchFunction
 
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
+        """Return what the function returns: n independent outputs."""
         return self.function(dataset, n, rng)
 
     def __call__(self, dataset: Dataset, n: int, rng: np.random.Generator) -> RawOutputs:
@@ -37,30 +51,34 @@ class Batched:
 
 
 def batched(function: BatchFunction) -> Batched:
-    """Decorator for a mechanism that returns n outputs at once; each must be drawn independently."""
+    """Decorate a function that returns n outputs in one call.
+
+    Args:
+        function: A function `(dataset, n, rng)`.  It must draw the n outputs independently.
+    """
     return Batched(function)
 
 
 class MechanismError(Exception):
-    """The mechanism could not be run, or answered with something that is not its output."""
+    """Raised if a mechanism cannot be run, or returns something other than its outputs."""
 
 
 MAX_MESSAGE = 20_000
-"""Letters of an exception's message that are kept; some hold the data that they complain about."""
+"""Maximum length of an exception's message, in characters; some messages hold whole datasets."""
 
 
 def in_words(error: BaseException) -> str:
-    """Class and message of an exception, also of one whose `__str__` raises."""
+    """Return class and message of an exception, even if its `__str__` raises."""
     message = message_of(error)
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def message_of(error: BaseException) -> str:
-    """The message of an exception; words that say so if it has none that can be had."""
+    """Return the message of an exception, or a note if its `__str__` raises."""
     try:
         text = f"{error}"
         return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
     except KeyboardInterrupt:
         raise
     except BaseException as another:
-        return f"(its message cannot be had: __str__ raised {type(another).__name__})"
+        return f"(its message is unavailable: __str__ raised {type(another).__name__})"

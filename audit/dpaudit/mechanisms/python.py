@@ -23,23 +23,31 @@ from dpaudit.values import Foreign, Parameters
 
 @dataclass(frozen=True)
 class PythonMechanism:
-    """A mechanism by address: loaded when used, and anew in every worker, so that it need not be picklable."""
+    """A mechanism by its address.  Each process loads it when it first needs it, so it need not be picklable.
 
-    address: str  # module:object or file.py:object
-    params: Parameters | None = None  # if given, the object is a factory called once with them
+    Args:
+        address: `module:object` or `file.py:object`.
+        params: If given, the object is a factory, which is called once with these arguments.
+        batched: Whether the mechanism makes many runs in one call.
+        folder: The folder to which a relative file path refers.
+        timeout: Maximum seconds for loading the mechanism; None: no limit.
+    """
+
+    address: str
+    params: Parameters | None = None
     batched: bool = False
-    folder: Path = field(default_factory=Path)  # what a relative file path is relative to
-    timeout: float | None = None  # seconds that loading it may take; None: no limit
+    folder: Path = field(default_factory=Path)
+    timeout: float | None = None
 
     @cached_property
     def loaded(self) -> Foreign:
         """The mechanism object.
 
-        Code that it runs may do anything: whatever it raises is a MechanismError, `SystemExit` included, and the
-        working directory is changed back afterwards.
+        Loading runs the user's code.  All its exceptions become a MechanismError, even `SystemExit`, and the working
+        directory is restored afterwards.
 
         Raises:
-            MechanismError: if it cannot be had; names the address and the reason.
+            MechanismError: If the mechanism cannot be loaded; the message names the address and the reason.
         """
         before = _folder()
         try:
@@ -57,7 +65,7 @@ class PythonMechanism:
 
     @property
     def moved_to(self) -> str:
-        """The working directory to which loading it changed, before it was changed back; "" if it did not."""
+        """The working directory to which loading the mechanism changed, before it was restored; "" if to none."""
         return str(self.__dict__.get("_moved_to", ""))
 
     def _load(self) -> Foreign:
@@ -117,7 +125,7 @@ def _module(name: str, folder: Path) -> ModuleType:
         return sys.modules[key]
     except (MechanismError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # SystemExit too: a script without a guard for `__main__` may end in sys.exit()
+    except BaseException as error:  # SystemExit too: a script without a guard for `__main__` may call sys.exit()
         raise MechanismError(f"importing {name} {_did(error)}") from error
 
 
@@ -126,10 +134,16 @@ def _did(error: BaseException) -> str:
 
 
 def module_key(path: Path) -> str:
-    """The name under which the module of a file is known.
+    """Return the module name for a file.
 
-    It is the same in every process, so that outputs of the file's own classes can be sent from one to the other. It
-    changes with the content, so that a file that was edited is loaded again.
+    It is the same in every process, so that outputs of classes in the file can be sent between processes.  It depends
+    on the content, so that an edited file is loaded again.
+
+    Args:
+        path: The file, as an absolute path.
+
+    Raises:
+        OSError: If the file cannot be read.
     """
     digest = hashlib.sha256(os.fsencode(path) + b"\0" + path.read_bytes())
     return f"_dpaudit_mechanism_{path.stem}_{digest.hexdigest()[:16]}"

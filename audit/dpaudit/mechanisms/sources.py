@@ -1,7 +1,7 @@
 """Where the code of a mechanism is: its file, the user's modules that it imports, and the installed packages.
 
-Imports are read from the source, with the modules of the user that they lead to: see `mechanisms.modules`.  Of the
-packages found, those that they require are included.  Imports that the code makes under computed names are not seen.
+Imports are read from the source, directly and through the user's other modules (`mechanisms.modules`).  The packages
+include their dependencies.  Imports under computed names are not detected.
 """
 
 from __future__ import annotations
@@ -21,26 +21,34 @@ from dpaudit.mechanisms.modules import file_fingerprint, imported_files, is_libr
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
 
-_LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # reported elsewhere
+_LEFT_OUT = ("__main__", "dpaudit", "dpaudit_attacks", "dpaudit_reports")  # recorded separately
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The code of a mechanism outside of dpaudit."""
+    """The code of a mechanism outside dpaudit.
 
-    file: Path | None = None  # absolute
-    sha256: str = ""  # of the file when this was made; "" if there is none
-    modules: Mapping[str, str] = field(default_factory=dict)  # SHA-256 by path, of the user's other modules
-    packages: Mapping[str, str] = field(default_factory=dict)  # versions by name, of installed packages
+    Args:
+        file: The mechanism's file, as an absolute path; None if it has none.
+        sha256: Of the file when the source was recorded; "" if it has none.
+        modules: SHA-256 of the user's other modules, by path.
+        packages: Versions of the installed packages, by name.
+    """
+
+    file: Path | None = None
+    sha256: str = ""
+    modules: Mapping[str, str] = field(default_factory=dict)
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 def source_of(mechanism: object) -> Source:
-    """The code of a mechanism.
+    """Return the code of a mechanism.
+
+    For a mechanism with an address, the result is fixed by the first call after it is loaded, because later edits of
+    the file do not change the code that runs.
 
     Args:
-        mechanism: as in `audit`.  The packages of an isolated one are those of its environment, which is built now.
-            Of one that is named by its address, the source is what it was when this was first asked after it was
-            loaded: a file that is edited later is not what runs.
+        mechanism: As in `audit`.  The environment of an isolated mechanism is built if it does not exist.
     """
     if not isinstance(mechanism, PythonMechanism | IsolatedMechanism):
         return _found(mechanism)
@@ -73,7 +81,11 @@ def _found(mechanism: object) -> Source:
 
 
 def file_of(mechanism: object) -> Path | None:
-    """The file that the mechanism's own code is in; None if it has none, or belongs to an installed package."""
+    """Return the file with the mechanism's own code; None if it has none or belongs to an installed package.
+
+    Args:
+        mechanism: As in `audit`.
+    """
     if isinstance(mechanism, PythonMechanism | IsolatedMechanism):
         return _addressed(mechanism.address, mechanism.folder)
     module = _module_of(mechanism)
@@ -123,7 +135,7 @@ def _installed(module: str) -> tuple[str, ...]:
 
 @functools.cache
 def _distributions(top: str) -> tuple[str, ...]:
-    """Names of the installed packages that a module of this first name belongs to."""
+    """Return the names of the installed packages that hold a module with this top-level name."""
     if not top or top in sys.stdlib_module_names or top in _LEFT_OUT:
         return ()
     try:
@@ -138,7 +150,7 @@ def _all_distributions() -> Mapping[str, list[str]]:
 
 
 def _required(names: set[str]) -> dict[str, str]:
-    """Versions of these packages, and of all that they require and that is installed."""
+    """Return the versions of these packages and of their installed dependencies."""
     found: dict[str, str] = {}
     left = sorted(names)
     while left:
@@ -155,16 +167,16 @@ def _required(names: set[str]) -> dict[str, str]:
 
 
 def _reported(package: metadata.Distribution) -> tuple[str, str, tuple[str, ...]]:
-    """Name, version, and the names of the packages that it requires."""
+    """Return name, version and dependencies of a package."""
     text = package.read_text("METADATA")
-    if text is None:  # of an old installation
+    if text is None:  # an old installation without this file
         return package.name, package.version, _needed(package.requires or ())
     return _parsed(text)
 
 
 @functools.lru_cache(maxsize=1024)
 def _parsed(text: str) -> tuple[str, str, tuple[str, ...]]:
-    """The same from a METADATA file.  A text is parsed once, unless it changes."""
+    """Return name, version and dependencies from a METADATA file.  The result is cached by text."""
     lines = email.parser.HeaderParser().parsestr(text)
     return lines["Name"], lines["Version"], _needed(lines.get_all("Requires-Dist", ()))
 

@@ -1,19 +1,19 @@
-"""Whether a mechanism can remember anything from one run to the next: decided by its code, never by its outputs.
+"""Decides whether a mechanism can keep state from one run to the next.  Only its code decides, never its outputs.
 
-A cache needs a place: a global, a closure, a default, an attribute, or a module that keeps one.  A function has none if
+A cache needs storage: a global, a closure, a default, an attribute, or a module.  A function has no such storage if
 
 - its closure, its defaults and the globals that it reads are numbers, text, tuples of these, modules, or functions
-  of the same kind;
+  without storage;
 - it assigns no global, no variable of an outer function, and no attribute.
 
-Lists, dicts, sets and arrays may be held as well, if no code that is reached here changes any: it assigns no items,
-and calls no method that changes its object.
+It may also hold lists, dicts, sets and arrays, if the code examined here changes none of them: it assigns no items, and
+calls no method that changes its object.
 
-Then its runs share nothing in this process but the modules that it uses.  `forgets` asks in addition that these are
-modules that keep no outputs, such as numpy and math; and that nothing is held that could be noise, drawn when the code
-was loaded: a number that is not whole, in a global, a closure, a default or a class.  `portable` allows any module: a
-new process imports it anew.  The check is for mistakes, not for malice: code that writes into numpy's own namespace is
-not found out.
+The runs of such a function share only the modules that it uses.  `forgets` further requires that these modules keep no
+outputs, as numpy and math do not.  It also requires that the function holds no number that is not whole in a global, a
+closure, a default or a class, because such a number could be noise that was drawn when the code was loaded.  `portable`
+allows any module, because a new process imports it again.  The check detects mistakes but not malice: code that writes
+into numpy's namespace goes unnoticed.
 """
 
 from __future__ import annotations
@@ -55,30 +55,34 @@ _PLAIN = ("builtins", "numpy", "pandas", "polars", "datetime", "decimal", "fract
 
 
 def forgets(mechanism: object, *datasets: Dataset) -> bool:
-    """Whether no run can leave anything behind for a later one, in memory, and none finds noise that was drawn before.
+    """Whether no run can pass anything to a later run in memory, or read noise that was drawn before.
 
     Args:
-        mechanism: as in `audit`.
-        datasets: on which it runs; methods of the user's own classes might remember.
+        mechanism: As in `audit`.
+        datasets: The datasets on which it runs.  They must be plain, because methods of a user's class may keep state.
     """
     check = _Check(_KEEP_NOTHING)
     return all(_is_plain(dataset) for dataset in datasets) and check.mechanism(mechanism) and not check.fractions
 
 
 def portable(mechanism: object) -> bool:
-    """Whether a copy in another process starts as the mechanism did, whatever it has done here."""
+    """Whether a copy in another process starts in the mechanism's initial state, whatever has run here.
+
+    Args:
+        mechanism: As in `audit`.
+    """
     return _Check(None).mechanism(mechanism)
 
 
 def immutable(value: Foreign) -> bool:
-    """Whether it is a number, text or bytes, or a tuple or frozenset of these."""
+    """Whether a value is a number, text or bytes, or a tuple or frozenset of these."""
     if type(value) in (tuple, frozenset):
         return all(map(immutable, value))
     return value is None or value is Ellipsis or type(value) in (bool, int, float, complex, str, bytes, range)
 
 
 def _content(value: Foreign) -> bool:
-    """Whether it is a list, dict, set or array of what cannot change."""
+    """Whether a value is a list, dict, set or array of immutable values."""
     if type(value) in (list, set, tuple, frozenset):
         return all(immutable(item) or _content(item) for item in value)
     if type(value) is dict:
@@ -87,7 +91,7 @@ def _content(value: Foreign) -> bool:
 
 
 def not_whole(value: Foreign) -> bool:
-    """Whether it is, or holds, a number that is not whole."""
+    """Whether a value is, or holds, a number that is not whole."""
     if isinstance(value, float | complex | np.floating):
         return value != value or value.imag != 0 or not float(value.real).is_integer()
     if type(value) is dict:
@@ -106,20 +110,20 @@ def _is_plain(value: Foreign) -> bool:
 
 
 def _keywords(code: types.CodeType) -> set[str]:
-    """Names of arguments in the calls that the code makes."""
+    """Return the keyword arguments in the calls that the code makes."""
     names = [part for part in code.co_consts if isinstance(part, tuple)]
     return {name for part in names for name in part if isinstance(name, str)}
 
 
 class _Check:
-    """The walk through a mechanism's code.  `modules`: first names of those that it may use; None: any."""
+    """The search through a mechanism's code.  `modules`: top-level names that it may use; None: any."""
 
     def __init__(self, modules: frozenset[str] | None) -> None:
         self._modules = modules
         self._seen: set[int] = set()
-        self._changeable = False  # whether a list, dict, set or array is held
-        self._changes = False  # whether any code may change one
-        self.fractions = False  # whether code holds a number that is not whole, which may be noise
+        self._changeable = False  # whether the mechanism holds a list, dict, set or array
+        self._changes = False  # whether its code may change a list, dict, set or array
+        self.fractions = False  # whether its code holds a number that is not whole, which may be noise
 
     def mechanism(self, mechanism: object) -> bool:
         return self._mechanism(mechanism) and not (self._changeable and self._changes)
@@ -144,7 +148,7 @@ class _Check:
         held = [getattr(value, name) for name in names]
         before = self.fractions
         known = set(getattr(value, "__dict__", names)) <= names and all(map(self._held, held))
-        self.fractions = before  # parameters are given, not drawn
+        self.fractions = before  # a dataclass's fields are parameters, not drawn noise
         return known and self._class(cls)
 
     def _class(self, cls: type) -> bool:
@@ -219,7 +223,7 @@ class _Check:
         return dataclasses.is_dataclass(value) and self._frozen(value)
 
     def _of_module(self, value: object) -> bool:
-        """Whether a function or class is found under its name in a module that may be used."""
+        """Whether a module that may be used holds this function or class under its name."""
         if (known := address(value)) is None:
             return False
         module, _, found = known

@@ -1,7 +1,7 @@
-"""A limit to how long foreign code may take in the process that calls it.
+"""Timeouts for foreign code in the process that calls it.
 
-SIGALRM, so POSIX and the main thread only. Code that is stuck in a compiled library without returning to Python is not
-ended. What may do that belongs into a process of its own (a command, or `requires:` in a config).
+They use SIGALRM, so they work only on POSIX and in the main thread.  Code that is stuck in a compiled library and never
+returns to Python is not interrupted.  Such code should run in another process (a command, or `requires:` in a config).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
-MAX_SECONDS = 1e6  # seconds, 11 days; what is longer counts as this, since timers and polls do not take any number
+MAX_SECONDS = 1e6  # seconds, 11 days; longer timeouts count as this, because timers and polls have a maximum
 
-_GRACE = 0.1  # seconds that code has to clean up when its time is over, before it is interrupted again
-_PATIENCE = 3  # interruptions that are `_GRACE` apart; code that goes on after them is interrupted much more often
-_SECONDS_BETWEEN = 1e-4  # seconds; the mean time between those
+_GRACE = 0.1  # seconds for cleaning up after an interruption, before the next one
+_PATIENCE = 3  # interruptions at intervals of `_GRACE`; later ones are far more frequent
+_SECONDS_BETWEEN = 1e-4  # seconds; the mean interval of later interruptions
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class RunTimeout(BaseException):
-    """A run took too long.  Not an Exception: a mechanism that catches those must not catch this one."""
+    """Raised inside a run that takes too long.  It is not an Exception, so that mechanisms rarely catch it."""
 
 
 class Timeout:
-    """Calls functions, and raises RunTimeout inside of them when they take longer; see `timeout_after`."""
+    """Calls functions, and raises RunTimeout inside them when they take too long; made by `timeout_after`."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -39,9 +39,19 @@ class Timeout:
         self._interruptions = 0
 
     def __call__(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """The function's result.
+        """Call a function.
 
-        Raises RunTimeout if it takes too long, whatever it makes of the interruption, and otherwise what it raises.
+        Args:
+            function: The function.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+
+        Returns:
+            The function's result.
+
+        Raises:
+            RunTimeout: If the function takes too long, even if it catches the interruption.
+            BaseException: Whatever the function raises in time.
         """
         if self._seconds is None:
             return function(*args, **kwargs)
@@ -57,14 +67,18 @@ class Timeout:
                 raise self._expired from None
             raise
         finally:
-            self._armed = False  # comes first: Python looks for signals at calls and jumps, so none is seen before it
+            self._armed = False  # the first statement: Python handles signals at calls and jumps only
             signal.setitimer(signal.ITIMER_REAL, 0)
         if self._interruptions:
             raise self._expired
         return result
 
     def around(self, function: Callable[_P, _T]) -> Callable[_P, _T]:
-        """The same function with the limit."""
+        """Return a function that calls `function` with the timeout.
+
+        Args:
+            function: The function.
+        """
         return lambda *args, **kwargs: self(function, *args, **kwargs)
 
     @property
@@ -72,10 +86,10 @@ class Timeout:
         return RunTimeout(f"took longer than {self._seconds:g} s")
 
     def interrupt(self, _: int, __: FrameType | None) -> None:
-        """The handler of SIGALRM.
+        """Handle SIGALRM.
 
-        A mechanism that catches everything, `while True: try: ... except: pass`, swallows an interruption and goes on.
-        Further ones come at random times, until one of them hits a place outside of its `try`.
+        A mechanism that catches everything, `while True: try: ... except: pass`, swallows an interruption and
+        continues.  Further interruptions follow at random times, until one occurs outside its `try`.
         """
         if not self._armed:
             return
@@ -85,25 +99,34 @@ class Timeout:
         raise self._expired
 
 
-_jitter = random.Random()  # of no run
+_jitter = random.Random()  # independent of the randomness of runs
 
 
 def _only_others(hook: Callable[[sys.UnraisableHookArgs], object]) -> Callable[[sys.UnraisableHookArgs], object]:
-    """A hook for exceptions that nobody can catch, without our interruptions: one may hit a `__del__`."""
+    """Return an unraisable hook that ignores our interruptions, which may occur inside a `__del__`."""
     return lambda unraisable: None if issubclass(unraisable.exc_type, RunTimeout) else hook(unraisable)
 
 
 @contextmanager
 def timeout_after(seconds: float | None) -> Iterator[Timeout]:
-    """A limit for calls made inside; None is no limit.  ValueError where Python delivers no signals.
+    """Provide a timeout for calls inside the `with` block.
 
-    An alarm that somebody else has set (a test runner, say) is set again at the end.
+    An alarm that other code has set, e.g. a test runner, is restored at the end.
+
+    Args:
+        seconds: Maximum duration of each call; None: no limit.
+
+    Yields:
+        An object that calls functions with this timeout.
+
+    Raises:
+        ValueError: Outside the main thread or on a system without SIGALRM, unless `seconds` is None.
     """
     if seconds is None:
         yield Timeout(None)
         return
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        raise ValueError("timeout can be kept in the main thread of a POSIX system only; audit there, or without it")
+        raise ValueError("timeout works only in the main thread of a POSIX system; audit there, or without timeout")
     timeout, began = Timeout(seconds), time.monotonic()
     theirs, interval = signal.setitimer(signal.ITIMER_REAL, 0)
     before = signal.signal(signal.SIGALRM, timeout.interrupt)

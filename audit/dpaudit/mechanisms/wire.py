@@ -1,10 +1,10 @@
-"""Values as bytes: the encoding between processes, of the store, and under the fingerprint of all outputs.
+"""Encodes values as bytes, for pipes between processes, for stores, and for the fingerprint of all outputs.
 
-The program that runs in isolated environments loads this file by its path (see `worker`).  So it needs nothing but the
-standard library of Python 3.8 or later, and uses numpy if it is there.
+The program in isolated environments loads this file by its path (see `worker`).  So it needs only the standard library
+of Python 3.8 or later, and uses numpy if it is installed.
 
-A frame is 8 bytes of length (little-endian) and one encoded value.  A value is a tag byte and its content; numbers are
-the machine's own bytes (IEEE 754 for floats), so that every bit arrives, also of subnormals, NaNs and -0.0:
+A frame is 8 bytes of length (little-endian) and one encoded value.  A value is a tag byte and its content.  Numbers are
+the machine's own bytes (IEEE 754 for floats), so that every bit is preserved, even of subnormals, NaNs and -0.0:
 
     N T F           None, True, False           s b   text (UTF-8), bytes; after their length
     i I             int64; any other int        l t   list, tuple; after their number of items
@@ -20,7 +20,7 @@ import struct
 
 try:
     import numpy
-except ImportError:  # not every environment has it
+except ImportError:  # not every environment has numpy
     numpy = None  # type: ignore[assignment]
 
 TYPE_CHECKING = False
@@ -34,11 +34,18 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class Unsendable(Exception):
-    """A value that has no encoding; says which."""
+    """Raised if a value has no encoding; the message names its type."""
 
 
 def frame(value: object) -> bytes:
-    """`value` as it goes over the wire.  Unsendable if something in it has no encoding."""
+    """Return a value as a frame: its length and its encoding.
+
+    Args:
+        value: The value.
+
+    Raises:
+        Unsendable: If something in it has no encoding.
+    """
     out = bytearray(HEADER.size)
     _encode(value, out)
     HEADER.pack_into(out, 0, len(out) - HEADER.size)
@@ -46,7 +53,14 @@ def frame(value: object) -> bytes:
 
 
 def unframe(body: bytes) -> Foreign:
-    """The value in the body of a frame.  ValueError if it is not one."""
+    """Return the value in a frame.
+
+    Args:
+        body: The frame without its length.
+
+    Raises:
+        ValueError: If the bytes are not exactly one encoded value.
+    """
     try:
         value, end = _decode(memoryview(body), 0)
     except (struct.error, IndexError, TypeError, OverflowError) as error:
@@ -118,7 +132,7 @@ def _encode_int(value: int, out: bytearray) -> None:
 
 
 def _encode_list(value: Foreign, out: bytearray) -> None:
-    """Lists of one kind of number go as one piece: this is what most mechanisms return, by the thousand."""
+    """Encode lists of one numeric type as one piece, since most mechanisms return thousands of such numbers."""
     kinds = set(map(type, value))
     if len(kinds) == 1:
         (kind,) = kinds
@@ -138,7 +152,7 @@ def _encode_list(value: Foreign, out: bytearray) -> None:
 
 
 def _encode_numpy(value: Foreign, out: bytearray) -> None:
-    if value.dtype.kind not in "biufcSU":  # objects, dates, records: as Python sees them
+    if value.dtype.kind not in "biufcSU":  # objects, dates, records: as Python values
         return _encode(value.tolist(), out)
     if isinstance(value, numpy.generic):
         out += b"z"
@@ -179,7 +193,7 @@ def _decode(data: memoryview, at: int) -> tuple[Foreign, int]:
             item, at = _decode(data, at)
             items.append(item)
         if tag == "m":
-            return dict(zip(items[::2], items[1::2])), at  # noqa: B905  (Python 3.8 knows no strict=)
+            return dict(zip(items[::2], items[1::2])), at  # noqa: B905  (Python 3.8 has no strict=)
         return (tuple(items) if tag == "t" else items), at
     if tag == "a":
         return _decode_array(data, at)

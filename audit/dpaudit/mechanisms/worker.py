@@ -1,7 +1,8 @@
-"""Runs a mechanism in another Python: the whole of dpaudit that enters an isolated environment.
+"""Runs a mechanism in another Python.  This file and `wire` are the only parts of dpaudit in an isolated environment.
 
-This file is started there as a program, and loads the encoding, `wire`, from the file beside it; so both ends speak
-the same.  The two files need nothing but the standard library of Python 3.8 or later, and use numpy if it is there.
+This file is started as a program there.  It loads the encoding, `wire`, from the file beside it, so that both ends use
+the same encoding.  The two files need only the standard library of Python 3.8 or later, and use numpy if it is
+installed.
 
 Requests are dicts with the key `do`: `load` (address, folder, params, batched), then any number of `sample` (dataset,
 n, seed) and `claim`.  Answers are dicts with `outputs` and `changed` (whether the dataset was changed in place),
@@ -17,7 +18,7 @@ import sys
 
 try:
     import numpy
-except ImportError:  # not every environment has it
+except ImportError:  # not every environment has numpy
     numpy = None  # type: ignore[assignment]
 
 TYPE_CHECKING = False
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _beside(name: str) -> object:
-    """A module from the folder of this file, where there is no package `dpaudit`."""
+    """Load a module from the folder of this file, because the environment has no package `dpaudit`."""
     spec = importlib.util.spec_from_file_location(
         "_dpaudit_" + name, os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
     )
@@ -49,11 +50,16 @@ _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types
 
 
 def misfit(found: Foreign, batched: bool = False) -> str:
-    """Say why an object cannot be called as a mechanism; "" if it can, or if its signature is not known."""
+    """Return why an object is not a mechanism, as a predicate; "" if it is one, or its signature is unknown.
+
+    Args:
+        found: Any object.
+        batched: Whether it must make many runs in one call.
+    """
     import inspect
 
     if isinstance(found, type):
-        return "is a class; in a config add `params: {}`, in Python call it: an object of it is the mechanism"
+        return "is a class; in a config add `params: {}`, in Python call it: the mechanism is an instance"
     many = getattr(found, "sample", found if batched else None)
     if many is None and not callable(found):
         kind = type(found).__name__
@@ -72,8 +78,8 @@ def misfit(found: Foreign, batched: bool = False) -> str:
     if not _binds(signature, other):
         return problem
     if many is None:
-        return problem + "; if it returns n outputs, say `batched: true` in the config, or @batched in Python"
-    return problem + "; if it returns one output, leave out `batched`"
+        return problem + "; if it returns n outputs, set `batched: true` in the config, or use @batched in Python"
+    return problem + "; if it returns one output, remove `batched`"
 
 
 def _binds(signature: Foreign, values: tuple[str, ...]) -> bool:
@@ -101,7 +107,7 @@ class _Loaded:
             raise TypeError(f"{address} {problem}")
         self.found = found
         self.many: Callable[..., Foreign] | None = getattr(found, "sample", found if batched else None)
-        self.changed: bool | None = None  # whether it changes its dataset in place; None: not looked at yet
+        self.changed: bool | None = None  # whether this request's runs changed the dataset; None: unchecked
 
     def sample(self, dataset: Dataset, n: int, seed: int) -> RawOutputs:
         rng = _seeded(seed)
@@ -119,7 +125,7 @@ class _Loaded:
         return outputs if hasattr(outputs, "__array__") and not hasattr(outputs, "columns") else list(outputs)
 
     def _run(self, dataset: Dataset, rng: object) -> Output:
-        """One run on a dataset of its own; its output is copied, since the mechanism may change it later."""
+        """Make one run on a new copy of the dataset.  The output is copied, since the mechanism may change it later."""
         given = _copied(dataset)
         output = _copied(self.found(given, rng))
         self._look(dataset, given)
@@ -134,7 +140,7 @@ class _Loaded:
 
 
 def _copied(value: Foreign) -> Foreign:
-    """An equal value that shares nothing mutable with this one."""
+    """Return an equal value that shares nothing mutable with this one."""
     kind = type(value)
     if kind in _FIXED:
         return value
@@ -142,7 +148,7 @@ def _copied(value: Foreign) -> Foreign:
         return value[:]
     if numpy is not None and kind is numpy.ndarray and not value.dtype.hasobject:
         return value.copy()
-    if hasattr(value, "detach"):  # tensors that remember how they were computed have no deep copy
+    if hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history
         value = value.detach()
     return copy.deepcopy(value)
 
@@ -155,7 +161,7 @@ def _refuse_shared(outputs: RawOutputs) -> None:
                 continue
             if seen.setdefault(id(output), run) != run:
                 raise ValueError(
-                    f"returned one and the same {type(output).__name__} object for several runs ({seen[id(output)]} "
+                    f"returned the same {type(output).__name__} object for several runs ({seen[id(output)]} "
                     f"and {run} of the batch); return a new object for each run"
                 )
 
@@ -164,7 +170,7 @@ def _module(name: str, folder: str) -> object:
     path = os.path.join(folder, name)
     beside = os.path.dirname(path) if name.endswith(".py") else folder
     if beside not in sys.path:
-        sys.path.append(beside)  # at the end: a random.py beside the mechanism must not replace Python's own
+        sys.path.append(beside)  # at the end, so that a random.py beside the mechanism does not replace Python's
     if not name.endswith(".py"):
         return importlib.import_module(name)
     if not os.path.isfile(path):
@@ -179,7 +185,7 @@ def _module(name: str, folder: str) -> object:
 
 
 def _seeded(seed: int) -> object:
-    """The rng for one call; also seeds, each with a key of its own, the global generators that libraries draw from."""
+    """Return the rng for one call.  Also seed the global generators of libraries, each with a different key."""
     import hashlib
     import random
 
@@ -210,9 +216,10 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
         loaded.changed = None
         outputs = loaded.sample(request["dataset"], request["n"], request["seed"])
         return wire.frame({"outputs": outputs, "changed": bool(loaded.changed)}), loaded
-    except BaseException as error:  # SystemExit too: the mechanism must not end this process unheard
+    except BaseException as error:  # SystemExit too: the mechanism must not end this process silently
         at = error.__traceback__
-        while at is not None and at.tb_frame.f_code.co_filename in (__file__, wire.__file__):  # from the user's code on
+        # The traceback starts at the user's code.
+        while at is not None and at.tb_frame.f_code.co_filename in (__file__, wire.__file__):
             at = at.tb_next
         reported = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
         return wire.frame({"error": f"{type(error).__name__}: {_message(error)}", "traceback": reported}), loaded
@@ -222,11 +229,16 @@ def _message(error: BaseException) -> str:
     try:
         return str(error)
     except BaseException as another:
-        return f"(its message cannot be had: __str__ raised {type(another).__name__})"
+        return f"(its message is unavailable: __str__ raised {type(another).__name__})"
 
 
 def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until their stream ends.
+
+    Args:
+        requests: Frames with requests.
+        answers: Where one frame is written for each request.
+    """
     loaded: _Loaded | None = None
     while True:
         header = requests.read(wire.HEADER.size)
@@ -244,7 +256,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    # Whatever the mechanism prints must not mix with the answers: its stdout becomes stderr, its stdin is empty.
+    # Prints of the mechanism must not mix with the answers, so its stdout becomes stderr; its stdin is empty.
     own_in, own_out = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -5,8 +5,7 @@ mechanism before.  Run as a program, this module is that process: it reads a pic
 answer to stdout.
 
 Caches outside the process, such as files, remain.  So a run proves nothing if its Python code reads a file, connects to
-a server or starts a program: it may have read results of earlier runs (`sampling.outside`).  Files that compiled
-libraries open go unnoticed, and external programs are not observed.
+a server or starts a program: it may read results of earlier runs.  `sampling.outside` detects this in Python code only.
 """
 
 from __future__ import annotations
@@ -75,9 +74,6 @@ class ByName:
 def sent(mechanism: object) -> object:
     """Return a form of the mechanism for a new process, without the state that it has kept in this one.
 
-    Args:
-        mechanism: As in `audit`.
-
     Raises:
         NotPossible: If its parameters cannot be distinguished from state that earlier runs left.
     """
@@ -123,18 +119,16 @@ def outputs_in_a_fresh_process(
     timeout: float,
     paths: Sequence[Sequence[Sequence[Place]]],
 ) -> list[list[list[str]]]:
-    """Run the mechanism once on each dataset, all in one new process, and return fingerprints of the outputs.
+    """Run the mechanism once on each dataset, all in one new process.
 
     Args:
         mechanism: The value that `sent` returned.
         datasets: The datasets, in the order of the runs.
-        seeds: The seed of each run.
+        seeds: One seed for each run.
         execution: The execution settings of the audit.
         timeout: Seconds after which the process is killed.
         paths: Lists of paths to the requested parts, several for each dataset; () is the whole output.
-
-    Returns:
-        Fingerprints in the shape of `paths`.
+            The result holds fingerprints in this shape.
 
     Raises:
         NotPossible: If the process could not make the runs; the message says why.
@@ -152,11 +146,8 @@ class Twin:
     """The outcome of runs in a new process."""
 
     outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
-    kept: Counter[float]
-    """Numbers that the mechanism held after these runs, and still after as many more; empty for programs.
-
-    If each run adds a number, as a history does: the numbers that it held before the first run.
-    """
+    kept: Counter[float]  # numbers that it held after these runs and still after as many more; empty for programs
+    # If each run adds a number, as a history does, `kept` has the numbers that it held before the first run.
 
 
 def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
@@ -166,9 +157,6 @@ def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
         runs: The runs.  Their mechanism is the value that `sent` returned.
         timeout: Seconds after which the process is killed.
 
-    Returns:
-        Fingerprints of the outputs, and the numbers that the mechanism kept.
-
     Raises:
         NotPossible: If the process could not make the runs; the message says why.
     """
@@ -177,15 +165,7 @@ def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
 
 
 def values_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> list[Foreign]:
-    """Return the first output of each of the runs, made in a new process.
-
-    Args:
-        runs: The runs.  Their mechanism is the value that `sent` returned.
-        timeout: Seconds after which the process is killed.
-
-    Raises:
-        NotPossible: If the process could not make the runs; the message says why.
-    """
+    """Return the first output of each of the runs.  Arguments and errors are those of `twin_in_a_fresh_process`."""
     found: list[Output] = _in_a_fresh_process(_values, runs, timeout=timeout)
     return found
 
@@ -364,8 +344,7 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    from dpaudit.sampling import (
-        fresh_process as fresh,  # not as __main__, so that pickled objects have the same classes
-    )
+    # Imported under its name, because the classes of pickled objects are not those of __main__.
+    from dpaudit.sampling import fresh_process as fresh
 
     fresh._main()
