@@ -1,7 +1,7 @@
 """The pytest plugin: the fixture `dpaudit`, its marker and its options.
 
-It is loaded in every pytest run of every project that has dpaudit installed, so this module imports nothing but pytest
-and what pytest has loaded anyway; all else is loaded by the first test that audits.
+pytest loads it in every project that has dpaudit installed.  So this module imports only pytest and modules that pytest
+has loaded anyway; the first test that audits loads the rest.
 """
 
 from __future__ import annotations
@@ -19,27 +19,36 @@ if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
     from dpaudit.testing.baseline import Baseline
     from dpaudit.testing.journal import Journal
-    from dpaudit.testing.session import Allowance, Settings
+    from dpaudit.testing.session import Allowance, Record, Settings
 
 _MARK = "dpaudit"
-_NODE = pytest.StashKey[str]()  # id of a test, without what pytest-xdist adds to it
-_ALLOWANCE: pytest.StashKey[Allowance] = pytest.StashKey()  # of a test that audits
-_BASELINE: pytest.StashKey[Baseline] = pytest.StashKey()  # as it was when the session began
-_JOURNAL: pytest.StashKey[Journal] = pytest.StashKey()  # of the session, beside its baseline
-_SESSION = pytest.StashKey[str]()  # its name, the same in all workers
-_TESTS = pytest.StashKey[int]()  # how many tests the session's budget is split over
+_NODE = pytest.StashKey[str]()  # id of a test, without the suffix of pytest-xdist
+_ALLOWANCE: pytest.StashKey[Allowance] = pytest.StashKey()  # budget of a test that audits
+_BASELINE: pytest.StashKey[Baseline] = pytest.StashKey()  # the baseline when the session began
+_JOURNAL: pytest.StashKey[Journal] = pytest.StashKey()  # the session's journal, beside its baseline
+_SESSION = pytest.StashKey[str]()  # name of the session, the same in all workers
+_TESTS = pytest.StashKey[int]()  # number of tests over which the session's budget is split
 
 
 class Dpaudit:
-    """What the fixture gives to a test."""
+    """The value of the fixture `dpaudit`."""
 
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
 
-    def assert_private(self, mechanism: Any, claim: Any, pairs: Any, **options: Any) -> AuditResult:
-        """Fail the test if an audit refutes `claim` about `mechanism`; otherwise return the audit's result.
+    def assert_private(self, mechanism: object, claim: Any, pairs: Any, **options: Any) -> AuditResult:
+        """Fail the test if an audit refutes the claim; otherwise return the audit's result.
 
-        Options: `trials`, `detect`, `attacks`, `jobs`, `name`, as in `dpaudit.testing.assert_private`.
+        Args:
+            mechanism: As in `dpaudit.testing.assert_private`.
+            claim: As in `dpaudit.testing.assert_private`.
+            pairs: As in `dpaudit.testing.assert_private`.
+            options: `trials`, `detect`, `attacks`, `jobs` and `name`, as in `dpaudit.testing.assert_private`.
+
+        Raises:
+            PrivacyViolation: If the audit, or an earlier run in the baseline, refutes the claim.
+            AuditInconclusive: If the mechanism failed, its runs are dependent, or there were too few runs.
+            ValueError: If an argument is impossible.
         """
         __tracebackhide__ = True
         from dpaudit.testing.assertion import carry_out
@@ -53,8 +62,8 @@ def dpaudit(request: pytest.FixtureRequest) -> Dpaudit:
     allowance = request.node.stash.get(_ALLOWANCE, None)
     if allowance is None:
         pytest.fail(
-            "the false-alarm budget was split before this test asked for the fixture `dpaudit`: name it as an "
-            "argument, or mark the test with @pytest.mark.dpaudit",
+            "the false-alarm budget was split before this test requested the fixture `dpaudit`: make it an argument of "
+            "the test, or mark the test with @pytest.mark.dpaudit",
             pytrace=False,
         )
     return Dpaudit(allowance)
@@ -71,22 +80,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dpaudit-false-alarm",
         metavar="P",
         type=_probability,
-        help="probability that any true claim of the whole session is called violated, at most (0.001)",
+        help="maximum probability that any true claim of the whole session is reported as violated (0.001)",
     )
     group.addoption(
         "--dpaudit-trials",
         metavar="N",
         type=_positive,
-        help="the most runs per dataset of one audit (100000)",
+        help="maximum number of runs per dataset of one audit (100000)",
     )
-    group.addoption("--dpaudit-seed", metavar="S", type=int, help="of all randomness of the audits (0)")
+    group.addoption("--dpaudit-seed", metavar="S", type=int, help="seed of all randomness of the audits (0)")
     group.addoption(
-        "--dpaudit-baseline", metavar="FILE", help="carry evidence on in FILE from run to run, under one budget for all"
+        "--dpaudit-baseline",
+        metavar="FILE",
+        help="accumulate evidence in FILE from run to run, with one budget for all",
     )
     group.addoption(
         "--dpaudit-restart",
         action="store_true",
-        help="with a baseline: begin anew with claims that earlier runs refuted, after a correction",
+        help="with a baseline: reset the evidence of claims that earlier runs refuted, after a correction",
     )
 
 
@@ -113,7 +124,7 @@ def _positive(text: str) -> int:
 
 
 def _settings(config: pytest.Config, run: int = 0) -> Settings:
-    """The options, with the defaults of those that were not given; `run`: number of this run in the baseline."""
+    """Return the settings from options and defaults; `run` is the number of this run in the baseline."""
     from dpaudit.testing.session import Settings
 
     folder = config.getoption("--dpaudit-report")
@@ -127,10 +138,8 @@ def _settings(config: pytest.Config, run: int = 0) -> Settings:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", f"{_MARK}: audits a privacy claim; tests with the fixture `dpaudit` have it anyway"
-    )
-    notes = _begin(config) if _baseline_file(config) is not None else []  # a bad file is refused before anything runs
+    config.addinivalue_line("markers", f"{_MARK}: the test audits a privacy claim; implied by the fixture `dpaudit`")
+    notes = _begin(config) if _baseline_file(config) is not None else []  # refuses a bad file before anything runs
     config.pluginmanager.register(_Gathering(config, notes), "dpaudit-gathering")
 
 
@@ -145,7 +154,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Split the budget over the tests that are left after any selection; every worker of pytest-xdist does the same."""
+    """Split the budget over the selected tests; every worker of pytest-xdist makes the same split."""
     items = [item for item in session.items if _NODE in item.stash]
     if not items:
         return
@@ -183,7 +192,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if allowance is not None:
         from dpaudit.testing import session
 
-        allowance.calls = 0  # a test that is run again repeats itself
+        allowance.calls = 0  # a test that is run a second time makes the same calls
         allowance.records.clear()
         session.current = allowance
 
@@ -200,7 +209,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Put what was audited on the test's reports, which pytest-xdist sends to the controller, and into JUnit files."""
+    """Attach the records to the test's reports, which pytest-xdist sends to the controller, and to JUnit files."""
     allowance = item.stash.get(_ALLOWANCE, None)
     if allowance is not None and call.when == "call":
         item.user_properties.extend(_properties(allowance))
@@ -219,12 +228,12 @@ def _properties(allowance: Allowance) -> Iterator[tuple[str, object]]:
 
 
 class _Gathering:
-    """What all workers found, in the process that talks to the user."""
+    """Collects the records of all workers, in the process that reports to the user."""
 
     def __init__(self, config: pytest.Config, notes: list[str]) -> None:
         self._config = config
-        self._notes = notes  # what became of sessions that were killed
-        self._records: list[dict[str, Any]] = []
+        self._notes = notes  # about sessions that were killed
+        self._records: list[Record] = []
         self._tests = 0
         self._trouble = ""
         self._runs = 0
@@ -233,7 +242,7 @@ class _Gathering:
         found = getattr(report, "dpaudit", ())
         self._records += found
         if found and _JOURNAL in self._config.stash:
-            self._config.stash[_JOURNAL].hold()  # also when all workers are gone
+            self._config.stash[_JOURNAL].hold()  # locks the journal even after all workers have ended
         self._tests = getattr(report, "dpaudit_tests", self._tests)
 
     @pytest.hookimpl(tryfirst=True)
@@ -242,14 +251,14 @@ class _Gathering:
         if path is None or hasattr(self._config, "workerinput"):
             return
         journal = self._config.stash[_JOURNAL]
-        lines = journal.lines()  # first: a worker that died reported nothing, and first audits count
+        lines = journal.lines()  # precede the reports, because first audits count and a dead worker reports nothing
         records = [line["record"] for line in lines] + self._records
         if not records:
             return
         from dpaudit.testing.baseline import BaselineError, first_audits, write
 
         if lost := [record["node"] for record in first_audits(records) if record.get("begun")]:
-            self._notes.append(f"audits that did not end are counted as lost: {', '.join(dict.fromkeys(lost))}")
+            self._notes.append(f"unfinished audits are counted as lost: {', '.join(dict.fromkeys(lost))}")
         try:
             tests = self._tests or lines[0]["tests"]
             after = self._config.stash[_BASELINE].after(records, founders=tests)
@@ -257,16 +266,16 @@ class _Gathering:
             write(path, after)
             journal.remove()
         except BaselineError as error:
-            journal.remove()  # another session is recorded in place of this one
+            journal.remove()  # another session is recorded instead of this one
             self._failed(session, error)
         except OSError as error:
-            self._failed(session, error)  # the next session may have more luck with the journal
+            self._failed(session, error)  # the journal remains for the next session
 
     def _failed(self, session: pytest.Session, error: Exception) -> None:
         self._trouble = str(error)
         session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not (self._records or self._notes or self._trouble):
             return
         from dpaudit.testing.summary import summary
@@ -288,19 +297,19 @@ class _Gathering:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Workers of pytest-xdist write the journal of their controller's session."""
+    """Let the workers of pytest-xdist write the journal of their controller's session."""
     if _JOURNAL in node.config.stash:
         node.workerinput["dpaudit_session"] = node.config.stash[_SESSION]
 
 
 def _baseline_file(config: pytest.Config) -> Path | None:
-    """Relative to where pytest was called, like --junit-xml."""
+    """Return the path of the baseline, relative to the folder in which pytest was called, like --junit-xml."""
     given = config.getoption("--dpaudit-baseline")
     return None if given is None else config.invocation_params.dir / given
 
 
 def _begin(config: pytest.Config) -> list[str]:
-    """Read the baseline, with what killed sessions left; what became of them, in words."""
+    """Read the baseline with the journals of killed sessions; return notes about these sessions."""
     from dpaudit.testing.baseline import BaselineError, read
     from dpaudit.testing.journal import begin, take_up
     from dpaudit.text.printable import one_line

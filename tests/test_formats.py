@@ -157,7 +157,7 @@ def test_a_baseline_and_a_journal_of_before_are_read(tmp_path: Path) -> None:
 def test_a_baseline_of_the_first_format_is_refused_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     shutil.copy(FORMATS / "baseline-1.json", path)
-    with pytest.raises(BaselineError, match=r"format dpaudit-baseline/1.*reads dpaudit-baseline/2; delete it to begin"):
+    with pytest.raises(BaselineError, match=r"format dpaudit-baseline/1.*reads dpaudit-baseline/2; delete it to start"):
         baselines.read(path, 1e-3)
     assert path.read_bytes() == (FORMATS / "baseline-1.json").read_bytes()
 

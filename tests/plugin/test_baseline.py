@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_trusted_is_refused(run: Run, pytester: pytest.Pyt
     file.write_text(good)
     done = run(None, *FILE, "--dpaudit-false-alarm", "0.01")
     assert (
-        "was begun with --dpaudit-false-alarm 0.001, got 0.01; all runs of a baseline share one budget, so use 0.001"
+        "was started with --dpaudit-false-alarm 0.001, got 0.01; all runs of a baseline share one budget, so use 0.001"
         in done.err
     )
     assert run(None, *FILE, "--dpaudit-trials", "100").code == 0

@@ -60,7 +60,7 @@ def test_of_two_killed_sessions_with_one_beginning_one_is_counted(tmp_path: Path
         abandon(journal)
     after, notes = take_up(path, 1e-3)
     assert list(after.tests) == ["test 1"]
-    assert "its audits are not counted, since another session was recorded after it had begun" in notes[1]
+    assert "its audits are not counted, because another session was recorded after it began" in notes[1]
     assert not journals(tmp_path)
     assert take_up(path, 1e-3) == (after, [])
 
@@ -95,7 +95,7 @@ def test_a_journal_has_the_budget_of_its_session(tmp_path: Path) -> None:
     journal = started(path)
     journal.add(record(), 1)
     abandon(journal)
-    with pytest.raises(BaselineError, match=r"begun with --dpaudit-false-alarm 0\.001, got 0\.01; .* so use 0\.001"):
+    with pytest.raises(BaselineError, match=r"started with --dpaudit-false-alarm 0\.001, got 0\.01; .* so use 0\.001"):
         take_up(path, 1e-2)
     assert journal.path.exists()
 
@@ -151,7 +151,7 @@ def test_an_audit_that_never_ended_counts_as_lost(tmp_path: Path, lines: list[An
     after, notes = take_up(path, 1e-3)
     (chain,) = after.tests["a::b"].chains
     assert (chain.runs, chain.log_invested) == (1, counted)
-    assert ("and as lost 1 that it had begun" in notes[0]) == math.isinf(counted)
+    assert ("and counts 1 unfinished as lost" in notes[0]) == math.isinf(counted)
     assert read(path, 1e-3) == after
 
 

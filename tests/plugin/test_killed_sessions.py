@@ -146,7 +146,7 @@ def test_it(dpaudit):
     (tmp_path / "kill").touch()
     assert elsewhere(None, *FILE).code == -signal.SIGKILL
     done = here(None, *FILE, "--collect-only")
-    assert "now counts the 0 audits that it had finished, and as lost 1 that it had begun" in done.out
+    assert "now counts the 0 audits that it had finished, and counts 1 unfinished as lost" in done.out
     after = chains(tmp_path)["test_it"]
     assert (after["runs"], after["log_invested"], after["trials"]) == (2, "-inf", before["trials"])
 
@@ -163,7 +163,7 @@ def test_it(dpaudit):
     dpaudit.assert_private(release, claim=CLAIM, pairs=BIT)
 """
     done = elsewhere(code, *FILE)
-    assert "audits that did not end are counted as lost: test_project.py::test_it" in done.out
+    assert "unfinished audits are counted as lost: test_project.py::test_it" in done.out
     assert chains(tmp_path)["test_it"]["log_invested"] == "-inf"
     assert not journals(tmp_path)
 

@@ -86,10 +86,10 @@ def test_repeats(dpaudit):
     assert done.out.count("E       dpaudit.AuditInconclusive: INCONCLUSIVE about gaussian(mu=1): the audit") == 4
     assert "because    the mechanism raised OSError: no entropy on run 0 of d0" in done.out
     assert done.out.count("E         because    100 runs per dataset are too few to see") == 2
-    assert done.out.count("runs (trials=) show it with 99.9 % probability\nE") == 2
+    assert done.out.count("would detect it with probability 99.9 %\nE") == 2
     assert "3 audits: ◇ 3 inconclusive" in done.out
     assert "because    a sequence of " in done.out
-    assert "because    what to do: independent runs seem dependent once in 10^9 audits" in done.out
+    assert "because    what to do: independent runs appear dependent only once in 10^9 audits" in done.out
 
 
 MANY = """
@@ -152,13 +152,13 @@ def test_late(request):
 
 @pytest.mark.dpaudit
 def test_marked():
-    with pytest.raises(ValueError, match="seed: belongs to the session in a test"):
+    with pytest.raises(ValueError, match="seed: set by the session in a test"):
         assert_private(noise(1.0), CLAIM, BIT, seed=3)
 """
     )
     assert done.counts["passed"] == 1
     assert "does not count this test: mark it, or its class, with @pytest.mark.dpaudit" in done.out
-    assert "the false-alarm budget was split before this test asked for the fixture" in done.out
+    assert "the false-alarm budget was split before this test requested the fixture" in done.out
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@
 
 Names are loaded on first use, so that the plugin costs nothing in projects without audits.
 
-May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `pairs`, `result`, `settings`, `text`.
+May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `pairs`, `result`, `settings`, `text`, `values`.
 Public names: those below.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpaudit.testing.assertion import AuditInconclusive, PrivacyViolation, assert_private
@@ -19,7 +19,8 @@ _HOMES = {"AuditInconclusive": "assertion", "PrivacyViolation": "assertion", "as
 __all__ = ["AuditInconclusive", "PrivacyViolation", "assert_private"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'dpaudit.testing' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"dpaudit.testing.{_HOMES[name]}"), name)
+    found: object = getattr(importlib.import_module(f"dpaudit.testing.{_HOMES[name]}"), name)
+    return found

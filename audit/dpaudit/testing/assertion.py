@@ -1,4 +1,4 @@
-"""An audit that raises if the claim is refuted, or if nothing could be said."""
+"""An audit that raises an exception if the claim is refuted or the audit is inconclusive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.audit import audit, fresh_seed
@@ -27,21 +26,22 @@ from dpaudit.testing.repeats import repetition, uses_global_state
 from dpaudit.testing.session import Allowance, Settings
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.reasons import About, Reason, is_about
+from dpaudit.values import Foreign
 
-_WORTH_ADVICE = 0.5  # seconds an audit takes before anyone wants it to be faster
+_WORTH_ADVICE = 0.5  # seconds; for longer audits the summary shows the cost of other values of `detect`
 
 
 class PrivacyViolation(AssertionError):
-    """The claim was refuted.  `result`: the audit; None if an earlier run refuted it."""
+    """Raised if the claim is refuted.  `result` is the audit's result; None if an earlier run refuted the claim."""
 
     __module__ = "dpaudit"
     result: AuditResult | None = None
 
 
 class AuditInconclusive(AssertionError):
-    """The audit could not say anything: the mechanism failed, its runs depend on each other, or there were too few.
+    """Raised if the audit has no verdict: the mechanism failed, its runs are dependent, or there were too few runs.
 
-    `result`: the audit; None if it did not get that far.
+    `result` is the audit's result; None if the audit ended before it had one.
     """
 
     __module__ = "dpaudit"
@@ -49,7 +49,7 @@ class AuditInconclusive(AssertionError):
 
 
 def assert_private(
-    mechanism: Any,
+    mechanism: Foreign,
     claim: TradeoffFunction | str,
     pairs: Pair | Sequence[Pair],
     *,
@@ -62,28 +62,40 @@ def assert_private(
     seed: int | None = None,
     report: str | Path | None = None,
 ) -> AuditResult:
-    """Raise PrivacyViolation if an audit refutes `claim`; otherwise return its result, which shows no claim to hold.
+    """Audit a claim, and raise PrivacyViolation if the audit refutes it.
 
-    `mechanism`, `claim`, `pairs`, `attacks`, `jobs`, `name`: as in `dpaudit.audit`.
-    `detect`: the violation to look for, a claim or how many times less private than claimed, 1.2 unless given.  The
-    audit ends after the runs that show it with probability 0.999, or as soon as the claim is refuted.
-    `trials`: the most runs per dataset, 100,000 unless given.  If they are too few for a `detect` that was given,
-    AuditInconclusive is raised.
+    A result without a violation does not prove the claim.  `false_alarm`, `seed` and `report` are for use outside
+    pytest: in tests the session sets them (`--dpaudit-false-alarm`, `--dpaudit-seed`, `--dpaudit-report`).
 
-    Outside pytest: `false_alarm`, the probability that a true claim is called violated, 0.001 unless given, in this
-    call alone; `seed`, a fresh one unless given; `report`, the folder for JSON and PDF of a failure, ".dpaudit" unless
-    given.
-    In tests these three are the session's (`--dpaudit-false-alarm`, `--dpaudit-seed`, `--dpaudit-report`).
+    Args:
+        mechanism: As in `dpaudit.audit`.
+        claim: As in `dpaudit.audit`.
+        pairs: As in `dpaudit.audit`.
+        trials: Maximum number of runs per dataset; None: 100,000 or the session's.
+        detect: The violation to look for: a claim, or a factor by which privacy is worse than claimed; None: 1.2.
+            The audit ends after the runs that detect it with probability 0.999, or as soon as the claim is refuted.
+        attacks: As in `dpaudit.audit`.
+        jobs: As in `dpaudit.audit`.
+        name: As in `dpaudit.audit`.
+        false_alarm: Probability that this call reports a true claim as violated, at most; None: 0.001.
+        seed: Seed of all randomness; None: a fresh one.
+        report: Folder for JSON and PDF of a failure; None: ".dpaudit".
 
-    Raises AuditInconclusive if the mechanism raised or its runs depend on each other; ValueError for impossible
-    arguments, and for these three in a test; RuntimeError in a test that the session's budget does not count.
+    Returns:
+        The result of an audit that found no violation.
+
+    Raises:
+        PrivacyViolation: If the audit, or an earlier run in the baseline, refutes the claim.
+        AuditInconclusive: If the mechanism failed, its runs are dependent, or `trials` is too small for `detect`.
+        ValueError: If an argument is impossible, or if `false_alarm`, `seed` or `report` is given in a test.
+        RuntimeError: In a test that the session's budget does not count.
     """
     __tracebackhide__ = True
     own = {"false_alarm": false_alarm, "seed": seed, "report": report}
     allowance = session.current
     if allowance is not None:
         if given := [key for key, value in own.items() if value is not None]:
-            raise ValueError(f"{', '.join(given)}: belongs to the session in a test; use the options --dpaudit-*")
+            raise ValueError(f"{', '.join(given)}: set by the session in a test; use the options --dpaudit-*")
     elif "PYTEST_CURRENT_TEST" in os.environ and "_dpaudit_pytest" in sys.modules:
         raise RuntimeError(
             "the session's false-alarm budget does not count this test: "
@@ -103,12 +115,13 @@ def _alone(false_alarm: float | None, seed: int | None, report: str | Path | Non
         false_alarm=defaults.false_alarm if false_alarm is None else false_alarm,
         report=defaults.report if report is None else Path(report),
     )
-    return Allowance(node="", share=settings.false_alarm * math.pi**2 / 6, settings=settings)  # there is no other call
+    whole = settings.false_alarm * math.pi**2 / 6  # there is only one call, which then gets the whole budget
+    return Allowance(node="", share=whole, settings=settings)
 
 
 def carry_out(
     allowance: Allowance,
-    mechanism: Any,
+    mechanism: Foreign,
     claim: TradeoffFunction | str,
     pairs: Pair | Sequence[Pair],
     *,
@@ -118,7 +131,7 @@ def carry_out(
     jobs: int = DEFAULTS.jobs,
     name: str = "",
 ) -> AuditResult:
-    """`assert_private` at the expense of a test's allowance, which gets a record of the audit."""
+    """Carry out `assert_private` with a test's share of the budget; `allowance` gets a record of the audit."""
     __tracebackhide__ = True
     settings = allowance.settings
     claim = parse_claim(claim) if isinstance(claim, str) else claim
@@ -170,7 +183,7 @@ def carry_out(
 def _error(
     result: AuditResult, chain: Chain | None, allowance: Allowance, significance: float, seed: int
 ) -> Exception | None:
-    """What a test raises for this result; `chain`: the evidence of all runs, None without a baseline."""
+    """Return the exception for a result; None if no violation was found.  `chain` is None without a baseline."""
     match result.verdict:
         case Verdict.VIOLATION:
             kept = _kept(result, allowance)
@@ -182,13 +195,13 @@ def _error(
 
 
 def _too_few(result: AuditResult, sought: Detect, planned: int) -> AuditResult:
-    """The result of an audit that would not have shown what it looked for: it may not say that nothing was found."""
+    """Return the result of an audit with too few runs for `sought` as inconclusive, unless it refuted the claim."""
     if result.verdict is Verdict.NO_VIOLATION:
-        words = f"{result.trials_used:,} runs per dataset are too few to see what is {described(sought)}"
+        words = f"{result.trials_used:,} runs per dataset are too few to see a mechanism that is {described(sought)}"
         few = Reason(words, About.TOO_FEW)
         result = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, warnings=(*result.warnings, few))
     if result.verdict is Verdict.INCONCLUSIVE:
-        advice = Reason.of(f"{planned:,} runs (trials=) show it with 99.9 % probability")
+        advice = Reason.of(f"trials={planned} would detect it with probability 99.9 %")
         result = dataclasses.replace(result, warnings=(*result.warnings, advice))
     return result
 
@@ -202,21 +215,21 @@ def _sought(detect: TradeoffFunction | str | float | None) -> Detect:
         case TradeoffFunction():
             return detect
     if not 1 < detect < math.inf:
-        raise ValueError(f"detect must be a claim, or times less private than claimed and > 1, got {detect}")
+        raise ValueError(f"detect must be a claim, or a factor > 1 by which privacy is worse, got {detect}")
     return float(detect)
 
 
 def _confidence(significance: float) -> float:
-    """1 - significance, rounded up: the wealth at which an audit stops must not be too low."""
+    """Return 1 - significance, rounded up, so that the wealth at which an audit stops is never too low."""
     confidence = 1 - significance
     if 1 - confidence > significance:
         confidence = math.nextafter(confidence, 1)
     if not 0 < confidence < 1:
-        raise ValueError(f"the false-alarm budget is split too finely: {significance:.2g} is left for this audit")
+        raise ValueError(f"the false-alarm budget is split too finely: this audit's share is {significance:.2g}")
     return confidence
 
 
-def _name(mechanism: Any, allowance: Allowance) -> str:
+def _name(mechanism: object, allowance: Allowance) -> str:
     if not allowance.node:
         return ""
     test = allowance.node.rsplit("/", 1)[-1]
@@ -224,7 +237,7 @@ def _name(mechanism: Any, allowance: Allowance) -> str:
 
 
 def _with_address(result: AuditResult, allowance: Allowance) -> AuditResult:
-    """The result, saying which test it is of."""
+    """Return the result with the test, the call and the session's seed in its provenance."""
     if not allowance.node:
         return result
     provenance = dataclasses.replace(
@@ -234,7 +247,7 @@ def _with_address(result: AuditResult, allowance: Allowance) -> AuditResult:
 
 
 def _without_news(result: AuditResult, reason: str) -> AuditResult:
-    """The result of an audit whose runs may be those of an earlier session.  It refutes nothing that they did not."""
+    """Return the result of an audit that may repeat runs of an earlier session, so that it refutes nothing."""
     result = dataclasses.replace(result, warnings=(*result.warnings, reason))
     if not result.violated:
         return result
@@ -244,10 +257,10 @@ def _without_news(result: AuditResult, reason: str) -> AuditResult:
 
 
 def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:
-    """The chain with this audit.
+    """Return the chain with this audit.
 
-    What it won is not counted if the audit is inconclusive, since it may be worth nothing, or if it brings no news (see
-    `wealth`).  What it lost is counted always, or else runs could be left out because of how they went.
+    Gains do not count if the audit is inconclusive, because they may be void, or if it adds no news (see `wealth`).
+    Losses always count; otherwise runs could be excluded because of their outcome.
     """
     log_e = float(result.history.log_e[-1]) if len(result.history.log_e) else 0.0
     counts = news and result.verdict is not Verdict.INCONCLUSIVE
@@ -260,28 +273,24 @@ def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:
 
 
 def _reasons(result: AuditResult) -> list[str]:
-    """Why there is no verdict: signs of dependent runs first, with what to do about them."""
+    """Return the reasons for the missing verdict.  Signs of dependent runs come first, with advice."""
     signs = [warning for warning in result.warnings if is_about(warning, About.DEPENDENT)]
     if not signs:
         return list(result.warnings)
     advice = (
-        "what to do: independent runs seem dependent once in 10^9 audits, so look for what one run leaves to the next "
-        "(a cache, a generator that begins anew, a counter), or try another --dpaudit-seed"
+        "what to do: independent runs appear dependent only once in 10^9 audits, so look for state that one run passes "
+        "to the next (a cache, a generator that is reset, a counter), or try another --dpaudit-seed"
     )
     return [*signs, advice, *(warning for warning in result.warnings if warning not in signs)]
 
 
-def _beginning(allowance: Allowance, chain: Chain) -> Callable[[Any], None]:
-    """What keeps, after an audit's first runs and before its first bet, that it began."""
-    record = {
-        "node": allowance.node,
-        "number": allowance.number,
-        "outputs": [],
-        "chain": dataclasses.asdict(chain.lost()),
-    }
+def _beginning(allowance: Allowance, chain: Chain) -> Callable[[object], None]:
+    """Return a function that records the beginning of an audit, after its first runs and before its first bet."""
+    lost = dataclasses.asdict(chain.lost())
+    record = {"node": allowance.node, "number": allowance.number, "outputs": [], "chain": lost}
     kept: list[bool] = []
 
-    def reported(_: Any) -> None:
+    def reported(_: object) -> None:
         if not kept:
             kept.append(True)
             allowance.begin(record)
@@ -323,7 +332,7 @@ def _record(
 
 
 def _other_runs(claim: TradeoffFunction, sought: Detect, significance: float, pairs: int) -> dict[str, int]:
-    """What it would cost to look for half and for twice the excess over the claim."""
+    """Return the planned runs for twice and for half the excess over the claim, by the value of `detect`."""
     factor = sought if isinstance(sought, float) else DETECT
     factors = [1 + 2 * (factor - 1), 1 + (factor - 1) / 2]
     return {f"{f:g}": planned_runs(claim, f, significance=significance, pairs=pairs) for f in factors}
@@ -334,7 +343,7 @@ def _kept(result: AuditResult, allowance: Allowance) -> Kept | None:
     return None if folder is None else keep(result, folder)
 
 
-def _raised(kind: type[Any], message: str, result: AuditResult) -> Exception:
-    error: Exception = kind(message)
-    error.result = result  # type: ignore[attr-defined]  # both kinds have it
+def _raised(kind: type[PrivacyViolation | AuditInconclusive], message: str, result: AuditResult) -> Exception:
+    error = kind(message)
+    error.result = result
     return error

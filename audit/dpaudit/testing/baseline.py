@@ -1,11 +1,11 @@
-"""A file in which a suite's evidence is carried on from run to run.
+"""A file in which a suite's evidence accumulates from run to run.
 
-**The budget** is that of all runs together, so each test's share must stay what it was when the test was first seen,
-and new tests must find something left.  With budget A and m tests in the first run, test number j gets
+**The budget** covers all runs together, so each test keeps the share that it had when it was first seen, and part of
+the budget is reserved for new tests.  With budget A and m tests in the first run, test number j gets
 
     A / (2 m)  for j <= m,      A m / (2 j (j - 1))  for j > m,      which sum to A over all j.
 
-What happens to the evidence of one audit is told in `wealth`, what becomes of a session that is killed in `journal`.
+`wealth` describes the evidence of one audit, and `journal` the treatment of killed sessions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.settings.limits import check_probability
@@ -30,25 +29,39 @@ from dpaudit.testing.session import Record
 from dpaudit.testing.wealth import Chain
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.formats import is_later
+from dpaudit.values import Json
 
 FORMAT = "dpaudit-baseline/2"
 MAX_BASELINE_BYTES = 2**25
-_MAX_WHOLE = 2**53  # that a whole number in a file may be
-_MAX_FINGERPRINTS = 1000  # kept of one test; of a test that repeats itself there is only one
+_MAX_WHOLE = 2**53  # largest whole number allowed in a file
+_MAX_FINGERPRINTS = 1000  # kept for one test; a test that repeats its outputs has only one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One test."""
+    """One test.
 
-    number: int  # from 1, in the order in which tests were first seen
+    Args:
+        number: Number of the test, from 1, in the order in which tests were first seen.
+        chains: The evidence of its audits.
+        outputs: Fingerprints of the first outputs of its audits, the latest last.
+    """
+
+    number: int
     chains: tuple[Chain, ...]
-    outputs: tuple[str, ...] = ()  # fingerprints of the first outputs of its audits, the latest last
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What a file holds.  `runs`: sessions recorded so far; `founders`: tests of the first of them."""
+    """The content of a baseline file.
+
+    Args:
+        false_alarm: The budget of all runs together.
+        runs: Number of sessions recorded so far.
+        founders: Number of tests in the first session.
+        tests: The tests, by their id.
+    """
 
     false_alarm: float
     runs: int = 0
@@ -56,19 +69,33 @@ class Baseline:
     tests: Mapping[str, Entry]
 
     def share(self, number: int, founders: int) -> float:
-        """Of a test in the budget of all runs."""
+        """Return the share of a test in the budget of all runs.
+
+        Args:
+            number: Number of the test, from 1.
+            founders: Number of tests in the first session.
+        """
         if number <= founders:
             return self.false_alarm / (2 * founders)
         return self.false_alarm * founders / (2 * number * (number - 1))
 
     def numbers(self, nodes: Sequence[str]) -> dict[str, int]:
-        """Of the tests of a session, known ones and new ones."""
+        """Return the number of each test of a session; new tests get unused numbers.
+
+        Args:
+            nodes: Ids of the session's tests.
+        """
         taken = {entry.number for entry in self.tests.values()}
         free = (number for number in itertools.count(1) if number not in taken)
         return {node: self.tests[node].number if node in self.tests else next(free) for node in nodes}
 
     def after(self, records: Iterable[Record], founders: int) -> Baseline:
-        """With one more session.  Of a test that was repeated in it, its first audits count."""
+        """Return the baseline with one more session.
+
+        Args:
+            records: The records of the session's audits.  If a test was repeated, only its first audits count.
+            founders: Number of tests in the session, used if it is the first one.
+        """
         tests = dict(self.tests)
         for record in first_audits(records):
             node, chain = record["node"], Chain(**record["chain"])
@@ -83,9 +110,13 @@ class Baseline:
 
 
 def first_audits(records: Iterable[Record]) -> list[Record]:
-    """Of each call of each test, what its first audit counts as: its end, or its beginning if it never ended.
+    """Return the record of the first audit of each call of each test.
 
-    An audit that begins again has not ended before, so that no test is repeated until an audit that wins comes through.
+    It is the record of the audit's end, or of its beginning if the audit never ended.  If an audit begins a second time
+    before it ends, it never ended: otherwise a test could be repeated until an audit gains evidence.
+
+    Args:
+        records: Records in chronological order.
     """
     found: dict[tuple[str, int], Record] = {}
     again: set[tuple[str, int]] = set()
@@ -99,11 +130,22 @@ def first_audits(records: Iterable[Record]) -> list[Record]:
 
 
 class BaselineError(Exception):
-    """A file that cannot be used, in words for the user."""
+    """Raised if a file cannot be used; the message is for the user."""
 
 
 def read(path: Path, false_alarm: float) -> Baseline:
-    """The baseline in a file, an empty one if there is no file.  BaselineError if it is damaged, or something else."""
+    """Read a baseline.
+
+    Args:
+        path: The file.
+        false_alarm: The budget that the file must have.
+
+    Returns:
+        The baseline; an empty one if the file does not exist.
+
+    Raises:
+        BaselineError: If the file cannot be read, is damaged, is not a baseline or has another budget.
+    """
     try:
         content = read_foreign(path, MAX_BASELINE_BYTES)
     except FileNotFoundError:
@@ -121,7 +163,8 @@ def read(path: Path, false_alarm: float) -> Baseline:
             )
         if values["format"] != FORMAT:
             raise BaselineError(
-                f"{path} has format {values['format']}, this version of dpaudit reads {FORMAT}; delete it to begin anew"
+                f"{path} has format {values['format']}, but this version of dpaudit reads {FORMAT}; delete it to start "
+                "a new baseline"
             )
         if values.get("sha256") != _checksum(values):
             raise BaselineError(f"{path} is damaged: its checksum does not match; {_REMEDY}")
@@ -131,44 +174,51 @@ def read(path: Path, false_alarm: float) -> Baseline:
         raise BaselineError(f"{path} is damaged, or not a baseline of dpaudit: {said}; {_REMEDY}") from None
     if found.false_alarm != false_alarm:
         raise BaselineError(
-            f"{path} was begun with --dpaudit-false-alarm {found.false_alarm:g}, got {false_alarm:g}; all runs of a "
+            f"{path} was started with --dpaudit-false-alarm {found.false_alarm:g}, got {false_alarm:g}; all runs of a "
             f"baseline share one budget, so use {found.false_alarm:g}"
         )
     return found
 
 
-_REMEDY = "restore it from a copy, or delete it to begin anew"
+_REMEDY = "restore it from a copy, or delete it to start a new baseline"
 
 
-def _baseline(values: Mapping[str, Any]) -> Baseline:
-    """What a file holds.  ValueError, which names the place, if that is impossible."""
+def _baseline(values: Mapping[str, Json]) -> Baseline:
+    """Return the content of a file.  An impossible value raises a ValueError that names its place."""
     _keys(values, "format", "false_alarm", "runs", "founders", "tests", "sha256", place="the file")
     tests = {node: _entry(entry, f"tests[{node!r}]") for node, entry in _typed(values["tests"], dict, "tests").items()}
     false_alarm = _typed(values["false_alarm"], float, "false_alarm")
     runs = _whole(values["runs"], 1, "runs")
     check_probability(false_alarm, "false_alarm")
     if len({entry.number for entry in tests.values()}) < len(tests):
-        raise ValueError("tests: two of them have the same number")
+        raise ValueError("tests: two tests have the same number")
     if longest := [node for node, entry in tests.items() for chain in entry.chains if chain.runs > runs]:
         raise ValueError(f"tests[{longest[0]!r}] has more runs than the file")
     return Baseline(false_alarm=false_alarm, runs=runs, founders=_whole(values["founders"], 1, "founders"), tests=tests)
 
 
 def check(baseline: Baseline) -> None:
-    """ValueError, which names the place, if a baseline that was put together could not have been read."""
+    """Check that a new baseline is valid.
+
+    Args:
+        baseline: The baseline.
+
+    Raises:
+        ValueError: If a value is impossible; the message names its place.
+    """
     _baseline(json.loads(text(baseline)))
 
 
-def _entry(entry: Any, place: str) -> Entry:
+def _entry(entry: Json, place: str) -> Entry:
     _keys(_typed(entry, dict, place), "number", "chains", "outputs", place=place)
     chains = [_chain(chain, f"{place}.chains") for chain in _typed(entry["chains"], list, f"{place}.chains")]
     if len({chain.number for chain in chains}) < len(chains):
-        raise ValueError(f"{place}.chains: two of them have the same number")
+        raise ValueError(f"{place}.chains: two chains have the same number")
     outputs = [_typed(one, str, f"{place}.outputs") for one in _typed(entry["outputs"], list, f"{place}.outputs")]
     return Entry(number=_whole(entry["number"], 1, f"{place}.number"), chains=tuple(chains), outputs=tuple(outputs))
 
 
-def _chain(chain: Any, place: str) -> Chain:
+def _chain(chain: Json, place: str) -> Chain:
     _keys(_typed(chain, dict, place), *(field.name for field in dataclasses.fields(Chain)), place=place)
     log_invested = float(_typed(chain["log_invested"], str, f"{place}.log_invested"))
     mu_lower = _typed(chain["mu_lower"], float, f"{place}.mu_lower")
@@ -189,13 +239,13 @@ def _chain(chain: Any, place: str) -> Chain:
     )
 
 
-def _keys(values: Mapping[str, Any], *expected: str, place: str) -> None:
+def _keys(values: Mapping[str, Json], *expected: str, place: str) -> None:
     if wrong := sorted(set(values) ^ set(expected)):
         raise ValueError(f"{place} has the keys {', '.join(sorted(values))}; {wrong[0]} is missing or unknown")
 
 
-def _typed(value: Any, kind: type[Any], place: str) -> Any:
-    """The value, if it is of this kind; whole numbers are floats, too."""
+def _typed(value: Json, kind: type[object], place: str) -> Json:
+    """Return the value if it has this type; whole numbers also count as floats."""
     if kind is float and type(value) is int and abs(value) <= _MAX_WHOLE:
         return float(value)
     if type(value) is not kind:
@@ -203,16 +253,22 @@ def _typed(value: Any, kind: type[Any], place: str) -> Any:
     return value
 
 
-def _whole(value: Any, least: int, place: str) -> int:
+def _whole(value: Json, least: int, place: str) -> int:
     if type(value) is not int or not least <= value <= _MAX_WHOLE:
         raise ValueError(f"{place} should be a whole number from {least} to {_MAX_WHOLE}, got {value!r:.80}")
     return value
 
 
 def write(path: Path, baseline: Baseline) -> None:
-    """Replace the file at once: whoever reads it finds the old or the new one.
+    """Replace the file atomically, so that readers find either the old or the new baseline.
 
-    BaselineError if another session has written it since, for then this session's evidence is not a further run.
+    Args:
+        path: The file.
+        baseline: The baseline with this session.
+
+    Raises:
+        BaselineError: If another session has changed the file since this session began.
+        OSError: If the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with alone(path.parent):
@@ -225,7 +281,13 @@ def write(path: Path, baseline: Baseline) -> None:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """While no other session writes a baseline in this folder.  The system ends the lock if we die."""
+    """Hold the lock of a folder, so that no other session writes a baseline there.
+
+    The system releases the lock if this process dies.
+
+    Args:
+        folder: The folder of the baseline.
+    """
     held = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -235,16 +297,16 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def text(baseline: Baseline) -> str:
-    """The content of its file."""
+    """Return the text of the file for a baseline."""
     values = {"format": FORMAT, **dataclasses.asdict(baseline)}
     for entry in values["tests"].values():
         for chain in entry["chains"]:
-            chain["log_invested"] = repr(chain["log_invested"])  # may be infinite, which JSON does not know
+            chain["log_invested"] = repr(chain["log_invested"])  # may be infinite, which JSON cannot express
     values["sha256"] = _checksum(values)
     return json.dumps(values, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _checksum(values: Mapping[str, Any]) -> str:
-    """Of everything but itself."""
+def _checksum(values: Mapping[str, Json]) -> str:
+    """Return the SHA-256 of all values but the checksum."""
     rest = {key: value for key, value in values.items() if key != "sha256"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()

@@ -31,12 +31,26 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
 
     Each of several pairs gets enough runs to detect the violation on that pair alone.  The estimate multiplies a normal
     approximation for the best bet by the cost of learning the scores.
+
+    Args:
+        claim: The claim under test.
+        detect: The violation to detect.
+        significance: Significance of the audit, in (0, 1).
+        pairs: Number of pairs, at least 1.
     """
     return pairs * (FIRST_FIT + math.ceil(LEARNING * _runs(claim, detect, significance, pairs, POWER)))
 
 
 def shows(claim: TradeoffFunction, detect: Detect, runs: int, *, significance: float, pairs: int) -> bool:
-    """Whether this number of runs detects `detect` with probability 0.9, if an attack knows the likelihood ratio."""
+    """Whether a number of runs detects the violation with probability `SHOWN`, if an attack knows the likelihood ratio.
+
+    Args:
+        claim: The claim under test.
+        detect: The violation to detect.
+        runs: Runs per dataset, all pairs together.
+        significance: Significance of the audit, in (0, 1).
+        pairs: Number of pairs, at least 1.
+    """
     return runs >= pairs * _runs(claim, detect, significance, pairs, SHOWN)
 
 
@@ -46,9 +60,13 @@ def described(detect: Detect) -> str:
 
 
 def _runs(claim: TradeoffFunction, detect: Detect, significance: float, pairs: int, power: float) -> int:
-    """Runs on one pair if scores are known: the smallest n such that for the best bet j, with probability `power`,
+    """Return the runs on one pair if the scores are known.
 
-    log w_j + n g_j - z sqrt(n v_j) >= log(1/significance),    g_j, v_j mean and variance of its gain in a trial.
+    This is the smallest n such that the best bet j refutes the claim with probability `power`:
+
+        log w_j + n g_j - z sqrt(n v_j) >= log(1/significance),
+
+    where g_j and v_j are mean and variance of its gain in a trial.
     """
     tested = claim.symmetrized()
     bets = strategy(tested)

@@ -18,15 +18,26 @@ from dpaudit.text.rounding import lower, upper
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """The files of a result."""
+    """The files of a result.
+
+    Args:
+        json: The result.
+        pdf: The report.
+        no_pdf: Why the report could not be written; "" if it was.
+    """
 
     json: Path
     pdf: Path
-    no_pdf: str = ""  # why there is no PDF; "" if there is one
+    no_pdf: str = ""
 
 
 def keep(result: AuditResult, folder: Path) -> Kept:
-    """Write a result and its report.  A report that cannot be written must not hide the result."""
+    """Write a result and its report.  An error while writing the report does not hide the result.
+
+    Args:
+        result: The result.
+        folder: Where the files are written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     about = result.provenance
     stem = folder / file_name(f"{result.name if about.test is None else about.test}:{about.call or 1}")
@@ -70,7 +81,12 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
 
 
 def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
-    """Describe a violation that an earlier run found."""
+    """Describe a violation that an earlier run found.
+
+    Args:
+        claim: The claim.
+        chain: The evidence of all earlier runs.
+    """
     return "\n".join(
         [
             f"VIOLATION of {claim.label}, found on {chain.refuted} and recorded in the baseline",
@@ -81,7 +97,14 @@ def known_violation(claim: TradeoffFunction, chain: Chain) -> str:
 
 
 def no_answer(claim: TradeoffFunction, reasons: Sequence[str], seed: int, kept: Kept | None = None) -> str:
-    """Describe an audit that ended without a verdict."""
+    """Describe an audit that ended without a verdict.
+
+    Args:
+        claim: The claim.
+        reasons: Why the audit has no verdict.
+        seed: The seed of the audit.
+        kept: The files of the result; None if none were written.
+    """
     lines = [f"INCONCLUSIVE about {claim.label}: the audit ended without a verdict"]
     return "\n".join([*lines, *(f"  because    {reason}" for reason in reasons), *_where(seed, None, kept)])
 

@@ -1,21 +1,23 @@
-"""Journals: the audits of a session, on disk as soon as each of them ends.
+"""Journals keep the audits of a session on disk as soon as each audit ends.
 
-A session writes its baseline when it ends.  Without a journal, killing a session would drop what its audits lost, while
-sessions that end keep what theirs won: kills would select.  So each session has a journal beside the baseline, with one
-line for each audit that ends.  The next session counts the journals of killed sessions before it runs anything.
-Another line says that an audit has begun, as soon as it has made its first runs.  If it never ends, it is counted as
-lost (`wealth`).  Otherwise a time limit, which kills those audits that go on because they do not win, would select too.
+A session writes its baseline when it ends.  Without a journal, killing a session would drop the losses of its audits,
+while completed sessions keep their gains, so kills would bias the evidence.  So each session has a journal beside the
+baseline, with one line for each audit that ends.  The next session counts the journals of killed sessions before it
+runs anything.
 
-- Each line has a checksum.  A line that was torn is left out; the others count.
-- Each line has the fingerprint of the baseline that its session began with.  Counting a journal changes the baseline.
-  Then neither the journal nor a copy of it fits any longer, and nothing is counted twice.
-- Every process that may write to a journal holds a lock on it, which the system ends with the process.  A locked
-  journal belongs to a session that still runs, and is left alone.
-- A journal that a later version wrote is refused, and stays.
-- Only regular files of at most 128 MiB are read.  Links and pipes of such a name are left alone.
+Another line records that an audit has made its first runs.  If the audit never ends, it counts as lost (`wealth`).
+Otherwise a time limit would bias the evidence too, because it kills the audits that continue without gains.
 
-If two sessions began with the same baseline, one of them is recorded, as in `baseline.write`.  Which one ends first may
-depend on what they found, so nothing is promised of sessions that overlap.
+- Each line has a checksum.  An incomplete line is skipped; the others count.
+- Each line has the fingerprint of the baseline with which its session began.  Counting a journal changes the baseline.
+  Then neither the journal nor a copy of it matches any longer, so nothing is counted twice.
+- Every process that may write to a journal holds a lock on it, which the system releases when the process ends.  A
+  locked journal belongs to a running session and is left unchanged.
+- A journal of a later version is refused and left unchanged.
+- Only regular files of at most 128 MiB are read.  Links and pipes with the name of a journal are left unchanged.
+
+If two sessions began with the same baseline, only one is recorded, as in `baseline.write`.  Which one ends first may
+depend on their findings, so there is no guarantee for overlapping sessions.
 """
 
 from __future__ import annotations
@@ -30,32 +32,45 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.testing import baseline as baselines
 from dpaudit.testing.baseline import Baseline, BaselineError, first_audits
 from dpaudit.testing.session import Record
 from dpaudit.text.formats import is_later
+from dpaudit.values import JsonObject
 
 FORMAT = "dpaudit-journal/1"
 _SUFFIX = ".journal"
-_KINDS = {"start": str, "false_alarm": float, "tests": int, "record": dict}  # of a line's values
-_MAX_ATTEMPTS = 3  # to lock a file; some file systems count no links
-_MAX_JOURNAL_BYTES = 2**27  # of a journal: tens of thousands of audits
+_KINDS = {"start": str, "false_alarm": float, "tests": int, "record": dict}  # types of the values in a line
+_MAX_ATTEMPTS = 3  # attempts to lock a file that exists; limited because some file systems report no links
+_MAX_JOURNAL_BYTES = 2**27  # enough for tens of thousands of audits
 
 
 @dataclass(kw_only=True)
 class Journal:
-    """The journal of a session that still runs; several processes may have it open."""
+    """The journal of a running session.  Several processes may have it open.
+
+    Args:
+        path: The file.
+        start: Fingerprint of the baseline with which the session began.
+        false_alarm: The budget of all runs together.
+    """
 
     path: Path
-    start: str  # fingerprint of the baseline that the session began with
+    start: str
     false_alarm: float
-    _file: int | None = field(default=None, init=False)  # held open, and locked, until the process ends
+    _file: int | None = field(default=None, init=False)  # kept open and locked until the process ends
 
     def hold(self) -> int:
-        """Open and lock the file, which shows that its session still runs."""
+        """Open and lock the file, which marks its session as running.
+
+        Returns:
+            The file descriptor.
+
+        Raises:
+            OSError: If the file cannot be opened or locked.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         attempts = 0
         while self._file is None:
@@ -75,11 +90,11 @@ class Journal:
         return self._file
 
     def add(self, record: Record, tests: int) -> None:
-        """Write to disk that an audit ended, or began, before returning; warn if that fails.
+        """Write the record of an audit's end or beginning to disk before returning; warn if that fails.
 
         Args:
-            record: What is kept of the audit.
-            tests: How many tests the session's budget is split over.
+            record: The record.
+            tests: Number of tests over which the session's budget is split.
         """
         line = {
             "format": FORMAT,
@@ -91,7 +106,7 @@ class Journal:
         text = json.dumps(line | {"sha256": _checksum(line)}, sort_keys=True)
         try:
             file = self.hold()
-            left = f"\n{text}\n".encode()  # the line before may have been torn
+            left = f"\n{text}\n".encode()  # an earlier line may be incomplete
             while left:
                 left = left[os.write(file, left) :]
             os.fsync(file)
@@ -102,15 +117,15 @@ class Journal:
                 stacklevel=2,
             )
 
-    def lines(self) -> list[dict[str, Any]]:
-        """The whole lines of this session, in the order in which they were written."""
+    def lines(self) -> list[JsonObject]:
+        """Return the complete lines of this session, in the order in which they were written."""
         try:
             return [line for line in _lines(self.path.read_bytes()) if line["start"] == self.start]
         except OSError:
             return []
 
     def remove(self) -> None:
-        """Delete the file: its audits are in the baseline, or must not get there."""
+        """Delete the file, after its audits have been counted or must no longer be counted."""
         self.path.unlink(missing_ok=True)
         if self._file is not None:
             os.close(self._file)
@@ -118,7 +133,13 @@ class Journal:
 
 
 def begin(path: Path, baseline: Baseline, session: str) -> Journal:
-    """The journal of a session that begins with this baseline; no file until the first audit ends."""
+    """Return the journal of a new session.  The first record creates the file.
+
+    Args:
+        path: The file of the baseline.
+        baseline: The baseline with which the session begins.
+        session: Name of the session.
+    """
     return Journal(
         path=path.with_name(f"{path.name}.{session}{_SUFFIX}"),
         start=fingerprint(baseline),
@@ -127,10 +148,17 @@ def begin(path: Path, baseline: Baseline, session: str) -> Journal:
 
 
 def take_up(path: Path, false_alarm: float) -> tuple[Baseline, list[str]]:
-    """The baseline in `path` with the audits of killed sessions, and notes for the user about each such session.
+    """Read a baseline, and add the audits of killed sessions to it.
+
+    Args:
+        path: The file of the baseline.
+        false_alarm: The budget that the file must have.
+
+    Returns:
+        The baseline, and notes for the user about the killed sessions.
 
     Raises:
-        BaselineError: As `baseline.read`, or a journal cannot be read or is damaged.
+        BaselineError: As in `baseline.read`, or if a journal cannot be read or is damaged.
     """
     found = baselines.read(path, false_alarm)
     if not _left_behind(path):
@@ -147,45 +175,48 @@ def take_up(path: Path, false_alarm: float) -> tuple[Baseline, list[str]]:
     except OSError as error:
         raise BaselineError(
             f"the journal of a killed session cannot be read or removed: {error}; change its permissions, or delete it "
-            "to go on without its audits"
+            "to continue without its audits"
         ) from None
     return found, notes
 
 
-def _taken_up(path: Path, left: Path, found: Baseline, lines: Sequence[dict[str, Any]], notes: list[str]) -> Baseline:
+def _taken_up(path: Path, left: Path, found: Baseline, lines: Sequence[JsonObject], notes: list[str]) -> Baseline:
     start = fingerprint(found)
     fitting = [line for line in lines if line["start"] == start]
     if fitting:
         began_with = fitting[0]["false_alarm"]
         if began_with != found.false_alarm:
             raise BaselineError(
-                f"{left} was begun with --dpaudit-false-alarm {began_with:g}, got {found.false_alarm:g}; all runs of a "
-                f"baseline share one budget, so use {began_with:g}"
+                f"{left} was started with --dpaudit-false-alarm {began_with:g}, got {found.false_alarm:g}; all runs of "
+                f"a baseline share one budget, so use {began_with:g}"
             )
         try:
             after = found.after([line["record"] for line in fitting], founders=fitting[0]["tests"])
             baselines.check(after)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise BaselineError(f"{left} is damaged: {error}; delete it to go on without its audits") from None
+            raise BaselineError(f"{left} is damaged: {error}; delete it to continue without its audits") from None
         write_whole(path, baselines.text(after))
         counted = first_audits(line["record"] for line in fitting)
         lost = sum(bool(record.get("begun")) for record in counted)
         ended = len(counted) - lost
         audits = "1 audit" if ended == 1 else f"{ended:,} audits"
         words = f"an earlier session was killed: the baseline now counts the {audits} that it had finished"
-        notes.append(words + (f", and as lost {lost} that it had begun" if lost else ""))
+        notes.append(words + (f", and counts {lost} unfinished as lost" if lost else ""))
         found = after
     elif not all(_is_in(found, line["record"]) for line in lines):
         notes.append(
-            "an earlier session was killed: its audits are not counted, since another session was recorded after it "
-            "had begun"
+            "an earlier session was killed: its audits are not counted, because another session was recorded after it "
+            "began"
         )
     left.unlink()
     return found
 
 
 def _is_in(baseline: Baseline, record: Record) -> bool:
-    """Whether the baseline has the audit: then its session was killed between recording it and removing its journal."""
+    """Whether the baseline has the audit.
+
+    If so, the session was killed after it wrote the baseline and before it removed its journal.
+    """
     entry, chain = baseline.tests.get(str(record.get("node"))), record.get("chain")
     if entry is None or not isinstance(chain, dict):
         return False
@@ -196,7 +227,7 @@ def _is_in(baseline: Baseline, record: Record) -> bool:
 
 
 def fingerprint(baseline: Baseline) -> str:
-    """SHA-256 of all that a baseline holds; "" if it has no runs, whatever its budget."""
+    """Return the SHA-256 of a baseline's content; "" for a baseline without runs, whatever its budget."""
     content = baselines.text(baseline).encode("utf-8", "backslashreplace")  # file names may hold lone surrogates
     return hashlib.sha256(content).hexdigest() if baseline.runs else ""
 
@@ -206,14 +237,14 @@ def _left_behind(path: Path) -> list[Path]:
         return []
     start, folder = f"{path.name}.", path.parent
     names = [name for name in os.listdir(folder) if name.startswith(start) and name.endswith(_SUFFIX)]
-    own = [name for name in names if "." not in name[len(start) : -len(_SUFFIX)]]  # b.json.old has journals of its own
+    own = [name for name in names if "." not in name[len(start) : -len(_SUFFIX)]]  # excludes journals of b.json.old
     return [folder / name for name in sorted(own) if stat.S_ISREG((folder / name).lstat().st_mode)]
 
 
 @contextlib.contextmanager
-def _of_the_dead(path: Path) -> Iterator[list[dict[str, Any]] | None]:
-    """The lines of a journal whose session is over; None if the session still runs."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe of this name must not be waited for
+def _of_the_dead(path: Path) -> Iterator[list[JsonObject] | None]:
+    """Provide the lines of a journal whose session has ended; None if the session is running."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # a pipe of this name must not block
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -223,8 +254,8 @@ def _of_the_dead(path: Path) -> Iterator[list[dict[str, Any]] | None]:
             content = stream.read(_MAX_JOURNAL_BYTES + 1)
         if len(content) > _MAX_JOURNAL_BYTES:
             raise BaselineError(
-                f"{path} has more than {_MAX_JOURNAL_BYTES:,} bytes, so it is no journal of "
-                "dpaudit; delete or rename it"
+                f"{path} has more than {_MAX_JOURNAL_BYTES:,} bytes, so it is not a journal of dpaudit; delete or "
+                "rename it"
             )
         _refuse_later(path, content)
         yield list(_lines(content))
@@ -233,7 +264,7 @@ def _of_the_dead(path: Path) -> Iterator[list[dict[str, Any]] | None]:
 
 
 def _refuse_later(path: Path, content: bytes) -> None:
-    """BaselineError if a later version wrote the journal: leaving its audits out would select, as killing does."""
+    """Refuse the journal of a later version, because skipping its audits would bias the evidence, as kills do."""
     for text in content.split(b"\n"):
         try:
             line = json.loads(text)
@@ -242,12 +273,12 @@ def _refuse_later(path: Path, content: bytes) -> None:
         if isinstance(line, dict) and is_later(line.get("format"), FORMAT):
             raise BaselineError(
                 f"{path} has format {line['format']}, which a later version of dpaudit wrote; this version reads "
-                f"{FORMAT}: run this suite with that version, or delete the file to go on without its audits"
+                f"{FORMAT}: run this suite with that version, or delete the file to continue without its audits"
             )
 
 
-def _lines(content: bytes) -> Iterator[dict[str, Any]]:
-    """Those that are whole; one that was torn fails its checksum."""
+def _lines(content: bytes) -> Iterator[JsonObject]:
+    """Yield the complete lines; an incomplete line fails its checksum."""
     for text in content.split(b"\n"):
         try:
             line = json.loads(text)
@@ -258,12 +289,12 @@ def _lines(content: bytes) -> Iterator[dict[str, Any]]:
             yield line
 
 
-def _checksum(line: dict[str, Any]) -> str:
+def _checksum(line: JsonObject) -> str:
     return hashlib.sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that a new file's name is on disk, too."""
+    """Write the folder to disk, so that the name of a new file survives a power cut."""
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)

@@ -34,5 +34,5 @@ def repetition(result: AuditResult, known: Set[str], jobs: int) -> str:
 
 
 def uses_global_state(result: AuditResult) -> bool:
-    """Whether the mechanism was seen to use the global generators of numpy or Python."""
+    """Whether the audit detected that the mechanism uses the global generators of numpy or Python."""
     return any(is_about(warning, About.GLOBAL_STATE) for warning in result.warnings)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay
+from dpaudit.learning.attack import Attack
+from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
 from dpaudit.testing import session
 from dpaudit.text.printable import one_line, printable
+from dpaudit.values import Foreign
 
 
 class Replayed(BaseException):
-    """Ends the test after the replay.  It is no Exception, because a test may catch those."""
+    """Raised to end the test after the replay.  It is not an Exception, because a test may catch those."""
 
     def __init__(self, found: Replay) -> None:
         super().__init__("replayed")
@@ -40,7 +43,7 @@ def checked_test(result: AuditResult) -> str:
         "its file does not end in .py" if path.suffix != ".py" else
         "it begins with - or @" if node[0] in "-@" else
         "its file is outside the current folder" if path.is_absolute() or ".." in path.parts else
-        "it has characters that cannot be printed" if not node.isprintable() else
+        "it has unprintable characters" if not node.isprintable() else
         ""
     )  # fmt: skip
     if wrong:
@@ -81,7 +84,12 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
     call = 1 if about.call is None else about.call
     found: list[Replay] = []
 
-    def instead(allowance: session.Allowance, mechanism: Any, pairs: Any, attacks: Any) -> None:
+    def instead(
+        allowance: session.Allowance,
+        mechanism: Foreign,
+        pairs: Pair | Sequence[Pair],
+        attacks: str | Attack | Sequence[str | Attack],
+    ) -> None:
         if (allowance.node, allowance.calls) == (node, call):
             found.append(
                 replay(result, mechanism, pairs, attacks=attacks, trials=trials, extend=extend, seed=seed, jobs=jobs)
@@ -92,7 +100,7 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
     session.instead = instead
     try:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), contextlib.suppress(Replayed):
-            # an absolute path after "--" can be neither an option nor a file of arguments
+            # pytest reads an absolute path after "--" neither as an option nor as a file of arguments.
             pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--", str(Path.cwd() / node)])
     finally:
         session.instead = None

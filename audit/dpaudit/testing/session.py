@@ -16,11 +16,15 @@ import math
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import check_probability
 from dpaudit.testing.wealth import Chain
+
+if TYPE_CHECKING:
+    from dpaudit.learning.attack import Attack
+    from dpaudit.pairs.pair import Pair
 
 Record = dict[str, Any]
 """Record of one audit, as plain JSON values that workers of pytest-xdist can send."""
@@ -28,13 +32,21 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings that all audits of a session share."""
+    """Settings that all audits of a session share.
 
-    false_alarm: float = 1e-3  # budget of the session; with a baseline, of all its runs
-    trials: int = DEFAULTS.trials  # maximum number of runs per dataset of one audit
+    Args:
+        false_alarm: Budget of the session; with a baseline, of all its runs together.
+        trials: Maximum number of runs per dataset of one audit.
+        seed: Seed of all randomness of the audits.
+        report: Folder for JSON and PDF of failures; None to write none.
+        run: Number of this run in the baseline, from 1; 0 without a baseline.
+    """
+
+    false_alarm: float = 1e-3
+    trials: int = DEFAULTS.trials
     seed: int = 0
-    report: Path | None = Path(".dpaudit")  # folder for the evidence of failures; None to write none
-    run: int = 0  # number of this run in the baseline, from 1; 0 without a baseline
+    report: Path | None = Path(".dpaudit")
+    run: int = 0
 
     def __post_init__(self) -> None:
         check_probability(self.false_alarm, "false_alarm")
@@ -42,21 +54,40 @@ class Settings:
 
 @dataclass(kw_only=True)
 class Allowance:
-    """One test: its share of the budget, and the records of its audits."""
+    """One test: its share of the budget, and the records of its audits.
 
-    node: str  # id of the test
+    Args:
+        node: Id of the test; "" outside pytest.
+        share: Share of the budget, a probability.
+        settings: Settings of the session.
+        chains: Chains of the test in the baseline.
+        known: Fingerprints of the first outputs of earlier runs in the baseline.
+        restart: Whether to replace refuted chains by new ones.
+        number: Number of the test in the baseline.
+        keep: Called with each record before the verdict is reported.
+
+    Attributes:
+        calls: Number of assertions so far.
+        records: Records of the audits that have ended.
+    """
+
+    node: str
     share: float
     settings: Settings
-    chains: Sequence[Chain] = ()  # chains of the test in the baseline
-    known: Set[str] = frozenset()  # fingerprints of the first outputs of earlier runs in the baseline
-    restart: bool = False  # whether to replace refuted chains by new ones
-    number: int = 0  # number of the test in the baseline
-    keep: Callable[[Record], None] | None = None  # called with each record before the verdict is reported
+    chains: Sequence[Chain] = ()
+    known: Set[str] = frozenset()
+    restart: bool = False
+    number: int = 0
+    keep: Callable[[Record], None] | None = None
     calls: int = field(default=0, init=False)
     records: list[Record] = field(default_factory=list, init=False)
 
     def begin(self, record: Record) -> None:
-        """An audit has made its first runs.  `record` is what it counts as if it never ends; see `journal`."""
+        """Keep the record of an audit that has made its first runs.
+
+        Args:
+            record: The record that counts if the audit never ends; see `journal`.
+        """
         if self.keep is not None:
             self.keep(record | {"begun": True})
 
@@ -89,10 +120,10 @@ class Allowance:
 current: Allowance | None = None
 """Allowance of the running test; None if the plugin does not count it."""
 
-instead: Callable[[Allowance, Any, Any, Any], None] | None = None
+instead: Callable[[Allowance, object, Pair | Sequence[Pair], str | Attack | Sequence[str | Attack]], None] | None = None
 """During a replay, called with allowance, mechanism, pairs and attacks in place of the audit."""
 
 
 def one_in(false_alarm: float) -> str:
-    """Write a small probability, never understated: 0.001 is "one run of 1,000"."""
+    """Return a small probability in words, never understated, such as "one run of 1,000" for 0.001."""
     return f"one run of {math.floor(1 / false_alarm * (1 + 1e-9)):,}"

@@ -10,7 +10,7 @@ from dpaudit.text.rounding import lower, upper
 from dpaudit.text.signs import SIGNS
 
 _MAX_SLOWEST = 3  # number of slow audits that are listed
-_MIN_SLOW_SECONDS = 1.0
+_MIN_SLOW_SECONDS = 1.0  # faster audits are not listed as slow
 _MIN_RISE = 1.1  # factor by which a certified bound must exceed all earlier ones to be reported as drift
 _CHANCE = 5.0  # divided by sqrt(runs): minimum rise, two to three standard deviations of a difference of estimates
 

@@ -23,13 +23,13 @@ fails.  Such a run counts as E'_n = min(E_n, 1), and it cannot refute the claim.
 
 **Theorem.**  The guarantee holds with E'_n in place of E_n in any runs, even if outputs decide in which.
 
-*Proof.*  E'_n <= E_n, so E[E'_n] <= 1 where the randomness was fresh; and E'_n <= 1 surely, whatever it was.
+*Proof.*  E'_n <= E_n, so E[E'_n] <= 1 if the randomness was fresh; and E'_n <= 1 in any case.
 Then M_n <= M_{n-1}, so such a run cannot be the first with M_n >= 1/significance.  (Leaving the run out, E'_n = 1, is
-no remedy: of fresh runs it would leave out losses, chosen by their outputs.)
+no remedy: it would also leave out losses of fresh runs, selected by their outputs.)
 
-**Runs that never ended.**  A killed audit may have been killed because it took long, and it took long because it did
-not win.  So it is no run that was not made: it is counted as E'_n = 0, which is at most E_n, whatever E_n would have
-been.  What was invested is lost; the cash remains.
+**Runs that never ended.**  An audit may have been killed because it took long, and it took long because it made no
+gains.  So it cannot be ignored: it counts as E'_n = 0, which is at most E_n, whatever E_n would have been.  The
+invested wealth is lost; the cash remains.
 """
 
 from __future__ import annotations
@@ -57,7 +57,14 @@ class Chain:
         return math.exp(self._stake()) / (1 / total - 1 / (run + 1))
 
     def after(self, *, log_e: float, refuted: str, mu_lower: float, trials: int) -> Chain:
-        """Return the chain with one more run, whose audit ended with wealth e^log_e."""
+        """Return the chain with one more run.
+
+        Args:
+            log_e: Log of the wealth with which the run's audit ended.
+            refuted: Date of the refutation; "" if the run did not refute the claim.
+            mu_lower: The bound that the run certified.
+            trials: Runs per dataset.
+        """
         return replace(
             self,
             runs=self.runs + 1,
@@ -68,7 +75,7 @@ class Chain:
         )
 
     def lost(self) -> Chain:
-        """The chain with one more run, whose audit never ended."""
+        """Return the chain with one more run, whose audit never ended."""
         return self.after(log_e=-math.inf, refuted="", mu_lower=0.0, trials=0)
 
     @property
