@@ -1,6 +1,6 @@
 """Audits described in YAML files, which are checked completely before any trial runs.
 
-May import: `catalogue`, `claims`, `learning`, `mechanisms`, `pairs`, `settings`, `text`.
+May import: `catalogue`, `claims`, `learning`, `mechanisms`, `pairs`, `settings`, `text`, `values`.
 Public names: those below.
 """
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -98,7 +97,7 @@ def _read(file: Path) -> list[PlannedAudit]:
     return _audits(text, file)
 
 
-def _loaded(text: str, file: Path) -> tuple[Any, dict[tuple[str | int, ...], int]]:
+def _loaded(text: str, file: Path) -> tuple[object, dict[tuple[str | int, ...], int]]:
     """Parse YAML; return its content and the line of each key."""
     try:
         root = yaml.compose(text, Loader=Loader)
@@ -164,9 +163,10 @@ def _lines(node: yaml.Node, path: tuple[str | int, ...], file: Path) -> Iterable
 
 
 def _check_characters(node: yaml.Node, file: Path) -> None:
-    """Refuse a lone surrogate such as "\\ud800", which is half of a character and cannot be written to a file.
+    """Refuse characters that cannot be written, and numbers that take long to read.
 
-    Refuse a number of very many digits, too: YAML 1.1 reads 1:1:1... as one number, in quadratic time.
+    A lone surrogate such as "\\ud800" is half of a character and cannot be written to a file.  YAML 1.1 reads 1:1:1...
+    as one number, in quadratic time.
     """
     number = isinstance(node, yaml.ScalarNode) and node.tag.endswith((":int", ":float"))
     if number and len(node.value) > _MAX_NUMBER_CHARACTERS:
@@ -193,7 +193,7 @@ def _problem(
     base: tuple[str | int, ...],
     lines: Mapping[tuple[str | int, ...], int],
     file: Path,
-    values: Any,
+    values: object,
 ) -> str:
     location = (*base, *error["loc"])
     shown = location
@@ -216,12 +216,12 @@ def _problem(
     return f"{file}:{line}: {key}: {reason}, got {_brief(error['input'])}{_percent(key, error['input'])}"
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
 
 
-def _percent(key: str, value: Any) -> str:
+def _percent(key: str, value: object) -> str:
     """Return a hint for a confidence such as 95 or "95 %"."""
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*%?", str(value).strip())
     if not key.endswith("confidence") or number is None:

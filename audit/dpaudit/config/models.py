@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -22,6 +22,7 @@ from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.settings.audit import DEFAULTS, Failures, Method
 from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME
 from dpaudit.text.spelling import hint
+from dpaudit.values import Dataset, Foreign, JsonObject, Record
 
 MAX_NAME_BYTES = 200
 """Maximum length of an audit's name: file systems allow 255 bytes, and files such as NAME.trials add a suffix."""
@@ -30,7 +31,7 @@ FROM_MECHANISM = "from mechanism"
 """Value of `claim` that selects the claim in the mechanism's attribute `claim`."""
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> object:
     """Convert a whole float to int, because YAML reads 1e5 as a float."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -49,7 +50,7 @@ class MechanismConfig(_Strict):
         None, min_length=1, description="a program and its arguments, run in the folder of the config"
     )
     builtin: str | None = Field(None, description=f"one of {', '.join(BUILTIN)}")
-    params: dict[str, Any] | None = Field(
+    params: JsonObject | None = Field(
         None,
         description="arguments; if given, the object is a factory, which is called once with them",
     )
@@ -98,8 +99,13 @@ class MechanismConfig(_Strict):
         """Whether the mechanism runs in a separate environment."""
         return self.requires is not None or self.python_version is not None
 
-    def mechanism(self, folder: Path, timeout: float | None = TIMEOUT) -> Any:
-        """Return the mechanism without loading, installing or starting anything."""
+    def mechanism(self, folder: Path, timeout: float | None = TIMEOUT) -> Foreign:
+        """Return the mechanism without loading, installing or starting anything.
+
+        Args:
+            folder: The folder of the config.
+            timeout: Seconds to wait for an answer of a command or an environment; None: no limit.
+        """
         if self.builtin is not None:
             return BUILTIN[self.builtin](**(self.params or {}))
         if self.command is not None:
@@ -128,14 +134,14 @@ class SearchConfig(_Strict):
     bounds: tuple[float, float] | None = Field(None, strict=False, description="smallest and largest value")
     step: float | None = Field(None, gt=0, description="maximum change of a value in a vector")
     whole: bool = Field(False, description="use only whole numbers")
-    columns: dict[str, list[Any]] | None = Field(
+    columns: dict[str, list[Record]] | None = Field(
         None,
         alias="schema",
         description="records are rows of a table: for each column [low, high] or a list of categories",
     )
     out_of_domain: bool | None = Field(
         None,
-        validation_alias=AliasChoices("out_of_domain", "strays"),  # the second in configs of before
+        validation_alias=AliasChoices("out_of_domain", "strays"),  # the second is the name in earlier versions
         description="also try values beyond the bounds, NaN and None",
     )
     most: int | None = Field(
@@ -157,8 +163,8 @@ class SearchConfig(_Strict):
 class PairConfig(_Strict):
     """Two neighbouring datasets as YAML values, or the pairs of a `search`."""
 
-    d0: Any = None
-    d1: Any = None
+    d0: Dataset = None
+    d1: Dataset = None
     relation: Relation = "unspecified"
     label: str = ""
     search: SearchConfig | None = None
@@ -249,7 +255,7 @@ class AuditConfig(_Strict):
         return self
 
 
-def schema() -> dict[str, Any]:
+def schema() -> JsonObject:
     """Return the JSON Schema of a config file, for editors."""
     audit = AuditConfig.model_json_schema(ref_template="#/$defs/{model}")
     definitions = audit.pop("$defs", {})

@@ -7,7 +7,7 @@ import os
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import yaml
 
@@ -21,21 +21,30 @@ from dpaudit.mechanisms.protocol import MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
 from dpaudit.settings.audit import AuditSettings
+from dpaudit.values import Foreign
 
 
 class ConfigError(Exception):
-    """A config is wrong.  The message has one line for each problem."""
+    """Raised if a config is wrong; the message has one line for each problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAudit:
-    """One audit of a config file, ready to run."""
+    """One audit of a config file, ready to run.
+
+    Args:
+        file: The config file.
+        line: Line of the file in which the audit begins, from 1.
+        config: The checked content.
+        code_line: Line of the key that names the mechanism; 0 if unknown.
+        folder: Absolute folder to which paths in the config are relative; None: the folder of the file.
+    """
 
     file: Path
     line: int
     config: AuditConfig
-    code_line: int = 0  # line of the key that names the mechanism
-    folder: Path | None = None  # absolute folder of the file; paths in the config are relative to it
+    code_line: int = 0
+    folder: Path | None = None
 
     def __post_init__(self) -> None:
         if self.folder is None:  # resolve it now: loading a mechanism may change the current folder
@@ -52,7 +61,7 @@ class PlannedAudit:
         """The settings of the audit.
 
         Raises:
-            ValueError: If keys of the config do not go together.
+            ValueError: If keys of the config contradict each other.
         """
         config = self.config
         return AuditSettings(
@@ -70,7 +79,7 @@ class PlannedAudit:
 
     @property
     def _timeout(self) -> float | None:
-        """Seconds for a call in this process; a command or an environment keeps to its own limit."""
+        """Time limit in seconds for a call in this process; None for commands and environments, which have another."""
         mechanism = self.config.mechanism
         own = mechanism.python is not None and not mechanism.isolated and "timeout" in self.config.model_fields_set
         return self.config.timeout if own else None
@@ -97,7 +106,12 @@ class PlannedAudit:
         return written
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
-        """Return the same audit with another name and another expectation."""
+        """Return the same audit with another name and another expectation.
+
+        Args:
+            name: The new name.
+            expect: The expected verdict; None: no expectation.
+        """
         return replace(self, config=self.config.model_copy(update={"name": name, "expect": expect}))
 
     def claims(self) -> tuple[TradeoffFunction | None, TradeoffFunction | None]:
@@ -114,10 +128,10 @@ class PlannedAudit:
         claim, detect = (None if text is None else checked(parse_claim(text)) for text in texts)
         return claim, detect
 
-    def load(self) -> tuple[Any, TradeoffFunction]:
+    def load(self) -> tuple[Foreign, TradeoffFunction]:
         """Load or start the mechanism, and build the claim.
 
-        Also builds the mechanism's environment if it needs one that does not exist yet.
+        If the mechanism needs an environment that does not exist, it is built.
 
         Returns:
             The mechanism and the claim.
@@ -155,8 +169,11 @@ def checked(claim: TradeoffFunction) -> TradeoffFunction:
 
     Compositions are computed on first use, which may need the package dp-accounting.
 
+    Args:
+        claim: The claim.
+
     Raises:
-        ValueError: If the curve cannot be computed; names the missing package, or the reason.
+        ValueError: If the curve cannot be computed; the message names the missing package or the reason.
     """
     try:
         claim.beta(0.5)

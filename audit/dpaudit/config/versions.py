@@ -52,8 +52,8 @@ def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dic
     """Return each audit with each of the versions.
 
     Args:
-        audits: Audits of configs.  Those that do not require the project are skipped.  Of those that differ in name,
-            source and expectation only, the first is used.
+        audits: Audits of configs.  Audits that do not require the project are skipped.  If audits differ only in name,
+            source and expectation, the first is used.
         versions: Versions such as "opendp==0.14.2".
 
     Returns:
@@ -89,7 +89,7 @@ def _to_compare(version: str) -> tuple[str, str]:
 
 
 def _same(one: PlannedAudit, other: PlannedAudit) -> bool:
-    """Whether two audits would run the same."""
+    """Whether two audits would make the same runs."""
     labels = {"name": "", "source": "", "expect": None}
     return one.file == other.file and one.config.model_copy(update=labels) == other.config.model_copy(update=labels)
 
