@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -56,7 +56,7 @@ def main() -> None:
     """Run the command `dpaudit` and exit with its code."""
     prepare()
     handle_termination()
-    code: Any = NO_VIOLATION
+    code: int | str = NO_VIOLATION
     try:
         app()
     except SystemExit as end:
@@ -67,7 +67,7 @@ def main() -> None:
         code = interrupted_code(INTERRUPTED)
     except BaseException as error:
         code = internal_error(error)
-    if (exits := sys.modules.get("dpaudit.mechanisms.exits")) is not None:  # foreign code may be asked at exit
+    if (exits := sys.modules.get("dpaudit.mechanisms.exits")) is not None:  # foreign code may run at exit
         exits.refuse_exits()
     finish()
     sys.exit(code)

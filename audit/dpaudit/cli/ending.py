@@ -11,7 +11,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -42,7 +42,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Wrap a command so that an unexpected exception ends with the code of an internal error, never with a verdict."""
 
     @functools.wraps(command)
-    def checked(*values: Any, **named: Any) -> None:
+    def checked(*values: object, **named: object) -> None:
         try:
             command(*values, **named)
         except (typer.Exit, typer.Abort, KeyboardInterrupt):

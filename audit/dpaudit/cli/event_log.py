@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from dpaudit.cli.prepare_run import NotReady
 from dpaudit.cli.terminal import say
@@ -34,7 +33,7 @@ def event_log(file: Path | None) -> Iterator[Callable[..., None]]:
         raise NotReady(f"--log-json {file}: {error.strerror}") from None
     writable = True
 
-    def write_event(kind: str, **about: Any) -> None:
+    def write_event(kind: str, **about: object) -> None:
         nonlocal writable
         if not writable:
             return

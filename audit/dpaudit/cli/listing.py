@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -56,8 +56,8 @@ def _configs() -> list[tuple[str, str]]:
     return found
 
 
-def _described(things: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Pair each name with the first line of its docstring, written for someone who types names and not Python.
+def _described(things: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Pair each name with the first line of its docstring, for users who type names rather than Python.
 
     Class names become the names to type, and remarks about exceptions and modules are left out.
     """

@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.terminal import say
@@ -22,31 +21,32 @@ from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings
+from dpaudit.values import Foreign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSettings:
     """Settings that all audits of one command share."""
 
-    output: Path  # absolute: a mechanism may change the working directory when it is loaded
+    output: Path  # absolute, because a mechanism may change the working directory when it is loaded
     shown: str = ""  # the output folder as the user wrote it
-    trials: int | None = None  # this and the next two override the configs
-    confidence: float | None = None
-    seed: int | None = None
+    trials: int | None = None  # overrides the configs
+    confidence: float | None = None  # overrides the configs
+    seed: int | None = None  # overrides the configs
     jobs: int = DEFAULTS.jobs
     backend: str = BACKENDS[0]
     scheduler: str | None = None  # address of the backend
-    each: bool = False  # every audit keeps its own confidence
+    each: bool = False  # whether each audit runs at its own confidence
     pdf: bool = True
     resume: bool = False
     quiet: bool = False
     debug: bool = False
     log: Path | None = None  # file of the event log, see `event_log`
-    form: str = "table"  # how the results are shown, see `dpaudit_reports.formats`
-    stop_first: bool = False  # end the command at the first violation
+    form: str = "table"  # format of the results on stdout, see `dpaudit_reports.formats`
+    stop_first: bool = False  # whether the command ends at the first violation
 
     def over(self, settings: AuditSettings) -> AuditSettings:
-        """The settings of a config, with what the command line overrides."""
+        """Return the settings of a config with the overrides of the command line."""
         return replace(
             settings,
             trials=settings.trials if self.trials is None else self.trials,
@@ -57,12 +57,12 @@ class CommandSettings:
         )
 
     def confidence_of(self, configured: float) -> float:
-        """The confidence of an audit whose config states one."""
+        """Return the confidence of an audit, given the confidence in its config."""
         return configured if self.confidence is None else self.confidence
 
 
 class NotReady(Exception):
-    """The audits cannot start, e.g. because a mechanism does not load; the message says where."""
+    """Raised if the audits cannot start, e.g. because a mechanism does not load; the message names the place."""
 
 
 def share_guarantee(planned: Sequence[PlannedAudit], command: CommandSettings) -> Promise:
@@ -126,7 +126,7 @@ def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) ->
     return there
 
 
-def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Any, TradeoffFunction]:
+def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, TradeoffFunction]:
     """Load the mechanism and the claim of an audit."""
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
     try:

@@ -1,4 +1,4 @@
-"""What is shown on stderr while audits run: a line that moves on a terminal, and a line now and then elsewhere."""
+"""Shows progress on stderr while audits run: one updated line on a terminal, and a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from dpaudit.text.encodable import encodable
 from dpaudit.text.printable import one_line
 from dpaudit.text.signs import SIGNS
 
-_INTERVAL = 5.0  # seconds between two lines where there is no terminal
-_MIN_NAME = 16  # characters of a name that are shown before anything else of the line is
-_BAR = 14  # cells of the bar and of the space beside it
-_MIN_BAR = 100  # columns of a terminal that has room for the bar
+_INTERVAL = 5.0  # seconds between two lines if stderr is not a terminal
+_MIN_NAME = 16  # characters of a name that precede any other part of the line
+_BAR = 14  # width of the bar and of the space beside it
+_MIN_BAR = 100  # minimum width of a terminal for showing the bar
 
 
 @dataclass(slots=True)
 class Pace:
-    """How fast an audit runs, from the first progress on."""
+    """Measures the speed of an audit from its first progress on."""
 
     clock: Callable[[], float] = time.monotonic
-    _first: tuple[float, int] | None = field(default=None, init=False)  # when, and trials at that time
+    _first: tuple[float, int] | None = field(default=None, init=False)  # time and trials at the first progress
 
     def measured(self, now: Progress) -> tuple[float, float]:
-        """Return runs per second and the seconds left, each NaN while it is not known.
+        """Return runs per second and the seconds left, each NaN while unknown.
 
-        The seconds are those until all allowed runs are made; an audit that refutes its claim ends before.
+        The seconds left are those until all allowed runs are made; an audit that refutes its claim ends earlier.
         """
         at = self.clock()
         if self._first is None or now.trials < self._first[1]:
@@ -47,7 +47,7 @@ class Pace:
 def progress_bar(
     name: str, *, shown: bool, log_threshold: float | None = None
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Show how far one audit is: runs, rate, time left and evidence.
+    """Show the progress of one audit: runs, rate, time left and evidence.
 
     Args:
         name: Name of the audit, possibly after its number, "2 of 4  NAME".
@@ -129,11 +129,11 @@ def progress_line(name: str, now: Progress, rate: float, left: float, *, width: 
 
     Args:
         name: Name of the audit, possibly after its number.
-        now: Where the audit stands.
-        rate: Runs per second; NaN if not known.
-        left: Seconds until all allowed runs are made; NaN if not known.
+        now: The progress.
+        rate: Runs per second; NaN if unknown.
+        left: Seconds until all allowed runs are made; NaN if unknown.
         width: Columns of the terminal.  The rate is left out first, then the threshold of the evidence, the evidence
-            and the time.  The name takes the room that the longest numbers would leave, so that nothing jumps.
+            and the time.  The name gets the space beside the longest possible numbers, so that the line does not jump.
     """
     whole = f"{now.allowed:,}"
     runs = (f"{now.trials:,} of {whole} runs", 2 * len(whole) + 9)
@@ -172,12 +172,12 @@ def _duration(seconds: float) -> str:
 
 def _amount(log_e: float) -> str:
     if math.isnan(log_e):
-        return "?"  # not known before the end of the audit
+        return "?"  # unknown before the end of the audit
     return f"{math.exp(log_e):.3g}" if abs(log_e) < 20 else f"10^{log_e / math.log(10):.0f}"
 
 
 def numbered(number: int, audits: int, name: str) -> str:
-    """Return the name after its number, "2 of 4  NAME"; of one audit the name alone."""
+    """Return the name after its number, "2 of 4  NAME"; the name alone if there is only one audit."""
     return name if audits == 1 else f"{number:{len(str(audits))}d} of {audits}  {name}"
 
 

@@ -77,7 +77,10 @@ def replay(
 
 
 def _signed(found: Replay) -> str:
-    """The replay in words, with the sign of the result's verdict on the first line and that of the fresh runs last."""
+    """Return the replay in words.
+
+    The first line has the sign of the result's verdict, and the last line the sign of the fresh runs' verdict.
+    """
     from dpaudit.result.values import Verdict
     from dpaudit.text.signs import SIGNS
 

@@ -72,7 +72,7 @@ class PlannedReplay:
 
 
 def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool = True) -> PlannedReplay:
-    """Find out what code a replay would run, without running it.
+    """Determine what code a replay would run, without running it.
 
     Args:
         result: A result, possibly from an untrusted file.
@@ -87,7 +87,7 @@ def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool =
             missing.
     """
     about = result.provenance
-    if test := result.environment.get("test"):  # of whatever type: `checked_test` refuses all but text
+    if test := result.environment.get("test"):  # may have any type; `checked_test` accepts only text
         if not code:
             raise ValueError(f"the result belongs to the test {test}, which is code; --no-code refuses it")
         where = f"the test {checked_test(result)} with pytest, including its conftest.py files, in {Path.cwd()}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.console import log_to_stderr, show_run
@@ -33,6 +32,7 @@ from dpaudit.mechanisms.protocol import message_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
+from dpaudit.values import Foreign
 from dpaudit_reports.formats.run import Audited, Run
 
 
@@ -47,7 +47,7 @@ class Outcome:
     saved: dict[str, Path] = field(default_factory=dict)  # the JSON files of results, by the names of their audits
     written: int = 0  # number of results in the output folder
     interrupted: bool = False
-    stopped: bool = False  # by -x, at the first violation
+    stopped: bool = False  # whether -x ended the command at the first violation
 
 
 @exits_refused()
@@ -92,14 +92,13 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings) -> Outcom
 
 
 def _keep(result: AuditResult, command: CommandSettings, outcome: Outcome, replaced: Set[str]) -> None:
-    """Write a result, and report what became of an earlier one."""
+    """Write a result, and report whether it replaced an earlier one."""
     place = write_result(result, command)
-    if place != command.output:  # elsewhere or nowhere: nobody who reads the folder finds it
+    if place != command.output:  # the result is not where users look for it
         outcome.failed.append(result.name)
     if place is not None:
-        named = (
-            Path(command.shown) if command.shown and place == command.output else place
-        )  # as the user named the folder
+        # The folder as the user wrote it.
+        named = Path(command.shown) if command.shown and place == command.output else place
         outcome.saved[result.name] = named / f"{result.name}.json"
         outcome.written += place == command.output
     if result.name in replaced and place != command.output:
@@ -115,7 +114,7 @@ def _warn(planned: PlannedAudit, result: AuditResult, command: CommandSettings) 
 
 
 def _show(planned: Sequence[PlannedAudit], outcome: Outcome, promise: Promise, command: CommandSettings) -> None:
-    """Show all results on stdout, and on stderr where they are kept."""
+    """Show all results on stdout, and the folder that holds them on stderr."""
     results = {result.name: result for result in outcome.results}
     ended = "after the first violation (-x)" if outcome.stopped else "the command was interrupted"
     audits = [
@@ -140,7 +139,7 @@ def _show(planned: Sequence[PlannedAudit], outcome: Outcome, promise: Promise, c
 def _run_one(
     place: str,
     planned: PlannedAudit,
-    mechanism: Any,
+    mechanism: Foreign,
     claim: TradeoffFunction,
     confidence: float,
     promise: Promise,
@@ -179,7 +178,7 @@ def _run_one(
 def _audited(
     place: str,
     planned: PlannedAudit,
-    mechanism: Any,
+    mechanism: Foreign,
     claim: TradeoffFunction,
     confidence: float,
     promise: Promise,

@@ -1,4 +1,4 @@
-"""Signals that ask the program to end are handled like Ctrl-C: what was measured is reported and written."""
+"""Handles SIGTERM and SIGHUP like Ctrl-C, so that the results so far are reported and written."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 
 
 def interrupted_code(ordinary: int) -> int:
-    """The exit code of an interrupted command: 128 + signal, as shells count; `ordinary` after Ctrl-C."""
+    """Return the exit code of an interrupted command: 128 + signal, as in shells; `ordinary` after Ctrl-C."""
     return 128 + _received[0] if _received else ordinary

@@ -20,11 +20,11 @@ _SPINNER = "-\\|/"
 
 
 def prepare() -> None:
-    """Make sure that all standard streams can be written; call once, before any output."""
+    """Make sure that all standard streams can be used.  Call this once, before any output."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
-        except OSError:  # a closed number would be given to the next file that is opened
+        except OSError:  # otherwise the next file that is opened would get this number
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
@@ -95,7 +95,7 @@ def waiting(text: str, *, shown: bool) -> Iterator[None]:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Whether a person sees the stream."""
+    """Whether the stream is a terminal."""
     try:
         return stream is not None and stream.isatty()
     except (ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""The files of a result: JSON and PDF in the output folder, or the JSON in a temporary folder if that fails."""
+"""Writes a result as JSON and PDF to the output folder, or as JSON to a temporary folder if that fails."""
 
 from __future__ import annotations
 
