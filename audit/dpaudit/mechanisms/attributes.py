@@ -12,7 +12,7 @@ def attributes(value: object) -> dict[str, object] | None:
     """Return all attributes of an object of a plain Python class; None if the object may hold further state.
 
     Args:
-        value: Any object.
+        value: An object of any type.
     """
     cls = type(value)
     slots = [name for base in cls.__mro__ for name in _slots(base)]

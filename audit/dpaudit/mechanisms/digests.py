@@ -25,7 +25,7 @@ def simple_content(value: Foreign) -> bytes | None:
     """Return the content of a value without parts; None if it has parts or its type is unknown.
 
     Args:
-        value: Any object.
+        value: An object of any type.
     """
     kind = type(value)
     if value is None or value is Ellipsis or value is NotImplemented or kind is bool:

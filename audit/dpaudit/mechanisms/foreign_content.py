@@ -15,7 +15,7 @@ def foreign_content(value: object, where: str, many: Many) -> bytes | None:
     """Return the digest of a value of pandas, polars, torch or scipy; None if its type is unknown.
 
     Args:
-        value: Any object.
+        value: An object of any type.
         where: Description of its place, for messages.
         many: Computes the digest of several values.
 

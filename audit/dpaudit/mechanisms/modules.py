@@ -57,7 +57,7 @@ def address(value: Foreign) -> tuple[str, str, Foreign] | None:
     """Look up a function or class by its module and qualified name.
 
     Args:
-        value: Any object.
+        value: An object of any type.
 
     Returns:
         The module, the qualified name, and the object of that name, which is None or another object if the name does

@@ -53,7 +53,7 @@ def misfit(found: Foreign, batched: bool = False) -> str:
     """Return why an object is not a mechanism, as a predicate; "" if it is one, or its signature is unknown.
 
     Args:
-        found: Any object.
+        found: An object of any type.
         batched: Whether it must make many runs in one call.
     """
     import inspect

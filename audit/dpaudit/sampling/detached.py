@@ -64,7 +64,7 @@ def detached(value: Foreign) -> Foreign:
     """Return an equal value of the same type that shares nothing mutable with `value`.
 
     Args:
-        value: Any object: an output of a mechanism, or a dataset.
+        value: An object of any type: an output of a mechanism, or a dataset.
 
     Returns:
         `value` itself if it is immutable, otherwise a deep copy.
