@@ -14,7 +14,16 @@ import dpaudit_reports
 from dpaudit.claims import GaussianDP, PureDP
 from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.result import evidence as evidence_module
-from dpaudit.result.evidence import Evidence, FixedEvidence, OneRunEvidence, SequentialEvidence, read_back
+from dpaudit.result.evidence import (
+    CanaryScoresEvidence,
+    Evidence,
+    FixedEvidence,
+    OneRunEvidence,
+    OneRunScoresEvidence,
+    RunScoresEvidence,
+    SequentialEvidence,
+    read_back,
+)
 from dpaudit.result.values import Verdict
 
 from .reports import sample
@@ -35,6 +44,9 @@ KINDS: dict[str, Evidence] = {
     "coin_selected": SequentialEvidence(target=TARGET, counts=counts()[None], coin_selected=True),
     "fixed": FixedEvidence(pair=1, threshold=BINS // 2, pilot=counts(50), counts=counts()),
     "one run": OneRunEvidence(canaries=100, guesses=40, right=35),
+    "scores of runs": RunScoresEvidence(n0=50, n1=50, guesses=40, right=35),
+    "scores of canaries": CanaryScoresEvidence(m=100, guesses=40, right=35),
+    "scores of one run": OneRunScoresEvidence(m=100, guesses=40, right=35),
 }
 
 
@@ -67,7 +79,7 @@ def test_evidence_brings_the_words_of_its_reports(evidence: Evidence) -> None:
         for text in value if isinstance(value, tuple) else (value,):
             assert text.count("$") % 2 == 0
             assert text == " ".join(text.split(" ")).strip()
-            assert text or field.name == "again"
+            assert text or field.name in ("again", "assumption")
     assert bool(words.again) != evidence.of_pairs
 
 
@@ -105,7 +117,7 @@ def test_json_is_read_back(evidence: Evidence) -> None:
 
 
 def test_no_other_method_is_read(evidence: Evidence) -> None:
-    with pytest.raises(ValueError, match="sequential, fixed or one_run"):
+    with pytest.raises(ValueError, match=r"sequential, fixed, one_run, .* or scores_of_one_run"):
         read_back(evidence.to_json() | {"method": "another"}, TARGET)
 
 
@@ -135,7 +147,7 @@ def test_a_path_counts_only_if_it_ends_with_the_wealth_of_the_counts() -> None:
     assert evidence.p_value(TARGET, np.zeros(0)) == evidence.p_value(TARGET)
 
 
-@pytest.mark.parametrize("kind", ["fixed", "one run"])
+@pytest.mark.parametrize("kind", ["fixed", "one run", "scores of runs", "scores of canaries", "scores of one run"])
 def test_a_path_changes_no_other_p_value(kind: str) -> None:
     assert KINDS[kind].p_value(TARGET, np.array([0.0, 50.0])) == KINDS[kind].p_value(TARGET)
 

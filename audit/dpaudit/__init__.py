@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dpaudit.engine.one_run import audit_one_run
     from dpaudit.engine.plan import Plan, plan
     from dpaudit.engine.replay import replay
+    from dpaudit.engine.scores import audit_scores
     from dpaudit.learning.attack import Attack
     from dpaudit.mechanisms import CommandMechanism, Mechanism, MechanismError, batched
     from dpaudit.outputs import Raised, Timed, register_encoder
@@ -65,6 +66,7 @@ _HOMES = {
     "ExecutionSettings": "sampling.runs",
     "audit": "engine.audit",
     "audit_one_run": "engine.one_run",
+    "audit_scores": "engine.scores",
     "batched": "mechanisms",
     "compose": "claims",
     "parse_claim": "claims",
@@ -102,6 +104,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_one_run",
+    "audit_scores",
     "batched",
     "compose",
     "parse_claim",

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction, rounded
+from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Math, Span, Text
 from dpaudit_reports.bounds import DELTAS, allowed_epsilon
@@ -18,7 +19,7 @@ _TELLING = 0.2
 
 def label(claim: TradeoffFunction) -> str:
     """The claim as text, its numbers to four digits."""
-    return rounded(claim.label)
+    return "no claim" if claim == NO_CLAIM else rounded(claim.label)
 
 
 def enlarged(text: str) -> str:

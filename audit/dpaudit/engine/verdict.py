@@ -29,6 +29,7 @@ class Facts:
     unseen: tuple[str, ...] = ()  # pairs that the audit could not look at to the end
     too_few: str = ""  # why no violation in the claim's own family would have been seen
     detect_missed: str = ""  # why the violation asked for by `detect` would not have been seen
+    unclaimed: str = ""  # why there is nothing to refute: no claim was given
     notes: tuple[str, ...] = ()  # found before the first run, and by the attacks
     side_effects: tuple[str, ...] = ()  # what the mechanism did besides giving outputs
 
@@ -73,6 +74,7 @@ def ruling(facts: Facts) -> Ruling:
     | outputs that never vary, or were kept                      | INCONCLUSIVE       | `doubts`            |
     | the claim is refuted; if `fixed`, all trials were made     | VIOLATION          | `hints`             |
     | a failure or an interruption ended the trials              | INCONCLUSIVE       | what happened       |
+    | no claim was given                                         | INCONCLUSIVE       | `unclaimed`         |
     | a pair was not looked at to the end                        | INCONCLUSIVE       | `unseen`            |
     | no violation of the claim would have been seen             | INCONCLUSIVE       | `too_few`           |
     | the violation asked for would not have been seen           | INCONCLUSIVE       | `detect_missed`     |
@@ -105,6 +107,8 @@ def _verdict(facts: Facts) -> tuple[Verdict, tuple[str, ...]]:
         return Verdict.VIOLATION, facts.hints
     if facts.ended != "trials":
         return Verdict.INCONCLUSIVE, ()
+    if facts.unclaimed:
+        return Verdict.INCONCLUSIVE, (facts.unclaimed,)
     if facts.unseen:
         return Verdict.INCONCLUSIVE, facts.unseen
     if facts.too_few:

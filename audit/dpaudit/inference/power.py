@@ -185,8 +185,13 @@ def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) ->
     Returns:
         The strongest claim that the violating mechanism keeps; None if no violation in the family is detectable.
     """
+    return least_in_family(claim, lambda truth: margin(scaled(truth, 1.0)) >= 0)
+
+
+def least_in_family(claim: TradeoffFunction, seen: Callable[[TradeoffFunction], bool]) -> TradeoffFunction | None:
+    """The least member that would be `seen` of the family in which `least_detectable` looks; None if there is none."""
     family = _family(claim)
-    least = least_parameter(lambda parameter: margin(scaled(family(parameter), 1.0)) >= 0)
+    least = least_parameter(lambda parameter: seen(family(parameter)))
     return None if least is None else family(least)
 
 

@@ -15,16 +15,20 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.histograms import Counts
 from dpaudit.result.one_run_evidence import Guesses, OneRunEvidence
+from dpaudit.result.scores_evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.words import Words
 
 __all__ = [
     "KINDS",
+    "CanaryScoresEvidence",
     "Counts",
     "Evidence",
     "FixedEvidence",
     "Guesses",
     "OneRunEvidence",
+    "OneRunScoresEvidence",
+    "RunScoresEvidence",
     "SequentialEvidence",
     "check_method",
     "overstated",
@@ -109,7 +113,14 @@ class Evidence(Protocol):
         ...
 
 
-KINDS: tuple[type[Evidence], ...] = (SequentialEvidence, FixedEvidence, OneRunEvidence)
+KINDS: tuple[type[Evidence], ...] = (
+    SequentialEvidence,
+    FixedEvidence,
+    OneRunEvidence,
+    RunScoresEvidence,
+    CanaryScoresEvidence,
+    OneRunScoresEvidence,
+)
 """Every way to audit.  Whatever depends on it is asked of the evidence; nothing outside compares methods."""
 
 

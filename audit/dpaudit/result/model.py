@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.provenance import Provenance
@@ -64,15 +65,22 @@ class AuditResult:
         )
 
     def __repr__(self) -> str:
+        assumption = self.evidence.words.assumption
+        assumed = f", assumed, not tested: {assumption}" if assumption else ""
         return (
             f"<AuditResult {self.name!r}: {self.verdict.value}, {self.claim.label}, p <= {p_value_words(self)}, "
-            f"confidence {self.confidence:.9g}, {self.trials_used:,} runs per dataset>"
+            f"confidence {self.confidence:.9g}, {self._runs}{assumed}>"
         )
 
     @property
     def violated(self) -> bool:
         """Whether the claim was refuted."""
         return self.verdict is Verdict.VIOLATION
+
+    @property
+    def measurement(self) -> bool:
+        """Whether no claim was given, so that there was nothing to refute.  The bounds hold all the same."""
+        return self.claim == NO_CLAIM
 
     @property
     def environment(self) -> Mapping[str, Any]:
@@ -168,11 +176,16 @@ class AuditResult:
             Verdict.NO_VIOLATION: f"no violation of {self.claim.label} found ({confidence})",
             Verdict.INCONCLUSIVE: f"inconclusive about {self.claim.label}",
         }[self.verdict]
-        lines = [f"{self.name}: {found}", f"  {self._runs} in {self.elapsed_s:.1f} s; {certified_words(self)}"]
+        if self.measurement:
+            found = f"measurement, no claim was tested (confidence {100 * self.confidence:.9g} %)"
+        lines = [f"{self.name}: {found}"]
+        if self.evidence.words.assumption:
+            lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
+        lines.append(f"  {self._runs} in {self.elapsed_s:.1f} s; {certified_words(self)}")
         if self.witness is not None:
             near = self.violated or self.witness.near
             lines.append(f"  {self.witness.describe() if near else 'no region that was counted came near a violation'}")
-        if not self.violated and self.bounds_valid:
+        if not self.violated and self.bounds_valid and not self.measurement:
             lines.append(f"  {_seen(self.detectable)}")
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
 

@@ -56,6 +56,11 @@ class Guesses(Protocol):
         """Guesses that were right."""
         ...
 
+    @property
+    def by_chance(self) -> float:
+        """How many would be right on average if the scores told nothing."""
+        ...
+
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
         """The fewest right guesses, of as many as were made, that refute a claim; None if no number does."""
         ...
@@ -90,6 +95,10 @@ class OneRunEvidence:
     def guessed(self) -> OneRunEvidence:
         """Itself: all of it is guesses."""
         return self
+
+    @property
+    def by_chance(self) -> float:
+        return self.guesses / 2
 
     @property
     def histograms(self) -> tuple[()]:

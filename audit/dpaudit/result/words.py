@@ -20,6 +20,13 @@ class Words:
     untried: str  # what the audit did not try
     others: str  # what a violation says nothing about
     again: str = ""  # why no region can be counted again on fresh outputs; "" if one can
+    assumption: str = ""  # what is assumed beyond the setting and cannot be tested; shown beside every verdict
+    unit: str = "canaries"  # what guesses are about
+    each: str = "each included by a coin of its own"  # what is known of every one of them
+    guessing: str = (
+        "Guesses are made for the canaries with the most extreme scores and for no others. How many of them are "
+        "right cannot be compared with the two errors over all canaries, which the claim's curve limits."
+    )
 
 
 DONG = "Dong, J., Roth, A. & Su, W. J. (2022). Gaussian differential privacy. J. R. Stat. Soc. B 84(1), 3–37."

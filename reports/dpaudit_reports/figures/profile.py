@@ -44,5 +44,5 @@ def _draw(ax: Axes, result: AuditResult) -> None:
 def _claimed_reach(result: AuditResult) -> float:
     """Where the claim's profile leaves the drawing, or stays level for good."""
     level = float(result.claim.delta(np.inf))
-    epsilon = result.claim.epsilon(max(_MIN_DELTA, 1.01 * level))
+    epsilon = result.claim.epsilon(min(max(_MIN_DELTA, 1.01 * level), 1.0))
     return min(epsilon, 50.0) if math.isfinite(epsilon) else 1.0

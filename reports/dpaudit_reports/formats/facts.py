@@ -42,6 +42,7 @@ def facts(audited: Audited) -> dict[str, Any]:
         "config": None if audited.file is None else str(audited.file),
         "line": None if audited.file is None else audited.line,
         "result": None if audited.saved is None else str(audited.saved),
+        "assumption": None if result is None else result.evidence.words.assumption or None,
         "reason": (audited.reason if result is None else reason(result)) or None,
         "warnings": [] if result is None else list(result.warnings),
     }
@@ -93,7 +94,11 @@ def sentence(audited: Audited) -> str:
         case Verdict.NO_VIOLATION:
             seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result))}"
             words = f"no violation of {claim} found at {confidence}{expected}; {seen}"
+        case _ if result.measurement:
+            words = f"measurement at {confidence}: certified {certified(result)}"
         case _:
             words = f"inconclusive about {claim}{expected}: {why(audited) or 'the result does not say why'}"
+    if assumption := result.evidence.words.assumption:
+        words = f"{words.rstrip('.')}; assumed, not tested: {assumption}"
     p_value = f", p {p_value_words(result, at_most)}" if tells(result) else ""
     return f"{words.rstrip('.')}{p_value}, {runs(result.trials_used)}"

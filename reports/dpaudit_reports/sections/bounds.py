@@ -20,6 +20,8 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
     shown = _bounds(result)
     curve = "The claim is false as a curve: no single bound is above what it allows. "
     alone = curve if result.violated and not any(bound.exceeds for bound in shown) else ""
+    assumption = result.evidence.words.assumption
+    assumed = f"They rest on an assumption that was not tested: {assumption}. " if assumption else ""
     return (
         heading,
         Table(
@@ -31,10 +33,10 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
             tuple(map(_row, shown)),
         ),
         Paragraph(
-            f"{alone}{_together(result)} with {percent(result.confidence)} confidence. Nothing is assumed about the "
-            "noise. These are lower bounds on the privacy loss: 0 means that nothing could be certified, not that "
-            "nothing is lost. μ speaks of Gaussian curves only and is no bound on ε. ▲ marks a bound above what the "
-            "claim allows.",
+            f"{alone}{_together(result)} with {percent(result.confidence)} confidence. {assumed}Nothing is assumed "
+            "about the noise. These are lower bounds on the privacy loss: 0 means that nothing could be certified, not "
+            "that nothing is lost. μ speaks of Gaussian curves only and is no bound on ε. ▲ marks a bound above what "
+            "the claim allows.",
             quiet=True,
         ),
     )

@@ -19,6 +19,9 @@ def detection_limits(result: AuditResult) -> tuple[Block, ...]:
     if void := why_void(result):
         words = f"Nothing can be said about the violations that this audit would have found: {void}."
         return heading, Paragraph(words)
+    if result.measurement:
+        items = (*_rate(result.detectable.rule_of_three_rate), *_loss(result), result.evidence.words.untried)
+        return heading, Items(items)
     if result.violated:
         return heading, Items((_stopped(result), *_loss(result)))
     items = (_size(result), *_rate(result.detectable.rule_of_three_rate), *_loss(result), result.evidence.words.untried)

@@ -12,12 +12,13 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
     guessed = result.evidence.guessed
     if guessed is None:
         return ()
+    words = result.evidence.words
     least = guessed.least_right(result.claim, confidence=result.confidence)
     rows: tuple[tuple[str, Text], ...] = (
-        ("canaries", f"{count(guessed.canaries)}, each included by a coin of its own"),
+        (words.unit, f"{count(guessed.canaries)}, {words.each}"),
         ("guesses", f"{count(guessed.guesses)}, their number fixed beforehand"),
         ("right guesses", count(guessed.right)),
-        ("right by chance", f"about {number(guessed.guesses / 2, 6)}"),
+        ("right by chance", f"about {number(guessed.by_chance, 6)}"),
         (
             "would refute",
             "no number of right guesses" if least is None else f"{count(least)} or more right guesses",
@@ -25,11 +26,7 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
         *((("p-value", p_value_words(result, at_most)),) if result.p_value < 1 else ()),
     )
     return (
-        Heading("Guesses about the canaries"),
+        Heading(f"Guesses about the {words.unit}"),
         KeyValues(rows),
-        Paragraph(
-            "Guesses are made for the canaries with the most extreme scores and for no others. How many of them are "
-            "right cannot be compared with the two errors over all canaries, which the claim's curve limits.",
-            quiet=True,
-        ),
+        Paragraph(words.guessing, quiet=True),
     )

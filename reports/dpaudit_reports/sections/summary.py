@@ -65,6 +65,11 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
             notes.append("The correction for several audits holds if every audit that was made is in this list.")
     if any(result.verdict is Verdict.NO_VIOLATION for result in results):
         notes.append("Where none was found, the audit's own part says how small a one would have been found.")
+    notes += dict.fromkeys(
+        f"Assumed, not tested, of audits of method {result.method}: {words}."
+        for result in results
+        if (words := result.evidence.words.assumption)
+    )
     if any(result.violated for result in results):
         notes.append("Certified: a lower bound, beside the most that the claim allows.")
     return (

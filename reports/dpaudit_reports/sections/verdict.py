@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Verdict
-from dpaudit_reports.blocks import Block, Callout, Code, Facts, KeyValues, Text
+from dpaudit_reports.blocks import Block, Callout, Code, Facts, KeyValues, Span, Text
 from dpaudit_reports.claimed import enlarged, headline, label, tells
 from dpaudit_reports.marks import MARKS
 from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, number, percent, runs
@@ -21,8 +21,9 @@ def verdict(result: AuditResult) -> tuple[Block, ...]:
     """The verdict and its numbers.  The only section without a heading: it stands under the title."""
     mark = MARKS[result.verdict]
     audited = tuple(_audited(result))
+    word = "Measurement" if result.measurement else mark.word
     return (
-        Callout(mark.sign, mark.word, _sentence(result), mark.tone),
+        Callout(mark.sign, word, (*_spans(_sentence(result)), *_assumed(result)), mark.tone),
         Facts(tuple(_facts(result))),
         *((KeyValues(audited),) if audited else ()),
     )
@@ -32,7 +33,7 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
     yield "Confidence", percent(result.confidence)
     guessed = result.evidence.guessed
     if guessed is not None:
-        yield "Canaries", count(guessed.canaries)
+        yield result.evidence.words.unit.capitalize(), count(guessed.canaries)
         yield "Right guesses", f"{count(guessed.right)} of {count(guessed.guesses)}"
     else:
         pairs = f" in all, {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
@@ -51,7 +52,8 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
         yield "Certified", "nothing"
     else:
         yield "Certified", bound.shown(bound.certified_text())
-    yield "Claimed", bound.shown(f"≤\u00a0{bound.claimed_text()}")
+    if not result.measurement:
+        yield "Claimed", bound.shown(f"≤\u00a0{bound.claimed_text()}")
 
 
 def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
@@ -77,8 +79,21 @@ def _is_fingerprint(key: str, value: object) -> bool:
     return bool(value) and "mechanism" in key and key != "mechanism" and reported
 
 
+def _assumed(result: AuditResult) -> tuple[str, ...]:
+    """What the verdict and the bounds rest on and no audit can test, beside them."""
+    words = result.evidence.words.assumption
+    return (f" Assumed, not tested: {words}.",) if words else ()
+
+
+def _spans(text: Text) -> tuple[Span, ...]:
+    return (text,) if isinstance(text, str) else tuple(text)
+
+
 def _sentence(result: AuditResult) -> Text:
     claim, confidence = Code(label(result.claim)), percent(result.confidence)
+    if result.measurement:
+        valid = "hold" if result.bounds_valid else "do not hold"
+        return f"No claim was given, so there was nothing to refute. The bounds below {valid}. {_why(result)}".rstrip()
     match result.verdict:
         case Verdict.VIOLATION:
             return (
@@ -101,6 +116,10 @@ def _sentence(result: AuditResult) -> Text:
                 claim,
                 f" holds. {reason(result) or 'Its result does not say why.'}",
             )
+
+
+def _why(result: AuditResult) -> str:
+    return "" if result.bounds_valid else reason(result)
 
 
 def _spent(result: AuditResult) -> str:

@@ -1,0 +1,103 @@
+"""Scores that are learned from a part of the outputs and given to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.engine.rows import attack_rows
+from dpaudit.learning import FIRST_FIT, Learner
+from dpaudit.learning.attack import Attack, resolve_attacks
+from dpaudit.numerics.arrays import Array
+from dpaudit.outputs import OutputError, Outputs
+from dpaudit.result.values import AttackRow
+from dpaudit.sampling.streams import stream
+from dpaudit.text.reasons import About, Reason
+
+SHARE = 1 / 3  # of the outputs, to learn from
+_GROWTH = 1.3  # of the outputs learned from, between two fits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """Scores of the outputs that nothing was learned from, and what learned them."""
+
+    scores0: Array
+    scores1: Array
+    rows: tuple[AttackRow, ...]
+    dependent: tuple[str, ...]  # why they prove nothing; empty if nothing was found
+
+
+def learned_scores(
+    outputs0: list[Any], outputs1: list[Any], attacks: str | Attack | Sequence[str | Attack], seed: int, *, coins: bool
+) -> Learned:
+    """Learn a score from a third of the outputs, and score the others.
+
+    Which third it is, is drawn before anything is looked at.  Given that third, the other outputs are what they would
+    have been, and their scores are functions of each of them alone: whatever holds of given scores holds of these.
+
+    Args:
+        outputs0: Of runs on d0, or about canaries that were left out.
+        outputs1: Of runs on d1, or about canaries that were put in.
+        attacks: What learns.
+        seed: Of the split and of the attacks.
+        coins: Whether the two lists were made by fair coins.  Then the third is of all canaries together: as many of
+            either list would leave coins that depend on each other.
+
+    Raises:
+        ValueError: If there are too few outputs to learn from, or one cannot be read.
+    """
+    parts0, parts1 = _split(len(outputs0), len(outputs1), stream(seed, "split"), coins=coins)
+    few = min(len(parts0[0]), len(parts1[0]))
+    if few < 2 * FIRST_FIT or min(len(parts0[1]), len(parts1[1])) < 1:
+        raise ValueError(
+            f"{len(outputs0)} and {len(outputs1)} outputs are too few to learn a score from a third of them: "
+            f"{2 * FIRST_FIT} of each kind are needed there; give more, or numbers, which are scores as they are"
+        )
+    learner = Learner(resolve_attacks(attacks), seed, 0)
+    past0, past1 = ([outputs[i] for i in part[0][:few]] for outputs, part in ((outputs0, parts0), (outputs1, parts1)))
+    try:
+        _learn(learner, past0, past1)
+        rest = [
+            Outputs.read([outputs[i] for i in part[1]]) for outputs, part in ((outputs0, parts0), (outputs1, parts1))
+        ]
+    except OutputError as error:
+        raise ValueError(f"an output cannot be read: {error}") from None
+    if not learner.ready:
+        raise ValueError("no attack could learn a score from the outputs; give scores that are numbers")
+    scores0, scores1 = learner.score_counted(*rest)
+    void = (Reason.that(learner.void, About.VOID),) if learner.void else ()
+    return Learned(scores0, scores1, attack_rows([learner]), void)
+
+
+def _split(
+    n0: int, n1: int, rng: np.random.Generator, *, coins: bool
+) -> tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], ...]:
+    """Places of the outputs to learn from and of the others, for each of the two lists."""
+    if coins:
+        learned = rng.permutation(n0 + n1)[: round(SHARE * (n0 + n1))]
+        chosen = np.zeros(n0 + n1, dtype=np.bool_)
+        chosen[learned] = True
+        sides = chosen[:n0], chosen[n0:]
+        return tuple((rng.permutation(np.flatnonzero(side)), np.flatnonzero(~side)) for side in sides)
+    found = []
+    for n in (n0, n1):
+        order = rng.permutation(n)
+        found.append((order[: round(SHARE * n)], order[round(SHARE * n) :]))
+    return tuple(found)
+
+
+def _learn(learner: Learner, outputs0: list[Any], outputs1: list[Any]) -> None:
+    """Show the outputs to the learner as an audit would, block after block."""
+    start, n = 0, len(outputs0)
+    while start < n:
+        stop = min(n, max(start + FIRST_FIT, round(_GROWTH * start)))
+        block = learner.read(outputs0[start:stop], outputs1[start:stop])
+        if learner.ready:
+            learner.score_fresh(*block)
+        learner.learn(*block)
+        start = stop

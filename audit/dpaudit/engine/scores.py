@@ -1,0 +1,290 @@
+"""An audit of scores that somebody else has made: of many runs, or of the canaries of one run."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.claims.nothing import NO_CLAIM
+from dpaudit.engine.arguments import claim_of
+from dpaudit.engine.learned_scores import learned_scores
+from dpaudit.engine.provenance import provenance_of
+from dpaudit.engine.read_scores import read_scores
+from dpaudit.engine.verdict import Facts, ruling
+from dpaudit.inference.guesses import guess
+from dpaudit.inference.power import least_in_family, rule_of_three_rate
+from dpaudit.inference.scores import confident, runs, several
+from dpaudit.inference.scores.dependence import coins_p_value
+from dpaudit.learning.attack import Attack
+from dpaudit.numerics.arrays import Array
+from dpaudit.result.evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
+from dpaudit.sampling.streams import fresh_seed, stream
+from dpaudit.settings.audit import DEFAULTS, POWER
+from dpaudit.settings.limits import check_confidence, shown
+from dpaudit.text.reasons import About, Reason
+
+Independence = Literal["runs", "canaries"] | None
+ScoresEvidence = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence
+
+CHOICES = {
+    "runs": "every score is of a run of its own, and runs are independent; exact for any claim",
+    "canaries": (
+        "all scores are of one run, each canary was included by a fair coin, and scores of different canaries are "
+        "assumed independent given the coins; one run cannot show whether that is true"
+    ),
+    None: "all scores are of one run, each canary was included by a fair coin, and nothing is assumed; weakest, safest",
+}
+"""What each choice of `independence` says of the scores."""
+
+MEASUREMENT = "no claim was given, so there was nothing to refute: this is a measurement"
+
+GIVEN = AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user")
+
+TESTED = "fixed"
+"""How scores are tested: once, since they are all there."""
+
+_UNFAIR = 1e-6  # probability with which fair coins are called unfair
+_CURVE_POINTS = 400  # most points of the observed curve that a result keeps
+_SLACK = 1.03  # chances are computed up to 3 % too large
+_LEFT_OUT: Any = "left out"
+
+
+def audit_scores(
+    scores0: Any,
+    scores1: Any,
+    claim: TradeoffFunction | str | None = None,
+    *,
+    independence: Independence = _LEFT_OUT,
+    confidence: float = DEFAULTS.confidence,
+    method: str = "fixed",
+    seed: int | None = DEFAULTS.seed,
+    attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
+    guesses: int | None = None,
+    name: str = "scores",
+) -> AuditResult:
+    """Try to refute `claim` by scores of runs or of canaries, and bound the privacy loss from below.
+
+    Numbers are scores as they are: no part of them is spent on learning.  If any output is something else (text, a
+    vector, None), a score is learned from a third of the outputs, chosen by chance, and the others are counted.
+
+    Args:
+        scores0: Scores of runs on d0, or of canaries that were left out: (n0,), higher means more like d1 or more like
+            an included canary; +-inf is allowed.  Or n0 outputs of any kind.
+        scores1: The same of runs on d1, or of canaries that were put in.
+        claim: A claim, or its text.  None: the result is a measurement, whose bounds hold and whose verdict is
+            INCONCLUSIVE, since there was nothing to refute.
+        independence: What the scores are; it has to be said.  "runs": each is of a run of its own; runs are
+            independent.  "canaries": all are of one run, and are assumed independent of each other given fair,
+            independent coins; the assumption stands beside every verdict.  None: all are of one run, and nothing is
+            assumed but the coins.
+        confidence: A true claim is called violated with probability at most 1 - confidence.
+        method: "fixed", the only one: all scores are there, so that they are tested once.
+        seed: Of the order of equal scores and of the split; None draws a fresh one, which the result records.
+        attacks: What learns a score, if outputs are no numbers.
+        guesses: How many scores are guessed about (the highest, for "runs"; the most extreme, else).  It must be
+            chosen before the scores are seen; by default it follows from their number.
+        name: For the report.
+
+    Returns:
+        The result; its bounds hold each by itself.
+
+    Raises:
+        TypeError: If an argument has a wrong type.
+        ValueError: If `independence` is left out, or scores cannot be used: NaN, all equal, too few, or numbers on one
+            side and none on the other.
+    """
+    began = time.perf_counter()
+    _check_choice(independence)
+    _check_method(method)
+    check_confidence(confidence)
+    claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
+    seed = fresh_seed() if seed is None else seed
+    given = read_scores(scores0, scores1)
+    rows: tuple[AttackRow, ...] = (GIVEN,)
+    dependent: tuple[str, ...] = ()
+    if given.numbers is not None:
+        values0, values1 = given.numbers
+    else:
+        learned = learned_scores(*given.outputs, attacks, seed, coins=independence != "runs")
+        values0, values1, rows, dependent = learned.scores0, learned.scores1, learned.rows, learned.dependent
+    evidence, counts = _evidence(values0, values1, independence, guesses, seed)
+    return _result(
+        _Counted(evidence, counts, len(values1), *_curve(values0, values1), rows, dependent),
+        claimed,
+        confidence,
+        provenance_of(seed=seed, mechanism=name),
+        name,
+        began,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counted:
+    """All that the scores gave."""
+
+    evidence: ScoresEvidence
+    counts: Counts  # of the guesses
+    n1: int  # scores of runs on d1, or of canaries that were put in
+    alpha: Array  # observed errors
+    beta: Array
+    rows: tuple[AttackRow, ...]
+    dependent: tuple[str, ...]  # why the learned scores prove nothing
+
+
+def _check_choice(independence: Any) -> None:
+    if isinstance(independence, str) and independence in ("runs", "canaries"):
+        return
+    if independence is None:
+        return
+    given = "it was left out" if independence is _LEFT_OUT else f"got {shown(independence)}"
+    choices = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
+    raise ValueError(f'independence must be "runs", "canaries" or None, {given}.  {choices}')
+
+
+def _check_method(given: str) -> None:
+    if given != TESTED:
+        raise ValueError(
+            f'method must be "{TESTED}", got {shown(given)}: all scores are there, so that they are tested once; '
+            "OnlineAudit takes outputs as they come"
+        )
+
+
+def _evidence(
+    scores0: Array, scores1: Array, independence: Independence, guesses: int | None, seed: int
+) -> tuple[ScoresEvidence, Counts]:
+    """Count right guesses.  Equal scores are put in an order by chance."""
+    n0, n1 = len(scores0), len(scores1)
+    rng = stream(seed, "ties")
+    if independence == "runs":
+        r = runs.default_cut(n0, n1) if guesses is None else guesses
+        k = runs.count_high(scores0, scores1, r, rng=rng)
+        counts = Counts(false_positives=r - k, n0=n0, false_negatives=n1 - k, n1=n1)
+        return RunScoresEvidence(n0=n0, n1=n1, guesses=r, right=k), counts
+    m = n0 + n1
+    kind, default = (
+        (CanaryScoresEvidence, confident.default_confident)
+        if independence == "canaries"
+        else (OneRunScoresEvidence, several.default_guesses)
+    )
+    order = rng.permutation(m)  # else the place of a canary would tell `guess` its coin
+    answers = guess(np.concatenate([scores0, scores1])[order], default(m) if guesses is None else guesses)
+    included = order >= n0
+    out, into = answers[~included], answers[included]
+    counts = Counts(
+        false_positives=int((out == 1).sum()),
+        n0=int((out != 0).sum()),
+        false_negatives=int((into == -1).sum()),
+        n1=int((into != 0).sum()),
+    )
+    right = counts.n0 - counts.false_positives + counts.n1 - counts.false_negatives
+    return kind(m=m, guesses=counts.n0 + counts.n1, right=right), counts
+
+
+def _result(
+    counted: _Counted, claim: TradeoffFunction, confidence: float, provenance: Any, name: str, began: float
+) -> AuditResult:
+    evidence, n = counted.evidence, counted.evidence.trials
+    p_value = evidence.p_value(evidence.tested(claim))
+    fewest = evidence.least_right(claim, confidence=confidence)
+    detectable = _detectable(evidence, claim, fewest, confidence)
+    few = f"{evidence.canaries} scores are too few to see any violation of {claim.label}"
+    found = ruling(
+        Facts(
+            fixed=True,
+            trials=n,
+            allowed=n,
+            refuted=p_value <= 1 - confidence,
+            dependent=counted.dependent,
+            doubts=_unfair(evidence, counted),
+            unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
+            too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
+        )
+    )
+    valid = found.bounds_valid
+    p_value = p_value if valid else 1.0
+    return AuditResult(
+        name=name,
+        verdict=found.verdict,
+        claim=claim,
+        confidence=confidence,
+        method=evidence.method,
+        p_value=p_value,
+        e_value=0.5 / math.sqrt(p_value) if p_value > 0 else math.inf,  # Vovk & Wang 2021, as for the fixed test
+        trials_used=n,
+        trials_allowed=n,
+        stopped_by=found.stopped_by,
+        mu_lower=evidence.mu_lower(confidence=confidence) if valid else 0.0,
+        bounds_valid=valid,
+        curve=Curve(alpha=counted.alpha, beta=counted.beta, beta_upper=1 - counted.alpha),
+        witness=None if claim == NO_CLAIM else _witness(evidence, counted.counts, fewest),
+        detectable=detectable,
+        history=History(trials=np.zeros(0, dtype=np.int64), log_e=np.zeros(0)),
+        evidence=evidence,
+        pairs=(),
+        attacks=counted.rows,
+        warnings=found.reasons,
+        provenance=provenance,
+        elapsed_s=time.perf_counter() - began,
+    )
+
+
+def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
+    """What is said of coins that were not fair; nothing of runs, which have none."""
+    m, into = evidence.canaries, counted.n1
+    if not evidence.once or (p_value := coins_p_value(m - into, into)) > _UNFAIR:
+        return ()
+    return (
+        f"the coins were not fair: {into:,} of {m:,} canaries were included, and fair coins are so uneven with "
+        f"probability {p_value:.1g}; the bounds need fair coins",
+    )
+
+
+def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int | None, confidence: float) -> Detectable:
+    """The least violation that so many guesses by the likelihood ratio would have found."""
+    least = None
+    if fewest is not None:
+        least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= _SLACK * POWER)
+    return Detectable(
+        claim="" if least is None else str(least),
+        assumption=evidence.attained_if,
+        rule_of_three_rate=rule_of_three_rate(evidence.canaries / 2),
+        largest_epsilon=evidence.largest_epsilon(confidence=confidence),
+    )
+
+
+def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Witness | None:
+    """Right guesses, and how many would refute the claim; no rates, since the scores that are guessed about vary."""
+    if not counts.n0 or not counts.n1:
+        return None
+    return Witness(
+        pair=evidence.about,
+        attack="scores",
+        region=evidence.outcome,
+        alpha=math.nan,
+        beta=math.nan,
+        claimed_beta=math.nan,
+        counts=counts,
+        counted="guesses",
+        guesses=evidence.guesses,
+        right=evidence.right,
+        needed=evidence.guesses + 1 if fewest is None else fewest,
+    )
+
+
+def _curve(scores0: Array, scores1: Array) -> tuple[Array, Array]:
+    """Errors of "d1 if the score is above t", from alpha = 1 to alpha = 0, at most some hundred points."""
+    out, into = np.sort(scores0), np.sort(scores1)
+    cuts = np.concatenate([side[np.linspace(0, len(side) - 1, _CURVE_POINTS // 2).astype(int)] for side in (out, into)])
+    cuts = np.unique(cuts)
+    alpha = np.append(1.0, 1 - np.searchsorted(out, cuts, side="right") / len(out))
+    beta = np.append(0.0, np.searchsorted(into, cuts, side="right") / len(into))
+    alpha[-1], beta[-1] = 0.0, 1.0
+    return alpha, beta

@@ -1,0 +1,277 @@
+"""Evidence of scores that others have made: right guesses about runs, or about canaries of one run.
+
+The three classes differ in what is assumed of the scores, and so in their theorem: `inference.scores.runs`,
+`inference.scores.confident` and `inference.scores.tight`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.inference import one_run
+from dpaudit.inference.scores import confident, runs, tight
+from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect_integers
+from dpaudit.result.histograms import sha256
+from dpaudit.result.scores_words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS
+from dpaudit.result.words import Words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Guessed(ABC):
+    """Guesses by scores, their number chosen before the scores were seen."""
+
+    method: ClassVar[str]
+    words: ClassVar[Words]
+    once: ClassVar[bool]
+    anytime: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
+    frozen: ClassVar[bool] = False
+    of_pairs: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
+    guesses: int
+    right: int
+
+    @property
+    @abstractmethod
+    def canaries(self) -> int:
+        """Scores that guesses could be about."""
+
+    @property
+    @abstractmethod
+    def by_chance(self) -> float:
+        """How many guesses would be right on average if the scores told nothing."""
+
+    @property
+    @abstractmethod
+    def trials(self) -> int:
+        """Runs per dataset."""
+
+    @abstractmethod
+    def chance(self, claim: TradeoffFunction, right: int) -> float:
+        """The largest chance of so many right guesses, or more, under a claim."""
+
+    @abstractmethod
+    def attained(self, truth: TradeoffFunction, right: int) -> float:
+        """The chance of so many right guesses, or more, that some mechanism which just keeps `truth` has."""
+
+    @property
+    @abstractmethod
+    def attained_if(self) -> str:
+        """When a mechanism has that chance, in words."""
+
+    @property
+    @abstractmethod
+    def about(self) -> str:
+        """What the scores are of, in words."""
+
+    @property
+    def outcome(self) -> str:
+        """What was counted, in words."""
+        return f"{self.right:,} of {self.guesses:,} guesses right"
+
+    def largest_epsilon(self, *, confidence: float) -> float:
+        """The largest epsilon at delta = 0 that so many guesses can certify, all of them right."""
+        return dataclasses.replace(self, right=self._most).epsilon_lower(0.0, confidence=confidence)
+
+    @abstractmethod
+    def mu_lower(self, *, confidence: float) -> float:
+        """The mechanism is not mu-GDP for any mu below this."""
+
+    @abstractmethod
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        """The mechanism is not (epsilon, delta)-DP for any epsilon below this, nats."""
+
+    @property
+    def edges(self) -> Array:
+        """None: guesses are counted, no scores."""
+        return np.zeros(0)
+
+    @property
+    def guessed(self) -> Self:
+        """Itself: all of it is guesses."""
+        return self
+
+    @property
+    def histograms(self) -> tuple[()]:
+        return ()
+
+    def of_pair(self, pair: int | None) -> None:
+        return None
+
+    def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
+        return claim.symmetrized()
+
+    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+        return self.chance(claim, self.right)
+
+    def ends_at_its_peak(self, path: Array) -> bool:
+        return True
+
+    def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
+        return self.p_value(claim) <= 1 - confidence
+
+    def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
+        """The fewest right guesses, of as many as were made, that refute a claim; None if no number does."""
+        significance = 1 - confidence
+        if not self.chance(claim, self._most) <= significance:
+            return None
+        found = bisect_integers(lambda v: self.chance(claim, v) <= significance, self._most, self._least)
+        return found.inside
+
+    @property
+    def _most(self) -> int:
+        """Right guesses that are possible."""
+        return self.guesses
+
+    @property
+    def _least(self) -> int:
+        """Right guesses that there are in any case; they never refute a claim."""
+        return 0
+
+    def fingerprint(self) -> str:
+        return sha256(np.array(list(dataclasses.astuple(self))))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"method": self.method, **dataclasses.asdict(self)}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Self:
+        counts = {field.name: int(values[field.name]) for field in dataclasses.fields(cls)}
+        if min(counts.values()) < 0:
+            raise ValueError(f"evidence must have counts of 0 or more, got {counts}")
+        found = cls(**counts)
+        if not (found.guesses <= found.canaries and found._least <= found.right <= found._most):
+            raise ValueError(f"evidence must have right <= guesses <= scores, got {counts}")
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunScoresEvidence(_Guessed):
+    """Scores of runs that are independent of each other: how many of the highest are of d1; see `scores.runs`."""
+
+    method: ClassVar[str] = "scores_of_runs"
+    words: ClassVar[Words] = OF_RUNS
+    once: ClassVar[bool] = False
+    n0: int  # runs on d0
+    n1: int  # runs on d1
+
+    @property
+    def canaries(self) -> int:
+        return self.n0 + self.n1
+
+    @property
+    def by_chance(self) -> float:
+        return self.guesses * self.n1 / max(1, self.canaries)
+
+    @property
+    def trials(self) -> int:
+        return max(self.n0, self.n1)
+
+    def chance(self, claim: TradeoffFunction, right: int) -> float:
+        return runs.p_value(claim, self.n0, self.n1, self.guesses, right)
+
+    def attained(self, truth: TradeoffFunction, right: int) -> float:
+        return self.chance(truth, right)
+
+    @property
+    def attained_if(self) -> str:
+        return "if scores are likelihood ratios"
+
+    @property
+    def about(self) -> str:
+        return f"{self.n0:,} runs on d0, {self.n1:,} on d1"
+
+    @property
+    def outcome(self) -> str:
+        return f"{self.right:,} of the {self.guesses:,} highest scores are of d1"
+
+    @property
+    def _most(self) -> int:
+        return min(self.guesses, self.n1)
+
+    @property
+    def _least(self) -> int:
+        return max(0, self.guesses - self.n0)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return runs.mu_lower(self.n0, self.n1, self.guesses, self.right, significance=1 - confidence)
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        counts = (self.n0, self.n1, self.guesses, self.right)
+        return runs.epsilon_lower(*counts, delta=delta, significance=1 - confidence) if delta < 1 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CanaryGuesses(_Guessed):
+    """Guesses about the canaries of one run, each included by a fair coin of its own."""
+
+    once: ClassVar[bool] = True
+    m: int  # canaries
+
+    @property
+    def canaries(self) -> int:
+        return self.m
+
+    @property
+    def by_chance(self) -> float:
+        return self.guesses / 2
+
+    @property
+    def trials(self) -> int:
+        return 1
+
+    def attained(self, truth: TradeoffFunction, right: int) -> float:
+        return confident.p_value(truth, self.m, self.guesses, right)
+
+    @property
+    def attained_if(self) -> str:
+        return "if scores are likelihood ratios, independent of each other"
+
+    @property
+    def about(self) -> str:
+        return f"each of {self.m:,} canaries in or out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanaryScoresEvidence(_CanaryGuesses):
+    """Scores of canaries of one run, taken as independent of each other given the coins; see `scores.confident`."""
+
+    method: ClassVar[str] = "scores_of_canaries"
+    words: ClassVar[Words] = OF_CANARIES
+
+    def chance(self, claim: TradeoffFunction, right: int) -> float:
+        return confident.p_value(claim, self.m, self.guesses, right)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return confident.mu_lower(self.m, self.guesses, self.right, significance=1 - confidence)
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        if delta >= 1:
+            return 0.0
+        return confident.epsilon_lower(self.m, self.guesses, self.right, delta=delta, significance=1 - confidence)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRunScoresEvidence(_CanaryGuesses):
+    """Scores of canaries of one run, of which nothing is assumed; see `scores.tight`."""
+
+    method: ClassVar[str] = "scores_of_one_run"
+    words: ClassVar[Words] = OF_ANY_CANARIES
+
+    def chance(self, claim: TradeoffFunction, right: int) -> float:
+        return tight.p_value(claim, self.m, self.guesses, right)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return tight.mu_lower(self.m, self.guesses, self.right, significance=1 - confidence)
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        """The bound of `one_run`, which is the largest chance itself for claims of this form."""
+        return one_run.epsilon_lower_exact(self.m, self.guesses, self.right, delta=delta, significance=1 - confidence)
