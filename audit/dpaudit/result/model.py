@@ -12,6 +12,8 @@ from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.nothing import NO_CLAIM
+from dpaudit.inference.scores.families import Family
+from dpaudit.result.assumed import AssumedBound, bound_inside
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.provenance import Provenance
@@ -55,6 +57,7 @@ class AuditResult:
     bounds_valid: bool = (
         True  # False if runs depended on each other, or a fixed number of trials was not reached: no bound
     )
+    _assumed: dict[tuple[float, str | Family], AssumedBound] = field(init=False, default_factory=dict)
     _bounds: dict[float, float] = field(init=False, default_factory=dict)  # found so far; `replace` begins a new one
 
     def __bool__(self) -> bool:
@@ -87,17 +90,37 @@ class AuditResult:
         """The `provenance` as a file states it: plain values by key, read-only."""
         return self.provenance.environment
 
-    def epsilon_lower(self, delta: float = 0.0) -> float:
+    def epsilon_lower(self, delta: float = 0.0, assuming: str | Family | None = None) -> float:
         """Certified: with the audit's confidence the mechanism is not (epsilon, `delta`)-DP for any epsilon below this.
 
         Of a sequential audit: for all `delta` at once, and together with `mu_lower` and the verdict.  Of the others: at
         each `delta` alone.  0 if nothing is `bounds_valid`.  See `evidence`.
+
+        Args:
+            delta: In [0, 1].
+            assuming: A one-parameter family of claims in which the mechanism's curve is assumed to lie: "gaussian", a
+                claim's text with one `?`, or a function from the parameter to a claim.  The claims must promise less
+                as the parameter grows.  The bound is then an `AssumedBound`, which prints its assumption; it is
+                certified only if the assumption is true.
+
+        Raises:
+            ValueError: If the family cannot be read, or its members are not nested.
         """
+        if assuming is not None:
+            return self.assumed_bound(delta, assuming)
         if not self.bounds_valid:
             return 0.0
         if delta not in self._bounds:
             self._bounds[delta] = self.evidence.epsilon_lower(delta, confidence=self.confidence)
         return self._bounds[delta]
+
+    def assumed_bound(self, delta: float, assuming: str | Family) -> AssumedBound:
+        """`epsilon_lower` inside a family, with the largest member that is refuted."""
+        key = (delta, assuming)
+        if key not in self._assumed:
+            evidence = self.evidence if self.bounds_valid else None
+            self._assumed[key] = bound_inside(evidence, delta, assuming, confidence=self.confidence)
+        return self._assumed[key]
 
     # --- as a file
 

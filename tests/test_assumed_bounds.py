@@ -1,0 +1,91 @@
+"""Bounds inside a one-parameter family, labelled with the assumption."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, TradeoffFunction, audit, audit_scores
+from dpaudit.result.assumed import AssumedBound
+
+DELTA = 1e-5
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    rng = np.random.default_rng(0)
+    return audit_scores(rng.normal(size=800), rng.normal(1, 1, 800), independence="canaries", seed=1)
+
+
+def test_the_bound_is_that_of_the_largest_member_refuted(result: AuditResult) -> None:
+    bound = result.epsilon_lower(DELTA, assuming="gaussian")
+    assert bound == pytest.approx(GaussianDP(result.mu_lower).epsilon(DELTA), rel=5e-3)
+    assert bound > result.epsilon_lower(DELTA)
+    assert isinstance(bound, AssumedBound)
+    assert result.evidence.p_value(GaussianDP(bound.parameter)) <= 1 - result.confidence
+    assert result.evidence.p_value(GaussianDP(1.01 * bound.parameter)) > 1 - result.confidence
+
+
+def test_a_family_is_named_given_or_written_with_a_question_mark(result: AuditResult) -> None:
+    named = result.epsilon_lower(DELTA, "gaussian")
+    assert result.epsilon_lower(DELTA, GaussianDP) == named
+    assert result.epsilon_lower(DELTA, "gaussian(mu=?)") == named
+    composed = result.epsilon_lower(DELTA, "repeated(gaussian(mu=?), n=4)")
+    assert composed == pytest.approx(named, rel=5e-3)
+
+
+def test_the_assumption_is_shown_with_the_number(result: AuditResult) -> None:
+    bound = result.epsilon_lower(0.0, assuming="laplace(epsilon=?)")
+    for text in (str(bound), repr(bound), f"{bound}", str([bound])):
+        assert "assuming that the mechanism's curve is laplace(epsilon=?)" in text
+    for same in (copy.copy(bound), pickle.loads(pickle.dumps(bound))):
+        assert repr(same) == repr(bound)
+    assert f"{bound:.3f}" == f"{float(bound):.3f}"
+
+
+def test_it_holds_for_runs_that_may_stop_and_for_a_fixed_number() -> None:
+    """Fails by chance < 1 in 10**6: the bound exceeds the truth at confidence 1 - 1e-6."""
+    for method in ("sequential", "fixed"):
+        found = audit(
+            lambda d, rng: d[0] + rng.normal(),
+            GaussianDP(0.3),
+            Pair([0], [1]),
+            method=method,
+            trials=1500,
+            confidence=1 - 1e-6,
+            seed=1,
+        )
+        bound = found.epsilon_lower(DELTA, assuming="gaussian")
+        assert found.epsilon_lower(DELTA) <= bound <= GaussianDP(1.0).epsilon(DELTA)
+        assert bound > 0
+
+
+def test_nothing_follows_from_what_is_not_valid(result: AuditResult) -> None:
+    void = dataclasses.replace(result, bounds_valid=False)
+    assert void.epsilon_lower(DELTA, assuming="gaussian") == 0
+
+
+@pytest.mark.parametrize(
+    ("assuming", "words"),
+    [("cauchy", "one [?]"), ("gaussian(mu=1)", "which has 0"), ("gaussian(nu=?)", "nu"), (5, "text or a function")],
+)
+def test_what_is_no_family(result: AuditResult, assuming: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        result.epsilon_lower(DELTA, assuming=assuming)
+
+
+def test_a_family_must_be_nested(result: AuditResult) -> None:
+    def backwards(t: float) -> TradeoffFunction:
+        return LaplaceDP(1 / t)
+
+    with pytest.raises(ValueError, match="less as its parameter grows"):
+        result.epsilon_lower(DELTA, assuming=backwards)
+
+
+def test_delta_is_a_probability(result: AuditResult) -> None:
+    with pytest.raises(ValueError, match="delta must lie"):
+        result.epsilon_lower(2.0, assuming="gaussian")
