@@ -20,6 +20,7 @@ from dpaudit.result.evidence import (
     FixedEvidence,
     OneRunEvidence,
     OneRunScoresEvidence,
+    OnlineEvidence,
     RunScoresEvidence,
     SequentialEvidence,
     read_back,
@@ -42,6 +43,7 @@ def counts(trials: int = 400) -> np.ndarray:
 KINDS: dict[str, Evidence] = {
     "sequential": SequentialEvidence(target=TARGET, counts=np.array([counts(), counts(100)]), lost=(1,)),
     "coin_selected": SequentialEvidence(target=TARGET, counts=counts()[None], coin_selected=True),
+    "online": OnlineEvidence(target=TARGET, counts=counts()[None]),
     "fixed": FixedEvidence(pair=1, threshold=BINS // 2, pilot=counts(50), counts=counts()),
     "one run": OneRunEvidence(canaries=100, guesses=40, right=35),
     "scores of runs": RunScoresEvidence(n0=50, n1=50, guesses=40, right=35),
@@ -117,7 +119,7 @@ def test_json_is_read_back(evidence: Evidence) -> None:
 
 
 def test_no_other_method_is_read(evidence: Evidence) -> None:
-    with pytest.raises(ValueError, match=r"sequential, fixed, one_run, .* or scores_of_one_run"):
+    with pytest.raises(ValueError, match=r"sequential, fixed, one_run, .* or online"):
         read_back(evidence.to_json() | {"method": "another"}, TARGET)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from dpaudit.engine.audit import ExecutionSettings, Progress, Replay, audit
     from dpaudit.engine.one_run import audit_one_run
+    from dpaudit.engine.online import OnlineAudit
     from dpaudit.engine.plan import Plan, plan
     from dpaudit.engine.replay import replay
     from dpaudit.engine.scores import audit_scores
@@ -45,6 +46,7 @@ _HOMES = {
     "AuditResult": "result.model",
     "GaussianDP": "claims",
     "LaplaceDP": "claims",
+    "OnlineAudit": "engine.online",
     "Mechanism": "mechanisms",
     "MechanismError": "mechanisms",
     "Pair": "pairs.pair",
@@ -86,6 +88,7 @@ __all__ = [
     "LaplaceDP",
     "Mechanism",
     "MechanismError",
+    "OnlineAudit",
     "Pair",
     "Plan",
     "PrivacyLoss",

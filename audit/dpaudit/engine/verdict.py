@@ -19,6 +19,7 @@ class Facts:
     trials: int  # runs per dataset that were made
     allowed: int  # runs per dataset that could have been made
     refuted: bool  # whether the counts, taken as valid, refute the claim at the audit's confidence
+    measured: bool = False  # whether trials go on after the claim has been refuted
     interrupted: bool = False  # by the user
     failure: str = ""  # what the mechanism did that ended the audit
     void: bool = False  # whether an attack made the scores worthless; `dependent` then holds the reason
@@ -87,7 +88,7 @@ def ruling(facts: Facts) -> Ruling:
     """
     verdict, last = _verdict(facts)
     stopped_by = facts.ended
-    if facts.refuted and not facts.fixed:
+    if facts.refuted and not facts.fixed and not facts.measured:
         stopped_by = "evidence" if verdict is Verdict.VIOLATION else "dependence"
     return Ruling(
         verdict=verdict,

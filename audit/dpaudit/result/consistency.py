@@ -82,6 +82,8 @@ def _of_path(result: AuditResult) -> list[str]:
         return []
     if result.stopped_by == "evidence" and result.evidence.ends_at_its_peak(path):
         return []
+    if result.refuted_at is not None and result.stopped_by != "evidence":  # it went on, to measure
+        return []
     return ["the audit did not end where its evidence was largest, as one that refutes a claim does"]
 
 

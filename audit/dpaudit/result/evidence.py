@@ -15,6 +15,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.histograms import Counts
 from dpaudit.result.one_run_evidence import Guesses, OneRunEvidence
+from dpaudit.result.online_evidence import OnlineEvidence
 from dpaudit.result.scores_evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.words import Words
@@ -28,6 +29,7 @@ __all__ = [
     "Guesses",
     "OneRunEvidence",
     "OneRunScoresEvidence",
+    "OnlineEvidence",
     "RunScoresEvidence",
     "SequentialEvidence",
     "check_method",
@@ -120,6 +122,7 @@ KINDS: tuple[type[Evidence], ...] = (
     RunScoresEvidence,
     CanaryScoresEvidence,
     OneRunScoresEvidence,
+    OnlineEvidence,
 )
 """Every way to audit.  Whatever depends on it is asked of the evidence; nothing outside compares methods."""
 

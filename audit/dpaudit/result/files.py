@@ -63,6 +63,7 @@ class _ResultFile(BaseModel):
     trials_used: _Whole
     trials_allowed: _Whole
     stopped_by: StoppedBy = "trials"
+    refuted_at: _Whole | None = None
     mu_lower: float = Field(ge=0)
     curve: _Curve
     witness: Witness | None

@@ -43,6 +43,7 @@ class AuditResult:
     trials_used: int  # runs per dataset, those the attacks learned from included
     trials_allowed: int
     stopped_by: StoppedBy = "trials"
+    refuted_at: int | None = None  # runs per dataset at which the claim was refuted; None if not, or not looked for
     mu_lower: float  # certified: the mechanism is not mu-GDP for any mu below this
     curve: Curve
     witness: Witness | None

@@ -1,0 +1,316 @@
+"""An audit of a stream: whoever runs the mechanism asks for a coin, runs it once, and hands over what came out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.engine.arguments import claim_of
+from dpaudit.engine.provenance import provenance_of
+from dpaudit.engine.rows import attack_rows
+from dpaudit.engine.verdict import Facts, ruling
+from dpaudit.inference.grid import BINS, bin_of
+from dpaudit.inference.power import largest_epsilon, least_detectable, power_margin, rule_of_three_rate
+from dpaudit.inference.sequential.bands import anytime_band
+from dpaudit.inference.sequential.strategy import log_threshold, strategy
+from dpaudit.learning import Learner
+from dpaudit.learning.attack import Attack, resolve_attacks
+from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
+from dpaudit.outputs import Outputs
+from dpaudit.result.atomic_write import write_whole
+from dpaudit.result.evidence import OnlineEvidence
+from dpaudit.result.histograms import check_bins, dense, sparse
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Curve, Detectable, History, PairRow
+from dpaudit.sampling.streams import fresh_seed, stream
+from dpaudit.settings.audit import DEFAULTS, POWER
+from dpaudit.settings.limits import check_confidence
+from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text.reasons import About, Reason
+
+FORMAT = "dpaudit-online/1"
+MEMORY = 5_000
+"""Latest outputs that a saved stream keeps, to learn a score from when it is loaded.  Evidence is kept whole."""
+
+MAX_STATE_BYTES = 2**30
+_PATH = 400  # most looks of the history in a result
+
+
+class OnlineAudit:
+    """Evidence against a claim that grows as outputs come in.
+
+    Each step: `coin()` says which dataset to run the mechanism on, 0 or 1; `update(output)` takes what came out.
+    Everything else may be read at any time, and stays valid whenever the stream is looked at or stopped.
+
+    Theorem:
+        Let every step keep the claim given the past: whatever happened before, the laws of its output on the two
+        datasets have a trade-off function of `claim` or above.  Then `refuted` ever becomes true with probability at
+        most 1 - confidence.
+
+    Proof:
+        The score of a step is fixed by earlier steps.  The coin is fair given the past, so that the e-value of the
+        step has expectation at most 1 given the past (`inference.sequential.betting`, one output of each trial).
+        Their product is a nonnegative supermartingale; Ville's inequality.
+
+    Steps need not be independent, and the mechanism may keep a state, drift and adapt to all earlier outputs and coins.
+    It must not learn the coin of a step but by the dataset: do not give it `seed`.  A failing run has an output, too:
+    hand over something that stands for the failure, such as None.
+
+    Args:
+        claim: A claim, or its text, about each step.
+        confidence: A true claim is called refuted, ever, with probability at most 1 - confidence.
+        attacks: "auto", a name, an Attack, or several.
+        seed: Of the coins and the attacks; None draws a fresh one.
+    """
+
+    def __init__(
+        self,
+        claim: TradeoffFunction | str,
+        *,
+        confidence: float = DEFAULTS.confidence,
+        attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
+        seed: int | None = DEFAULTS.seed,
+    ) -> None:
+        check_confidence(confidence)
+        self.claim, self.confidence = claim_of("claim", claim), confidence
+        self.seed = fresh_seed() if seed is None else seed
+        self.steps = 0  # updates so far
+        self._began = time.perf_counter()
+        self._tested = self.claim.symmetrized()
+        self._bets = strategy(self._tested)
+        self._log_prices = self._bets.log_prices(self._tested)
+        self._counts = np.zeros((1, 2, BINS), dtype=np.int64)
+        self._given = attacks
+        self._learner = Learner(resolve_attacks(attacks), self.seed, 0)
+        self._waiting: tuple[list[Any], list[Any]] = ([], [])  # outputs that nothing was learned from yet
+        self._latest: list[tuple[int, Any]] = []  # dataset and output, for `to_json`
+        self._coin: int | None = None
+        self._path: list[tuple[int, float]] = []  # steps and log-wealth, thinned
+        self._log_e = self._most = 0.0
+        self._refuted_at: int | None = None
+
+    def coin(self) -> int:
+        """The dataset for the next run: 0 or 1.  Asked again before `update`, it is the same."""
+        if self._coin is None:
+            self._coin = int(stream(self.seed, "online coin", self.steps).integers(2))
+        return self._coin
+
+    def update(self, output: Any) -> None:
+        """Take the output of the run that the last `coin()` was for.
+
+        Raises:
+            RuntimeError: If no coin was asked for.
+            OutputError: If the output cannot be read; nothing has changed then.
+        """
+        if self._coin is None:
+            raise RuntimeError("update() takes the output of a run whose dataset coin() chose; call coin() first")
+        side, read = self._coin, Outputs.read([output])
+        if self._learner.ready:
+            self._counts[0, side, bin_of(self._learner.score(read))[0]] += 1
+            self._log_e = self._log_wealth()
+        self.steps, self._coin = self.steps + 1, None
+        self._most = max(self._most, self._log_e)
+        if self._refuted_at is None and self._most >= log_threshold(self.confidence):
+            self._refuted_at = self.steps
+        self._note()
+        self._remember(side, output)
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim has been refuted, now or earlier."""
+        return self._refuted_at is not None
+
+    @property
+    def refuted_at(self) -> int | None:
+        """The step at which the claim was refuted; None if it was not."""
+        return self._refuted_at
+
+    @property
+    def log_e(self) -> float:
+        """Log of the wealth against the claim now."""
+        return self._log_e
+
+    @property
+    def mu_lower(self) -> float:
+        """Certified now: some step is not mu-GDP given its past, for any mu below this."""
+        return self._evidence.mu_lower(confidence=self.confidence)
+
+    def result(self, *, name: str = "stream") -> AuditResult:
+        """All of it as a result.  Its "runs per dataset" are half of the steps."""
+        return _result(self, name)
+
+    def to_json(self, path: str | Path) -> None:
+        """Save the stream, so that another process goes on with it.
+
+        Save after `update`, and before the next output is made.  Outputs are saved as they came, the latest 5,000.
+
+        Raises:
+            ValueError: If an output has no encoding, or attacks were given as objects.
+        """
+        names = [self._given] if isinstance(self._given, str) else self._given
+        if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
+            raise ValueError("a stream whose attacks are objects cannot be saved; name them, or use attacks='auto'")
+        state = {
+            "format": FORMAT,
+            "claim": str(self.claim),
+            "confidence": self.confidence,
+            "attacks": self._given if isinstance(self._given, str) else list(names),
+            "seed": self.seed,
+            "steps": self.steps,
+            "coin": self._coin,
+            "bins": BINS,
+            "counts": sparse(self._counts[0]),
+            "most": self._most,
+            "refuted_at": self._refuted_at,
+            "path": self._path,
+            "outputs": [[side, _encoded(output)] for side, output in self._latest],
+        }
+        write_whole(path, json.dumps(state) + "\n")
+
+    @classmethod
+    def from_json(cls, path: str | Path) -> OnlineAudit:
+        """Go on with a stream that `to_json` saved.
+
+        Evidence is what it was.  The score is learned again from the outputs that were kept.
+
+        Raises:
+            ValueError: If the file is none of these.
+        """
+        try:
+            return cls._read(json.loads(read_foreign(path, MAX_STATE_BYTES)))
+        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+            raise ValueError(f"{path} is not a stream of dpaudit ({FORMAT}): {error}") from None
+
+    @classmethod
+    def _read(cls, state: Mapping[str, Any]) -> OnlineAudit:
+        if state["format"] != FORMAT:
+            raise ValueError(f"its format is {state['format']!r}")
+        check_bins(state)
+        audit = cls(
+            parse_claim(state["claim"]),
+            confidence=float(state["confidence"]),
+            attacks=state["attacks"],
+            seed=int(state["seed"]),
+        )
+        for side, text in state["outputs"]:
+            audit._remember(int(side), unframe(base64.b64decode(text, validate=True)))
+        audit.steps = int(state["steps"])
+        audit._counts = dense(state["counts"])[None]
+        audit._coin = None if state["coin"] is None else audit.coin()
+        audit._log_e = audit._log_wealth() if audit._counts.any() else 0.0
+        audit._most = max(float(state["most"]), audit._log_e)
+        audit._path = [(int(step), float(log_e)) for step, log_e in state["path"]]
+        audit._refuted_at = None if state["refuted_at"] is None else int(state["refuted_at"])
+        return audit
+
+    @property
+    def _evidence(self) -> OnlineEvidence:
+        return OnlineEvidence(target=self._tested, counts=self._counts.copy())
+
+    def _log_wealth(self) -> float:
+        return self._bets.log_wealth(self._bets.gains(self._log_prices, self._counts, coin_selected=True))
+
+    def _note(self) -> None:
+        """Keep the largest wealth so far and every second of the others, once there are too many."""
+        self._path.append((self.steps, self._log_e))
+        if len(self._path) > 2 * _PATH:
+            peak = max(self._path, key=lambda look: look[1])
+            self._path = [look for i, look in enumerate(self._path) if i % 2 == 0 or look == peak]
+
+    def _remember(self, side: int, output: Any) -> None:
+        """Learn from as many outputs of d0 as of d1, when a fit is due."""
+        self._latest.append((side, output))
+        if len(self._latest) > 2 * MEMORY:
+            del self._latest[:-MEMORY]
+        self._waiting[side].append(output)
+        n = min(map(len, self._waiting))
+        if n == 0 or self._learner.trials + n < self._learner.next_fit:
+            return
+        block = self._learner.read(*(waiting[:n] for waiting in self._waiting))
+        for waiting in self._waiting:
+            del waiting[:n]
+        if self._learner.ready:
+            self._learner.score_fresh(*block)  # which judges the attacks
+        self._learner.learn(*block)
+
+
+def _encoded(output: Any) -> str:
+    try:
+        return base64.b64encode(frame(output)[HEADER.size :]).decode("ascii")
+    except Unsendable as error:
+        raise ValueError(f"an output cannot be saved: {error}") from None
+
+
+def _result(audit: OnlineAudit, name: str) -> AuditResult:
+    evidence, learner = audit._evidence, audit._learner
+    runs = math.ceil(audit.steps / 2)
+    detectable = _detectable(audit, evidence)
+    few = Reason(f"{audit.steps} steps are {About.TOO_FEW.value} any violation of {audit.claim.label}", About.TOO_FEW)
+    found = ruling(
+        Facts(
+            fixed=False,
+            trials=runs,
+            allowed=runs,
+            refuted=audit.refuted,
+            measured=True,
+            dependent=(Reason.that(learner.void, About.VOID),) if learner.void else (),
+            too_few="" if detectable.claim else few,
+            notes=(f"{audit.steps:,} steps, each on one dataset, which a coin chose", *learner.warnings),
+        )
+    )
+    valid = found.bounds_valid
+    alpha, beta, _ = anytime_band(*evidence.counts[0], significance=0.5)
+    path = [*audit._path[:-1][:: max(1, len(audit._path) // _PATH)], *audit._path[-1:]]
+    path = sorted({*path, *([max(audit._path, key=lambda look: look[1])] if audit._path else [])})
+    return AuditResult(
+        name=name,
+        verdict=found.verdict,
+        claim=audit.claim,
+        confidence=audit.confidence,
+        method=evidence.method,
+        p_value=min(1.0, math.exp(-audit._most)) if valid else 1.0,
+        e_value=math.exp(min(audit.log_e, 700.0)) if valid else 1.0,
+        trials_used=runs,
+        trials_allowed=runs,
+        stopped_by=found.stopped_by,
+        refuted_at=None if audit.refuted_at is None else math.ceil(audit.refuted_at / 2),
+        mu_lower=evidence.mu_lower(confidence=audit.confidence) if valid else 0.0,
+        bounds_valid=valid,
+        curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),  # laws drift, so that there is no one curve
+        witness=None,
+        detectable=detectable,
+        history=History(
+            trials=np.array([math.ceil(step / 2) for step, _ in path], dtype=np.int64),
+            log_e=np.array([log_e for _, log_e in path], dtype=np.float64),
+        ),
+        evidence=evidence,
+        pairs=(PairRow(label="stream", relation="unspecified", d0="d0", d1="d1", trials=runs, log_e=audit.log_e),),
+        attacks=attack_rows([learner]),
+        warnings=found.reasons,
+        provenance=provenance_of(seed=audit.seed, mechanism=name),
+        elapsed_s=time.perf_counter() - audit._began,
+    )
+
+
+def _detectable(audit: OnlineAudit, evidence: OnlineEvidence) -> Detectable:
+    """What so many steps would have found, if all of them had one law."""
+    significance = 1 - audit.confidence
+    margin = partial(
+        power_margin, audit._bets, audit._tested, trials=evidence.trials, significance=significance, power=POWER
+    )
+    least = least_detectable(audit._tested, margin) if evidence.trials else None
+    return Detectable(
+        claim="" if least is None else str(least),
+        assumption="if all steps have one law and an attack knows the likelihood ratio; learning it costs more",
+        rule_of_three_rate=rule_of_three_rate(evidence.trials),
+        largest_epsilon=largest_epsilon(evidence.counts.sum() / 2, significance=significance),
+    )

@@ -1,0 +1,178 @@
+"""Streams: a coin before each step, one output after it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import dpaudit_reports
+from dpaudit import AuditResult, GaussianDP, OnlineAudit, PureDP, Verdict
+from dpaudit.outputs import OutputError
+from dpaudit.result.consistency import contradictions
+
+FAST = ("logistic",)
+
+
+def noisy(audit: OnlineAudit, steps: int, *, sigma: float, seed: int) -> OnlineAudit:
+    """Gaussian noise around the dataset's number, until the claim is refuted or so many steps were made."""
+    rng = np.random.default_rng(seed)
+    while audit.steps < steps and not audit.refuted:
+        audit.update(float(rng.normal(audit.coin(), sigma)))
+    return audit
+
+
+def test_too_little_noise_is_refuted_and_the_result_is_kept(tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**6."""
+    audit = noisy(OnlineAudit(GaussianDP(0.2), confidence=0.95, seed=1), 3000, sigma=0.7, seed=1)
+    assert audit.refuted
+    assert audit.refuted_at == audit.steps
+    assert audit.log_e >= math.log(20)
+    assert 0.2 < audit.mu_lower < 1 / 0.7
+    result = audit.result()
+    assert result.verdict is Verdict.VIOLATION
+    assert result.refuted_at == math.ceil(audit.steps / 2)
+    assert contradictions(result) == []
+    result.to_json(tmp_path / "r.json")
+    back = AuditResult.from_json(tmp_path / "r.json")
+    assert back.to_dict() == result.to_dict()
+    assert dpaudit_reports.to_html([back])
+
+
+def test_true_claims_are_rarely_refuted_by_a_state_that_drifts_and_adapts() -> None:
+    """16 streams; each step is 1-DP given the past, at the boundary; fails by chance < 1 in 10**6.
+
+    The mechanism tells the dataset by two words, whose meaning it exchanges when the wealth grows, and drifts between
+    randomised response and silence.
+    """
+    refuted, keeps = 0, math.exp(1) / (1 + math.exp(1))
+    for seed in range(16):
+        rng, turned = np.random.default_rng(seed), 0
+        audit = OnlineAudit(PureDP(1.0), confidence=0.8, attacks=FAST, seed=seed)
+        before = 0.0
+        for step in range(120):
+            side = audit.coin()
+            told = side if rng.random() < keeps else 1 - side
+            silent = rng.random() < 0.5 * math.sin(step / 20) ** 2
+            audit.update(0.5 if silent else float(told != turned))
+            turned = turned if audit.log_e >= before else 1 - turned
+            before = audit.log_e
+        refuted += audit.refuted
+    assert refuted <= binom.ppf(1 - 1e-6, 16, 0.2)
+
+
+def test_a_score_uses_the_past_only() -> None:
+    """The evidence of a step does not change if later outputs do."""
+    first, second = (OnlineAudit(GaussianDP(0.5), attacks=FAST, seed=3) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for step in range(80):
+        output = float(rng.normal(first.coin()))
+        assert second.coin() == first.coin()
+        first.update(output)
+        second.update(output if step < 60 else -output)
+        assert first.log_e == second.log_e or step >= 60
+    assert first.log_e != second.log_e
+
+
+def test_coins_are_fair_and_settled_before_the_output() -> None:
+    audit = OnlineAudit(GaussianDP(1.0), attacks=FAST, seed=1)
+    coins = []
+    for _ in range(400):
+        coin = audit.coin()
+        assert audit.coin() == coin
+        audit.steps, audit._coin = audit.steps + 1, None
+        coins.append(coin)
+    assert abs(sum(coins) - 200) < 5 * 10
+
+
+def test_a_stream_outlives_its_process(tmp_path: Path) -> None:
+    whole, saved = (OnlineAudit(GaussianDP(0.1), attacks="logistic", seed=2) for _ in range(2))
+    outputs = np.random.default_rng(1).normal(size=150)
+    for step, output in enumerate(outputs):
+        assert whole.coin() == saved.coin()
+        whole.update(float(output + whole.coin()))
+        saved.update(float(output + saved.coin()))
+        if step in (5, 60, 61):
+            saved.coin()  # also between coin and output
+            saved.to_json(tmp_path / "s.json")
+            saved = OnlineAudit.from_json(tmp_path / "s.json")
+    assert saved.log_e == whole.log_e
+    assert saved.steps == whole.steps
+    assert saved.refuted_at == whole.refuted_at
+    mine, other = saved.result().to_dict(), whole.result().to_dict()
+    assert {key for key in mine if mine[key] != other[key]} <= {"elapsed_s", "environment"}
+
+
+def test_outputs_of_any_kind() -> None:
+    audit = OnlineAudit(PureDP(0.5), seed=1, confidence=0.95)
+    for _ in range(150):
+        audit.update({"said": "yes" if audit.coin() else "no", "at": None})
+    assert audit.refuted
+    assert audit.result().violated
+
+
+def test_a_stream_may_go_on_after_its_proof() -> None:
+    audit = noisy(OnlineAudit(GaussianDP(0.2), attacks=FAST, confidence=0.95, seed=1), 3000, sigma=0.5, seed=1)
+    proof = audit.steps
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        audit.coin()
+        audit.update(float(rng.normal()))  # the wealth is lost again
+    assert audit.refuted
+    assert audit.refuted_at == proof
+    result = audit.result()
+    assert result.violated
+    assert result.p_value <= 0.05
+    assert result.stopped_by == "trials"
+    assert contradictions(result) == []
+
+
+def test_nothing_is_inconclusive() -> None:
+    result = OnlineAudit(GaussianDP(1.0), attacks=FAST).result()
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert str(result)
+    assert dpaudit_reports.to_html([result])
+
+
+def test_wrong_use_is_explained(tmp_path: Path) -> None:
+    audit = OnlineAudit(GaussianDP(1.0), attacks=FAST)
+    with pytest.raises(RuntimeError, match="call coin"):
+        audit.update(1.0)
+    audit.coin()
+
+    class Unreadable:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            raise ValueError("no")
+
+    with pytest.raises(OutputError):
+        audit.update(Unreadable())
+    assert audit.steps == 0
+    for name, content in (
+        ("a", "no"),
+        ("b", "[]"),
+        ("c", '{"format": "other"}'),
+        ("d", '{"format": "dpaudit-online/1"}'),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ValueError, match="is not a stream of dpaudit"):
+            OnlineAudit.from_json(tmp_path / name)
+    audit.to_json(tmp_path / "e")
+    state = json.loads((tmp_path / "e").read_text())
+    (tmp_path / "e").write_text(json.dumps(state | {"counts": [[[1, -5]], []]}))
+    with pytest.raises(ValueError, match="is not a stream"):
+        OnlineAudit.from_json(tmp_path / "e")
+
+
+def test_attacks_that_are_objects_cannot_be_saved(tmp_path: Path) -> None:
+    from dpaudit.learning.attack import resolve_attacks
+
+    audit = OnlineAudit(GaussianDP(1.0), attacks=resolve_attacks("logistic"))
+    with pytest.raises(ValueError, match="cannot be saved"):
+        audit.to_json(tmp_path / "s.json")
+    assert dataclasses.is_dataclass(audit.result())
