@@ -96,7 +96,7 @@ def test_a_result_of_this_format_needs_the_new_keys(key: str) -> None:
     """A file of this format with a key of before must not count as valid by default."""
     values = AuditResult.from_json(FORMATS / "result-1-sequential.json").to_dict()
     before = converted(content(FORMATS / "result-1-sequential.json"))
-    assert before.keys() == values.keys()
+    assert before.keys() == values.keys() - {"refuted_at"}  # later, optional: None where a file does not say
     del values[key]
     with pytest.raises(ValueError, match=key):
         AuditResult.from_dict(values | {"certified": True})

@@ -42,6 +42,7 @@ def test_the_public_defaults() -> None:
         "jobs": 1,
         "store": None,
         "detect": None,
+        "measure": False,
         "observe_time": False,
         "failures": "stop",
         "timeout": None,
@@ -67,7 +68,7 @@ def test_configs_have_the_same_defaults() -> None:
     fields = AuditConfig.model_fields
     # The timeout of a config also applies to commands.
     shared = fields.keys() & DEFAULTS.keywords.keys() - {"name", "timeout"}
-    assert shared == {"attacks", "trials", "confidence", "method", "seed", "detect", "failures"}
+    assert shared == {"attacks", "trials", "confidence", "method", "seed", "detect", "failures", "measure"}
     assert {key: fields[key].default for key in shared} == {key: DEFAULTS.keywords[key] for key in shared}
     assert typing.get_args(fields["method"].annotation) == METHODS
     assert typing.get_args(fields["failures"].annotation) == FAILURES

@@ -206,6 +206,10 @@ class AuditConfig(_Strict):
     )
     confidence: float = Field(DEFAULTS.confidence, gt=IMPOSSIBLE, lt=CERTAIN)
     method: Method = DEFAULTS.method
+    measure: bool = Field(
+        DEFAULTS.measure,
+        description="go on to `trials` after the claim has been refuted, to measure how large the violation is",
+    )
     seed: int | None = Field(
         DEFAULTS.seed, description="seed of the audit and of the mechanism's rng; random if omitted"
     )

@@ -69,6 +69,7 @@ class PlannedAudit:
             trials=config.trials,
             confidence=config.confidence,
             method=config.method,
+            measure=config.measure,
             seed=config.seed,
             detect=config.detect,
             observe_time=config.mechanism.observe_time,

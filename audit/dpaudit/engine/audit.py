@@ -47,6 +47,7 @@ def audit(
     jobs: int = DEFAULTS.jobs,
     store: str | Path | None = DEFAULTS.store,
     detect: TradeoffFunction | str | None = DEFAULTS.detect,
+    measure: bool = DEFAULTS.measure,
     observe_time: bool = DEFAULTS.observe_time,
     failures: Failures = DEFAULTS.failures,
     timeout: float | None = DEFAULTS.timeout,
@@ -74,7 +75,11 @@ def audit(
     audit goes on where it stood, and ends with the result of one that was never interrupted.  Content is compared, code
     included: see `sampling.store_identity`.  A store of anything else is refused.  `sampling.store` describes the
     format.  `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends
-    INCONCLUSIVE.  `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once
+    INCONCLUSIVE.  `measure`: go on to `trials` after the claim has been refuted, to see how large the violation is:
+    `refuted_at` of the result says when the claim fell, and the bounds are those of the end.  They hold whenever the
+    audit is looked at.  Without it, a sequential audit certifies hardly more than the claim, however false it is; a
+    "fixed" one measures in any case.
+    `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once
     for each run, and method "sequential".  Runs are then made here, one by one, in random order, and one of the two of
     each trial counts.  `failures`: "stop" ends the audit INCONCLUSIVE when a run raises.  "outcome" says that the
     analyst sees the exception: it counts as the run's output, a `Raised`; for mechanisms that are called once for each
@@ -102,6 +107,7 @@ def audit(
         jobs=jobs,
         store=store,
         detect=detect,
+        measure=measure,
         observe_time=observe_time,
         failures=failures,
         timeout=timeout,
@@ -133,7 +139,7 @@ def _audited(
         except (StoreError, Unknowable) as error:
             raise ValueError(f"store: {error}") from None
     began = time.perf_counter()
-    sequential = SequentialAudit(collector, tested, settings.confidence)
+    sequential = SequentialAudit(collector, tested, settings.confidence, measure=settings.measure)
     asked = Asked(
         claim=claim,
         detect=settings.detect,

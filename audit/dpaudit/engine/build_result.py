@@ -67,6 +67,7 @@ class _Sequential:
         self._significance = 1 - run.confidence
         self.p_value = min(1.0, math.exp(-run.most))  # of the claim, by counts that are taken as valid
         self.refuted = run.refuted  # by these counts
+        self.refuted_at = run.refuted_at
         self.against = dict(enumerate(run.pair_log_e))  # evidence against the claim on each pair, by its number
         counts, several = self.evidence.counts, len(self.evidence.counts) > 1
         # the pair that was tried most: the leak may be there alone
@@ -124,6 +125,7 @@ class _Fixed:
         self._significance = 1 - run.pilot.confidence
         self.p_value = self.evidence.p_value(run.tested)
         self.refuted = self.p_value <= self._significance
+        self.refuted_at = None  # it looks at the end and not before
         self.against = {run.pair: math.inf}
         self.shown = self.evidence.trials
         self.where = "" if len(run.collector.learners) == 1 else "on the pair that the pilot chose, "
@@ -182,6 +184,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
         trials_used=collector.trials,
         trials_allowed=collector.allowed,
         stopped_by=found.stopped_by,
+        refuted_at=method.refuted_at if found.verdict is Verdict.VIOLATION else None,
         mu_lower=evidence.mu_lower(confidence=confidence) if found.bounds_valid else 0.0,
         bounds_valid=found.bounds_valid,
         curve=Curve(alpha=alpha, beta=beta, beta_upper=beta_upper),
@@ -205,6 +208,7 @@ def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Ju
         fixed=not method.evidence.anytime,
         trials=collector.trials,
         allowed=collector.allowed,
+        measured=method.bets.measure,
         refuted=method.refuted,
         interrupted=collector.interrupted,
         failure=collector.failure,

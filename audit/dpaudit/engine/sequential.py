@@ -34,6 +34,7 @@ class SequentialAudit:
     collector: Collector
     tested: TradeoffFunction  # the claim for both orders
     confidence: float
+    measure: bool = False  # go on after the claim has been refuted
     history: list[tuple[int, float]] = field(default_factory=list, init=False)
     most: float = field(default=0.0, init=False)  # largest log-wealth so far; none is won or lost at the start
     _bets: Strategy = field(init=False)
@@ -48,9 +49,10 @@ class SequentialAudit:
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
 
     def go(self, progress: ProgressCallback | None = None, *, to_the_end: bool = False) -> None:
-        """Until the claim is refuted (unless `to_the_end`), or no more trials can be had."""
+        """Until the claim is refuted (unless `to_the_end` or `measure`), or no more trials can be had."""
+        goes_on = to_the_end or self.measure
         try:
-            for turn in self.collector.learn(partial(self._turn, to_the_end=to_the_end), self._bet):
+            for turn in self.collector.learn(partial(self._turn, to_the_end=goes_on), self._bet):
                 if turn.learned and progress is not None:
                     progress(self.progress)
                 if turn.pair in self.collector.dropped:  # perhaps before it gave a single output of this block
@@ -85,6 +87,12 @@ class SequentialAudit:
     @property
     def refuted(self) -> bool:
         return self.most >= log_threshold(self.confidence)
+
+    @property
+    def refuted_at(self) -> int | None:
+        """Runs per dataset at the look that refuted the claim; None if none did."""
+        threshold = log_threshold(self.confidence)
+        return next((trials for trials, log_e in self.history if log_e >= threshold), None)
 
     @property
     def _near(self) -> bool:

@@ -206,12 +206,21 @@ class AuditResult:
         if self.evidence.words.assumption:
             lines.append(f"  assumed, not tested: {self.evidence.words.assumption}")
         lines.append(f"  {self._runs} in {self.elapsed_s:.1f} s; {certified_words(self)}")
+        if self.violated and self.evidence.anytime:
+            lines.append(f"  {self._size}")
         if self.witness is not None:
             near = self.violated or self.witness.near
             lines.append(f"  {self.witness.describe() if near else 'no region that was counted came near a violation'}")
         if not self.violated and self.bounds_valid and not self.measurement:
             lines.append(f"  {_seen(self.detectable)}")
         return "\n".join(one_line(line) for line in [*lines, *(f"  warning: {words}" for words in self.warnings)])
+
+    @property
+    def _size(self) -> str:
+        """What the bounds of an audit that may stop at its proof are worth."""
+        if self.stopped_by == "evidence" or self.refuted_at is None:
+            return "stopped at the first proof; this is no estimate of the size"
+        return f"refuted after {self.refuted_at:,} runs per dataset; the bounds are those of the end"
 
     @property
     def _runs(self) -> str:

@@ -47,6 +47,7 @@ class AuditSettings:
     jobs: int = 1
     store: str | Path | None = None
     detect: Any = None  # a claim or its text
+    measure: bool = False  # go on to `trials` after the claim has been refuted
     observe_time: bool = False
     failures: Failures = "stop"
     timeout: float | None = None  # seconds
@@ -66,6 +67,8 @@ class AuditSettings:
                 f"observe_time needs method {' or '.join(_TIMED)}, got {self.method}: running times of "
                 "different runs may depend on each other"
             )
+        if not isinstance(self.measure, bool):
+            raise TypeError(f"measure must be True or False, got {self.measure!r}")
         check_choice(self.failures, FAILURES, "failures")
         check_timeout(self.timeout)
         check_jobs(self.jobs)

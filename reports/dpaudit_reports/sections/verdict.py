@@ -131,9 +131,13 @@ def _spent(result: AuditResult) -> str:
 
 def _no_size(result: AuditResult) -> str:
     """A bound that was reached by stopping at once is just above the claim, however false the claim is."""
-    if not result.evidence.anytime or result.stopped_by != "evidence":
+    if not result.evidence.anytime:
         return ""
-    return " The audit stopped at the first proof: no estimate of the size of the violation."
+    if result.stopped_by == "evidence":
+        return " The audit stopped at the first proof; this is no estimate of the size."
+    if result.refuted_at is None:
+        return ""
+    return f" The claim fell after {runs(result.refuted_at)}; the bounds are those of the end."
 
 
 def _visible(result: AuditResult) -> tuple[str | Code, ...]:
