@@ -21,6 +21,7 @@ from dpaudit.cli.listing import list_
 from dpaudit.cli.replay import replay
 from dpaudit.cli.report import report
 from dpaudit.cli.run import run
+from dpaudit.cli.scores import scores
 from dpaudit.cli.signals import handle_termination, interrupted_code
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.terminal import finish, prepare, show
@@ -84,6 +85,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare,
     "replay": replay,
     "report": report,
+    "scores": scores,
     "convert": convert,
     "plan": plan,
     "list": list_,

@@ -1,0 +1,100 @@
+"""`dpaudit scores`: files of scores on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpaudit import AuditResult
+from dpaudit.cli.app import app
+from dpaudit.cli.score_files import BadScores, read_scores_file
+
+RNG = np.random.default_rng(0)
+INCLUDED = RNG.random(600) < 0.5
+SCORES = RNG.normal(3.0 * INCLUDED)
+
+
+def written(folder: Path, suffix: str) -> Path:
+    file = folder / f"audit{suffix}"
+    rows = list(zip(SCORES.tolist(), INCLUDED.tolist(), strict=True))
+    match suffix:
+        case ".csv":
+            file.write_text("step,included,score\n" + "".join(f"7,{int(i)},{s!r}\n" for s, i in rows))
+        case ".jsonl":
+            file.write_text("".join(json.dumps({"score": s, "included": i}) + "\n" for s, i in rows))
+        case ".npz":
+            np.savez(file, score=SCORES, included=INCLUDED)
+    return file
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".npz"])
+def test_every_format_gives_the_same_scores(suffix: str, tmp_path: Path) -> None:
+    scores0, scores1 = read_scores_file(written(tmp_path, suffix))
+    assert np.array_equal(scores0, SCORES[~INCLUDED])
+    assert np.array_equal(scores1, SCORES[INCLUDED])
+
+
+def test_two_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", scores0=[1.0, 2.0], scores1=[3, 4])
+    scores0, scores1 = read_scores_file(tmp_path / "two.npz")
+    assert scores0.tolist() == [1, 2]
+    assert scores1.tolist() == [3, 4]
+
+
+def test_the_command_prints_a_verdict_and_writes_a_report(tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**9."""
+    file = str(written(tmp_path, ".csv"))
+    out = tmp_path / "r.json"
+    for arguments, code, words in (
+        (["--claim", "pure(epsilon=1)", "--independence", "canaries", "-o", str(out)], 1, "assumed, not tested"),
+        (["--claim", "gaussian(mu=3.2)", "--independence", "runs"], 0, "no violation"),
+        (
+            ["--independence", "canaries", "--assuming", "gaussian"],
+            0,
+            "assuming that the mechanism's curve is gaussian",
+        ),
+        (["--claim", "pure(epsilon=1)"], 2, ""),
+        (["--claim", "pure(epsilon=1)", "--independence", "some"], 2, ""),
+        (["--claim", "pure(eps)", "--independence", "runs"], 2, ""),
+    ):
+        done = CliRunner().invoke(app, ["scores", file, *arguments])
+        assert done.exit_code == code, done.output
+        assert words in done.stdout
+    assert AuditResult.from_json(out).violated
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", "", "no column 'score'"),
+        ("a.csv", "scores,included\n1,0\n", "is it 'scores'"),
+        ("a.csv", "score,in\n1,0\n", "no column 'included'"),
+        ("a.csv", "score,included\n1,0\nx,1\n", "line 3: score must be a number, got 'x'"),
+        ("a.csv", "score,included\n1,2\n", "line 2: included must be 0 or 1"),
+        ("a.csv", "score,included\n1\n", "line 2: 1 columns"),
+        ("a.jsonl", '{"score": 1}\n', "line 1: it must be an object"),
+        ("a.jsonl", "[]\n", "line 1: it must be an object"),
+        ("a.jsonl", "no\n", "Expecting value"),
+        ("a.npz", "no", "a.npz"),
+        ("a.txt", "", "not from .txt"),
+    ],
+)
+def test_files_that_hold_no_scores(name: str, content: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(BadScores, match=words):
+        read_scores_file(tmp_path / name)
+
+
+def test_files_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:
+    with pytest.raises(BadScores, match="No such file"):
+        read_scores_file(tmp_path / "none.csv")
+    np.savez(tmp_path / "a.npz", score=np.zeros(3), included=np.zeros(2))
+    with pytest.raises(BadScores, match="there are 3 of 'score', but 2"):
+        read_scores_file(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", other=np.zeros(3))
+    with pytest.raises(BadScores, match="it holds other"):
+        read_scores_file(tmp_path / "b.npz")
