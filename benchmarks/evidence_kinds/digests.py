@@ -111,6 +111,7 @@ def _of_result(result: AuditResult) -> dict[str, Any]:
         file = Path(folder) / "result.json"
         timeless.to_json(file)
         content = json.loads(file.read_text(encoding="utf-8")) | {"environment": {}}
+        content.pop("refuted_at", None)  # a look of the history, which counts by itself
     return {
         "verdict": [result.verdict, result.violated, result.confidence, result.method, result.claim],
         "p-value": [result.p_value, result.e_value],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -14,7 +14,7 @@ from dpaudit.settings.audit import DEFAULTS
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
 
-_CHOICES = {"runs": "runs", "canaries": "canaries", "none": None}
+_CHOICES: dict[str | None, Any] = {"runs": "runs", "canaries": "canaries", "none": None}
 
 
 def scores(
@@ -22,16 +22,14 @@ def scores(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="CSV, Parquet or JSON lines with the columns score and included, or NPZ with these or with scores0 "
-            "and scores1.",
+            help="CSV, Parquet or JSON lines with columns score and included; NPZ also with scores0 and scores1.",
         ),
     ],
     independence: Annotated[
         str | None,
         typer.Option(
             metavar="runs|canaries|none",
-            help="runs: every score has a run of its own.  canaries: one run, scores assumed independent given the "
-            "coins.  none: one run, nothing assumed.",
+            help="runs: each score has its own run.  canaries: one run, scores assumed independent.  none: one run.",
         ),
     ] = None,
     claim: Annotated[
@@ -60,40 +58,58 @@ def scores(
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file
         from dpaudit.engine.scores import CHOICES, audit_scores
-        from dpaudit.text.rounding import lower
 
     if independence not in _CHOICES:
-        choices = "\n".join(f"  {'none' if choice is None else choice}: {words}" for choice, words in CHOICES.items())
-        given = "it was left out" if independence is None else f"got {independence!r}"
-        refuse(f"--independence must be runs, canaries or none; {given}\n{choices}")
-    chosen: Any = _CHOICES[independence]
+        _explain(independence, CHOICES)
     try:
         with waiting("reading", shown=True):
             scores0, scores1 = read_scores_file(file)
         with waiting("testing", shown=True):
             result = audit_scores(
-                scores0, scores1, claim, independence=chosen, confidence=confidence, seed=seed, name=file.stem
+                scores0,
+                scores1,
+                claim,
+                independence=_CHOICES[independence],
+                confidence=confidence,
+                seed=seed,
+                name=file.stem,
             )
-            bounds = [f"  epsilon >= {lower(result.epsilon_lower(delta))} at delta = {delta:g}"]
-            if assuming is not None:
-                bound = result.assumed_bound(delta, assuming)
-                bounds.append(f"  epsilon >= {lower(bound)} at delta = {delta:g}, assuming that {bound.assumption}")
+            lines = _lines(result, delta, assuming)
         if output is not None:
             _write(result, output)
     except (BadScores, ValueError, TypeError, ImportError, OSError) as error:
         refuse(str(error))
-    for line in (str(result), *bounds):
+    for line in lines:
         show(line)
-    if result.measurement and result.bounds_valid:
-        leave(NO_VIOLATION)
-    answered = NO_VIOLATION if result.bounds_valid and not _open(result) else INCONCLUSIVE
-    leave(VIOLATION if result.violated else answered)
+    leave(_exit_code(result))
 
 
-def _open(result: AuditResult) -> bool:
+def _explain(independence: str | None, choices: dict[Any, str]) -> NoReturn:
+    """Refuse a choice that is none."""
+    lines = [f"  {'none' if choice is None else choice}: {words}" for choice, words in choices.items()]
+    given = "it was left out" if independence is None else f"got {independence!r}"
+    refuse("\n".join([f"--independence must be runs, canaries or none; {given}", *lines]))
+
+
+def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]:
+    """The result in some lines, and its bounds at a delta."""
+    from dpaudit.text.rounding import lower
+
+    lines = [str(result), f"  epsilon >= {lower(result.epsilon_lower(delta))} at delta = {delta:g}"]
+    if assuming is not None:
+        bound = result.assumed_bound(delta, assuming)
+        lines.append(f"  epsilon >= {lower(bound)} at delta = {delta:g}, assuming that {bound.assumption}")
+    return lines
+
+
+def _exit_code(result: AuditResult) -> int:
+    """Return the code of a verdict; a measurement that certifies its bounds is complete."""
     from dpaudit.result.values import Verdict
 
-    return result.verdict is Verdict.INCONCLUSIVE
+    if result.violated:
+        return VIOLATION
+    complete = result.bounds_valid if result.measurement else result.verdict is not Verdict.INCONCLUSIVE
+    return NO_VIOLATION if complete else INCONCLUSIVE
 
 
 def _write(result: AuditResult, output: Path) -> None:
