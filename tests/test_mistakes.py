@@ -180,7 +180,7 @@ PYTHON_MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = 
     "pairs is a number": (
         lambda: audit(noisy, "pure(epsilon=1)", 3, seed=0),  # type: ignore[arg-type]
         TypeError,
-        "pairs must be a Pair such as Pair([0], [1]), several, or a SearchPairs; got 3",
+        "pairs must be a Pair such as Pair([0], [1]), several of them, or a SearchPairs; got 3",
     ),
     "detect is a factor": (
         lambda: audit(noisy, "pure(epsilon=1)", PAIR, detect=1.2, seed=0),  # type: ignore[arg-type]

@@ -74,7 +74,7 @@ def test_infinite_scores_and_one_sided_coins_are_legal() -> None:
         ([0.0, 1.0], [0, 2], {}, "included must consist of booleans"),
         ([0.0, 1.0], [True, False], {"guesses": 3}, "right <= guesses <= canaries"),
         ([0.0, 1.0], [True, False], {"confidence": 1.0}, "confidence must lie strictly between 0 and 1, got 1"),
-        ([], [], {}, "one canary at least"),
+        ([], [], {}, "at least one canary"),
     ],
 )
 def test_impossible_input_is_refused(scores: Any, included: Any, arguments: dict[str, Any], message: str) -> None:

@@ -74,7 +74,7 @@ def test_what_was_changed_by_hand_is_reported(violation: AuditResult) -> None:
         assert [found for found in contradictions(changed) if words in found], words
     found = replay(changed, noisy, PAIR, trials=100, seed=0)
     assert not found.reproduced
-    assert "The evidence does not reproduce: the result is not what its own counts give." in str(found)
+    assert "The evidence does not reproduce: the result contradicts its own counts." in str(found)
 
 
 def test_results_of_before_the_threshold_was_written_are_replayed(violation: AuditResult) -> None:
@@ -90,7 +90,7 @@ def test_no_violation_is_replayed_too() -> None:
 
 
 def test_what_cannot_be_replayed_is_reported(violation: AuditResult) -> None:
-    with pytest.raises(ValueError, match=r"pair one record, which is not among the pairs given: \[0\] \| \[2\]"):
+    with pytest.raises(ValueError, match=r"pair one record, which is not among the given pairs: \[0\] \| \[2\]"):
         replay(violation, noisy, Pair([0], [2]), seed=0)
     with pytest.raises(ValueError, match="trials must be at least 1"):
         replay(violation, noisy, PAIR, trials=0, seed=0)
@@ -228,5 +228,5 @@ def test_a_replay_from_another_folder_runs_the_audited_code_and_says_if_it_has_c
 def test_a_replay_of_a_fixed_audit_with_the_audits_own_seed_is_refused() -> None:
     """It would count the runs of the audit again and call them fresh.  Decided by its seed."""
     result = audit(noisy, GaussianDP(0.7), PAIR, trials=1000, method="fixed", seed=3, confidence=0.95)
-    with pytest.raises(ValueError, match="seed 3 is that of the audit"):
+    with pytest.raises(ValueError, match="seed 3 is the seed of the audit"):
         replay(result, noisy, PAIR, trials=100, seed=3)

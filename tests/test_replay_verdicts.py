@@ -51,7 +51,7 @@ def test_a_replay_confirms_at_one_in_a_thousand_and_not_at_the_audits_level(alar
         assert not one.refuted
         assert not one.reproduced
         assert one.runs_needed > one.counts.n0
-        assert "Not confirmed yet: it takes p <= 0.001." in str(one)
+        assert "Not confirmed yet: p <= 0.001 is required." in str(one)
         assert f"dpaudit replay FILE --trials {round(one.runs_needed)}, or --extend" in str(one)
 
 
@@ -91,7 +91,7 @@ def test_an_extended_replay_of_a_true_claim_rarely_confirms(alarm: AuditResult) 
 def test_an_extended_replay_ends_where_there_is_no_sign_of_a_violation(alarm: AuditResult) -> None:
     found = again(alarm, noise(0.2), trials=200, seed=0, extend=True)
     assert found.looks == 2
-    assert "Not confirmed: fresh runs give no sign of the violation." in str(found)
+    assert "Not confirmed: fresh runs show no sign of the violation." in str(found)
 
 
 def test_runs_that_fail_in_a_replay_say_nothing(alarm: AuditResult) -> None:
@@ -105,7 +105,7 @@ def test_runs_that_fail_in_a_replay_say_nothing(alarm: AuditResult) -> None:
     found = again(held, fails, trials=1000, seed=0)
     assert not found.valid
     assert not found.reproduced
-    assert "Nothing can be said" in str(found) or "does not reproduce" in str(found)
+    assert "No conclusion" in str(found) or "does not reproduce" in str(found)
 
 
 # --- what a file says of itself

@@ -116,7 +116,7 @@ def in_a_file(tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("pool", "only 5 different values"), ("jitter", "holds other numbers in each new process")]
+    ("name", "words"), [("pool", "only 5 different values"), ("jitter", "holds different numbers in each new process")]
 )
 def test_kept_noise_does_not_refute_the_claim_in_new_processes(in_a_file: Any, name: str, words: str) -> None:
     """The claim is true of the first run in a process.  The seed decides."""
@@ -129,9 +129,9 @@ def test_kept_noise_does_not_refute_the_claim_in_new_processes(in_a_file: Any, n
     ("name", "words"),
     [
         ("table", "only 10 different values"),
-        ("cached_with_jitter", "holds other numbers"),
+        ("cached_with_jitter", "holds different numbers"),
         ("sometimes", "different values"),
-        ("whole", "holds other numbers"),
+        ("whole", "holds different numbers"),
     ],
 )
 def test_noise_that_each_process_draws_once_is_inconclusive(
@@ -162,7 +162,7 @@ def test_a_violation_that_new_processes_confirm_stands(in_a_file: Any) -> None:
     result = audit(mechanism, "pure(epsilon=1)", Pair([0], [1000]), trials=300, seed=0, confidence=0.8)
     assert result.violated
     assert "new processes refute the claim as well" in " ".join(result.warnings)
-    assert "bounds are of the runs in this process, and hold only if these are independent" in " ".join(result.warnings)
+    assert "bounds apply to the runs in this process, and hold only if these are independent" in " ".join(result.warnings)
 
 
 def test_a_replay_of_kept_noise_is_not_valid(in_a_file: Any) -> None:

@@ -101,6 +101,6 @@ def test_a_module_of_the_same_name_does_not_stand_for_the_audited_one(
     if first:
         monkeypatch.syspath_prepend(tmp_path / "other")
     try:
-        is_in_doubt(audited(mechanism, confidence=0.999999), "holds other numbers")
+        is_in_doubt(audited(mechanism, confidence=0.999999), "holds different numbers")
     finally:
         del sys.modules["of_one_name"]

@@ -1,10 +1,9 @@
-"""What is said about arguments of `audit` that are none."""
+"""Checks of the arguments of `audit`, with error messages that say what to write instead."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Iterable
-from typing import Any
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.mechanisms.protocol import Batched, MechanismError
@@ -14,39 +13,47 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.limits import shown
+from dpaudit.values import Foreign
 
 
-def claim_of(name: str, given: Any) -> TradeoffFunction:
-    """Return the claim that an argument holds or states.
+def claim_of(name: str, given: object) -> TradeoffFunction:
+    """Return the claim in an argument, which is a claim or the text of one.
+
+    Args:
+        name: Name of the argument, for error messages.
+        given: Value of the argument.
+
+    Returns:
+        The claim; it is parsed if the argument is text.
 
     Raises:
-        TypeError: If it is neither a claim nor text.
+        TypeError: If the argument is neither a claim nor text.
         ValueError: If the text states no claim.
     """
     if isinstance(given, TradeoffFunction):
         return given
     if isinstance(given, str):
         return parse_claim(given)
-    number = isinstance(given, numbers.Real) and not isinstance(given, bool)
-    example = f"{float(given):g}" if number else "1"
+    number = float(given) if isinstance(given, numbers.Real) and not isinstance(given, bool) else None
+    example = "1" if number is None else f"{number:g}"
     hint = f'a claim such as PureDP({example}) or "pure(epsilon={example})"'
     if isinstance(given, tuple) and len(given) == 2:
         hint = "a claim such as ApproxDP(epsilon={!r}, delta={!r})".format(*given)
-    if name == "detect" and number:
+    if name == "detect" and number is not None:
         hint += "; factors such as 1.2 are for assert_private"
     raise TypeError(f"{name} must be {hint}, got {shown(given)}")
 
 
-def pairs_of(given: Any) -> list[Pair]:
-    """Return the pairs that an argument holds.
+def pairs_of(given: object) -> list[Pair]:
+    """Return the pairs in an argument, which is a `Pair` or an iterable of pairs such as a `SearchPairs`.
 
     Raises:
-        TypeError: If something in it is no pair.
-        ValueError: If there is none.
+        TypeError: If the argument, or an element of it, is not a pair.
+        ValueError: If there are no pairs.
     """
     if isinstance(given, Pair):
         return [given]
-    example = "pairs must be a Pair such as Pair([0], [1]), several, or a SearchPairs"
+    example = "pairs must be a Pair such as Pair([0], [1]), several of them, or a SearchPairs"
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | dict):
         raise TypeError(f"{example}; got {shown(given)}")
     pairs = list(given)
@@ -60,13 +67,13 @@ def pairs_of(given: Any) -> list[Pair]:
     return pairs
 
 
-def check_mechanism(mechanism: Any) -> None:
-    """Look at how a mechanism wants to be called.
+def check_mechanism(mechanism: object) -> None:
+    """Check the signature of a mechanism before the first run.
 
     Raises:
-        MechanismError: If it cannot be called as a mechanism; `audit` would fail on its first run.
+        MechanismError: If the object cannot be called as a mechanism.
     """
-    found = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
+    found: Foreign = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
     problem = misfit(found.function, True) if isinstance(found, Batched) else misfit(found)
     if problem:
         name = getattr(found, "__qualname__", type(found).__qualname__)
@@ -74,5 +81,5 @@ def check_mechanism(mechanism: Any) -> None:
 
 
 def execution_settings_of(settings: AuditSettings) -> ExecutionSettings:
-    """The terms on which runs are made."""
+    """Return the settings of an audit that apply to each run: timing, failures and timeout."""
     return ExecutionSettings(observe_time=settings.observe_time, failures=settings.failures, timeout=settings.timeout)

@@ -1,4 +1,4 @@
-"""The audit: which runs are made, what is learned from them, and when there is enough evidence."""
+"""The audit of a claim by many runs of a mechanism."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import check_mechanism, claim_of, execution_settings_of, pairs_of
@@ -35,7 +35,7 @@ EQUAL = "d0 and d1 are equal, so no mechanism could be refuted; give two dataset
 
 
 def audit(
-    mechanism: Any,
+    mechanism: object,
     claim: TradeoffFunction | str,
     pairs: Pair | Iterable[Pair],
     *,
@@ -54,46 +54,61 @@ def audit(
     progress: ProgressCallback | None = DEFAULTS.progress,
     name: str = DEFAULTS.name,
 ) -> AuditResult:
-    """Try to refute `claim` about `mechanism`, and say how small a violation would have been found.
+    """Try to refute a claim about a mechanism, and state how small a violation the audit would have found.
 
-    `mechanism`: a callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
-    outputs.  Runs must be independent of each other; the guarantee rests on that alone.  Every call gets a copy of the
-    dataset, and outputs are copied as they are returned.  `claim`: a claim, or text for `parse_claim`.  It is about
-    both orders of each pair.  `pairs`: neighbouring datasets, or a `SearchPairs`; with several, the claim is refuted if
-    it fails on any of them, and trials go where evidence grows.  `attacks`: "auto", a name, an Attack, or several.
-    `trials`: the most runs on each dataset, all pairs together.  `confidence`: a true claim is called violated with
-    probability at most 1 - confidence, whenever the audit stops.  The default is 0.99 and not 0.95: an accusation needs
-    better odds than one in twenty, and evidence grows exponentially, so that the stricter test takes about 1.5 times
-    the runs.  `method`: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`, a tenth of
-    them (of more than three million, 15 %) to choose a pair and a rejection region, and tests that region exactly; its
-    bounds are tighter at a given number of trials.  `seed`: of all randomness but the mechanism's own; a mechanism that
-    draws only from its rng is repeated exactly.  None draws a fresh seed, which the result records (that of the store,
-    if `store` holds one).  An attack, pair or claim that was chosen after looking at an audit's outputs needs another
-    seed: on the same one it would be judged by the outputs it was made from, and the guarantee would not hold.  `jobs`:
-    processes the mechanism runs in (-1: all cores); changes no result.  `store`: a file in which every block of outputs
-    is kept as soon as it is made.  If it is there already, and of the same mechanism, datasets, seed and versions, the
-    audit goes on where it stood, and ends with the result of one that was never interrupted.  Content is compared, code
-    included: see `sampling.store_identity`.  A store of anything else is refused.  `sampling.store` describes the
-    format.  `detect`: a violation, as a claim, that the audit should be able to see; if it could not, it ends
-    INCONCLUSIVE.  `measure`: go on to `trials` after the claim has been refuted, to see how large the violation is:
-    `refuted_at` of the result says when the claim fell, and the bounds are those of the end.  They hold whenever the
-    audit is looked at.  Without it, a sequential audit certifies hardly more than the claim, however false it is; a
-    "fixed" one measures in any case.
-    `observe_time`: the attacker also sees how long each run took; for mechanisms that are called once
-    for each run, and method "sequential".  Runs are then made here, one by one, in random order, and one of the two of
-    each trial counts.  `failures`: "stop" ends the audit INCONCLUSIVE when a run raises.  "outcome" says that the
-    analyst sees the exception: it counts as the run's output, a `Raised`; for mechanisms that are called once for each
-    run.  An exception may be any but KeyboardInterrupt, SystemExit included.  "retry" makes a run that fails again,
-    with other randomness, ten times at most: then the claim is taken to be about runs that succeed, how often they fail
-    may be a leak that is not seen, and `warnings` say how many failed where.  `timeout`: seconds; a run, or one call of
-    a batched mechanism, that takes longer has failed.  Whether it does depends on the load of the machine, so a timeout
-    is an outcome, or is retried, under `observe_time` only; otherwise it ends the audit as with "stop".
-    `mechanisms.timeout` says what cannot be ended that way; mechanisms in processes of their own have limits of their
-    own.  `progress`: called after each block of trials.  `name`: for the report.
+    Args:
+        mechanism: A callable `(dataset, rng) -> output`, or an object with `sample(dataset, n, rng)` that returns n
+            outputs.  Runs must be independent of each other; the guarantee rests on that assumption alone.  Each call
+            gets a copy of the dataset, and each output is copied when it is returned.
+        claim: The claim to test, or text for `parse_claim`.  It applies to both orders of each pair.
+        pairs: Pairs of neighbouring datasets, or a `SearchPairs`.  The claim is refuted if it fails on any pair.
+            Trials go to the pairs on which evidence grows.
+        attacks: "auto", the name of an attack, an `Attack`, or several of these.
+        trials: Maximum number of runs on each dataset, over all pairs.
+        confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence, whenever
+            the audit stops.  The default is 0.99 rather than 0.95, because an accusation needs better odds than one in
+            twenty.  Evidence grows exponentially, so the stricter test takes only about 1.5 times the runs.
+        method: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`.  It uses a tenth of
+            them (15 % if there are more than three million) to choose a pair and a rejection region, and tests that
+            region exactly on the rest.  Its bounds are tighter at the same number of trials.
+        seed: Seed of all randomness except the mechanism's own.  A mechanism that draws only from its rng gives the
+            same outputs again.  If None, the seed of an existing `store` is used, or else a fresh one; the result
+            records it.  Use another seed if an attack, pair or claim was chosen after looking at an audit's outputs.
+            With the same seed it would be tested on the outputs that suggested it, and the guarantee would not hold.
+        jobs: Number of processes in which the mechanism runs; -1 uses all cores.  The result does not depend on it.
+        store: A file that keeps every block of outputs as soon as it is complete.  If the file exists, the audit
+            resumes from it, with the result of an audit that was never interrupted.  The file must have the same
+            mechanism, datasets, seed and versions.  Their content is compared, code included; see
+            `sampling.store_identity`.  `sampling.store` describes the format.
+        detect: A violation, as a claim, that the audit should be able to detect.  If the audit could not have detected
+            it, the verdict is INCONCLUSIVE.
+        measure: Whether to go on to `trials` after the claim has been refuted, to see how large the violation is.
+            `refuted_at` of the result says when the claim was refuted.  The bounds are those of the end; they hold at
+            any look.  Without it, a sequential audit certifies hardly more than the claim, however false that is.
+        observe_time: Whether the attacker also sees the running time of each run.  Only for method "sequential", and
+            for mechanisms that are called once per run.  Runs are then made in this process, one by one, in random
+            order.  Only one of the two runs of a trial counts.
+        failures: What happens when a run raises an exception (any except KeyboardInterrupt; SystemExit counts).
+            "stop" ends the audit INCONCLUSIVE.  "outcome" means that the analyst sees the exception, so a `Raised`
+            counts as the output; only for mechanisms that are called once per run.  "retry" makes up to ten attempts at
+            a run, with different randomness.  The claim is then taken to be about runs that succeed.  The audit misses
+            a leak through the failure rate, so `warnings` state how many runs failed on each dataset.
+        timeout: Seconds after which a run, or one call of a batched mechanism, has failed.  Timeouts depend on the load
+            of the machine.  So `failures` applies to them only with `observe_time`; otherwise a timeout ends the audit,
+            as with "stop".  `mechanisms.timeout` lists what a timeout cannot end.  Mechanisms in separate processes
+            have their own limits.
+        progress: Called with a `Progress` after each block of trials.
+        name: Name of the audit in reports; the mechanism's name if empty.
 
-    Raises ValueError for impossible arguments (also for a dataset that cannot be copied), TypeError for those of a
-    wrong type, MechanismError if the mechanism fails before anything was measured; a failure later ends the audit
-    INCONCLUSIVE, with what was measured until then.
+    Returns:
+        The result.  If the mechanism fails after something was measured, the verdict is INCONCLUSIVE, and the result
+        holds what was measured until then.
+
+    Raises:
+        ValueError: If an argument has a value that is not allowed, a dataset cannot be copied, or `store` belongs to
+            another audit.
+        TypeError: If an argument has a wrong type.
+        MechanismError: If the mechanism fails before anything was measured.
     """
     claim, detect = claim_of("claim", claim), None if detect is None else claim_of("detect", detect)
     pair_list = pairs_of(pairs)
@@ -118,9 +133,9 @@ def audit(
 
 
 def _audited(
-    mechanism: Any, claim: TradeoffFunction, pair_list: Sequence[Pair], settings: AuditSettings
+    mechanism: object, claim: TradeoffFunction, pair_list: Sequence[Pair], settings: AuditSettings
 ) -> AuditResult:
-    """`audit` with arguments that have been checked."""
+    """Run an audit whose arguments have been checked."""
     tested, execution = claim.symmetrized(), execution_settings_of(settings)
     seed = seed_of(settings.store) if settings.seed is None else settings.seed
     equal = [pair for pair in pair_list if same_content(pair.d0, pair.d1)]
@@ -169,14 +184,14 @@ _BY_METHOD = {"sequential": _sequential, "fixed": _fixed}
 
 
 def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
-    """The result, with a warning for each pair whose stated relation is perhaps not its own.
+    """Return the result with a warning for each pair whose datasets may not have the stated relation.
 
-    It comes before the others: the reason of an inconclusive audit is the last one.
+    These warnings come first, because the last warning is the reason of an inconclusive verdict.
     """
     found = [Reason.of(f"{words} (pair {pair})") for pair in pairs if (words := doubts(pair))]
     return dataclasses.replace(result, warnings=(*found, *result.warnings)) if found else result
 
 
-def _name(mechanism: Any) -> str:
+def _name(mechanism: object) -> str:
     named = members.address(mechanism) or getattr(mechanism, "__qualname__", None)
     return str(named or type(mechanism).__qualname__)

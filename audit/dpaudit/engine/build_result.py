@@ -1,4 +1,4 @@
-"""From a finished audit to its result."""
+"""The result of a finished audit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from dpaudit.inference.power import (
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.bands import Band, anytime_band, fixed_band
 from dpaudit.inference.sequential.strategy import strategy
-from dpaudit.result.evidence import Evidence, overstated
+from dpaudit.result.evidence import Counts, Evidence, overstated
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
@@ -41,7 +40,7 @@ from dpaudit.text.reasons import About, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the audit was asked, and what the result repeats."""
+    """The part of an audit's input that its result repeats."""
 
     claim: TradeoffFunction
     detect: TradeoffFunction | None
@@ -50,46 +49,46 @@ class Asked:
 
 
 def sequential_result(run: SequentialAudit, asked: Asked, *, elapsed_s: float) -> AuditResult:
-    """The result of an audit that could stop at any time."""
+    """Return the result of an audit that could stop at any time; `elapsed_s`: its duration in seconds."""
     return _result(_Sequential(run), asked, elapsed_s)
 
 
 def fixed_result(run: FixedAudit, asked: Asked, *, elapsed_s: float) -> AuditResult:
-    """The result of an audit of a fixed number of trials."""
+    """Return the result of an audit with a fixed number of trials; `elapsed_s`: its duration in seconds."""
     return _result(_Fixed(run), asked, elapsed_s)
 
 
 class _Sequential:
-    """What an audit that could stop at any time says of itself.  `_Fixed` answers the same questions."""
+    """Answers of an audit that could stop at any time.  `_Fixed` has the same attributes and methods."""
 
     def __init__(self, run: SequentialAudit) -> None:
         self.run, self.collector, self.bets, self.evidence = run, run.collector, run, run.evidence
         self._significance = 1 - run.confidence
-        self.p_value = min(1.0, math.exp(-run.most))  # of the claim, by counts that are taken as valid
-        self.refuted = run.refuted  # by these counts
+        self.p_value = min(1.0, math.exp(-run.most))  # p-value of the claim, if the counts are valid
+        self.refuted = run.refuted  # whether the claim is refuted, if the counts are valid
         self.refuted_at = run.refuted_at
-        self.against = dict(enumerate(run.pair_log_e))  # evidence against the claim on each pair, by its number
+        self.against = dict(enumerate(run.pair_log_e))  # pair index -> evidence against the claim, nats
         counts, several = self.evidence.counts, len(self.evidence.counts) > 1
-        # the pair that was tried most: the leak may be there alone
-        self.shown = int(counts.sum(axis=(1, 2)).max()) // 2  # trials in which the least violation would have shown
-        self.where = "on the pair that was tried most, " if several else ""  # on which pair that is
-        self._share = 1 / (2 * len(counts)) if several else 1.0
-        self.second_stage_trials = 0  # trials of a study
+        # only one pair may leak, so power is computed for the pair with the most trials
+        self.shown = int(counts.sum(axis=(1, 2)).max()) // 2  # trials counted on that pair
+        self.where = "on the pair that was tried most, " if several else ""  # names that pair
+        self._share = 1 / (2 * len(counts)) if several else 1.0  # share of the wealth staked on that pair
+        self.second_stage_trials = 0
 
     def margin(self, truth: Law) -> float:
-        """How clearly the audit would have seen such outputs with probability `POWER`; below 0 if it would not."""
+        """Return the margin by which the audit detects outputs of this law with probability `POWER`; < 0 if not."""
         level, tested = self._significance * self._share, self.run.tested
         return power_margin(strategy(tested), tested, truth, self.shown, significance=level, power=POWER)
 
     def least(self) -> TradeoffFunction | None:
-        """The least violation in the claim's own family that would have been seen; None if there is none."""
+        """Return the smallest detectable violation in the claim's own family; None if none is detectable."""
         return least_detectable(self.run.tested, self.margin)
 
     def e_value(self, *, bounds_valid: bool) -> float:
-        """The wealth at the end, which is a stopping time unless the mechanism failed.
+        """Return the final wealth.  The end of the audit is a stopping time unless the mechanism failed.
 
-        After a failure it is the wealth just before the failing run.  That moment is chosen by an outcome of the run,
-        so the expectation of the wealth may exceed 1; that of the lesser of it and 1 cannot.
+        After a failure, the final wealth is that just before the failing run.  The outcome of that run selects this
+        moment, so the expected wealth may exceed 1.  The expectation of min(wealth, 1) cannot.
         """
         if not bounds_valid:
             return 1.0
@@ -97,7 +96,7 @@ class _Sequential:
         return min(wealth, 1.0) if self.collector.failure else wealth
 
     def band(self, *, bounds_valid: bool) -> Band:
-        """The observed curve and an upper bound of the true one."""
+        """Return the observed curve and an upper bound on the true curve."""
         total = self.evidence.counts.sum(axis=0)
         if self.evidence.coin_selected or not bounds_valid:
             return _no_band(*total)
@@ -118,7 +117,7 @@ class _Sequential:
 
 
 class _Fixed:
-    """What an audit of a fixed number of trials says of itself, see `_Sequential`."""
+    """Answers of an audit with a fixed number of trials; see `_Sequential`."""
 
     def __init__(self, run: FixedAudit) -> None:
         self.run, self.collector, self.bets, self.evidence = run, run.collector, run.pilot, run.evidence
@@ -139,7 +138,7 @@ class _Fixed:
         return least_detectable_fixed(self.run.tested, **self._sizes, significance=self._significance, power=POWER)
 
     def e_value(self, *, bounds_valid: bool) -> float:
-        """From p to e: Vovk & Wang 2021, Ann. Stat. 49, eq. (1) with kappa = 1/2."""
+        """Convert the p-value to an e-value: Vovk & Wang 2021, Ann. Stat. 49, eq. (1) with kappa = 1/2."""
         return 0.5 / math.sqrt(self.p_value if bounds_valid else 1.0)
 
     def band(self, *, bounds_valid: bool) -> Band:
@@ -201,7 +200,7 @@ def _result(method: _Sequential | _Fixed, asked: Asked, elapsed_s: float) -> Aud
 
 
 def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Judgement) -> Facts:
-    """What is known before it is asked what the audit would have seen."""
+    """Return all facts except those about power, which `_with_power` adds."""
     collector = method.collector
     store = collector.sampler.store
     return Facts(
@@ -224,12 +223,12 @@ def _facts(method: _Sequential | _Fixed, dependent: Sequence[str], judgement: Ju
 
 
 def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Sequential | _Fixed) -> Facts:
-    """The facts, and whether the audit would have seen a violation of the claim and the one that was asked for."""
+    """Add whether the audit could have detected any violation of the claim, and the violation in `detect`."""
     few = f"{facts.trials} runs per dataset are {About.TOO_FEW.value}"
     if not detectable.claim:
         too_few = Reason(f"{few} any violation of {asked.claim.label}", About.TOO_FEW)
         return dataclasses.replace(facts, too_few=too_few)
-    if asked.detect is None or ruling(facts).verdict is not Verdict.NO_VIOLATION:  # the margin would change nothing
+    if asked.detect is None or ruling(facts).verdict is not Verdict.NO_VIOLATION:  # power would not change the verdict
         return facts
     if method.margin(scaled(asked.detect, 1.0)) >= 0:
         return facts
@@ -240,13 +239,21 @@ def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Seq
 def _detectable(
     evidence: Evidence, least: TradeoffFunction | None, *, confidence: float, shown: int, where: str
 ) -> Detectable:
-    """What the audit would have seen; `shown`: runs that count on the pair of the `least` violation.
+    """Describe the smallest violation that the audit could have detected.
 
-    AssertionError if the evidence certifies more than any test of its kind can.
+    Args:
+        evidence: The evidence of the audit.
+        least: That violation; None if there is none.
+        confidence: The audit's confidence.
+        shown: Runs counted on the pair for which `least` was computed.
+        where: Words that name that pair; "" if there is only one.
+
+    Raises:
+        AssertionError: If the evidence certifies more than any test of its kind can certify.
     """
     found = Detectable(
         claim="" if least is None else str(least),
-        assumption=f"{where}if an attack knows the likelihood ratio; learning it costs more",
+        assumption=f"{where}assuming the optimal attack; a learned one needs more runs",
         rule_of_three_rate=rule_of_three_rate(shown),
         largest_epsilon=largest_epsilon(evidence.trials, significance=1 - confidence),
     )
@@ -255,11 +262,11 @@ def _detectable(
     return found
 
 
-def _no_band(counts0: Any, counts1: Any) -> Band:
-    """The observed curve, with 1 - alpha as its upper bound, which every curve keeps.
+def _no_band(counts0: Counts, counts1: Counts) -> Band:
+    """Return the observed curve with 1 - alpha as its upper bound, which holds for every curve.
 
-    For audits that certify no band.  Running times drift, so there is no one curve that a band could be about.  Runs
-    that depend on each other, and a number of trials that was not fixed, take a band its confidence.
+    This replaces the confidence band of audits that certify none.  Running times drift, so the outputs have no single
+    curve.  A band has no confidence if runs depend on each other, or if the number of trials was not reached.
     """
     alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
     return alpha, beta, 1 - alpha

@@ -1,4 +1,4 @@
-"""Trials, one block after another, and what went wrong with them."""
+"""The collector, which makes the trials block by block and records failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import Seen
@@ -30,21 +29,22 @@ from dpaudit.sampling.sampler import Sampler
 from dpaudit.sampling.store import StoreError
 from dpaudit.sampling.streams import stream
 from dpaudit.text.reasons import About, Reason
+from dpaudit.values import Output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Where an audit stands."""
+    """The state of a running audit."""
 
     trials: int  # runs per dataset so far
-    allowed: int
-    log_e: float  # evidence against the claim; nan if none is counted before the end
-    log_threshold: float  # evidence at which it is refuted
+    allowed: int  # maximum number of runs per dataset
+    log_e: float  # evidence against the claim so far, nats; nan if it is counted only at the end
+    log_threshold: float  # evidence at which the claim is refuted, nats
 
 
 ProgressCallback = Callable[[Progress], None]
 Bet = Callable[[tuple[Array, Array] | None], None]
-"""Gets the scores of a block that was not learned from yet, of d0 and of d1."""
+"""Receives the scores of d0 and of d1 in a block that attacks have not learned from; None if there is no score yet."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,37 +52,37 @@ class Turn:
     """One step of the learning loop."""
 
     pair: int
-    near: bool = False  # whether the audit may end soon, see `Collector.next_block`
-    learned: bool = False  # whether there were outputs
+    near: bool = False  # whether the audit may stop soon; see `Collector.next_block`
+    learned: bool = False  # whether the block had outputs
 
 
-_LARGE, _SMALL = 32, 128  # parts of the trials so far that make a block, and one where the audit may end soon
-_MAX_BLOCK_TRIALS = 65_536  # trials in a block that no score is learned from
-_MAX_BLOCK_BYTES = 2**23  # of outputs of one dataset in a block, as they came
+_LARGE, _SMALL = 32, 128  # block size = trials so far / 32, or / 128 if the audit may stop soon
+_MAX_BLOCK_TRIALS = 65_536  # trials in a block after which no score is refitted
+_MAX_BLOCK_BYTES = 2**23  # size of one dataset's outputs in a block, before they are encoded
 
 
 @dataclass
 class Collector:
-    """Runs the mechanism and hands its outputs to the learner of the pair they belong to."""
+    """Runs the mechanism and passes the outputs of each pair to its learner."""
 
     sampler: Sampler
-    learners: Sequence[Learner]  # one for each pair
-    allowed: int  # runs per dataset, all pairs together
-    trials: int = field(default=0, init=False)
-    spent: list[int] = field(init=False)  # of these, on each pair
-    failure: str = field(default="", init=False)  # what the mechanism did, if that ended the audit
-    dropped: dict[int, str] = field(default_factory=dict, init=False)  # pairs on which it failed while others go on
-    last_pair: int | None = field(default=None, init=False)  # on which it did that; None if it was something else
-    interrupted: bool = field(default=False, init=False)
-    observed: int = field(default=0, init=False)  # runs per dataset that only the tests of independence look at
+    learners: Sequence[Learner]  # one per pair
+    allowed: int  # maximum number of runs per dataset, over all pairs
+    trials: int = field(default=0, init=False)  # runs per dataset so far, over all pairs
+    spent: list[int] = field(init=False)  # trials spent on each pair
+    failure: str = field(default="", init=False)  # the failure that ended the audit; "" if there was none
+    dropped: dict[int, str] = field(default_factory=dict, init=False)  # pair index -> failure of the mechanism on it
+    last_pair: int | None = field(default=None, init=False)  # last pair that was dropped, if that ended the audit
+    interrupted: bool = field(default=False, init=False)  # whether the user interrupted the audit
+    observed: int = field(default=0, init=False)  # runs per dataset that only the tests of independence use
     outputs_fingerprint: OutputsFingerprint = field(default_factory=OutputsFingerprint, init=False)
-    seen: list[tuple[Seen, Seen]] = field(init=False)  # whether outputs of d0 and of d1 of each pair vary
-    notes: list[str] = field(default_factory=list)  # what was found out before the first run, for `warnings`
+    seen: list[tuple[Seen, Seen]] = field(init=False)  # per pair: whether outputs of d0 and of d1 vary
+    notes: list[str] = field(default_factory=list)  # warnings from before the first run
     beginning: Beginning = field(default_factory=Beginning, init=False)
-    held: Counter[float] | None = None  # numbers that the mechanism held before the first run, if they were looked at
+    held: Counter[float] | None = None  # numbers that the mechanism held before the first run; None if unknown
 
-    _most: list[int] = field(init=False)  # trials in a block of each pair
-    _memories: list[tuple[Memory, Memory]] = field(init=False)  # of d0 and of d1 of each pair
+    _most: list[int] = field(init=False)  # per pair: maximum number of trials in a block
+    _memories: list[tuple[Memory, Memory]] = field(init=False)  # per pair: of d0 and of d1
 
     def __post_init__(self) -> None:
         self.spent = [0] * len(self.learners)
@@ -92,19 +92,19 @@ class Collector:
 
     @property
     def open(self) -> bool:
-        """Whether there can be more trials."""
+        """Whether more trials can be made."""
         return self.trials < self.allowed and not self.failure and not self.void
 
     @property
     def void(self) -> str:
-        """Why scores that were counted prove nothing, in words."""
+        """Reason why the counted scores prove nothing; "" if there is none."""
         return next((learner.void for learner in self.learners if learner.void), "")
 
     @property
     def unseen(self) -> list[str]:
-        """Why the audit has not looked at all pairs to the end, in words.
+        """Reasons why the audit could not examine some pairs to the end.
 
-        A mechanism that now and then fails where it leaks must not end with "no violation found".
+        A mechanism that sometimes fails where it leaks must not get the verdict "no violation found".
         """
         found = []
         for index, learner in enumerate(self.learners):
@@ -115,30 +115,30 @@ class Collector:
             )  # fmt: skip
             if why:
                 found.append(
-                    f"nothing can be said of pair {self.sampler.pairs[index]}: {why}; mend that, or leave the pair out"
+                    f"no conclusion about pair {self.sampler.pairs[index]}: {why}; fix that, or leave the pair out"
                 )
         return found
 
     @property
     def side_effects(self) -> list[str]:
-        """What the mechanism did besides giving outputs, in words."""
+        """Side effects of the mechanism, and failed runs that were retried, in words."""
         with0, with1 = self.sampler.side_effects
         found = (with0 + with1).words()
         if self.sampler.execution.failures == "retry" and with0.failed + with1.failed:
             found.append(
                 f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were retried: the claim is taken to "
-                "be about runs that succeed (failures: outcome audits the failures, too)"
+                "be about runs that succeed (use failures: outcome to audit the failures as well)"
             )
         return found
 
-    def first(self, pair: int, side: int) -> list[Any]:
-        """The first outputs of a dataset."""
+    def first(self, pair: int, side: int) -> list[Output]:
+        """Return the first outputs on one dataset of a pair; `side`: 0 for d0, 1 for d1."""
         return self._memories[pair][side].first
 
     def dependence(self) -> list[Reason]:
-        """Why no guarantee holds, in words: runs that depend on each other, scores that depend on more than an output.
+        """Return the reasons why no guarantee holds: dependent runs, or scores that depend on more than their output.
 
-        The tests of all pairs together have the significance `diagnostics.SUSPICIOUS`.
+        The tests of all pairs together have the significance `inference.independence.SUSPICIOUS`.
         """
         if self.void:
             return [Reason.that(self.void, About.VOID)]
@@ -149,7 +149,7 @@ class Collector:
         return [Reason.that(sign, About.DEPENDENT) for sign in found]
 
     def _signs(self, pair: int, significance: float) -> list[str]:
-        """Signs of dependence between the runs of a pair: half the significance for outputs, half for their scores."""
+        """Test the runs of a pair for dependence: half of the significance is for outputs, half for their scores."""
         memories, signs = self._memories[pair], []
         runs = [
             ([memory.first[: memory.length] for memory in memories], significance * FIRST_SHARE, True),
@@ -158,12 +158,12 @@ class Collector:
         for (outputs0, outputs1), level, consecutive in runs:
             if not len(outputs0) or not len(outputs1):
                 continue
-            timed = self.sampler.execution.observe_time  # times may depend on each other, outputs may not
+            timed = self.sampler.execution.observe_time  # running times may be dependent, outputs may not
             outputs = tuple([o.output if isinstance(o, Timed) else o for o in side] for side in (outputs0, outputs1))
             rng = stream(self.sampler.seed, "shuffle", pair, int(consecutive))
             columns, scores = symmetric_columns(self.learners[pair], outputs[0], outputs[1], rng, refit=not timed)
-            share = level / 6  # two datasets and the two together, by outputs and by scores
-            by_score = share / len(self.learners[pair].attacks)  # of which the runs chose one
+            share = level / 6  # 6 tests: d0, d1 and the two together, each on outputs and on scores
+            by_score = share / len(self.learners[pair].attacks)  # the runs selected one of the attacks
             for side in (0, 1):
                 if consecutive:
                     found = dependence([key(output) for output in outputs[side]], columns[side], share)
@@ -176,16 +176,16 @@ class Collector:
         return signs
 
     def observe(self, pair: int, runs: int) -> None:
-        """Make further runs of a pair, until there are so many, for the tests of independence and nothing else.
+        """Make further runs of a pair, until it has `runs` runs per dataset, only for the tests of independence.
 
-        They count as no evidence.  What goes wrong in them changes nothing.
+        These runs are no evidence, and their failures are ignored.
         """
         start, store = self.spent[pair], self.sampler.store
         size = min(runs - start, self.allowed - self.trials - self.observed, self._most[pair])
         if size < 1:
             return
         try:
-            self.sampler.store = None  # an audit that goes on may cut its blocks elsewhere
+            self.sampler.store = None  # an audit that resumes from the store may divide its blocks differently
             outcomes = self.sampler.block(pair, start, start + size)
             complete = min(len(outcome.outputs) for outcome in outcomes)
             outputs0, outputs1 = (outcome.outputs[:complete] for outcome in outcomes)
@@ -200,7 +200,7 @@ class Collector:
 
     @contextmanager
     def limited(self, trials: int) -> Iterator[None]:
-        """A phase with so many runs per dataset at the most, those before it included."""
+        """Limit the total number of runs per dataset, earlier ones included, within a `with` block."""
         allowed, self.allowed = self.allowed, trials
         try:
             yield
@@ -208,11 +208,11 @@ class Collector:
             self.allowed = allowed
 
     def learn(self, turn: Callable[[], Turn | None], bet: Callable[..., None] | None = None) -> Iterator[Turn]:
-        """The learning loop of every audit: block after block, as long as there can be more trials.
+        """Run the learning loop of every audit, block by block, while more trials can be made.
 
         Args:
-            turn: Which block is next; None ends the loop.
-            bet: Gets the pair of a block, and its scores or None where no score has been learned yet.
+            turn: Returns the next step; None ends the loop.
+            bet: Called with the pair of a block and its scores, or None if there is no score yet.
 
         Yields:
             Each turn after its block was learned from.
@@ -222,47 +222,54 @@ class Collector:
             yield now
 
     def learn_block(self, pair: int, bet: Bet | None = None, *, near: bool = False) -> bool:
-        """Score the next block of a pair by what was learned before it, bet, and only then learn from it.
+        """Score the next block of a pair with the score learned before it, bet, and only then learn from the block.
 
         Args:
-            pair: Its number.
-            bet: Gets the scores, or None where no score has been learned yet.
+            pair: Index of the pair.
+            bet: Called with the scores, or None if there is no score yet.
             near: See `next_block`.
 
         Returns:
-            Whether there were outputs.
+            Whether the block had outputs.
         """
         learner = self.learners[pair]
         block = self.next_block(pair, near=near)
         for outputs0, outputs1 in block:
-            scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # also judges the attacks
+            scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # also weights the attacks
             if bet is not None:
                 bet(scores)
             learner.learn(outputs0, outputs1)
         return bool(block)
 
     def next_block(self, pair: int, *, near: bool = False) -> list[Block]:
-        """Outputs of the next block of a pair that is still learned from, as its attacks see them.
+        """Return the encoded outputs of the next block of a pair whose score is still learned.
 
-        Blocks grow with the trials, and end where scores are learned anew.  `near`: the audit may end soon, so that a
-        large block would run on for nothing.
+        Blocks grow with the number of trials, and end where scores are refitted.
+
+        Args:
+            pair: Index of the pair.
+            near: Whether the audit may stop soon.  The block is then smaller, because runs after the end are wasted.
         """
         learner = self.learners[pair]
-        due = learner.next_fit - learner.trials  # nothing is scored before, where there is no score yet
+        due = learner.next_fit - learner.trials  # trials until the next fit; before the first fit nothing is scored
         size = max(2, learner.trials // (_SMALL if near else _LARGE)) if learner.ready else due
         return self.block(pair, min(size, due))
 
     def blocks(self, pair: int, until: int) -> Iterator[Block]:
-        """Large blocks of a pair, until so many trials of all pairs, or as long as there are any."""
+        """Yield large blocks of a pair until `until` trials of all pairs have been made, or no more can be made."""
         while self.open and self.trials < until and pair not in self.dropped:
             yield from self.block(pair, min(_MAX_BLOCK_TRIALS, until - self.trials))
 
     def block(self, pair: int, size: int) -> list[Block]:
-        """At most `size` trials of a pair; none if the mechanism failed before it gave an output of each dataset.
+        """Make at most `size` trials of a pair; fewer if outputs are large, so that a block fits into memory.
 
-        Fewer where outputs are so large that they would fill the memory.
-        A pair on which it fails is dropped; if it was the last one, that ends the audit.  MechanismError if nothing was
-        measured on any pair.
+        A pair on which the mechanism fails is dropped.  If it was the last one, the audit ends.
+
+        Returns:
+            One block; none if the mechanism failed before it gave an output on each dataset.
+
+        Raises:
+            MechanismError: If the mechanism failed on the last pair before anything was measured on any pair.
         """
         start = self.spent[pair]
         size = min(size, self._most[pair], self.allowed - self.trials)
@@ -291,7 +298,7 @@ class Collector:
                     memory.add(outputs, bytes_each)
         except OutputError as error:
             failures.insert(0, f"gave an output that cannot be read: {error}")
-        except (SystemExit, GeneratorExit) as error:  # of the output's own code, e.g. in __array__
+        except (SystemExit, GeneratorExit) as error:  # raised by the output's code, e.g. in __array__
             failures.insert(0, f"gave an output that cannot be read: it raised {in_words(error)}")
         if failures:
             self.dropped[pair] = f"the mechanism {failures[0]} (pair {self.sampler.pairs[pair]})"
@@ -305,7 +312,7 @@ class Collector:
 
 
 def new_collector(
-    mechanism: Any,
+    mechanism: object,
     pairs: Sequence[Pair],
     attacks: str | Attack | Sequence[str | Attack],
     trials: int,
@@ -314,7 +321,7 @@ def new_collector(
     execution: ExecutionSettings,
     tested: TradeoffFunction,
 ) -> Collector:
-    """A collector with no trials yet, for the arguments of `audit`; `tested`: the claim for both orders."""
+    """Return a collector without trials, for the arguments of `audit`; `tested`: the claim for both orders."""
     chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
     bets = strategy(tested)
     log_prices = bets.log_prices(tested)
@@ -330,10 +337,10 @@ def new_collector(
     )
 
 
-def _held(mechanism: Any) -> Counter[float] | None:
-    """The numbers that a mechanism holds; None of a program, and where they cannot be looked at."""
+def _held(mechanism: object) -> Counter[float] | None:
+    """Return the numbers that a mechanism holds; None for a program, or if they cannot be read."""
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return None
-    with suppress(Exception):  # of the mechanism's own code, which the first run will meet
+    with suppress(Exception):  # raised by the mechanism's code; the first run will raise it again
         return held_numbers(mechanism)
     return None

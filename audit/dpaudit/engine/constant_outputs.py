@@ -1,42 +1,42 @@
-"""Outputs that never vary: no noise, a fixed seed, or a cache, which only new processes can tell apart.
+"""Violations whose outputs never vary: runs in new processes rule out a cache.
 
-A mechanism that caches its first output of each dataset makes one independent run of each, however often it is called.
-If its law is continuous, these two outputs differ, and an audit that assumes independent runs refutes any claim.
-A mechanism without noise, or with a fixed seed, looks the same in one process, and does break its claim.
+A mechanism that caches its first output on each dataset makes one independent run of each, however often it is called.
+If its law is continuous, the two cached outputs differ, and an audit that assumes independent runs refutes any claim.
+A mechanism without noise, or with a fixed seed, looks the same in one process, but it does break its claim.
 
-**When this is asked.**  A violation is about to be reported, and all outputs of one dataset are equal.  There is a
-suspicion if those of the other dataset are all equal too, or if the constant holds a number that is not whole.  An
-event that one dataset never shows, such as an answer that is always 0, raises none: the other dataset varies, so the
-mechanism draws anew in each run.  The same is asked of each part of an output (of a list, dict or array): one number
-may be kept while others are drawn anew.
+**When new processes are needed.**  A violation is about to be reported, and all outputs on one dataset are equal.  This
+is suspicious if all outputs on the other dataset are equal too, or if the constant contains a number that is not whole.
+An event that one dataset never shows, such as an answer that is always 0, is not suspicious.  There the outputs on the
+other dataset vary, so the mechanism draws fresh randomness in each run.  Each part of an output (of a list, dict or
+array) is examined in the same way, because a mechanism may cache one number and draw others in each run.
 
-**How it is answered.**  If the code can keep nothing (`mechanisms.stateless.forgets`), the runs share no memory, and
-the violation stands.  Otherwise the mechanism is run in 2k new processes, once in each, k times on each dataset, with
-other randomness.  The violation stands only if every output is the constant of its dataset (where there is one).
+**How they decide.**  If the code cannot keep state (`mechanisms.stateless.forgets`), the runs share no memory, and the
+violation stands.  Otherwise 2k new processes run the mechanism once each with other randomness, k on each dataset.  The
+violation stands only if every output equals the constant of its dataset, if there is one.
 
 Theorem:
     Let the processes be independent of each other, and the claim true.  Then a violation is reported with probability
     at most s, the significance of the audit, whatever happens within a process.
 
 Proof:
-    Let c be the constant of one dataset, or its constant parts, seen before the new processes start.  In each of these
-    the event {output = c} has a fixed probability on d0 and another on d1, and the claim relates the two.  The
-    violation stands only if the event occurs in all k processes of c's dataset and in none of the other's.  Let p be
-    the exact p-value of these counts, `inference.fixed.exact_binomial` (Theorem 1 there), with the claim for both
-    orders.  k is the least number with p <= s, by the claim alone.  So the violation stands with probability at most s,
-    given everything before.  If the runs in this process are independent, the audit's own test has level s, and asking
-    more lowers it.
+    Let c be the constant of one dataset, or its constant parts, seen before the new processes start.  In each process,
+    the event {output = c} has one fixed probability on d0 and another on d1, and the claim relates the two.  The
+    violation stands only if the event occurs in all k processes of c's dataset and in none of the other dataset's.  Let
+    p be the exact p-value of these counts, `inference.fixed.exact_binomial` (Theorem 1 there), with the claim for both
+    orders.  k is the least number with p <= s, and depends on the claim alone.  So the violation stands with
+    probability at most s, given everything before.  If the runs in this process are independent, the audit's own test
+    has level s, and the further condition lowers it.
 
-The same processes serve all suspicious pairs, and every pair must pass: the probability of that is not larger.
-Many digits of an output prove nothing: an unbiased randomised response has only two outputs, and most new processes
+The same processes test all suspicious pairs, and every pair must pass, so several pairs do not raise this probability.
+Outputs with many digits prove nothing.  An unbiased randomised response has only two outputs, and most new processes
 would cache the more likely one.
 
-Where outputs vary, noise may have been kept all the same: `engine.reproduced` judges such violations.
+Outputs that vary may contain noise that was drawn once; `engine.reproduced` examines such violations.
 
-A cache outside of the process, on disk or in a server, would look like a fixed seed.  So the audit is inconclusive if
+A cache outside the process, on disk or in a server, would look like a fixed seed.  So the audit is inconclusive if
 Python code reads a file, connects to a server or starts a program in a new process (`sampling.fresh_process`).
-Programs, isolated mechanisms and files that a compiled library opens are not watched: a cache there looks like a fixed
-seed.
+Programs, isolated mechanisms, and files that a compiled library opens are not watched.  A cache there looks like a
+fixed seed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.judgement import Judgement
@@ -71,27 +71,38 @@ from dpaudit.sampling.fresh_process import (
 )
 from dpaudit.sampling.runs import Runs
 from dpaudit.sampling.streams import stream
+from dpaudit.values import Output
 
 if TYPE_CHECKING:
     from dpaudit.engine.collector import Collector
 
-MAX_WORKERS = 256  # different outputs that may be those of workers with a cache
-PROBED = 20  # runs in one process, which vary if nothing is kept; more where one value is frequent
+Constants = tuple[dict[Place, Output], dict[Place, Output]]
+"""Constant parts of the outputs on d0 and on d1, by their paths."""
+
+MAX_WORKERS = 256  # more different outputs than this cannot come from one cache per worker
+PROBED = 20  # runs in one process that show whether outputs vary there; more if one value is frequent
 MAX_PROBED = 1_000
 MAX_PROCESSES = 200  # for each dataset
 _THREE_CAUSES = "the mechanism has no noise, a fixed seed, or a cache"
-MAX_SECONDS = 60.0  # for all processes together; a process of ours needs about half a second to start
+MAX_SECONDS = 60.0  # for all processes together; a process takes about half a second to start
 
 
 def nothing_varied(collector: Collector) -> list[str]:
-    """Why an audit that refuted nothing has seen nothing: outputs that never varied on any pair."""
+    """Explain why an audit without a violation saw nothing, if the outputs never varied on any pair.
+
+    Args:
+        collector: The collector after the last trial.
+
+    Returns:
+        One reason; none if some outputs varied, or if there were too few outputs to tell.
+    """
     seen = [sides for sides in collector.seen if sides[0].runs]
     if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < MIN_OUTPUTS:
         return []
     equal = [sides for sides in seen if same(sides[0].value, sides[1].value)]
     if len(equal) < len(seen):
         sides = next(sides for sides in seen if not same(sides[0].value, sides[1].value))
-        return [f"{_constants(sides)}: {_THREE_CAUSES}, so that one output of each was seen"]
+        return [f"{_constants(sides)}: {_THREE_CAUSES}, so only one output of each dataset was seen"]
     runs = 2 * sum(sides[0].runs for sides in seen)
     what = {shown(sides[0].value): None for sides in seen}
     if len(what) == 1:
@@ -107,18 +118,21 @@ def judged(
     *,
     accused: bool = True,
 ) -> Judgement:
-    """What constants mean for a violation that is about to be reported, and whether one without constants reproduces.
+    """Judge whether a violation that is about to be reported may rest on a cache or on noise drawn once.
 
     Args:
-        collector: with all its trials.
-        evidence: of each pair that speaks against the claim, by its number.
-        tested: the claim for both orders.
-        significance: of the audit.
-        accused: whether the claim is refuted; else only constants are judged.
+        collector: The collector after the last trial.
+        evidence: Pair index -> evidence against the claim, nats.
+        tested: The claim for both orders.
+        significance: Significance of the audit, between 0 and 1.
+        accused: Whether the claim is refuted.  If False, only outputs that never varied are judged.
+
+    Returns:
+        Doubts, if runs may not be independent; hints about the cause otherwise.
     """
     sampler = collector.sampler
     telling = [pair for pair, log_e in evidence.items() if log_e > 0]
-    if accused and evidence and not telling:  # several pairs refuted the claim together, none of them by itself
+    if accused and evidence and not telling:  # the pairs refute the claim only together
         telling = [max(evidence, key=lambda pair: evidence[pair])]
     if sampler.jobs != 1:
         for pair in telling:
@@ -150,7 +164,7 @@ def _reproduced(
     tested: TradeoffFunction,
     significance: float,
 ) -> Judgement:
-    """Where outputs vary: see `engine.reproduced`."""
+    """Judge the strongest pair by `engine.reproduced`, because its outputs vary."""
     if not telling:
         return Judgement()
     pair = max(telling, key=lambda one: evidence[one])
@@ -161,10 +175,11 @@ def _reproduced(
 
 
 def _kept_by_workers(collector: Collector, pair: int) -> str:
-    """Whether each worker process keeps its outputs, in words; "" if not.
+    """Explain why each worker process may cache its output; "" if there is no sign of that.
 
-    Then there are as many different outputs as workers, and none varies in one process.  So if there are few, of
-    numbers that are not whole, the mechanism is run again in this process: where outputs vary, nothing is kept.
+    With such caches there is one output per worker, and outputs do not vary within a process.  So if there are few
+    different outputs, and they contain numbers that are not whole, the mechanism runs again in this process.  Outputs
+    that vary here are not cached.
     """
     sampler = collector.sampler
     datasets = (sampler.pairs[pair].d0, sampler.pairs[pair].d1)
@@ -182,25 +197,25 @@ def _kept_by_workers(collector: Collector, pair: int) -> str:
         seen.add(probe.outputs)
         if seen.constant and not probe.failure:
             return (
-                f"the {len(first):,} first outputs of d{side} have only {len(values)} different values, and {runs} "
-                "runs in one process gave a single value.  Each worker process may cache its outputs, so that runs are "
-                "not independent: switch the cache off"
+                f"the first {len(first):,} outputs of d{side} have only {len(values)} different values, and {runs} "
+                "runs in one process gave a single value.  Each worker process may cache its outputs; then the runs "
+                "are not independent: switch the cache off"
             )
     return ""
 
 
-def _forgets(mechanism: Any, datasets: Sequence[Any]) -> bool:
+def _forgets(mechanism: object, datasets: Sequence[object]) -> bool:
     if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
         return False
     return forgets(mechanism, *datasets)
 
 
-def _suspects(sides: tuple[Seen, Seen]) -> tuple[dict[Place, Any], dict[Place, Any]]:
-    """What of the outputs of each dataset never varied and may be kept, by its path."""
+def _suspects(sides: tuple[Seen, Seen]) -> Constants:
+    """Return the parts of the outputs on each dataset that never varied and may be cached."""
     constants = sides[0].constants, sides[1].constants
     if () in constants[0] and () in constants[1]:
         return ({}, {}) if same(sides[0].value, sides[1].value) else constants
-    found: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})
+    found: Constants = ({}, {})
     for side, own in enumerate(constants):
         for path, value in own.items():
             whole = () in constants[1 - side]
@@ -210,8 +225,10 @@ def _suspects(sides: tuple[Seen, Seen]) -> tuple[dict[Place, Any], dict[Place, A
     return found
 
 
-def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: TradeoffFunction, significance: float) -> None:
-    """Run the mechanism in new processes.  NotPossible if that does not show that it keeps nothing."""
+def _confirm(
+    collector: Collector, suspects: Mapping[int, Constants], tested: TradeoffFunction, significance: float
+) -> None:
+    """Run the mechanism in new processes; raise NotPossible if they do not rule out a cache."""
     sampler = collector.sampler
     mechanism = sent(sampler.mechanism)
     runs = _runs_needed(tested, significance)
@@ -234,12 +251,12 @@ def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: Tradeoff
             if output[side] != own or (other and output[1 - side] == other):
                 return (
                     f"a new process gave another output of d{side}, so the mechanism caches its outputs, or draws its "
-                    "noise once"
+                    "noise only once"
                 )
         return ""
 
     tasks = [(run, side) for run in range(runs) for side in (0, 1)]
-    single = isinstance(mechanism, CommandMechanism | IsolatedMechanism)  # one program at a time runs under its name
+    single = isinstance(mechanism, CommandMechanism | IsolatedMechanism)  # a program has one process at a time
     most = 1 if single else min(4, os.cpu_count() or 1)
     for at in range(0, len(tasks), most):
         with ThreadPoolExecutor(most) as pool:
@@ -249,7 +266,7 @@ def _confirm(collector: Collector, suspects: Mapping[int, Any], tested: Tradeoff
 
 
 def _runs_needed(tested: TradeoffFunction, significance: float) -> int:
-    """The least k for which k hits of k on one dataset and none of k on the other refute the claim; 0 if too many."""
+    """Return the least k such that k of k on one dataset and 0 of k on the other refute the claim; 0 if too large."""
 
     def enough(k: int) -> bool:
         return exact_binomial.p_value(tested, 0, k, k, k) <= significance
@@ -262,7 +279,8 @@ def _runs_needed(tested: TradeoffFunction, significance: float) -> int:
     return bisect_integers(enough, inside=high, outside=low).inside
 
 
-def _constants(sides: tuple[Seen, Seen], suspects: tuple[dict[Place, Any], dict[Place, Any]] = ({}, {})) -> str:
+def _constants(sides: tuple[Seen, Seen], suspects: Constants = ({}, {})) -> str:
+    """Describe what never varied, for warnings."""
     found = [
         f"all {side.runs:,} outputs of d{number} were {shown(side.value)}"
         for number, side in enumerate(sides)

@@ -1,4 +1,4 @@
-"""A pilot to choose a pair, a score and a rejection region; then all other trials on these, and one exact test."""
+"""The audit with a fixed number of trials: a pilot chooses pair, score and region, and one exact test follows."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from dpaudit.learning.blocks import Block
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import Counts, FixedEvidence
 
-PILOT = 0.1  # of the trials
-_PILOT_WITH_SECOND_STAGE = 0.15  # of the trials, if the pilot ends with a second stage
-_MAX_TRIALS_BEFORE_SECOND_STAGE = 250_000  # trials of a pair, after which more of the same teach attacks little
-_MIN_SECOND_STAGE_TRIALS = 200_000  # trials
+PILOT = 0.1  # share of the trials
+_PILOT_WITH_SECOND_STAGE = 0.15  # share of the trials if the pilot ends with a second stage
+_MAX_TRIALS_BEFORE_SECOND_STAGE = 250_000  # trials per pair after which ordinary refits stop paying off
+_MIN_SECOND_STAGE_TRIALS = 200_000  # with fewer trials the second stage is left out
 
 
 @dataclass
 class FixedAudit:
-    """An audit of a number of trials that is fixed beforehand; its result is looked at once, at the end."""
+    """An audit whose number of trials is fixed beforehand.  The claim is tested once, at the end."""
 
     collector: Collector
-    tested: TradeoffFunction
-    pilot: SequentialAudit  # with the same collector; its evidence decides what is frozen and nothing else
-    pair: int = field(default=0, init=False)
+    tested: TradeoffFunction  # the claim for both orders
+    pilot: SequentialAudit  # uses the same collector; its evidence only decides what is frozen
+    pair: int = field(default=0, init=False)  # index of the chosen pair
     second_stage_trials: int = field(default=0, init=False)  # trials of the second stage
-    _threshold: int = field(default=0, init=False)
-    _pilot: Counts = field(init=False)  # (2, BINS), of the frozen score on the latest outputs of the pilot, ends merged
-    _counts: Counts = field(init=False)  # (2, BINS), of the frozen score on all later outputs
+    _threshold: int = field(default=0, init=False)  # last bin outside the region
+    _pilot: Counts = field(init=False)  # (2, BINS), frozen score on the pilot's latest outputs, saturated bins merged
+    _counts: Counts = field(init=False)  # (2, BINS), frozen score on all later outputs
 
     def __post_init__(self) -> None:
         self._pilot = np.zeros((2, BINS), dtype=np.int64)
         self._counts = np.zeros((2, BINS), dtype=np.int64)
 
     def go(self, progress: ProgressCallback | None = None) -> None:
-        """The pilot's share of the trials, then the others."""
+        """Make the trials of the pilot, then all others; `progress` is called after each block."""
         try:
             self._go(progress)
         except KeyboardInterrupt:
@@ -70,10 +70,11 @@ class FixedAudit:
         )
         for outputs0, outputs1 in self._blocks(allowed, progress):
             self._counts += [bin_counts(side) for side in learner.score_counted(outputs0, outputs1)]
-        collector.failure = collector.failure or collector.dropped.get(self.pair, "")  # no other pair can take over
+        # the region is frozen for this pair, so no other pair can take over after a failure
+        collector.failure = collector.failure or collector.dropped.get(self.pair, "")
 
     def _search(self, until: int, progress: ProgressCallback | None) -> None:
-        """Learn on all pairs, until so many trials, and choose the one whose evidence is strongest."""
+        """Learn on all pairs until `until` trials have been made, and choose the pair with the strongest evidence."""
         collector = self.collector
         with collector.limited(until):
             self.pilot.go(progress, to_the_end=True)
@@ -81,9 +82,11 @@ class FixedAudit:
         self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
 
     def _second_stage(self, until: int, progress: ProgressCallback | None) -> tuple[Array, Array] | None:
-        """Fix the chosen pair's score by more trials of it, until so many in all; scores of those not fitted to.
+        """Make the final fit of the chosen pair's score, with trials of that pair until `until` trials in all.
 
-        None if it is not worth while, or the mechanism fails on that pair: another one may be chosen then.
+        Returns:
+            Scores of the trials that were held out of the fit, of d0 and of d1.  None if there are too few trials for a
+            second stage, no attack has one, or the mechanism fails on the pair; then another pair may be chosen.
         """
         collector = self.collector
         learner = collector.learners[self.pair]
@@ -109,6 +112,7 @@ class FixedAudit:
 
     @property
     def progress(self) -> Progress:
+        """The state of the audit; its evidence is nan, because it is counted only at the end."""
         return Progress(
             trials=self.collector.trials,
             allowed=self.collector.allowed,
@@ -118,6 +122,7 @@ class FixedAudit:
 
     @property
     def evidence(self) -> FixedEvidence:
+        """The counts of the frozen score, and the frozen region."""
         return FixedEvidence(
             pair=self.pair,
             threshold=self._threshold,

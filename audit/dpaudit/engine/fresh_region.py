@@ -1,4 +1,4 @@
-"""The witness's rejection region on fresh runs: found again, frozen and counted."""
+"""The rejection region of a replay: learned again, frozen, and counted on fresh runs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ from dpaudit.result.consistency import beyond, dense, nearest_bin, pair_counts
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Counts, Witness
 
-_CLEARLY = 3  # standard errors of the rates of a region
+_CLEARLY = 3  # standard errors by which rates must differ from the witness's to choose another threshold
 
 
 class FreshRegion:
-    """A region that is frozen, and what was counted of it."""
+    """A frozen region and the scores of fresh runs.
+
+    Args:
+        collector: A collector of one pair, whose learner will not be refitted.
+        threshold: Last bin outside the region.
+    """
 
     def __init__(self, collector: Collector, threshold: int) -> None:
         self._collector, self._threshold = collector, threshold
@@ -30,7 +35,7 @@ class FreshRegion:
         self.warnings: list[str] = []
 
     def count(self, trials: int, progress: ProgressCallback | None) -> None:
-        """Make fresh runs until so many have been counted."""
+        """Make fresh runs until `trials` runs per dataset have been counted, and test whether they are independent."""
         collector, learner = self._collector, self._collector.learners[0]
         collector.allowed = self._learned_from + trials
         if learner.ready:
@@ -42,32 +47,45 @@ class FreshRegion:
         self.valid = not dependent and not collector.failure and bool(self._total.any())
 
     def judge(self, claim: TradeoffFunction, significance: float, *, refuted: bool) -> None:
-        """Doubt counts that may rest on noise drawn once: there may have been few independent runs of each dataset."""
+        """Mark the counts as not valid if they may rest on noise drawn once, and add the reason to `warnings`.
+
+        Args:
+            claim: The claim for both orders.
+            significance: Significance of the audit, between 0 and 1.
+            refuted: Whether the counts refute the claim.
+        """
         if self.valid:
             doubts = judged(self._collector, {0: math.inf}, claim, significance, accused=refuted).doubts
             self.valid, self.warnings = not doubts, [*self.warnings, *doubts]
 
     @property
     def counts(self) -> Counts:
+        """The counts of the region on the fresh runs."""
         return beyond(self._total, self._threshold)
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Share of the outputs of d0 in the region, and of those of d1 outside."""
+        """Share of the outputs of d0 inside the region, and share of the outputs of d1 outside it."""
         counts = self.counts
         return counts.false_positives / max(1, counts.n0), counts.false_negatives / max(1, counts.n1)
 
     def p_value(self, claim: TradeoffFunction) -> float:
+        """Return the exact p-value of the claim by these counts."""
         counts = self.counts
         y = counts.n1 - counts.false_negatives
         return exact_binomial.p_value(claim, counts.false_positives, counts.n0, y, counts.n1)
 
 
 def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:
-    """The last bin outside the region, for a score that was learned anew; settled before the runs that are counted.
+    """Return the last bin outside the region, for a score that was learned again.  No counted run decides it.
 
-    It is the witness's threshold, unless the rates there are clearly not the witness's and another threshold's are.  So
-    it is where many outputs have the same score, and that score came out on the other side of the threshold this time.
+    The threshold is the witness's, unless its rates clearly differ from the witness's and those of another threshold
+    are closer.  This happens if many outputs share a score, and that score now lies on the other side of the threshold.
+
+    Args:
+        learner: The learner after its last fit.
+        threshold: The witness's last bin outside the region.
+        witness: The witness to replay.
     """
     if not learner.ready:
         return threshold
@@ -86,17 +104,23 @@ def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:
 
 
 def threshold_of(witness: Witness, result: AuditResult) -> int:
-    """The last bin outside the region.  A file of before it was written has counts that name it."""
+    """Return the witness's last bin outside the region.  If an older file does not state it, the counts determine it.
+
+    Raises:
+        ValueError: If the witness's counts do not fit the evidence.
+    """
     if not math.isnan(witness.threshold):
         return nearest_bin(witness)
     counts = dense(witness) if witness.scores else pair_counts(result)
     fitting = [k for k in range(BINS - 1) if counts is not None and beyond(counts, k) == witness.counts]
     if not fitting:
-        raise ValueError(f"{result.name}: the witness's counts are not among the evidence; its region is not known")
+        raise ValueError(
+            f"{result.name}: the witness's counts do not fit the evidence, so its region is unknown; audit again"
+        )
     return fitting[len(fitting) // 2]
 
 
 def tell(collector: Collector, until: int, progress: ProgressCallback | None) -> None:
-    """Report where a replay stands; it has no evidence before its end."""
+    """Report the progress of a replay, whose evidence is counted only at the end."""
     if progress is not None:
         progress(Progress(trials=collector.trials, allowed=until, log_e=math.nan, log_threshold=math.nan))

@@ -1,4 +1,4 @@
-"""What runs that may depend on each other mean for a verdict."""
+"""Whether a violation stands although runs may depend on each other."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from dataclasses import dataclass, field
 class Judgement:
     """Doubts and hints about a violation that is about to be reported."""
 
-    doubts: list[str] = field(default_factory=list)  # why the audit is inconclusive; empty if the violation stands
-    hints: list[str] = field(default_factory=list)  # warnings beside a violation: a likely cause, what was assumed
+    doubts: list[str] = field(default_factory=list)  # reasons for an inconclusive verdict; none if the violation stands
+    hints: list[str] = field(default_factory=list)  # warnings of a violation: its likely cause, or what was assumed

@@ -1,4 +1,4 @@
-"""An audit of a single run with many canaries, such as one training run of a model."""
+"""The audit of a single run with many canaries, such as one training run of a model."""
 
 from __future__ import annotations
 
@@ -33,16 +33,26 @@ def audit_one_run(
     guesses: int | None = None,
     name: str = "one run",
 ) -> AuditResult:
-    """Try to refute `claim` from one output of a mechanism whose data held each of m canaries by a coin of its own.
+    """Try to refute a claim from one output of a mechanism whose data included each of m canaries by a fair coin.
 
-    `scores`: (m,), how much the output looks as if the canary had been in the data; higher = more so, +-inf allowed.
-    `included`: (m,), booleans, the coins; independent and fair, and the scores must not depend on them but through
-    the output.  `claim`: about adding or removing one canary; see `inference.one_run` for the theorems.
-    `guesses`: for how many canaries, those with the most extreme scores, it is guessed whether they were in; it must be
-    chosen before the output is seen.  By default 1.5 m^(3/4).
+    Args:
+        scores: (m,), how strongly the output suggests that each canary was included.  Higher scores mean a stronger
+            suggestion; +-inf is allowed.
+        included: (m,), booleans: whether each canary was included.  Independent fair coins must have decided this, and
+            the scores may depend on the coins only through the output.
+        claim: The claim to test, or text for `parse_claim`.  It is about adding or removing one canary; see
+            `inference.one_run` for the theorems.
+        confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence.
+        guesses: Number of canaries, those with the most extreme scores, whose inclusion is guessed.  Choose it before
+            you see the output.  If None, 1.5 m^(3/4).
+        name: Name of the audit in reports.
 
-    If the claim is true it is called violated with probability at most 1 - confidence.
-    ValueError for scores that are NaN, arrays of different lengths, or an impossible number of guesses.
+    Returns:
+        The result.  It certifies no trade-off curve, because a single run bounds none.
+
+    Raises:
+        ValueError: If a score is NaN, there are no scores, the arrays differ in length, or the confidence or the
+            number of guesses is not allowed.
     """
     began = time.perf_counter()
     claim = parse_claim(claim) if isinstance(claim, str) else claim
@@ -51,7 +61,7 @@ def audit_one_run(
     answers = guess(values, guesses)
     r, v = right_guesses(answers, truth)
     if len(values) == 0:
-        raise ValueError("scores must be of one canary at least, got none")
+        raise ValueError("scores must be those of at least one canary, got none")
     evidence = OneRunEvidence(canaries=len(values), guesses=r, right=v)
     p_value = evidence.p_value(claim)
     detectable = _detectable(claim, len(values), r, 1 - confidence)
@@ -65,12 +75,12 @@ def audit_one_run(
         confidence=confidence,
         method=evidence.method,
         p_value=p_value,
-        e_value=0.5 / math.sqrt(p_value) if p_value > 0 else math.inf,  # p to e, as for the fixed test
+        e_value=0.5 / math.sqrt(p_value) if p_value > 0 else math.inf,  # as in `build_result._Fixed.e_value`
         trials_used=1,
         trials_allowed=1,
         stopped_by=found.stopped_by,
         mu_lower=evidence.mu_lower(confidence=confidence),
-        curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),  # one run bounds no curve: T <= 1 - alpha always
+        curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),  # one run bounds no curve, but T <= 1 - alpha holds
         witness=_witness(claim, answers, truth.astype(bool), r, v, 1 - confidence),
         detectable=detectable,
         history=History(trials=np.zeros(0, dtype=np.int64), log_e=np.zeros(0)),
@@ -91,10 +101,10 @@ def _witness(
     v: int,
     significance: float,
 ) -> Witness | None:
-    """Right guesses, and how many would refute the claim.
+    """Return the number of right guesses, and the number that would refute the claim.
 
-    The canaries that are guessed about are those with the most extreme scores.  The trade-off curve bounds error rates
-    of all canaries, so the rates of the chosen ones cannot be compared with it: they are not stated.
+    Guesses are made for the canaries with the most extreme scores.  The trade-off curve bounds error rates over all
+    canaries, so the error rates of the chosen ones cannot be compared with it.  They are left nan.
     """
     out, into = (answers != 0) & ~included, (answers != 0) & included
     if not out.any() or not into.any():
@@ -120,7 +130,7 @@ def _witness(
 
 
 def _curve(scores: Array, included: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Errors of "in if the score is above t" over all canaries, from alpha = 1 to alpha = 0; an observation."""
+    """Return the observed errors of the rule "included if score > t" over all canaries, from alpha = 1 to 0."""
     cuts = np.unique(scores)
     out, into = np.sort(scores[~included]), np.sort(scores[included])
     alpha = 1 - np.searchsorted(out, cuts, side="right") / max(len(out), 1)
@@ -131,7 +141,7 @@ def _curve(scores: Array, included: npt.NDArray[np.bool_]) -> tuple[Array, Array
 
 
 def _detectable(claim: TradeoffFunction, m: int, r: int, significance: float) -> Detectable:
-    """The least epsilon such that guesses which are right with odds e^epsilon would have refuted the claim."""
+    """Find the least epsilon such that guesses that are right with odds e^epsilon would refute the claim."""
 
     def seen(epsilon: float) -> bool:
         v = int(binom.ppf(1 - POWER, r, 1 / (1 + math.exp(-epsilon))))
@@ -140,7 +150,7 @@ def _detectable(claim: TradeoffFunction, m: int, r: int, significance: float) ->
     least = least_parameter(seen) if r else None
     return Detectable(
         claim="" if least is None else str(PureDP(least)),
-        assumption="if every guess is right with odds e^epsilon",
+        assumption="assuming that every guess is right with odds e^epsilon",
         rule_of_three_rate=1 - 0.05 ** (1 / m),
         largest_epsilon=OneRunEvidence(canaries=m, guesses=r, right=r).epsilon_lower(0.0, confidence=1 - significance),
     )

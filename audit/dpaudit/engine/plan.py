@@ -1,4 +1,4 @@
-"""How many trials a violation needs: with this test, with one threshold, with any test at all."""
+"""The plan of an audit: how many trials a violation needs, with this test, one threshold, or any test."""
 
 from __future__ import annotations
 
@@ -22,41 +22,42 @@ from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
 
 LEARNING = 1.2
-"""On average, learned scores need so many times the trials of known ones: 1.05 to 1.37 where this was measured."""
+"""Mean trials with learned scores, divided by mean trials with known scores; see docs/measurements.md."""
 
-# Learning spreads the trials that audits need, and costs most where they are few.  So what is enough for an audit is
-# taken from these two, which are enough for every shape in `benchmarks/stated_probabilities.py` at 99 %: Gaussian noise
-# (on one number and on four), Laplace noise, randomised response with and without delta; 60 to 10,000 trials.
-_SLOWEST = 1.4  # times the trials with known scores
+# A quantile of the trials with learned scores is bounded by _SLOWEST times that with known scores, plus _HEAD_START.
+# Learning adds most where few trials are needed.  `benchmarks/stated_probabilities.py` checks both at 99 % for Gaussian
+# noise (on one number and on four), Laplace noise, and randomised response with and without delta.
+_SLOWEST = 1.4
 _HEAD_START = 15.0  # trials
-MAX_NUMBERS_KNOWN = 4  # in an output: attacks need more to learn from longer ones, which no plan can know
+MAX_NUMBERS_KNOWN = 4  # numbers in an output; attacks need more trials to learn from longer outputs
 
-_RUNS = 300  # simulated audits: a standard error of 3 % for the mean
-_MIN_SIMULATED_BEYOND = 5  # simulated audits beyond a quantile, to read it off them
-_MAX_TRIALS_STATED = 1e12  # trials beyond which no number is given
+_RUNS = 300  # simulated audits; gives a standard error of 3 % for the mean
+_MIN_SIMULATED_BEYOND = 5  # simulated audits beyond a quantile; with fewer it is computed by a normal approximation
+_MAX_TRIALS_STATED = 1e12  # larger numbers of trials are not stated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Trials per dataset after which `claim` is refuted if the mechanism is only as private as `truth`.
+    """Estimated trials per dataset until a claim is refuted, if the mechanism is only as private as `truth`.
 
-    All are estimates, and inf where the truth keeps the claim.  No valid test beats `limit_mean`; `limit_trials` and
-    `threshold_trials` are normal approximations, near the truth where many trials are needed.
+    All numbers of trials are estimates.  They are inf if the truth satisfies the claim.  No valid test has a smaller
+    mean than `limit_mean`.  `limit_trials` and `threshold_trials` are normal approximations, which are accurate if many
+    trials are needed.
     """
 
     claim: TradeoffFunction
     truth: TradeoffFunction
-    power: float
+    power: float  # probability with which `trials`, `threshold_trials` and `limit_trials` are enough
     confidence: float
-    mean_trials: float  # of `audit`, which stops by itself, scores learned on the way
-    trials: float  # that let `audit` refute the claim with at least probability `power`
-    threshold_trials: float  # of the best single threshold, known in advance, fixed trials, with probability `power`
-    limit_trials: float  # of any test with a fixed number of trials, with probability `power`
-    limit_mean: float  # of any test that stops by itself
+    mean_trials: float  # mean of `audit` with method "sequential", which learns its scores
+    trials: float  # trials after which `audit` has refuted the claim with probability `power` or more
+    threshold_trials: float  # trials that the best single threshold needs, if it is known in advance
+    limit_trials: float  # trials that any test with a fixed number of trials needs
+    limit_mean: float  # least possible mean of a test that may stop at any time
 
     @property
     def ratio(self) -> float:
-        """Mean trials of `audit` over the least mean of any test."""
+        """Mean trials of `audit`, divided by the least mean of any test; nan if the truth satisfies the claim."""
         return self.mean_trials / self.limit_mean if math.isfinite(self.limit_mean) else math.nan
 
     def __str__(self) -> str:
@@ -86,19 +87,30 @@ def plan(
     confidence: float = DEFAULTS.confidence,
     seed: int = 0,
 ) -> Plan:
-    """What it takes to refute `claim` if the mechanism is exactly as private as `truth`.
+    """Estimate the trials needed to refute a claim if the mechanism is exactly as private as `truth`.
 
-    *What any test needs.*  KL* is the least Kullback-Leibler divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1)
-    to a pair that keeps the claim.  A sequential test with significance s stops after ln(1/s)/KL* trials in the mean at
-    the earliest (Wald 1945; for the nearest pair the log-likelihood ratio is optimal), and with fixed trials power w
-    needs about (z_{1-s} + z_w)^2 / (2 KL*) of them, for violations near the claim.  KL* is the growth of the best bet,
-    see `inference.sequential.betting`; outputs are told apart as finely as the audit's bins do.
+    *Any test.*  KL* is the least Kullback-Leibler divergence KL(P1||P) + KL(Q1||Q) from the truth (P1, Q1) to a pair
+    (P, Q) that satisfies the claim.  A sequential test with significance s needs at least ln(1/s)/KL* trials on average
+    (Wald 1945; for the nearest pair the log-likelihood ratio is optimal).  A test with a fixed number of trials needs
+    about (z_{1-s} + z_w)^2 / (2 KL*) trials for power w, for violations near the claim.  KL* is the growth rate of the
+    best bet, see `inference.sequential.betting`.  It is computed for outputs grouped into the audit's bins.
 
-    *What this test needs* is simulated: its bets, with the true likelihood ratio as the score and a look after every
-    thirty-second more.  What learning the score costs is added as it was measured, see
-    `benchmarks/stated_probabilities.py`: to the mean what it costs on average, to `trials` the most it cost anywhere.
+    *This test.*  Its bets are simulated, with the true likelihood ratio as the score and a look whenever the trials
+    have grown by 1/32.  The cost of learning the score is added as `benchmarks/stated_probabilities.py` measures it:
+    its average to the mean, its maximum to `trials`.
 
-    ValueError for a power or confidence outside (0, 1), and for a power below the significance.
+    Args:
+        claim: The claim, or text for `parse_claim`.
+        truth: The mechanism's true trade-off function, or text for `parse_claim`.
+        power: Probability of a refutation, between 1 - confidence and 1.
+        confidence: Confidence of the audit, between 0 and 1.
+        seed: Seed of the simulation.
+
+    Returns:
+        The estimates, in trials per dataset.
+
+    Raises:
+        ValueError: If `confidence` is not between 0 and 1, or `power` is not between 1 - confidence and 1.
     """
     claim, truth = (parse_claim(c) if isinstance(c, str) else c for c in (claim, truth))
     check_confidence(confidence)
@@ -129,7 +141,7 @@ def plan(
     )
 
 
-_MIN_GROWTH = 3e-11  # nats a trial; less than that is rounding
+_MIN_GROWTH = 3e-11  # nats per trial; smaller values are rounding errors
 
 
 def _least_divergence(claim: TradeoffFunction, law: Law) -> float:
@@ -140,7 +152,7 @@ def _least_divergence(claim: TradeoffFunction, law: Law) -> float:
 
 
 def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float:
-    """The least n at which the best threshold's evidence is `needed` standard deviations."""
+    """Find the least n for which the best threshold's deviation is `needed` standard deviations; inf if too large."""
 
     def reached(n: float) -> float:
         return float(np.max(deviations(claim, n * law[0], math.ceil(n), n * law[1], math.ceil(n))))
@@ -163,9 +175,9 @@ def _threshold_trials(claim: TradeoffFunction, law: Law, needed: float) -> float
 def _stopping_times(
     bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, seed: int, *, first: int = 2
 ) -> Array:
-    """Trials until the wealth reaches the threshold, in simulated audits with a known score; inf if hopeless.
+    """Simulate audits with a known score; return the trials until each reaches the threshold, (_RUNS,); inf if never.
 
-    `first`: trials of the first block; none of the audits is thought to stop within it.
+    `first`: trials of the first block.  No audit stops within it, so it should be shorter than any audit.
     """
     rng = np.random.default_rng(seed)
     prices = bets.log_prices(claim)
@@ -190,13 +202,16 @@ def _stopping_times(
 
 
 def _quantile(stops: Array, power: float) -> float:
-    """Trials within which an audit stops with probability `power`, at the upper end of what so many audits can tell."""
+    """Return the quantile of the trials at `power` plus one standard error of the simulation."""
     error = math.sqrt(power * (1 - power) / len(stops))
     return float(np.quantile(stops, min(1.0, power + error)))
 
 
 def _by_then(bets: Strategy, claim: TradeoffFunction, law: Law, threshold: float, power: float) -> float:
-    """The same by a normal law of what the best bet wins: for powers that simulations are too few for."""
+    """Approximate the quantile `power` of the trials by a normal law of the best bet's gains.
+
+    This is for powers so close to 1 that too few simulated audits lie beyond the quantile.
+    """
     growth, variance = growths(bets, claim, law)
     grows = growth > _MIN_GROWTH
     if not np.any(grows):

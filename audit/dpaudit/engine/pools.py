@@ -1,10 +1,10 @@
-"""Outputs that come again although they are not whole: a pool of values that were drawn once?
+"""Repeated outputs that are not whole numbers, which may come from a pool of values drawn once.
 
-A mechanism that adds continuous noise in each run never gives the same number twice.  One that draws k values once,
-and returns one of them in each run, gives k numbers only: there were k independent runs, however many were made.
-Mechanisms on a grid repeat their outputs as well, and so does one that chooses among given candidates.  So a pool is a
-suspicion.  It is a strong one only if the repeated numbers lie on no grid, are no numbers of the dataset, and never
-came on the other dataset.
+A mechanism that adds continuous noise in each run never gives the same number twice.  A mechanism that draws k values
+once, and returns one of them in each run, gives only k numbers.  So it makes only k independent runs.  Mechanisms on a
+grid repeat their outputs as well, and so do mechanisms that select from given candidates.  Repeated outputs are
+therefore only a suspicion.  The suspicion is strong if at least three values were repeated, they lie on no grid, they
+do not all occur in the dataset, and none occurred on the other dataset.
 """
 
 from __future__ import annotations
@@ -12,34 +12,37 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from dpaudit.engine.seen import not_whole, shown
 from dpaudit.inference.independence import key
 from dpaudit.outputs import Timed
+from dpaudit.values import Dataset, Foreign, Output
 
-_MIN_REPEATED = 3  # repeated values; two always lie on a grid
-_MAX_NUMBERS = 1_000  # numbers that are looked at
-_DECIMALS, _BINARY = 6, 2.0**20  # digits of a grid
-_STEPS = 1e6  # of a grid
+_MIN_REPEATED = 3  # fewer repeated values prove no pool, because any two values lie on a grid
+_MAX_NUMBERS = 1_000  # maximum count of numbers that are examined
+_DECIMALS, _BINARY = 6, 2.0**20  # numbers with 6 decimals, or multiples of 2^-20, are taken to lie on a grid
+_STEPS = 1e6  # maximum range of a grid, in steps
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Values that are not whole and came again on one dataset."""
+    """Values that are not whole and were repeated on one dataset."""
 
-    words: str
-    strong: bool  # whether no mechanism without a pool is likely to give them
+    words: str  # description for warnings
+    strong: bool  # whether a mechanism without a pool is unlikely to repeat them
 
 
-def pool_of(sides: Sequence[Sequence[Any]], datasets: Sequence[Any]) -> Pool | None:
-    """What the first outputs of d0 and d1 show of a pool; None if no number that is not whole came again.
+def pool_of(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> Pool | None:
+    """Search the first outputs for repeated values that are not whole.
 
     Args:
-        sides: outputs of d0, and of d1.
+        sides: Outputs on d0, and on d1.
         datasets: d0 and d1.
+
+    Returns:
+        The repeated values; None if there are none.  The dataset with the stronger suspicion is described.
     """
     plain = [[output.output if isinstance(output, Timed) else output for output in outputs] for outputs in sides]
     keys = [[key(output) for output in outputs] for outputs in plain]
@@ -59,14 +62,15 @@ def pool_of(sides: Sequence[Sequence[Any]], datasets: Sequence[Any]) -> Pool | N
             and not _on_a_grid(numbers)
         )
         words = (
-            f"the {len(outputs):,} first outputs of d{side} have only {len(examples):,} different values, "
+            f"the first {len(outputs):,} outputs of d{side} have only {len(examples):,} different values, "
             f"such as {shown(next(iter(repeated.values())))}"
         )
         found.append(Pool(words, strong))
     return max(found, key=lambda pool: pool.strong, default=None)
 
 
-def _numbers(value: Any, depth: int = 4) -> list[float]:
+def _numbers(value: Foreign, depth: int = 4) -> list[float]:
+    """Return the numbers in a value, at most `_MAX_NUMBERS`, from at most `depth` levels of containers."""
     if isinstance(value, bool | np.bool_ | str | bytes) or value is None:
         return []
     if isinstance(value, int | float | np.number) and not isinstance(value, np.complexfloating):
@@ -83,14 +87,14 @@ def _numbers(value: Any, depth: int = 4) -> list[float]:
 
 
 def _on_a_grid(numbers: Sequence[float]) -> bool:
-    """Whether they have few digits, or their differences are multiples of the least one."""
+    """Whether all numbers have few digits, or their differences are multiples of the smallest difference."""
     values = np.array(numbers, dtype=np.float64)
     values = values[np.isfinite(values)]
     if np.all(np.round(values, _DECIMALS) == values) or np.all(np.floor(values * _BINARY) == values * _BINARY):
         return True
     scale = float(np.abs(values).max())
     steps = np.diff(np.sort(values))
-    steps = steps[steps > 1e-12 * scale]  # what is nearer differs by rounding
+    steps = steps[steps > 1e-12 * scale]  # smaller differences are rounding errors
     if not len(steps) or steps.sum() > _STEPS * steps.min():
         return not len(steps)
     multiples = steps / steps.min()

@@ -1,4 +1,4 @@
-"""Where and with what an audit ran."""
+"""Records where and with which versions an audit ran."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from dpaudit.engine.collector import Collector
 from dpaudit.mechanisms.sources import Source, source_of
@@ -21,12 +20,12 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
 
 
 def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) -> Provenance:
-    """Versions, machine, seed and date of an audit that begins now.
+    """Return versions, machine, seed and date of an audit that begins now.
 
     Args:
-        seed: of the audit.
-        mechanism: its name.
-        source: the mechanism's code, if it has any outside of dpaudit.
+        seed: Seed of the audit.
+        mechanism: Name of the mechanism.
+        source: The mechanism's code, if it has any outside dpaudit.
     """
     source = source or Source()
     return Provenance(
@@ -43,9 +42,12 @@ def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) ->
 
 
 def with_costs(provenance: Provenance, collector: Collector, *, second_stage_trials: int) -> Provenance:
-    """With what depends on the machine, and the fingerprint of what came out.
+    """Add the costs of a finished audit and the fingerprints of its outputs.
 
-    `second_stage_trials`: trials of the second stage.
+    Args:
+        provenance: What was recorded when the audit began.
+        collector: The collector after the last trial.
+        second_stage_trials: Trials of the second stage; 0 if there was none.
     """
     seconds: dict[str, float] = {}
     for learner in collector.learners:
@@ -62,12 +64,12 @@ def with_costs(provenance: Provenance, collector: Collector, *, second_stage_tri
     )
 
 
-def changed_since(provenance: Provenance, mechanism: Any) -> list[str]:
-    """Which code of the mechanism is not that of a finished audit, in words.
+def changed_since(provenance: Provenance, mechanism: object) -> list[str]:
+    """Return warnings about code of a mechanism that has changed since an audit.
 
     Args:
-        provenance: of the audit's result; a file may state anything there.
-        mechanism: the one at hand.
+        provenance: That of the audit's result.  Anybody may have edited the file.
+        mechanism: The mechanism as it is now.
     """
     recorded = provenance.mechanism_file
     if recorded is None or not recorded.sha256:
@@ -75,7 +77,7 @@ def changed_since(provenance: Provenance, mechanism: Any) -> list[str]:
     source, then, name = source_of(mechanism), recorded.sha256, Path(recorded.path).name
     found = []
     if source.file is None:
-        found.append(f"the audit was of {name}; this mechanism has no file, so it may be another one")
+        found.append(f"the audit was of {name}; this mechanism has no file, so it may be a different one")
     elif source.sha256 != then:
         now = source.sha256
         found.append(f"{source.file.name} has changed since the audit (SHA-256 {then[:12]} then, {now[:12]} now)")

@@ -1,30 +1,34 @@
-"""A rejection region in words: what the outputs in it have in common."""
+"""Describes a rejection region in words: what its outputs have in common."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.learning import Score, members
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding, derived_names
 
 PROBES = 4000
-"""Outputs by which a region is put into words, of each dataset at most."""
+"""Maximum number of outputs of each dataset that are used to describe a region."""
 
-_MAX_LISTED = 12  # distinct outputs that are listed one by one
-_SAME, _NEARLY = 0.99, 0.85  # how far a single feature's cut must agree with the region to be named
-_MAX_GAPS = 3  # intervals that are still easier to read than the score
+_MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
+_SAME, _NEARLY = 0.99, 0.85  # agreement at which one feature replaces the score, and at which it is named beside it
+_MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 
 
 def describe_region(score: Score, threshold: float, examples: Outputs | None) -> str:
-    """The region {score > threshold} in words.
+    """Describe the region {score > threshold} in words.
 
-    In terms of the output where it is one number or has few labels; otherwise the score's threshold, and the one
-    feature that draws nearly the same line, if there is one.
+    The words are about the output if it is one number or has few labels.  Otherwise they state the score's threshold,
+    and the single feature that separates the outputs nearly as the score does, if there is one.
+
+    Args:
+        score: A combined score of attacks.
+        threshold: The score's threshold, an estimated log-likelihood ratio in nats.
+        examples: Outputs of both datasets; None if there are none.
     """
     in_score = f"estimated log-likelihood ratio above {threshold:.3g}"
     if not score.ready or score.encoding is None or examples is None:
@@ -49,7 +53,7 @@ def describe_region(score: Score, threshold: float, examples: Outputs | None) ->
 
 
 def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -> str:
-    """The region of outputs that are one number each."""
+    """Describe a region of outputs that are one number each."""
     if examples.array is None:
         return in_score
     values = examples.array.reshape(-1)
@@ -66,7 +70,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
     stops = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
     if len(starts) <= _MAX_GAPS:
         words = [_interval(values, int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
-        if "anywhere" in words:  # what is outside is too rare to be among these
+        if "anywhere" in words:  # outputs outside the region are too rare to be among the examples
             return in_score
         if values.dtype.kind == "f" and np.isnan(examples.array).any():
             words += ["nan"] * bool(score(Outputs.read(np.array([np.nan], values.dtype)))[0] > threshold)
@@ -75,7 +79,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
 
 
 def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
-    """The set of labels that make the region, "" if labels do not decide it or there are too many."""
+    """Return the set of labels that make up the region; "" if labels do not decide it, or if there are too many."""
     groups = {label: [bool(x) for x, one in zip(inside, labels, strict=True) if one == label] for label in set(labels)}
     if "" in groups or len(groups) > _MAX_LISTED or any(len(set(group)) > 1 for group in groups.values()):
         return ""
@@ -83,7 +87,7 @@ def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
 
 
 def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
-    """The feature, or column derived from features, whose best cut is nearest to the region."""
+    """Describe the region by the feature, original or derived, whose best cut agrees with it most."""
     assert score.encoding is not None
     columns = examples.view(score.encoding, "derived")
     names = score.encoding.names
@@ -92,7 +96,7 @@ def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_],
     for name, column in zip(names, columns.T, strict=True):
         words, share = _cut(name, column, inside)
         binary = set(np.unique(column)) <= {0.0, 1.0}
-        if share > agreement + (0.01 if plain or not binary else -0.01):  # a yes or no is easier to read
+        if share > agreement + (0.01 if plain or not binary else -0.01):  # a binary feature is easier to read
             best, agreement, plain = words, share, binary
     if agreement >= _SAME:
         return best
@@ -100,12 +104,16 @@ def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_],
 
 
 def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, float]:
-    """A condition on one column in words, and how well it agrees with the region: mean of the shares in and out."""
+    """Return the best condition on one column, in words, and its agreement with the region.
+
+    The agreement is the mean of two shares: outputs in the region that satisfy the condition, and outputs outside the
+    region that do not.
+    """
     known = ~np.isnan(column)
     values = np.unique(column[known])
     if len(values) < 2:
         above = known
-        words, opposite = f"{name} is there", f"{name} is missing"
+        words, opposite = f"{name} is present", f"{name} is missing"
     else:
         order = np.argsort(column[known], kind="stable")
         ranked, inner = column[known][order], inside[known][order]
@@ -116,7 +124,7 @@ def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, 
         with np.errstate(invalid="ignore"):
             above = column > low
         if set(values) == {0.0, 1.0}:
-            states = " " in name  # such as "output[1] is odd"; else it is a number or a truth value
+            states = " " in name  # the name is a statement, such as "output[1] is odd"
             words, opposite = (name, f"not: {name}") if states else (f"{name} = 1", f"{name} = 0")
         else:
             words, opposite = _sides(name, low, high)
@@ -127,25 +135,26 @@ def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, 
 
 
 def _sides(name: str, low: float, high: float) -> tuple[str, str]:
-    """A cut between two neighbouring values in words: what lies above it, and what lies below."""
-    if math.isinf(low) or math.isinf(high):  # there is no middle
+    """Describe both sides of a cut between two adjacent values, the upper side first."""
+    if math.isinf(low) or math.isinf(high):  # then the two values have no midpoint
         return f"{name} above {low:.4g}", f"{name} at most {low:.4g}"
     middle = low / 2 + high / 2
     return f"{name} above {middle:.4g}", f"{name} below {middle:.4g}"
 
 
-def _written(value: Any) -> str:
-    """A value of an output, integers in full."""
+def _written(value: object) -> str:
+    """Write a value of an output; integers keep all digits."""
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _between(inside: Any, outside: Any) -> Any:
-    """A number between two values, one of which may be infinite; then it is the one outside."""
+def _between(inside: float, outside: float) -> float:
+    """Return the midpoint of two numbers; if that is not finite, the number outside the region."""
     middle = inside / 2 + outside / 2
     return middle if np.isfinite(middle) else outside
 
 
-def _interval(values: np.ndarray[Any, Any], first: int, last: int) -> str:
+def _interval(values: AnyArray, first: int, last: int) -> str:
+    """Describe the interval from values[first] to values[last], with ends halfway to the adjacent values."""
     low = _between(values[first], values[first - 1]) if first > 0 else None
     high = _between(values[last], values[last + 1]) if last + 1 < len(values) else None
     if low is None and high is None:

@@ -1,27 +1,29 @@
-"""A finished audit's witness, on fresh runs.
+"""The replay of an audit's witness on fresh runs.
 
-Attacks learn again, from as many fresh runs of the witness's pair as they learned from in the audit, and in the same
-way.  Then they are frozen with the witness's threshold on the likelihood ratio, and further runs are counted.  The
-region was settled before these, so the p-value is exact: `inference.fixed.exact_binomial`.  A sequential audit stopped
-by its counts, which makes them look better than fresh ones on the average.
+Attacks learn again, in the same way and from as many fresh runs of the witness's pair as in the audit.  Then they are
+frozen with the witness's threshold on the likelihood ratio, and further runs are counted.  The region does not depend
+on these runs, so the p-value is exact: `inference.fixed.exact_binomial`.  A sequential audit stops at a favourable
+moment, so its counts look better on average than fresh ones.
 
 **When a violation is confirmed.**  A replay confirms at p <= 0.001, or at the audit's own significance if that is
-smaller.  An audit at 95 % calls one true claim in twenty violated, and whoever replays such an alarm at the same level
-would confirm one in twenty of those.
+smaller.  An audit at 95 % calls one true claim in twenty violated.  Replays of these false alarms at the same level
+would confirm one in twenty of them.
 
-**Theorem (several looks).**  A replay with `extend` looks after n, 2n, 4n, ... runs per dataset, numbers that are fixed
-beforehand, each time at all runs so far.  Let p_k be the exact p-value at look k = 1, 2, ...  If the claim is true,
-P[some k: 2^k p_k <= s] <= s for every s.  So the least 2^k p_k so far is a p-value, whenever the replay stops.
+Theorem (several looks):
+    A replay with `extend` looks after n, 2n, 4n, ... runs per dataset, numbers that are fixed beforehand, each time at
+    all runs so far.  Let p_k be the exact p-value at look k = 1, 2, ...  If the claim is true, P[some k: 2^k p_k <= s]
+    <= s for every s.  So the least 2^k p_k so far is a p-value, whenever the replay stops.
 
-*Proof.*  P[p_k <= s 2^-k] <= s 2^-k for each k, since region and number of runs do not depend on the outputs counted.
-The sum over k is at most s (union bound).  A replay without `extend` looks once, at p_1 itself.
+Proof:
+    P[p_k <= s 2^-k] <= s 2^-k for each k, since region and number of runs do not depend on the outputs counted.  The
+    sum over k is at most s (union bound).  A replay without `extend` looks once and uses p_1 itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.collector import Collector, ProgressCallback, Turn, new_collector
@@ -42,17 +44,17 @@ from dpaudit.settings.limits import check_trials
 
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
-_TIMES = 4  # as many runs are counted as in the audit, so that what stopped it at its luckiest moment is seen again
-_MIN_TRIALS = 1_000
-_MIN_LEARNED = 200
-_LOOKS = 7  # of a replay that is extended: 64 times the runs of the first one
-_POWER = 0.9  # with which the runs that are suggested decide
-_MAX_SUGGESTED = 10**9  # runs; whoever needs more has seen no sign of a violation
+_TIMES = 4  # runs counted per run of the witness: a sequential audit stops at a lucky moment, so effects shrink
+_MIN_TRIALS = 1_000  # counted runs per dataset
+_MIN_LEARNED = 200  # runs per dataset to learn from
+_LOOKS = 7  # maximum number of looks with `extend`; the last one has 64 times the runs of the first one
+_POWER = 0.9  # probability with which the suggested number of runs confirms a violation
+_MAX_SUGGESTED = 10**9  # runs; if more would be needed, the counts show no sign of a violation
 
 
 def replay(
     result: AuditResult,
-    mechanism: Any,
+    mechanism: object,
     pairs: Pair | Iterable[Pair],
     *,
     attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
@@ -63,42 +65,42 @@ def replay(
     execution: ExecutionSettings | None = None,
     progress: ProgressCallback | None = None,
 ) -> Replay:
-    """Repeat the witness of `result` on fresh runs of its mechanism, and compare.
+    """Count the witness of a result on fresh runs of its mechanism, and compare.
 
     Args:
         result: A finished audit with a witness.
-        mechanism: As in the audit.
-        pairs: As in the audit; only the witness's is used.
-        attacks: As in the audit.
-        trials: Runs per dataset on which the region is counted.  Unless given, as many as the witness counts, four
-            times as many for a violation, at least 1,000.  Before them come as many as the attacks had of that pair in
-            the audit, at least 200.
-        extend: Double the counted runs, up to 64 times `trials`, until they refute the claim or give no sign of a
-            violation.  The p-value is corrected for the looks; see the module's theorem.
-        seed: Of the fresh randomness; drawn unless given.  That of a fixed audit is refused: its runs would be
-            counted again.
-        jobs: As in the audit.
+        mechanism: The mechanism, as in the audit.
+        pairs: The pairs, as in the audit; only the witness's pair is used.
+        attacks: The attacks, as in the audit.
+        trials: Runs per dataset on which the region is counted.  If None, as many as the witness counts, four times as
+            many for a violation, and at least 1,000.  The attacks learn from further runs before these, as many as
+            they had for that pair in the audit, and at least 200.
+        extend: Whether to double the counted runs, up to 64 times `trials`, until they refute the claim or show no sign
+            of a violation.  The p-value is corrected for the looks; see the theorem in this module.
+        seed: Seed of the fresh randomness; drawn if None.  The seed of a fixed audit is refused, because the runs that
+            the audit counted would be counted again.
+        jobs: Number of processes, as in the audit.
         execution: The audit's `observe_time`, `failures` and `timeout`.
         progress: Called after each block of runs.
 
     Returns:
-        Fresh counts and their exact p-value, beside what the result says.
+        The fresh counts and their exact p-value, together with the result.
 
     Raises:
-        ValueError: The result has no witness that can be replayed, its pair is not among `pairs`, `trials` < 1, or
-            `seed` is that of a fixed audit.
-        MechanismError: The mechanism fails at once.
+        ValueError: If the result has no witness that can be replayed, its pair is not among `pairs`, `trials` < 1, or
+            `seed` is the seed of a fixed audit.
+        MechanismError: If the mechanism fails before anything was measured.
     """
     witness = _witness_of(result, trials, execution)
     pair = _pair_of(witness, [pairs] if isinstance(pairs, Pair) else list(pairs))
-    counted = 0 if result.evidence.anytime else witness.counts.n0  # by a score that was frozen before
+    counted = 0 if result.evidence.anytime else witness.counts.n0  # runs after the score was frozen
     rows = [row.trials - counted for row in result.pairs if row.label == witness.pair]
     learn_from = max([_MIN_LEARNED, *rows])
     if seed is None:
         seed = fresh_seed()
-    elif counted and seed == result.provenance.seed:  # else the counted runs come after those of the audit
+    elif counted and seed == result.provenance.seed:  # a sequential audit's runs come before all counted runs
         raise ValueError(
-            f"seed {seed} is that of the audit: the runs that it counted would be counted again; give another, or none"
+            f"seed {seed} is the seed of the audit, so its runs would be counted again; give another seed, or none"
         )
     if trials is None:
         trials = max(_MIN_TRIALS, (_TIMES if result.violated else 1) * witness.counts.n0)
@@ -107,7 +109,8 @@ def replay(
         mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution or ExecutionSettings(), tested
     )
     stated = result.provenance.second_stage_trials
-    second_stage_trials = stated if stated is not None and 0 < stated < learn_from else 0  # a file may state anything
+    # the file may have been edited, so an impossible number is ignored
+    second_stage_trials = stated if stated is not None and 0 < stated < learn_from else 0
     _learn(collector, learn_from - second_stage_trials, progress)
     if second_stage_trials and collector.learners[0].max_second_stage_trials:
         collector.learners[0].fit_second_stage(_second_stage_blocks(collector, second_stage_trials, progress))
@@ -131,11 +134,11 @@ def replay(
 
 
 class _Looks(NamedTuple):
-    """What came out of all looks at the fresh counts."""
+    """The outcome of all looks at the fresh counts."""
 
-    number: int
-    p_value: float  # for all looks together; see the module's theorem
-    runs_needed: float  # fresh runs per dataset that would decide; inf if there is no sign of a violation
+    number: int  # how many looks there were
+    p_value: float  # corrected for all looks; see the theorem in this module
+    runs_needed: float  # estimated fresh runs per dataset for a decision; inf if there is no sign of a violation
 
 
 def _looks(
@@ -147,7 +150,7 @@ def _looks(
     *,
     extend: bool,
 ) -> _Looks:
-    """Count `trials` runs and test them; if `extend`, double them until they decide or give no sign of a violation."""
+    """Count `trials` runs and test them; if `extend`, double them until they decide or show no sign of a violation."""
     looks, p_value = 0, 1.0
     while True:
         looks += 1
@@ -161,7 +164,7 @@ def _looks(
 
 
 def _witness_of(result: AuditResult, trials: int | None, execution: ExecutionSettings | None) -> Witness:
-    """The witness to be replayed.  ValueError if there is none, or `trials` or `execution` do not allow it."""
+    """Return the witness to replay; raise ValueError if there is none, or if the arguments do not allow a replay."""
     witness = result.witness
     if witness is None or not len(result.evidence.edges):  # guesses about canaries have no region
         raise ValueError(f"{result.name} has no witness that could be replayed (method {result.method})")
@@ -169,8 +172,8 @@ def _witness_of(result: AuditResult, trials: int | None, execution: ExecutionSet
         check_trials(trials)
     if execution is not None and execution.observe_time:
         raise ValueError(
-            f"{result.name} is about running times; these are not independent from run to run, so that there is no "
-            "exact p-value of a region: audit again with another seed instead"
+            f"{result.name} is about running times; these are not independent from run to run, so a region has no "
+            "exact p-value: audit again with another seed instead"
         )
     return witness
 
@@ -179,7 +182,7 @@ def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
     found = [pair for pair in pairs if str(pair) == witness.pair]
     if not found:
         raise ValueError(
-            f"the witness is of the pair {witness.pair}, which is not among the pairs given: "
+            f"the witness belongs to the pair {witness.pair}, which is not among the given pairs: "
             f"{', '.join(map(str, pairs)) or 'none'}"
         )
     return found[0]
@@ -195,7 +198,7 @@ def _second_stage_blocks(collector: Collector, trials: int, progress: ProgressCa
 
 
 def _learn(collector: Collector, trials: int, progress: ProgressCallback | None) -> None:
-    """As an audit learns: each block is scored by what was learned before it, which tells how good each attack is."""
+    """Learn as an audit does: score each block with what was learned before it, in order to weight the attacks."""
     until = collector.allowed
     with collector.limited(trials):
         for _ in collector.learn(lambda: Turn(pair=0)):

@@ -1,4 +1,4 @@
-"""What a replay found, and the words it says it in."""
+"""The outcome of a replay."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ CONFIRMED = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Replay:
-    """What a replay found beside what the result says."""
+    """The outcome of a replay, together with the result that was replayed.  `str(replay)` is a summary."""
 
     result: AuditResult
-    counts: Counts  # of the region, on fresh runs
-    learned_from: int  # fresh runs per dataset before those
-    p_value: float  # of the claim, exact for all looks together; 1 if `valid` is False
+    counts: Counts  # counts of the region on fresh runs
+    learned_from: int  # fresh runs per dataset that attacks learned from, before the counted ones
+    p_value: float  # exact p-value of the claim, corrected for all looks; 1 if `valid` is False
     seed: int
-    contradictions: tuple[str, ...]  # what the result says against its own counts
+    contradictions: tuple[str, ...]  # statements of the result that its own counts contradict
     warnings: tuple[str, ...]
-    looks: int = 1  # how often the fresh counts were tested
-    valid: bool = True  # False if fresh runs depended on each other or failed: they say nothing then
-    unchecked: str = ""  # what could not be computed again, since another version wrote the result; "" if nothing
-    runs_needed: float = math.nan  # about so many fresh runs per dataset would decide; inf if there is no sign of it
+    looks: int = 1  # number of times the fresh counts were tested
+    valid: bool = True  # False if fresh runs failed or depended on each other; then they prove nothing
+    unchecked: str = ""  # what was not recomputed because another version wrote the result; "" if everything was
+    runs_needed: float = math.nan  # estimated fresh runs per dataset for a decision; inf if there is no sign of it
 
     @property
     def level(self) -> float:
@@ -43,10 +43,10 @@ class Replay:
 
     @property
     def reproduced(self) -> bool:
-        """Whether nothing here speaks against the result.
+        """Whether the replay agrees with the result.
 
         True if the result agrees with its own counts, the fresh runs are valid, and they refute the claim if the result
-        does.  False does not show that the result is wrong: a violation may be "not confirmed yet", see `runs_needed`.
+        does.  False does not show that the result is wrong.  A violation may be "not confirmed yet"; see `runs_needed`.
         """
         return self.valid and not self.contradictions and (self.refuted or not self.result.violated)
 
@@ -59,7 +59,7 @@ class Replay:
     def __str__(self) -> str:
         witness = self.result.witness
         if witness is None:
-            raise AssertionError("a replay is of a witness")
+            raise AssertionError("a replay needs a witness")
         rows = [("in the result", witness.counts), ("fresh", self.counts)]
         alpha = self.counts.false_positives / max(1, self.counts.n0)
         allowed = 1 - float(self.result.claim.symmetrized().beta(alpha))
@@ -81,9 +81,9 @@ class Replay:
 
     def _conclusion(self) -> str:
         if self.contradictions:
-            return "The evidence does not reproduce: the result is not what its own counts give."
+            return "The evidence does not reproduce: the result contradicts its own counts."
         if not self.valid:
-            return "Nothing can be said: the fresh runs failed or depended on each other, see the warnings."
+            return "No conclusion: the fresh runs failed or depended on each other, see the warnings."
         if not self.result.violated:
             return (
                 "Fresh runs refute the claim; the result did not."
@@ -91,19 +91,19 @@ class Replay:
                 else "Fresh runs do not refute the claim, either."
             )
         if self.refuted:
-            return f"Confirmed: fresh runs refute the claim again; it takes p <= {lower(self.level, 2)}."
+            return f"Confirmed: fresh runs refute the claim again (required: p <= {lower(self.level, 2)})."
         if math.isinf(self.runs_needed):
             return (
-                "Not confirmed: fresh runs give no sign of the violation.  The verdict may have been a false alarm, or "
-                "the attack found another region this time; a new audit with another seed tells more."
+                "Not confirmed: fresh runs show no sign of the violation.  The verdict may have been a false alarm, or "
+                "the attack found a different region this time.  A new audit with another seed can decide."
             )
         needed = round(self.runs_needed)
         return (
-            f"Not confirmed yet: it takes p <= {lower(self.level, 2)}.  About {needed:,} fresh runs per dataset would "
-            f"decide: dpaudit replay FILE --trials {needed}, or --extend to go on from look to look."
+            f"Not confirmed yet: p <= {lower(self.level, 2)} is required.  About {needed:,} fresh runs per dataset "
+            f"would decide: dpaudit replay FILE --trials {needed}, or --extend to double the runs until they decide."
         )
 
 
 def level_of(result: AuditResult) -> float:
-    """The largest p-value at which fresh runs refute the claim of a result."""
+    """Return the largest p-value at which fresh runs refute the claim of a result."""
     return min(CONFIRMED, 1 - result.confidence)

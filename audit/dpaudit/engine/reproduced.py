@@ -1,54 +1,55 @@
-"""Whether a violation shows in new processes as well, or only with the state that this process has kept.
+"""Violations whose outputs vary: runs in new processes rule out noise that was drawn once and used again.
 
-A mechanism may draw noise once and use it again: from a pool of a few values, or with fresh jitter added.  Its runs
-look independent.  They are independent given the kept noise, and the audit refutes the law of outputs given that noise.
-The claim is about another law, in which all noise is drawn anew.
+A mechanism may draw noise once and use it in many runs: from a pool of a few values, or with fresh jitter added.  Its
+runs look independent.  They are independent given the kept noise, so the audit refutes the law of outputs given that
+noise.  The claim is about another law, in which every run draws all its noise.
 
-**When this is asked.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs` judges those
-that do not), and the code may keep something (`mechanisms.stateless.forgets`).  Of a program or an isolated mechanism,
-whose state cannot be looked at, it is asked only if outputs that are not whole were repeated (`engine.pools`).
+**When new processes are needed.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs`
+judges those that do not), and the code may keep state (`mechanisms.stateless.forgets`).  The state of a program or an
+isolated mechanism cannot be read.  There they are needed only if outputs that are not whole were repeated
+(`engine.pools`).
 
-**How it is answered**, by the first that decides:
+**How they decide.**  The first of these steps that decides is used:
 
-1. Twins.  Some runs are made here, where much may be kept, and the same runs, with the same randomness, in two new
-   processes.  If all outputs agree, they depend on the dataset and the given randomness alone: the violation stands.
+1. Twins.  This process, which may hold kept noise, makes some runs.  Two new processes make the same runs with the same
+   randomness.  If all outputs agree, they depend only on the dataset and the given randomness: the violation stands.
 2. State.  The numbers that the mechanism holds in these two processes are compared (`mechanisms.held`).  If they
-   agree, and no output that is not whole was repeated, neither process holds noise of its own: the violation stands.
+   agree, and no output that is not whole was repeated, neither process holds noise that it drew: the violation stands.
    The mechanism then has its own source of randomness.  The violation also stands if the numbers that differ are
    whole, and the outputs are not.
-3. Values.  If most outputs of both datasets were repeated, 12 new processes give one output of each dataset.  The
-   violation stands unless values that were never seen here come too often, at level 1e-6 for each dataset
-   (`inference.fixed.newcomers`).  This is not asked if even twelve values never seen would not be too many.
+3. Values.  If most outputs on either dataset were repeated, 12 new processes give one output on each dataset.  The
+   violation stands unless values that were never seen in this process occur too often, at level 1e-6 for each dataset
+   (`inference.fixed.newcomers`).  This step is skipped if even twelve such values would not be too many.
 4. The claim.  A score and a region are frozen, and a number k is fixed.  2k new processes give one output each.  The
    violation stands if their counts refute the claim at the audit's significance (`inference.fixed.exact_binomial`).
 
 Otherwise the audit is inconclusive.
 
 Theorem:
-    Let the processes be independent of each other, and the claim true of the first run in a process.  Then 4 lets a
-    violation stand with probability at most s, the significance of the audit, whatever happens within a process.
+    Let the processes be independent of each other, and the claim true of the first run in a process.  Then step 4 lets
+    a violation stand with probability at most s, the significance of the audit, whatever happens within a process.
 Proof:
     Score, region and k are fixed before the processes start, and each gives one output.  So the counts are independent
     and binomial, and Theorem 1 of `inference.fixed.exact_binomial` applies, given everything before.
 
 Theorem:
-    Let outputs have a law without atoms over processes, given the randomness of the run.  Then 1 lets a violation that
-    rests on kept noise stand with probability 0.
+    Let outputs have a law without atoms over processes, given the randomness of the run.  Then step 1 lets a violation
+    that rests on kept noise stand with probability 0.
 Proof:
-    The outputs here and there are independent, given that randomness, so they agree with probability 0.
+    Outputs of different processes are independent, given that randomness, so they agree with probability 0.
 
-Steps 1 to 3 bound no probability that a violation stands wrongly.  In 1, kept noise on a grid may agree by chance, or
-show in few runs: 32 are repeated.  Step 2 sees numbers in Python objects only.  The level of 3 bounds how often an
-honest mechanism is doubted; values that few runs show may not be among twelve outputs.  A pool so large that few
-outputs were repeated does not get to 3.
+Steps 1 to 3 do not bound the probability that a violation stands wrongly.  In step 1, kept noise on a grid may agree by
+chance, or affect none of the 32 runs that are repeated.  Step 2 sees only numbers in Python objects.  The level of
+step 3 bounds how often an honest mechanism is doubted.  Kept values that few runs show may not be among twelve outputs,
+and step 3 is skipped if the pool is so large that few outputs were repeated.
 
-The audit's p-value and bounds are of the runs in this process, also if 4 lets the violation stand: a hint says so.
-Step 4 loses power.  It sees only first runs, at most 60 of each dataset, in a region that was learned here.  Slight
-violations, those of later runs, and those that the region does not show under other noise end inconclusive.
+The audit's p-value and bounds apply to the runs in this process, even if step 4 lets the violation stand; a hint says
+so.  Step 4 loses power.  It sees only first runs, at most 60 on each dataset, in a region that was learned here.  The
+audit is inconclusive if a violation is slight, affects later runs only, or lies outside the region under other noise.
 
-Where no new process can run the mechanism, only a strong suspicion makes the audit inconclusive: a pool on no grid, or
-numbers that the mechanism has kept since the audit began.  Otherwise a hint says what was assumed, if outputs that are
-not whole were repeated or a number that is not whole is held.
+If no new process can run the mechanism, only a strong suspicion makes the audit inconclusive: a pool on no grid, or
+numbers that the mechanism has kept since the audit began.  Otherwise a hint states what was assumed, if outputs that
+are not whole were repeated or the mechanism holds a number that is not whole.
 """
 
 from __future__ import annotations
@@ -59,9 +60,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.judgement import Judgement
@@ -74,7 +73,7 @@ from dpaudit.inference.independence import key
 from dpaudit.learning import Learner
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.held import fractions, held_numbers
-from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.arrays import Array, Integers
 from dpaudit.outputs import OutputError
 from dpaudit.sampling.detached import Dataset
 from dpaudit.sampling.fresh_process import (
@@ -87,32 +86,38 @@ from dpaudit.sampling.fresh_process import (
 from dpaudit.sampling.runs import Outcome, Runs, made
 from dpaudit.sampling.streams import stream
 from dpaudit.text.rounding import upper
+from dpaudit.values import Output, RawOutputs
 
 if TYPE_CHECKING:
     from dpaudit.engine.collector import Collector
 
-MAX_SECONDS = 60.0  # for all processes of an audit together
-TWINS = 2  # processes that repeat runs of this one
-NEWCOMERS = 12  # processes that are asked for values never seen
-_MAX_KNOWN = 4_000  # further runs here, in which these may be seen
-_SURELY = 1e-6  # level at which values never seen came too often
-_MAX_CONFIRMING = 60  # processes for each dataset
-_RUNS, _WARM_UP = 8, 100  # of each dataset that are repeated, and before these
-_SECONDS = 1.0  # for the runs of one dataset before these
+Answer = TypeVar("Answer")
+
+MAX_SECONDS = 60.0  # for all new processes of an audit together
+TWINS = 2  # processes in step 1
+NEWCOMERS = 12  # processes in step 3
+_MAX_KNOWN = 4_000  # maximum number of further runs in this process that collect known values for step 3
+_SURELY = 1e-6  # level of step 3 for each dataset
+_MAX_CONFIRMING = 60  # maximum number of processes for each dataset in step 4
+_RUNS, _WARM_UP = 8, 100  # runs on each dataset that step 1 repeats, and maximum number of warm-up runs before them
+_SECONDS = 1.0  # time limit of repeated, warm-up or further runs on one dataset in this process
 
 WAY_OUT = "Let the mechanism draw all noise from the rng that it is given, and switch caches off"
 
-ONLY_HERE = "The audit's p-value and bounds are of the runs in this process, and hold only if these are independent"
+ONLY_HERE = "The audit's p-value and bounds apply to the runs in this process, and hold only if these are independent"
 
 
 def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, significance: float) -> Judgement:
-    """Judge a violation by a mechanism that may keep something from run to run.
+    """Judge a violation by a mechanism that may keep state from run to run.
 
     Args:
-        collector: with all its trials.
-        pair: on which the evidence is strongest.
-        tested: the claim for both orders.
-        significance: of the audit.
+        collector: The collector after the last trial.
+        pair: Index of the pair with the strongest evidence.
+        tested: The claim for both orders.
+        significance: Significance of the audit, between 0 and 1.
+
+    Returns:
+        Doubts, if noise may have been drawn once; hints about what was assumed otherwise.
     """
     sampler = collector.sampler
     if sampler.execution.observe_time:  # the first run of a process takes longer
@@ -146,17 +151,17 @@ def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, signif
 
 
 def _numbers(drawn: set[float]) -> str:
-    return f"the mechanism holds other numbers in each new process, such as {shown(min(drawn, key=abs))}"
+    return f"the mechanism holds different numbers in each new process, such as {shown(min(drawn, key=abs))}"
 
 
 def _unasked(collector: Collector, asking: _Asking, pool: Pool | None, why: str) -> Judgement:
-    """What holds where no new process could be asked."""
+    """Judge a violation that no new process could test."""
     if pool is not None and pool.strong:
         found = f"{pool.words}; they lie on no grid, and the other dataset never gives them"
     elif new := asking.came_to_hold():
         found = f"the mechanism has kept numbers since the audit began, such as {shown(min(new, key=abs))}"
     elif isinstance(collector.sampler.mechanism, CommandMechanism | IsolatedMechanism):
-        words = f"runs of the program were assumed to be independent; new ones could not test that: {why}"
+        words = f"runs of the program were assumed to be independent; new processes could not test that: {why}"
         return Judgement(hints=[words])
     else:
         held = fractions(held_numbers(collector.sampler.mechanism))
@@ -169,17 +174,17 @@ def _unasked(collector: Collector, asking: _Asking, pool: Pool | None, why: str)
 
 @dataclass
 class _Asking:
-    """Runs of the mechanism, here and in new processes."""
+    """Runs of the mechanism, in this process and in new ones."""
 
     collector: Collector
-    pair: int
-    ends: float  # on the clock
-    mechanism: Any = None  # what `sent` gave
-    confirmed: str = ""
-    _each: float = 0.5  # seconds that a process takes
+    pair: int  # index of the pair
+    ends: float  # deadline, on the monotonic clock
+    mechanism: object = None  # the mechanism as returned by `sent`
+    confirmed: str = ""  # how step 4 confirmed the violation, for the hint
+    _each: float = 0.5  # seconds that one process takes
 
     def twins(self) -> set[float] | None:
-        """None if runs here and the same runs in new processes agree, else numbers that only one of these holds."""
+        """Return None if runs here and in new processes agree, else the numbers that only one new process holds."""
         runs = self._warmed_up()
         here = [[self._runs(("twin", twin, side), side, runs) for side in (0, 1)] for twin in range(TWINS)]
         outputs = [[[told_apart(output) for output in _made(one)] for one in both] for both in here]
@@ -203,9 +208,9 @@ class _Asking:
         return any(not any(map(not_whole, self._first(side))) for side in (0, 1))
 
     def values_recur(self) -> bool:
-        """Whether values in new processes are not too often ones that were never seen here.
+        """Whether unseen values are rare enough in new processes for the violation to stand by step 3.
 
-        False as well if twelve values never seen would not be too many on some dataset, so that nothing can be told.
+        Also False if even twelve unseen values would not be too many on some dataset, because step 3 is then skipped.
         """
         known = [[key(o) for o in (*self._first(side), *self._more(side))] for side in (0, 1)]
         strangers = [object() for _ in range(NEWCOMERS)]
@@ -218,7 +223,7 @@ class _Asking:
         )
 
     def refuted(self, tested: TradeoffFunction, significance: float) -> str:
-        """Why one output each of new processes does not refute the claim; "" if it does."""
+        """Run step 4; return why the outputs of new processes do not refute the claim, or "" if they do."""
         learner = self.collector.learners[self.pair]
         most = int(min(_MAX_CONFIRMING, max(0.0, self._left) * self._workers / self._each / 2.5))
         seen0, seen1 = (bin_counts(side) for side in _scored(learner, self._first(0), self._first(1)))
@@ -227,7 +232,7 @@ class _Asking:
         k = _processes(tested, rates, significance, most)
         if not k:
             if most < _MAX_CONFIRMING:
-                return f"There was time for {most} new processes for each dataset, too few to confirm the violation"
+                return f"There was time for only {most} new processes per dataset, too few to confirm the violation"
             return f"The violation is too small to be confirmed in {most} new processes for each dataset"
         tasks = [[self._runs(("claim", i, side), side, 1)] for i in range(k) for side in (0, 1)]
         found = [outputs[0] for outputs in self._each_in_a_process(values_in_a_fresh_process, self._there(tasks))]
@@ -243,7 +248,7 @@ class _Asking:
         return ""
 
     def came_to_hold(self) -> set[float]:
-        """Numbers that are not whole and held since the audit began; none if each run adds some, as a history does."""
+        """Return fractional numbers acquired since the audit began and still held; none if each run adds some."""
         mechanism, before = self.collector.sampler.mechanism, self.collector.held
         now = fractions(held_numbers(mechanism))
         if before is None or not now - fractions(before):
@@ -256,7 +261,7 @@ class _Asking:
         return set() if len(later) >= len(now) + runs else (now & later) - fractions(before)
 
     def _warmed_up(self) -> int:
-        """Fill what may be kept here.  How many runs of each dataset may be repeated."""
+        """Make runs that may fill a cache or pool; return how many runs on each dataset step 1 has time to repeat."""
         runs = _RUNS
         for side in (0, 1):
             began = time.monotonic()
@@ -267,8 +272,8 @@ class _Asking:
                 _made(self._runs(("warm up", side), side, more))
         return runs
 
-    def _more(self, side: int) -> Sequence[Any] | np.ndarray[Any, Any]:
-        """Outputs of further runs here, in about a second: more values of a pool, and of a grid."""
+    def _more(self, side: int) -> RawOutputs:
+        """Make further runs here for about a second, to collect more values of a pool or a grid."""
         began = time.monotonic()
         first = _made(self._runs(("more", side), side, _RUNS))
         each = (time.monotonic() - began) / _RUNS + 1e-6
@@ -287,20 +292,20 @@ class _Asking:
     def _there(self, tasks: Sequence[Sequence[Runs]]) -> list[list[Runs]]:
         return [[replace(one, mechanism=self.mechanism) for one in task] for task in tasks]
 
-    def _first(self, side: int) -> list[Any]:
+    def _first(self, side: int) -> list[Output]:
         return self.collector.first(self.pair, side)
 
     @property
     def _workers(self) -> int:
-        single = isinstance(self.mechanism, CommandMechanism | IsolatedMechanism)  # one program runs under its name
+        single = isinstance(self.mechanism, CommandMechanism | IsolatedMechanism)  # a program has one process at a time
         return 1 if single else min(4, os.cpu_count() or 1)
 
     @property
     def _left(self) -> float:
         return self.ends - time.monotonic()
 
-    def _each_in_a_process(self, ask: Callable[..., Any], tasks: Sequence[Sequence[Runs]]) -> list[Any]:
-        def answer(task: Sequence[Runs]) -> Any:
+    def _each_in_a_process(self, ask: Callable[..., Answer], tasks: Sequence[Sequence[Runs]]) -> list[Answer]:
+        def answer(task: Sequence[Runs]) -> Answer:
             if self._left <= 0:
                 raise NotPossible(f"{len(tasks)} new processes would take longer than {MAX_SECONDS:.0f} s")
             return ask(task, timeout=self._left)
@@ -309,26 +314,26 @@ class _Asking:
             return list(pool.map(answer, tasks))
 
 
-def _made(runs: Runs) -> Sequence[Any] | np.ndarray[Any, Any]:
+def _made(runs: Runs) -> RawOutputs:
     outcome: Outcome = made(runs)
     if outcome.failure:
         raise NotPossible(f"the mechanism {outcome.failure}")
     return outcome.outputs
 
 
-def _scored(learner: Learner, outputs0: Sequence[Any], outputs1: Sequence[Any]) -> list[Array]:
+def _scored(learner: Learner, outputs0: Sequence[Output], outputs1: Sequence[Output]) -> list[Array]:
     try:
         return [learner.score(side) for side in learner.read(list(outputs0), list(outputs1))]
     except OutputError as error:
         raise NotPossible(f"an output there cannot be read: {error}") from None
 
 
-def _rate(part: Any, whole: Any) -> float:
+def _rate(part: Integers, whole: Integers) -> float:
     return (float(part.sum()) + 0.5) / (float(whole.sum()) + 1)
 
 
 def _processes(tested: TradeoffFunction, rates: Sequence[float], significance: float, most: int) -> int:
-    """The least number for each dataset that refutes the claim with mistakes a little above their means; 0 if none."""
+    """Find the least number per dataset that refutes the claim if errors are one s.d. above their means; 0 if none."""
     for k in range(1, most + 1):
         x, z = (min(k, math.floor(k * rate + math.sqrt(k * rate * (1 - rate)))) for rate in rates)
         if x + z < k and exact_binomial.p_value(tested, x, k, k - z, k) <= significance:

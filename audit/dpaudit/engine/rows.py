@@ -14,6 +14,7 @@ from dpaudit.result.values import AttackRow, History, PairRow
 
 
 def history(run: SequentialAudit) -> History:
+    """Return the log-wealth at every look, in nats."""
     return History(
         trials=np.array([trials for trials, _ in run.history], dtype=np.int64),
         log_e=np.array([log_e for _, log_e in run.history], dtype=np.float64),
@@ -21,6 +22,7 @@ def history(run: SequentialAudit) -> History:
 
 
 def pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
+    """Return one row for each pair, in order."""
     pairs, spent = run.collector.sampler.pairs, run.collector.spent
     return tuple(
         PairRow(
@@ -36,7 +38,7 @@ def pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
 
 
 def attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
-    """One row for each attack: means over the pairs on which it was used."""
+    """Return one row for each attack, with means over the pairs; the log-loss only over pairs that used the attack."""
     rows: list[AttackRow] = []
     for index, attack in enumerate(learners[0].attacks):
         weights = [learner.weights().get(index, 0.0) for learner in learners]

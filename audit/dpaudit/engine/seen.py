@@ -1,32 +1,32 @@
-"""Whether outputs of a dataset, or parts of them, ever varied."""
+"""Records whether the outputs on a dataset, or parts of them, ever varied."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from dpaudit.outputs import Timed
 from dpaudit.pairs.pair import brief
 from dpaudit.sampling.fresh_process import Place, part_of, parts_of, told_apart
+from dpaudit.values import Foreign, Output, RawOutputs
 
-MIN_OUTPUTS = 10  # outputs of a dataset below which nothing is said of them
+MIN_OUTPUTS = 10  # with fewer outputs on a dataset, nothing is concluded from them
 
 
 @dataclass(slots=True)
 class Seen:
-    """All outputs of one dataset, as far as they, or parts of them, are equal."""
+    """What all outputs on one dataset have in common so far."""
 
-    runs: int = 0  # as long as anything never varied
-    constant: bool = True  # whether all were equal so far
-    value: Any = None  # the first one
-    parts: dict[Place, Any] = field(default_factory=dict)  # of an output that varies, those that never did
+    runs: int = 0  # runs so far; no longer counted once every part has varied
+    constant: bool = True  # whether all outputs were equal so far
+    value: Output = None  # the first output
+    parts: dict[Place, Output] = field(default_factory=dict)  # parts that never varied, by path
 
-    def add(self, outputs: Sequence[Any] | np.ndarray[Any, Any]) -> None:
-        """The outputs of the next runs."""
+    def add(self, outputs: RawOutputs) -> None:
+        """Add the outputs of the next runs."""
         if not (self.constant or self.parts) or not len(outputs):
             return
         if not self.runs:
@@ -39,14 +39,17 @@ class Seen:
             self.parts = _unvaried(outputs, self.parts)
 
     @property
-    def constants(self) -> dict[Place, Any]:
-        """The whole output, under the empty path, if it never varied; otherwise the parts that never did."""
+    def constants(self) -> dict[Place, Output]:
+        """The parts that never varied, by path; the whole output, with the empty path, if it never varied.
+
+        Empty if there are fewer than `MIN_OUTPUTS` outputs.
+        """
         if self.runs < MIN_OUTPUTS:
             return {}
         return {(): self.value} if self.constant else self.parts
 
 
-def _all_equal(outputs: Sequence[Any] | np.ndarray[Any, Any], value: Any) -> bool:
+def _all_equal(outputs: RawOutputs, value: Output) -> bool:
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biufc":
         equal = outputs == value
         if outputs.dtype.kind in "fc":
@@ -55,7 +58,8 @@ def _all_equal(outputs: Sequence[Any] | np.ndarray[Any, Any], value: Any) -> boo
     return all(same(output.output if isinstance(output, Timed) else output, value) for output in outputs)
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: Output, b: Output) -> bool:
+    """Whether two outputs, or parts of outputs, have the same type and content.  NaN equals NaN."""
     if type(a) is float and type(b) is float:
         return a == b or (a != a and b != b)
     if type(a) is not type(b):
@@ -67,8 +71,8 @@ def same(a: Any, b: Any) -> bool:
     return told_apart(a) == told_apart(b)
 
 
-def not_whole(value: Any, depth: int = 4) -> bool:
-    """Whether it holds a finite number that is not whole."""
+def not_whole(value: Foreign, depth: int = 4) -> bool:
+    """Whether a value contains a finite number that is not whole, in at most `depth` levels of containers."""
     if isinstance(value, float | np.floating):
         return math.isfinite(value) and float(value) != math.floor(float(value))
     if isinstance(value, np.ndarray):
@@ -82,8 +86,8 @@ def not_whole(value: Any, depth: int = 4) -> bool:
     return False
 
 
-def _unvaried(outputs: Sequence[Any] | np.ndarray[Any, Any], parts: dict[Place, Any]) -> dict[Place, Any]:
-    """Those of the parts that all outputs have."""
+def _unvaried(outputs: RawOutputs, parts: dict[Place, Output]) -> dict[Place, Output]:
+    """Return the parts that all outputs have."""
     if not parts:
         return parts
     if isinstance(outputs, list) and {(type(o), getattr(o, "shape", None)) for o in outputs} == {
@@ -105,8 +109,8 @@ def _unvaried(outputs: Sequence[Any] | np.ndarray[Any, Any], parts: dict[Place, 
     return parts
 
 
-def shown(value: Any) -> str:
-    """An output in a few letters."""
+def shown(value: Foreign) -> str:
+    """Write an output in at most 60 characters; floats with five digits."""
     if isinstance(value, np.generic):
         value = value.item()
     return f"{value:.5g}" if type(value) is float else brief(value, 60)

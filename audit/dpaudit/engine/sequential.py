@@ -1,4 +1,4 @@
-"""Sample, score with what the past taught, bet, look, learn, go on."""
+"""The audit that may stop at any time: sample, score with what was learned before, bet, look, and learn."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import Counts, SequentialEvidence
 from dpaudit.sampling.streams import stream
 
-_NEAR = 1.0  # nats from the end: what evidence often moves within a large block
-_MIN_SHARE = 0.25  # of its even share of the trials that every pair gets
-_PRIOR = 30.0  # trials that the largest variance of any pair counts for in each of them
+_NEAR = 1.0  # nats from the threshold; evidence often changes by this much within a large block
+_MIN_SHARE = 0.25  # every pair gets at least this part of an even share of the trials
+_PRIOR = 30.0  # each pair's variance is averaged with the largest variance, which counts as this many trials
 
 
 @dataclass
 class SequentialAudit:
-    """An audit that may be looked at, and stopped, at any time.
+    """An audit that may be examined and stopped at any time.
 
-    Nothing in it looks ahead: which pair is next, and how its outputs are scored, is settled before they are drawn.
+    The next pair, and the score of its outputs, are fixed before these outputs are drawn.
     """
 
     collector: Collector
     tested: TradeoffFunction  # the claim for both orders
     confidence: float
     measure: bool = False  # go on after the claim has been refuted
-    history: list[tuple[int, float]] = field(default_factory=list, init=False)
-    most: float = field(default=0.0, init=False)  # largest log-wealth so far; none is won or lost at the start
+    history: list[tuple[int, float]] = field(default_factory=list, init=False)  # trials and log-wealth at every look
+    most: float = field(default=0.0, init=False)  # maximum log-wealth so far (0 at the start)
     _bets: Strategy = field(init=False)
-    _log_prices: Array = field(init=False)  # of the bets, under the claim
+    _log_prices: Array = field(init=False)  # (bets,), prices under the claim
     _counts: Counts = field(init=False)  # (pairs, 2, BINS), scores of fresh outputs
-    _gains: Array = field(init=False)  # (pairs, bets), log-wealth of each
+    _gains: Array = field(init=False)  # (pairs, bets), log-wealth of each bet on each pair
 
     def __post_init__(self) -> None:
         self._bets = strategy(self.tested)
@@ -49,13 +49,18 @@ class SequentialAudit:
         self._gains = np.zeros((len(self._counts), len(self._log_prices)))
 
     def go(self, progress: ProgressCallback | None = None, *, to_the_end: bool = False) -> None:
-        """Until the claim is refuted (unless `to_the_end` or `measure`), or no more trials can be had."""
+        """Make trials until the claim is refuted (unless `measure`), or no more trials can be made.
+
+        Args:
+            progress: Called after each block.
+            to_the_end: Whether to go on after the claim is refuted.
+        """
         goes_on = to_the_end or self.measure
         try:
             for turn in self.collector.learn(partial(self._turn, to_the_end=goes_on), self._bet):
                 if turn.learned and progress is not None:
                     progress(self.progress)
-                if turn.pair in self.collector.dropped:  # perhaps before it gave a single output of this block
+                if turn.pair in self.collector.dropped:  # a block without outputs has made no look yet
                     self._look()
             if self.refuted and not to_the_end and not self.collector.void:
                 self._observe()
@@ -63,29 +68,30 @@ class SequentialAudit:
             self.collector.interrupted = True
 
     def _turn(self, *, to_the_end: bool) -> Turn | None:
-        """The next block; None if the claim is refuted (unless `to_the_end`), or there is nothing to learn."""
+        """Return the next step; None if the claim is refuted (unless `to_the_end`), or if every attack was dropped."""
         if self.refuted and not to_the_end:
             return None
         if not len(self._left):
-            self.collector.failure = "every attack was dropped, so that more runs would show nothing"
+            self.collector.failure = "every attack was dropped, so more runs would show nothing"
             return None
         return Turn(pair=self._next_pair(), near=not to_the_end and self._near)
 
     def _observe(self) -> None:
-        """Make enough runs to test whether they are independent: dependence may be what ended the audit so early."""
+        """Make enough runs to test independence, because dependent runs may have caused the early end."""
         for pair in self._left:
             if self._counts[pair].any():
                 self.collector.observe(int(pair), MIN_RUNS)
 
     @property
     def _left(self) -> npt.NDArray[np.intp]:
-        """Pairs on which neither the mechanism failed nor every attack."""
+        """Indices of the pairs on which neither the mechanism nor all attacks have failed."""
         learners, dropped = self.collector.learners, self.collector.dropped
         left = [i for i, learner in enumerate(learners) if i not in dropped and not learner.hopeless]
         return np.array(left, dtype=np.intp)
 
     @property
     def refuted(self) -> bool:
+        """Whether the wealth has ever reached the threshold."""
         return self.most >= log_threshold(self.confidence)
 
     @property
@@ -96,17 +102,18 @@ class SequentialAudit:
 
     @property
     def _near(self) -> bool:
-        """Whether the claim may be refuted soon."""
+        """Whether the evidence is close to the threshold."""
         threshold = log_threshold(self.confidence)
         return self.log_e > max(threshold - _NEAR, threshold / 2)
 
     @property
     def log_e(self) -> float:
-        """The log-wealth now."""
+        """The current log-wealth against the claim, nats."""
         return self.history[-1][1] if self.history else 0.0
 
     @property
     def evidence(self) -> SequentialEvidence:
+        """The counts of scores so far."""
         return SequentialEvidence(
             target=self.tested, counts=self._counts, coin_selected=self._coin_selected, lost=self._lost
         )
@@ -118,18 +125,19 @@ class SequentialAudit:
 
     @property
     def _lost(self) -> tuple[int, ...]:
-        """Pairs whose bets are lost.  A failure that ends the audit takes nothing: the audit stops just before it."""
+        """Pairs whose stakes are lost.  A failure that ends the audit loses none: the audit stops just before it."""
         gone = self.collector.dropped.keys() - {self.collector.last_pair}
         staked = [i for i in gone if self._counts[i].any() or self.collector.learners[i].ready]
         return tuple(sorted(staked))
 
     @property
     def pair_log_e(self) -> list[float]:
-        """The log-wealth that each pair would have won alone."""
+        """The log-wealth of each pair, if bets had been placed on that pair only."""
         return [self._bets.log_wealth(gains[None, :]) for gains in self._gains]
 
     @property
     def progress(self) -> Progress:
+        """The state of the audit."""
         return Progress(
             trials=self.collector.trials,
             allowed=self.collector.allowed,
@@ -138,10 +146,10 @@ class SequentialAudit:
         )
 
     def _bet(self, pair: int, scores: tuple[Array, Array] | None) -> None:
-        """Count the evidence of a block, by its scores of d0 and d1; None while no score has been learned."""
+        """Count the scores of a block, of d0 and of d1, and look; `scores` is None if there is no score yet."""
         if scores is not None:
             scores0, scores1 = scores
-            if self._coin_selected:  # the coins are of another stream than anything the mechanism or an attack draws
+            if self._coin_selected:  # the coins have a separate stream, which neither mechanism nor attacks use
                 trials = self.collector.learners[pair].trials
                 coins = stream(self.collector.sampler.seed, "coin", pair, trials).integers(2, size=len(scores0))
                 scores0, scores1 = scores0[coins == 0], scores1[coins == 1]
@@ -155,12 +163,12 @@ class SequentialAudit:
         self.most = max(self.most, self.log_e)
 
     def _next_pair(self) -> int:
-        """The pair on which evidence may grow fastest, by an upper confidence bound of its growth.
+        """Return the pair with the largest upper confidence bound on the growth rate of its evidence.
 
-        UCB, Auer, Cesa-Bianchi & Fischer 2002: the growth of the pair's best bet so far, and twice the logarithm of all
-        trials times its variance over its trials, under the root.  Pairs without a score are first.  A few runs say
-        little about the variance where a leak is rare, nor has a score been learned then: no pair gets less than a
-        quarter of its even share.
+        UCB, Auer, Cesa-Bianchi & Fischer 2002: growth + sqrt(2 log(all trials) variance / trials of the pair), with
+        growth rate and variance those of the pair's best bet so far.  Pairs without a score come first.  If a leak is
+        rare, a few runs are too few to estimate the variance or to learn a score.  Therefore every pair gets at least a
+        quarter of an even share.
         """
         spent, learners = self.collector.spent, self.collector.learners
         left = self._left
@@ -169,7 +177,7 @@ class SequentialAudit:
         if len(left) == 1:
             return int(left[0])
         bets = self._counts[left].sum(axis=(1, 2)) / 2
-        if not np.all(bets):  # also where every attack was dropped: such a pair must not take the others' trials
+        if not np.all(bets):  # a pair without bets may have lost all its attacks, so it must not get all further trials
             return min((int(i) for i in left), key=lambda i: spent[i])
         if bets.min() < _MIN_SHARE * bets.sum() / len(bets):
             return int(left[np.argmin(bets)])

@@ -1,6 +1,6 @@
-"""The rule that gives the verdict: from the facts of an audit to what is said of the claim.
+"""The rule that derives the verdict from the facts of an audit.
 
-No run is made here and no number is computed.  `engine.build_result` and `engine.one_run` collect the facts.
+This module makes no runs and computes no numbers.  `engine.build_result` and `engine.one_run` collect the facts.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from dpaudit.text.reasons import About, Reason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of an audit when it ends.  Texts and tuples are empty where there is nothing to say."""
+    """What is known about an audit when it ends.  Texts and tuples are empty if they do not apply."""
 
-    fixed: bool  # whether the number of trials was fixed beforehand and their counts are tested once
+    fixed: bool  # whether the number of trials was fixed beforehand and the counts are tested once
     trials: int  # runs per dataset that were made
-    allowed: int  # runs per dataset that could have been made
+    allowed: int  # maximum number of runs per dataset
     refuted: bool  # whether the counts, taken as valid, refute the claim at the audit's confidence
     measured: bool = False  # whether trials go on after the claim has been refuted
     interrupted: bool = False  # by the user
-    failure: str = ""  # what the mechanism did that ended the audit
+    failure: str = ""  # the failure of the mechanism that ended the audit
     void: bool = False  # whether an attack made the scores worthless; `dependent` then holds the reason
     dropped: tuple[str, ...] = ()  # failures that ended the trials of one pair while others went on
     dependent: tuple[str, ...] = ()  # why no guarantee holds: dependent runs, or void scores
-    doubts: tuple[str, ...] = ()  # why the outputs prove nothing: constant, duplicated or kept by the mechanism
-    hints: tuple[str, ...] = ()  # what a violation may come from
-    unseen: tuple[str, ...] = ()  # pairs that the audit could not look at to the end
-    too_few: str = ""  # why no violation in the claim's own family would have been seen
-    detect_missed: str = ""  # why the violation asked for by `detect` would not have been seen
+    doubts: tuple[str, ...] = ()  # why the outputs prove nothing: constant, cached, or from noise drawn once
+    hints: tuple[str, ...] = ()  # likely causes of a violation
+    unseen: tuple[str, ...] = ()  # pairs that the audit could not examine to the end
+    too_few: str = ""  # why no violation in the claim's own family would have been detected
+    detect_missed: str = ""  # why the violation in `detect` would not have been detected
     unclaimed: str = ""  # why there is nothing to refute: no claim was given
-    notes: tuple[str, ...] = ()  # found before the first run, and by the attacks
-    side_effects: tuple[str, ...] = ()  # what the mechanism did besides giving outputs
+    notes: tuple[str, ...] = ()  # warnings from before the first run, and of the attacks
+    side_effects: tuple[str, ...] = ()  # side effects of the mechanism
 
     def __post_init__(self) -> None:
         if self.void and not self.dependent:
@@ -40,51 +40,51 @@ class Facts:
 
     @property
     def ended(self) -> StoppedBy:
-        """What ended the trials, apart from the evidence."""
+        """What ended the trials, if the evidence did not."""
         if self.interrupted:
             return "interruption"
         return "failure" if self.failure or self.void else "trials"
 
     @property
     def complete(self) -> bool:
-        """Whether the counts may be tested.  A fixed number of trials must have been made; else any number will do."""
+        """Whether the counts may be tested: all trials were made if their number was fixed, else at least one."""
         return self.ended == "trials" if self.fixed else self.trials > 0
 
     @property
     def accused(self) -> bool:
-        """Whether a violation is about to be reported, unless the outputs raise `doubts`."""
+        """Whether the audit reports a violation if there are no `doubts`."""
         return self.refuted and self.complete and not self.dependent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
-    """What follows from the facts."""
+    """The verdict and its consequences."""
 
     verdict: Verdict
-    bounds_valid: bool  # whether p-value and bounds hold; if not, p-value 1 and bounds 0 are reported
+    bounds_valid: bool  # whether p-value and bounds are valid; if not, p-value 1 and bounds 0 are reported
     stopped_by: StoppedBy
-    reasons: tuple[str, ...]  # for the warnings of the result; the reason of an inconclusive verdict is the last one
+    reasons: tuple[str, ...]  # warnings of the result; the last one is the reason of an inconclusive verdict
 
 
 def ruling(facts: Facts) -> Ruling:
-    """Give the verdict.  The first row that applies decides:
+    """Derive the verdict from the facts.  The first row that applies decides:
 
     | fact                                                       | verdict            | last of the reasons |
     |------------------------------------------------------------|--------------------|---------------------|
     | runs depend on each other, or scores are void              | INCONCLUSIVE       | `dependent`         |
-    | outputs that never vary, or were kept                      | INCONCLUSIVE       | `doubts`            |
+    | outputs never vary, or may come from a cache               | INCONCLUSIVE       | `doubts`            |
     | the claim is refuted; if `fixed`, all trials were made     | VIOLATION          | `hints`             |
     | a failure or an interruption ended the trials              | INCONCLUSIVE       | what happened       |
     | no claim was given                                         | INCONCLUSIVE       | `unclaimed`         |
-    | a pair was not looked at to the end                        | INCONCLUSIVE       | `unseen`            |
-    | no violation of the claim would have been seen             | INCONCLUSIVE       | `too_few`           |
-    | the violation asked for would not have been seen           | INCONCLUSIVE       | `detect_missed`     |
+    | a pair was not examined to the end                         | INCONCLUSIVE       | `unseen`            |
+    | no violation of the claim would have been detected         | INCONCLUSIVE       | `too_few`           |
+    | the violation in `detect` would not have been detected     | INCONCLUSIVE       | `detect_missed`     |
     | none of these                                              | NO_VIOLATION       |                     |
 
-    An audit is certified unless one of the first two rows applies, or its counts are not `complete`.
+    The bounds are valid unless one of the first two rows applies, or the counts are not `complete`.
 
-    An audit with a fixed number of trials was stopped by what ended its trials.  One that may stop at any time was
-    stopped by "evidence" if it reports a violation, and by "dependence" if its evidence sufficed but proves nothing.
+    `stopped_by` is what ended the trials.  If the evidence ended them, it is "evidence" for a violation, and
+    "dependence" if the evidence reached its threshold but proves nothing.
     """
     verdict, last = _verdict(facts)
     stopped_by = facts.ended
@@ -99,7 +99,7 @@ def ruling(facts: Facts) -> Ruling:
 
 
 def _verdict(facts: Facts) -> tuple[Verdict, tuple[str, ...]]:
-    """The table of `ruling`: the verdict, and the reasons that go with it."""
+    """Apply the table of `ruling`; return the verdict and its reasons."""
     if facts.dependent:
         return Verdict.INCONCLUSIVE, facts.dependent
     if facts.doubts:
@@ -120,7 +120,7 @@ def _verdict(facts: Facts) -> tuple[Verdict, tuple[str, ...]]:
 
 
 def _reported(facts: Facts) -> tuple[str, ...]:
-    """What is said whatever the verdict is."""
+    """Return the warnings that are reported with every verdict."""
     failures: tuple[str, ...] = ()
     if facts.failure:
         kept = f"; the {facts.trials} runs per dataset before it are kept" if facts.trials else ""

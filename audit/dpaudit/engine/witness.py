@@ -1,15 +1,17 @@
-"""The rejection region that makes the violation plain.
+"""The witness: the rejection region that shows a violation most clearly.
 
-An audit that may stop at any time stops when the outputs speak against the claim.  Counts of a region on these outputs
-are better than its rates, even if the region was frozen before all of them.  So intervals are those of
-`inference.sequential.anytime_interval`, which hold whenever counting stops.
+An audit that may stop at any time stops when the outputs contradict the claim.  Counts of a region on these outputs
+look better than its true rates, even if the region was frozen before all of them.  So the intervals are those of
+`inference.sequential.anytime_interval`, which are valid whenever counting stops.
 
-**Theorem.**  Let regions j = 1, 2, ... of each of m pairs be frozen while an audit goes on, each before the outputs on
-which it is counted.  Of whichever region is shown, whenever the audit stops and whatever the choice depends on, each of
-the two intervals misses its true rate with probability at most 0.05.
+Theorem:
+    Let regions j = 1, 2, ... of each of m pairs be frozen during an audit, each before the outputs on which it is
+    counted.  Show one region, selected in any way, when the audit stops for any reason.  Then each of its two intervals
+    misses the true rate with probability at most 0.05.
 
-*Proof.*  The interval of region j has significance 0.05 / (m j (j + 1)) at all stopping times, given all that came
-before it was frozen.  These sum to 0.05 (union bound).
+Proof:
+    The interval of region j has significance 0.05 / (m j (j + 1)) at all stopping times, given everything before it was
+    frozen.  These sum to 0.05 (union bound).
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Outputs
 from dpaudit.result.values import Counted, Counts, Witness
 
-_MIN_OUTPUTS_OF_A_SIDE = 10  # outputs on either side of a cut that is called the closest to a violation
-_PLAIN = 0.1  # a violation shows plainly enough in a region with this p-value
-_MISSED = 0.05  # chance that an interval of 95 % misses its rate
-_KNOWN = 0.5  # of the counts by which a region was chosen, in the prior of its rates: the score was learned anew since
-_GRID = np.unique(np.concatenate([np.geomspace(1e-9, 0.5, 300), 1 - np.geomspace(1e-9, 0.5, 300)]))  # of alpha
+_MIN_OUTPUTS_OF_A_SIDE = 10  # without a violation, both sides of the cut need this many outputs
+_PLAIN = 0.1  # a frozen region shows a violation clearly if its p-value is at most this
+_MISSED = 0.05  # significance of each interval
+_KNOWN = 0.5  # weight in the prior of the counts that chose a region, because the score was refitted after them
+_GRID = np.unique(np.concatenate([np.geomspace(1e-9, 0.5, 300), 1 - np.geomspace(1e-9, 0.5, 300)]))  # values of alpha
 _NO_INTERVALS = ((math.nan, math.nan), (math.nan, math.nan))
 
 
@@ -52,23 +54,23 @@ def make_witness(
     violated: bool = False,
     recount: bool = True,
 ) -> Witness | None:
-    """Name the region that speaks most against the claim, and count it.
+    """Find the region with the strongest evidence against the claim, and count the outputs in it.
 
-    Scores move while attacks learn, so the counts of all scores are of no single region.  Therefore regions were frozen
-    now and then (`Learner.hindsight`), each by what was known at that moment, and are counted on the outputs that came
-    afterwards.  Where none of them shows a violation plainly, the counts of all scores are given, and `counted` says
-    so.
+    Scores change while attacks learn, so the counts of all scores do not belong to a single region.  Therefore some
+    regions were frozen during the audit (`Learner.hindsight`), each with what was known at that moment.  They are
+    counted on the outputs that came afterwards.  If none of them shows a violation clearly, the counts of all scores
+    are used, and `counted` is "moving".
 
     Args:
-        learner: What is known of the pair.
-        claim: For both orders of the pair.
-        counts0: Scores of all outputs of d0 that were bet on, in bins, (BINS,).
-        counts1: The same of d1.
-        pair: Its label.
-        pairs: How many there are, of which this one was chosen by the outputs.
-        threshold: Of a region that was frozen before these counts, whose number was fixed; unless given, a region is
-            chosen.
-        violated: Whether the claim was refuted.  If not, at least ten outputs lie on either side of the cut.
+        learner: The learner of the pair.
+        claim: The claim for both orders of the pair.
+        counts0: (BINS,), binned scores of all outputs of d0 that were bet on.
+        counts1: (BINS,), the same for d1.
+        pair: Label of the pair.
+        pairs: Number of pairs from which the outputs selected this one.
+        threshold: Last bin outside a region that was frozen before a fixed number of outputs was counted.  If None, a
+            region is chosen.
+        violated: Whether the claim was refuted.  If not, at least ten outputs must lie on either side of the cut.
         recount: Whether the two runs of a trial are independent, so that outputs may be counted again.
 
     Returns:
@@ -93,7 +95,7 @@ def make_witness(
 
 
 def _later(moment: Moment, learner: Learner, claim: TradeoffFunction) -> _Region:
-    """The region that was chosen before a moment, on the outputs that came later.  No later output decides it."""
+    """Return the region chosen from the outputs before a moment, with the counts of the outputs after it."""
     before = moment.before
     k = threshold_for_claim(before[0], before[1], claim, trials=moment.score.trials, significance=_MISSED)
     examples = Outputs.join(list(learner.latest(min(PROBES, int(moment.after[0].sum())))))
@@ -102,21 +104,22 @@ def _later(moment: Moment, learner: Learner, claim: TradeoffFunction) -> _Region
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Region:
-    """Outputs with a score in a bin above the threshold."""
+    """The region of outputs whose score lies in a bin above the threshold, with counts."""
 
     score: Score
-    examples: Outputs | None  # outputs of both datasets to put the region into words by
-    scores: npt.NDArray[np.int64]  # (2, BINS)
-    threshold: int
+    examples: Outputs | None  # outputs of both datasets, used to describe the region
+    scores: npt.NDArray[np.int64]  # (2, BINS), binned scores of the counted outputs
+    threshold: int  # last bin outside the region
     counted: Counted
-    moment: Moment | None = None  # at which it was frozen, if it was
+    moment: Moment | None = None  # when the region was frozen; None if it is not one of the learner's moments
 
     @property
     def sound(self) -> bool:
+        """Whether outputs of both datasets were counted."""
         return bool(self.scores.sum(axis=1).all())
 
     def has_both_sides(self, fewest: int) -> bool:
-        """Whether so many outputs lie on either side."""
+        """Whether at least `fewest` outputs lie inside the region, and as many outside it."""
         x, n0, z, n1 = self.outcome
         return min(x + n1 - z, n0 - x + z) >= fewest and self.sound
 
@@ -128,7 +131,7 @@ class _Region:
         return x, n0, z, n1
 
     def intervals(self, pairs: int) -> tuple[tuple[float, float], tuple[float, float]] | None:
-        """Of alpha and of beta, 95 % each; None if the counts are of no single region."""
+        """Return the 95 % intervals of alpha and of beta; None if the counts do not belong to a single region."""
         x, n0, z, n1 = self.outcome
         if self.counted == "frozen":
             return clopper_pearson(x, n0, significance=_MISSED), clopper_pearson(z, n1, significance=_MISSED)
@@ -143,20 +146,20 @@ class _Region:
         )
 
     def p_value(self, claim: TradeoffFunction) -> float:
-        """p-value of a claim, exact if region and number of outputs were fixed before they were drawn."""
+        """Return the p-value of a claim; it is exact if region and number of outputs were fixed beforehand."""
         x, n0, z, n1 = self.outcome
         return exact_binomial.p_value(claim, x, n0, n1 - z, n1)
 
 
 def _prior(k: int, n: int) -> tuple[float, float]:
-    """Beta prior of a rate, by the counts that were there when its region was chosen."""
+    """Return the Beta prior of a rate, from the k of n outputs that were known when its region was chosen."""
     return 0.5 + _KNOWN * k, 0.5 + _KNOWN * (n - k)
 
 
 def _chosen(learner: Learner, scores: npt.NDArray[np.int64], claim: TradeoffFunction, violated: bool) -> _Region | None:
-    """The region whose counts are the least likely under the claim; None if none has outputs on both sides.
+    """Return the region whose counts are the least likely under the claim; None if none has outputs on both sides.
 
-    Where no region's counts exceed what the claim allows, the one that comes nearest to its curve.
+    If no region's counts exceed what the claim allows, return the region closest to the claim's curve.
     """
     n0, n1 = (int(side.sum()) for side in scores)
     if n0 == 0 or n1 == 0:
@@ -176,7 +179,7 @@ def _chosen(learner: Learner, scores: npt.NDArray[np.int64], claim: TradeoffFunc
 
 
 def _examples(learner: Learner) -> Outputs | None:
-    """The latest outputs of both datasets, unless nothing was learned from any."""
+    """Return the latest outputs of both datasets; None if no score has been learned."""
     if not learner.ready:
         return None
     return Outputs.join([side.latest(PROBES) for side in learner.outputs()])
@@ -213,14 +216,14 @@ def _witness(region: _Region, claim: TradeoffFunction, pair: str, p_value: float
 
 
 def sparse(scores: npt.NDArray[np.int64]) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """Counts (2, BINS) as (bin, count) of the bins that are not empty."""
+    """Convert counts (2, BINS) to pairs (bin, count) of the nonempty bins, for each side."""
     return tuple(tuple((int(i), int(side[i])) for i in np.flatnonzero(side)) for side in scores)
 
 
 def _middle_of_best(value: Array) -> int:
-    """Thresholds between which no output was scored are as good as each other; the middle one is furthest from any."""
+    """Return the middle of the first run of equal maxima: thresholds without outputs between them are equivalent."""
     if np.isnan(value).any():
-        raise AssertionError("a region cannot be ranked by nan")
+        raise AssertionError("regions cannot be ranked by nan")
     first = int(np.argmax(value))
     same = value[first:] == value[first]
     count = len(same) if same.all() else int(np.argmin(same))
@@ -228,11 +231,11 @@ def _middle_of_best(value: Array) -> int:
 
 
 def _shortfall(alpha: Array, beta: Array, claim: TradeoffFunction) -> Array:
-    """Signed divergence of each observed point from the nearest point on the curve, positive below it.
+    """Return the signed divergence of each observed point from the nearest point on the curve, positive below it.
 
-    min over a of kl(alpha, a) + kl(beta, f(a)), over points of the curve on the observed point's far side.
+    The divergence is the minimum over a of kl(alpha, a) + kl(beta, f(a)).
     """
-    new = np.append(True, (np.diff(alpha) != 0) | (np.diff(beta) != 0))  # most neighbours are the same point
+    new = np.append(True, (np.diff(alpha) != 0) | (np.diff(beta) != 0))  # most adjacent points are equal
     alpha, beta = alpha[new], beta[new]
     curve = np.clip(claim.beta(_GRID), 1e-12, 1 - 1e-12)
     distance = np.min(_kl(alpha[:, None], _GRID) + _kl(beta[:, None], curve), axis=1)
@@ -242,7 +245,7 @@ def _shortfall(alpha: Array, beta: Array, claim: TradeoffFunction) -> Array:
 
 
 def _kl(observed: Array, rate: Array) -> Array:
-    """Divergence of Bernoulli(observed) from Bernoulli(rate), nats."""
+    """Return the Kullback-Leibler divergence of Bernoulli(observed) from Bernoulli(rate), in nats."""
     with np.errstate(divide="ignore", invalid="ignore"):
         hit = np.where(observed > 0, observed * np.log(observed / rate), 0.0)
         miss = np.where(observed < 1, (1 - observed) * np.log((1 - observed) / (1 - rate)), 0.0)
