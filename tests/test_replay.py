@@ -65,7 +65,7 @@ def test_what_was_changed_by_hand_is_reported(violation: AuditResult) -> None:
         "the witness's beta is": {"witness": dataclasses.replace(witness, beta=witness.beta / 2)},
         "the claim allows a beta of": {"witness": dataclasses.replace(witness, claimed_beta=0.99)},
         "the p-value is 1e-12": {"p_value": 1e-12},
-        "mu is certified above 0.9": {"mu_lower": 0.9},
+        "mu >= 0.9 is certified, but its counts give": {"mu_lower": 0.9},
         "the p-value is": {"claim": GaussianDP(0.1)},
         "no violation is reported": {"verdict": Verdict.NO_VIOLATION},
     }

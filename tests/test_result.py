@@ -30,7 +30,7 @@ def test_replacing_the_confidence_computes_certified_bounds_anew(result: AuditRe
 
 
 def test_a_result_has_no_truth_value(result: AuditResult) -> None:
-    with pytest.raises(TypeError, match=r"no truth value \(this one: violation\); ask result\.violated"):
+    with pytest.raises(TypeError, match=r"no truth value \(this one: violation\); use result\.violated"):
         assert result
 
 

@@ -1,7 +1,8 @@
-"""The outcome of an audit: its evidence, what follows from it, and the files that hold it.
+"""The outcome of an audit: its evidence, the conclusions from it, and result files.
 
-The methods of `AuditResult` that draw call `dpaudit_reports`: the one circle of the project, on purpose.
+The methods of `AuditResult` that draw call `dpaudit_reports`.  This is the only import cycle of the project, and it is
+intended.
 
-May import: `claims`, `inference`, `numerics`, `text`.
+May import: `claims`, `inference`, `numerics`, `text`, `values`.
 Public names: `model.AuditResult`, `values.Verdict`, `evidence`, `files`.
 """

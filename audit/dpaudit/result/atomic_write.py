@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic writing: a file has its old content or its new content, never a part of it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from pathlib import Path
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    r"""Write a file in one step: readers find the old content or the new one, also if the disk is full.
+    r"""Write a file in one step, so that readers find the old content or the new one, even if the disk is full.
 
-    Text is written as UTF-8.  A lone surrogate, such as half of a character in a file name, is written as \udXXX,
-    which JSON reads back as the same.  The mode of a file that is replaced is kept.  A symbolic link is followed:
-    callers that did not get the path from the user check for links themselves.
+    The mode of an existing file is kept.  A symbolic link is followed; callers that did not get the path from the user
+    must check for links themselves.
+
+    Args:
+        path: The file.  A special file such as /dev/stdout is written directly.
+        content: Bytes, or text to write as UTF-8.  A lone surrogate, such as half of a character in a file name, is
+            written as \udXXX, which JSON reads back unchanged.
 
     Raises:
-        OSError: If the file cannot be written; nothing is left behind then.
+        OSError: If the file cannot be written.  No temporary file remains then.
     """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():  # /dev/stdout; a folder is refused by the system
+    if target.exists() and not target.is_file():  # such as /dev/stdout; the system refuses a folder
         target.write_bytes(data)
         return
     handle, part = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=target.parent)
@@ -28,7 +32,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())  # or a power cut leaves an empty file under the new name
+            os.fsync(stream.fileno())  # otherwise a power cut may leave an empty file under the new name
         os.chmod(part, _mode(target))
         os.replace(part, target)
         _flush_folder(target.parent)
@@ -39,7 +43,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk, where the system can."""
+    """Flush the names in a folder to the disk, if the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -49,7 +53,7 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _mode(target: Path) -> int:
-    """Permissions of the file that is replaced, or those of a new one."""
+    """Return the permissions of an existing file, or those of a new one."""
     try:
         return target.stat().st_mode & 0o777
     except OSError:

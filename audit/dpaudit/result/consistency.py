@@ -1,13 +1,13 @@
-"""Whether a result agrees with its own counts.  Anybody may have written or edited a result file."""
+"""Checks whether a result agrees with its own counts, because anybody may have edited a result file."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.model import AuditResult
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
@@ -16,22 +16,22 @@ from dpaudit.text.version import __version__
 
 
 def contradictions(result: AuditResult) -> list[str]:
-    """What a result says that its own counts do not give, in words; empty if it agrees with itself.
+    """Return the statements of a result that its own counts contradict; empty if there are none.
 
-    What a result says of itself is compared whatever version wrote it.  P-value and bounds are computed again from the
-    counts; a difference is a contradiction only if this version wrote the result, else see `unchecked`.
+    The statements are compared with each other whichever version wrote them.  P-value and bounds are recomputed from
+    the counts.  A difference is a contradiction only if this version of dpaudit wrote the result; see `unchecked`.
     """
     found = [*_of_verdict(result), *_of_witness(result)]
     return found if _version(result) != __version__ else [*found, *_differences(result)]
 
 
 def unchecked(result: AuditResult) -> str:
-    """What could not be checked, in words, since another version wrote the result; "" if all of it was."""
+    """Return what was not checked because another version of dpaudit wrote the result; "" if everything was."""
     version = _version(result)
     if version == __version__ or not _differences(result):
         return ""
     made_by = f"made by version {version[:40]} of dpaudit" if version else "the result names no version of dpaudit"
-    return f"{made_by}: its p-value and bounds are not those this version computes from its counts; not checked"
+    return f"{made_by}: this version computes a different p-value or bound from its counts; these were not checked"
 
 
 def _version(result: AuditResult) -> str:
@@ -39,7 +39,7 @@ def _version(result: AuditResult) -> str:
 
 
 def _of_verdict(result: AuditResult) -> list[str]:
-    """The verdict against the p-value that is stated, and what an audit that certifies nothing may state."""
+    """Compare the verdict with the stated p-value, and with `bounds_valid`."""
     found = []
     significance = 1 - result.confidence
     if result.violated and result.p_value > significance * (1 + NEARLY):
@@ -54,47 +54,48 @@ def _of_verdict(result: AuditResult) -> list[str]:
         found.append("nothing is certified, yet a violation or a bound is reported")
     if result.evidence.trials > result.trials_used:
         counted, used = count(result.evidence.trials), count(result.trials_used)
-        found.append(f"{counted} runs per dataset are counted, of {used} that were made")
+        found.append(f"{counted} runs per dataset are counted, but only {used} were made")
     return found
 
 
 def _differences(result: AuditResult) -> list[str]:
-    """What this version computes from the counts that is not what the result states."""
+    """Recompute p-value and bounds from the counts; return the differences from what the result states."""
     found = []
     p_value = _p_value(result)
     if not math.isclose(p_value, result.p_value, rel_tol=NEARLY, abs_tol=1e-300):
-        found.append(f"the p-value is {upper(result.p_value, 6)}, its counts give {upper(p_value, 6)}")
+        found.append(f"the p-value is {upper(result.p_value, 6)}, but its counts give {upper(p_value, 6)}")
     if result.violated and p_value > 1 - result.confidence:
-        found.append(f"a violation is reported, its counts give a p-value of {upper(p_value, 6)}")
+        found.append(f"a violation is reported, but its counts give a p-value of {upper(p_value, 6)}")
     if result.verdict is Verdict.NO_VIOLATION and p_value <= 1 - result.confidence:
-        found.append(f"no violation is reported, its counts give a p-value of {upper(p_value, 6)}")
+        found.append(f"no violation is reported, but its counts give a p-value of {upper(p_value, 6)}")
     if result.bounds_valid:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
-            found.append(f"mu is certified above {lower(result.mu_lower, 6)}, its counts give {lower(mu, 6)}")
+            found.append(f"mu >= {lower(result.mu_lower, 6)} is certified, but its counts give {lower(mu, 6)}")
     return [*found, *_of_path(result)]
 
 
 def _of_path(result: AuditResult) -> list[str]:
-    """The path of the evidence cannot be computed again, but an audit ends where it first reaches its threshold."""
+    """Check that a sequential violation ends at the maximum of its path; the path itself cannot be recomputed."""
     path = result.history.log_e
     if not result.evidence.anytime or not result.violated or not len(path):
         return []
     if result.stopped_by == "evidence" and result.evidence.ends_at_its_peak(path):
         return []
-    if result.refuted_at is not None and result.stopped_by != "evidence":  # it went on, to measure
+    if result.refuted_at is not None and result.stopped_by != "evidence":  # trials went on, to measure
         return []
-    return ["the audit did not end where its evidence was largest, as one that refutes a claim does"]
+    return ["a violation is reported, but the audit did not end where its evidence was largest"]
 
 
 def _of_witness(result: AuditResult) -> list[str]:
+    """Compare the witness with the evidence and the claim."""
     witness = result.witness
     if witness is None:
         return []
     if (counted := result.evidence.guessed) is not None:
         given, made = (witness.right, witness.guesses), (counted.right, counted.guesses)
         wrong = witness.guesses > 0 and given != made
-        words = "the witness has {} of {} guesses right, the evidence {} of {}"
+        words = "the witness has {} of {} guesses right, but the evidence {} of {}"
         return [words.format(*given, *made)] if wrong else []
     counts = pair_counts(result)
     if counts is None:
@@ -104,14 +105,14 @@ def _of_witness(result: AuditResult) -> list[str]:
     if witness.counted in ("later", "named"):
         own, most = dense(witness), int(counts.sum(axis=1).max())
         if max(stated.n0, stated.n1) > max(most, _runs_of_pair(result, witness)):
-            found.append(f"the witness counts {count(stated.n0)} outputs, of {count(most)} that the evidence counts")
+            found.append(f"the witness counts {count(stated.n0)} outputs, but the evidence only {count(most)}")
         counts = own
     if not math.isnan(witness.threshold) and (given_counts := beyond(counts, nearest_bin(witness))) != stated:
-        found.append(f"the witness counts {row(stated)}, the evidence {row(given_counts)}")
+        found.append(f"the witness counts {row(stated)}, but the evidence {row(given_counts)}")
     rates = (stated.false_positives / max(1, stated.n0), stated.false_negatives / max(1, stated.n1))
     for name, rate, stated_rate in zip(("alpha", "beta"), rates, (witness.alpha, witness.beta), strict=True):
         if not math.isclose(rate, stated_rate, rel_tol=NEARLY, abs_tol=1e-12):
-            found.append(f"the witness's {name} is {stated_rate:.6g}, its counts give {rate:.6g}")
+            found.append(f"the witness's {name} is {stated_rate:.6g}, but its counts give {rate:.6g}")
     claimed = float(result.claim.symmetrized().beta(witness.alpha))
     if not math.isclose(claimed, witness.claimed_beta, rel_tol=1e-4, abs_tol=1e-9):
         found.append(f"the claim allows a beta of {claimed:.6g} there, not {witness.claimed_beta:.6g}")
@@ -122,8 +123,8 @@ def _runs_of_pair(result: AuditResult, witness: Witness) -> int:
     return max((pair.trials for pair in result.pairs if pair.label == witness.pair), default=0)
 
 
-def dense(witness: Witness) -> np.ndarray[Any, Any]:
-    """The scores that the witness itself keeps, (2, BINS)."""
+def dense(witness: Witness) -> BinCounts:
+    """Return the counts of scores that the witness records, (2, BINS)."""
     counts = np.zeros((2, BINS), dtype=np.int64)
     for side, entries in zip(counts, witness.scores, strict=False):
         for place, n in entries:
@@ -132,33 +133,33 @@ def dense(witness: Witness) -> np.ndarray[Any, Any]:
 
 
 def _p_value(result: AuditResult) -> float:
-    """The p-value again, from the counts; for a sequential audit also from the path that its evidence took."""
+    """Recompute the p-value from the counts, and for a sequential audit also from the path of its evidence."""
     if not result.bounds_valid:
         return 1.0
     evidence = result.evidence
     return evidence.p_value(evidence.tested(result.claim), result.history.log_e)
 
 
-def pair_counts(result: AuditResult) -> np.ndarray[Any, Any] | None:
-    """The evidence on the witness's pair, (2, BINS); None if there is none."""
+def pair_counts(result: AuditResult) -> BinCounts | None:
+    """Return the counts of scores on the witness's pair, (2, BINS); None if there are none."""
     label = result.witness.pair if result.witness is not None else None
     at = [i for i, pair in enumerate(result.pairs) if pair.label == label]
     return result.evidence.of_pair(at[0] if at else None)
 
 
 def nearest_bin(witness: Witness) -> int:
-    """The last bin outside the region."""
+    """Return the last bin outside the witness's region."""
     return int(np.argmin(np.abs(EDGES - witness.threshold)))
 
 
-def beyond(counts: np.ndarray[Any, Any], threshold: int) -> Counts:
-    """Counts of the region {bin > threshold}, from those of the bins, (2, BINS)."""
+def beyond(counts: BinCounts, threshold: int) -> Counts:
+    """Return the counts of the region {bin > threshold}, from the counts of all bins, (2, BINS)."""
     (n0, n1), (x, y) = counts.sum(axis=1), counts[:, threshold + 1 :].sum(axis=1)
     return Counts(false_positives=int(x), n0=int(n0), false_negatives=int(n1 - y), n1=int(n1))
 
 
 def row(counts: Counts) -> str:
-    """Counts of a region in words."""
+    """Write the counts of a region in words."""
     x, y = counts.false_positives, counts.n1 - counts.false_negatives
     words = (
         f"d0 {x:,} of {counts.n0:,} ({percent(x / max(1, counts.n0))}), "

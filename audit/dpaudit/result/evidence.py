@@ -1,13 +1,13 @@
-"""What was counted, and what follows from it about any claim.
+"""Evidence: what an audit counted, and the conclusions that these counts allow about any claim.
 
-One class for each way to audit, in a module of its own.  Each one can be asked about claims that nobody thought of when
-the audit ran: a reader of a result file computes the verdict and the bounds again from these numbers alone.
+Each kind of audit has one class of evidence, in a separate module.  The evidence also tests claims that were not known
+when the audit ran.  A reader of a result file can recompute the verdict and the bounds from its numbers alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import power as planning
@@ -19,6 +19,7 @@ from dpaudit.result.online_evidence import OnlineEvidence
 from dpaudit.result.scores_evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.words import Words
+from dpaudit.values import Json, JsonObject
 
 __all__ = [
     "KINDS",
@@ -39,28 +40,28 @@ __all__ = [
 
 
 class Evidence(Protocol):
-    """What every kind of evidence answers.
+    """The interface of every kind of evidence.
 
-    With the stated confidence all answers hold together for a sequential audit, and each one by itself otherwise.
+    For a sequential audit, all answers hold together with the stated confidence; otherwise each answer holds alone.
     """
 
-    method: ClassVar[str]
-    anytime: ClassVar[bool]  # whether the audit stops as soon as it refutes its claim, and all answers allow for that
-    joint: ClassVar[bool]  # whether all bounds and the verdict hold at once; otherwise each one by itself
-    frozen: ClassVar[bool]  # whether region and number of runs were fixed before the outputs that are counted
-    of_pairs: ClassVar[bool]  # whether outputs of the datasets of pairs are counted, in regions that attacks found
-    once: ClassVar[bool]  # whether the mechanism ran once
-    slow: ClassVar[bool]  # whether bounds take so long that what is proved of them is not computed again
-    words: ClassVar[Words]  # for reports
+    method: ClassVar[str]  # name of the kind, as in result files
+    anytime: ClassVar[bool]  # whether the audit stops as soon as it refutes its claim, which all answers account for
+    joint: ClassVar[bool]  # whether the verdict and all bounds hold together; otherwise each holds alone
+    frozen: ClassVar[bool]  # whether region and number of runs were fixed before the counted outputs
+    of_pairs: ClassVar[bool]  # whether outputs on pairs of datasets are counted, in regions that attacks found
+    once: ClassVar[bool]  # whether the mechanism ran only once
+    slow: ClassVar[bool]  # whether bounds are too slow to recompute where a theorem already limits them
+    words: ClassVar[Words]  # sentences for reports
 
     @property
     def trials(self) -> int:
-        """Runs per dataset that count; those the attacks only learned from do not."""
+        """Counted runs per dataset, without those that attacks only learned from."""
         ...
 
     @property
     def edges(self) -> Array:
-        """Ends of the bins: bin i counts edges[i - 1] < score <= edges[i].  Empty if no scores are counted."""
+        """Edges of the bins: bin i counts edges[i - 1] < score <= edges[i].  Empty if no scores are counted."""
         ...
 
     @property
@@ -70,48 +71,64 @@ class Evidence(Protocol):
 
     @property
     def histograms(self) -> tuple[Counts, ...]:
-        """The counts of each pair that has any, each (2, BINS)."""
+        """The counts of each pair that has counts, each (2, BINS)."""
         ...
 
     def of_pair(self, pair: int | None) -> Counts | None:
-        """The counts of a pair of the result, by its number if it is known, (2, BINS); None if there are none."""
+        """Return the counts of one pair of the result, (2, BINS), or None if there are none.
+
+        `pair`: Index of the pair in the result; None if it is unknown.
+        """
         ...
 
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
-        """The form of a result's claim that the other answers are about: for both orders of a pair, if there are."""
+        """Return the form of a claim that is tested: for both orders of a pair, if there are pairs."""
         ...
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """Of a claim in the form of `tested`; `path`: the log-wealth against it at every look, where one is kept."""
+        """Return the p-value of a claim.
+
+        Args:
+            claim: The claim, in the form of `tested`.
+            path: The log-wealth against it at every look, in nats, if the result records it.
+        """
         ...
 
     def ends_at_its_peak(self, path: Array) -> bool:
-        """Whether a path, not empty, ends where it is largest, as that of an `anytime` audit with a violation does."""
+        """Whether a nonempty path ends at its maximum, as the path of an `anytime` audit with a violation must."""
         ...
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
-        """Whether this is enough to call a claim false, which happens to a true one with 1 - confidence at most."""
+        """Whether the evidence refutes a claim.  It refutes a true claim with probability at most 1 - confidence."""
         ...
 
     def mu_lower(self, *, confidence: float) -> float:
-        """The mechanism is not mu-GDP for any mu below this."""
+        """Return a lower bound on mu: the mechanism is not mu-GDP for any mu below it."""
         ...
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        """The mechanism is not (epsilon, delta)-DP for any epsilon below this, nats."""
+        """Return a lower bound on epsilon, nats: the mechanism is not (epsilon, delta)-DP for any epsilon below it."""
         ...
 
     def fingerprint(self) -> str:
-        """SHA-256 of the counts."""
+        """Return the SHA-256 of the counts, in hexadecimal."""
         ...
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON values.  Counts are lists of [bin, count]: most bins are empty."""
+    def to_json(self) -> JsonObject:
+        """Return the evidence as plain JSON values.  Counts are lists of [bin, count], because most bins are empty."""
         ...
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
-        """The inverse of `to_json`; `target`: the claim, for both directions.  ValueError for impossible counts."""
+    def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:
+        """Read what `to_json` wrote.
+
+        Args:
+            values: The JSON object.
+            target: The claim of the result, for both orders of a pair.
+
+        Raises:
+            ValueError: If the counts are impossible.
+        """
         ...
 
 
@@ -124,11 +141,19 @@ KINDS: tuple[type[Evidence], ...] = (
     OneRunScoresEvidence,
     OnlineEvidence,
 )
-"""Every way to audit.  Whatever depends on it is asked of the evidence; nothing outside compares methods."""
+"""All kinds of evidence.  Other modules ask the evidence for its properties instead of comparing methods."""
 
 
-def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
-    """The evidence whose `to_json` gave these values.  ValueError if there is no such evidence."""
+def read_back(values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:
+    """Read evidence of any kind.
+
+    Args:
+        values: What `Evidence.to_json` wrote.
+        target: The claim of the result, for both orders of a pair.
+
+    Raises:
+        ValueError: If the method is unknown or the counts are impossible.
+    """
     method = values["method"]
     for kind in KINDS:
         if method == kind.method:
@@ -137,17 +162,25 @@ def read_back(values: Mapping[str, Any], target: TradeoffFunction) -> Evidence:
     raise ValueError(f"evidence must be of method {', '.join(others)} or {last}, got {method!r}")
 
 
-def check_method(values: Mapping[str, Any], method: str) -> None:
-    """ValueError unless these values are of the method that the rest of a file states."""
+def check_method(values: Mapping[str, Json], method: str) -> None:
+    """Raise ValueError unless the evidence has the method that the rest of the file states."""
     if values.get("method") != method:
         raise ValueError(f"method is {method}, but its evidence is of {values.get('method')!r}")
 
 
 def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float) -> str:
-    """How the evidence contradicts that no epsilon above `largest_epsilon` can be certified; "" if it does not.
+    """Check the statement that no epsilon above `largest_epsilon` can be certified at delta = 0.
 
-    What `inference.power.largest_epsilon` says of so many runs is proved, and is not computed again for the exact
-    test, where that takes time.
+    The bound is not computed if it is slow and `inference.power.largest_epsilon` proves the statement for this number
+    of runs.
+
+    Args:
+        evidence: The evidence of the audit.
+        largest_epsilon: The epsilon of the statement, nats.
+        confidence: The audit's confidence.
+
+    Returns:
+        How the evidence contradicts the statement; "" if it does not.
     """
     proved = planning.largest_epsilon(evidence.trials, significance=1 - confidence)
     if evidence.slow and largest_epsilon >= proved * (1 - 1e-9):
@@ -156,6 +189,6 @@ def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float)
     if certified <= largest_epsilon + 1e-6 * max(1.0, largest_epsilon):
         return ""
     return (
-        f"the counts certify epsilon >= {certified:.6g} at delta = 0, beside the statement that no epsilon above "
+        f"the counts certify epsilon >= {certified:.6g} at delta = 0, but the result states that no epsilon above "
         f"{largest_epsilon:.6g} can be certified"
     )

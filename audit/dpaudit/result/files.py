@@ -1,7 +1,4 @@
-"""Result files: how they are written, and how they are read.
-
-Everything that is read is checked, since anybody may have written it.
-"""
+"""The format of result files.  Everything that is read is checked, because anybody may have edited the file."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -20,6 +17,7 @@ from dpaudit.result.evidence import KINDS, check_method, overstated, read_back
 from dpaudit.result.older_formats import converted
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+from dpaudit.values import Foreign, Json, JsonObject, Parameters
 
 if TYPE_CHECKING:
     _Method = str
@@ -30,12 +28,12 @@ _Whole = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class _Lists(BaseModel):
-    """Columns of one length."""
+    """Columns of equal length."""
 
     @model_validator(mode="after")
     def _even(self) -> _Lists:
         if len({len(column) for _, column in self}) > 1:
-            raise ValueError("its lists must have one length")
+            raise ValueError("its lists must have the same length")
         return self
 
 
@@ -51,7 +49,7 @@ class _History(_Lists):
 
 
 class _ResultFile(BaseModel):
-    model_config = ConfigDict(extra="ignore")  # a later version may say more
+    model_config = ConfigDict(extra="ignore")  # a later version may add keys
 
     name: str
     verdict: Verdict
@@ -69,11 +67,11 @@ class _ResultFile(BaseModel):
     witness: Witness | None
     detectable: Detectable
     history: _History
-    evidence: dict[str, Any]
+    evidence: JsonObject
     pairs: tuple[PairRow, ...]
     attacks: tuple[AttackRow, ...]
     warnings: tuple[str, ...]
-    environment: dict[str, Any]
+    environment: JsonObject
     elapsed_s: float
     bounds_valid: bool
 
@@ -83,7 +81,7 @@ class _ResultFile(BaseModel):
         if self.witness is not None:
             counts = self.witness.counts
             if not (0 <= counts.false_positives <= counts.n0 and 0 <= counts.false_negatives <= counts.n1):
-                raise ValueError(f"the witness counts more than there was: {counts}")
+                raise ValueError(f"the witness counts more mistakes than outputs: {counts}")
             rates = (self.witness.alpha, self.witness.beta, self.witness.claimed_beta)
             if not (all(0 <= rate <= 1 for rate in rates) or (self.witness.guesses and all(map(math.isnan, rates)))):
                 raise ValueError("the witness's alpha and beta must lie between 0 and 1")
@@ -95,25 +93,32 @@ class _ResultFile(BaseModel):
 
 
 def _check_intervals(witness: Witness) -> None:
-    """ValueError unless the intervals of a witness hold its rates, as far as it has intervals."""
+    """Raise ValueError unless the intervals of a witness, if it has any, contain its rates."""
     for rate, low, high in (
         (witness.alpha, witness.alpha_lower, witness.alpha_upper),
         (witness.beta, witness.beta_lower, witness.beta_upper),
     ):
         if low > rate or high < rate or low < 0 or high > 1:
-            raise ValueError(f"the witness's interval {low} to {high} must lie between 0 and 1, and hold {rate}")
+            raise ValueError(f"the witness's interval {low} to {high} must lie between 0 and 1, and contain {rate}")
 
 
 def _check_scores(witness: Witness) -> None:
-    """ValueError unless the scores that a witness was counted on could be counts of two sides."""
+    """Raise ValueError unless the scores of a witness are possible counts for two datasets."""
     entries = [entry for side in witness.scores for entry in side]
     sound = all(0 <= place < BINS and 0 <= count <= 2**53 for place, count in entries)
     if not sound or len(witness.scores) not in (0, 2):
         raise ValueError(f"the witness's scores must be [bin, count] of two datasets, with bins 0 to {BINS - 1}")
 
 
-def read(values: Any) -> dict[str, Any]:
-    """The fields of the `AuditResult` that was written as these plain values.  ValueError says what is wrong."""
+def read(values: Json) -> Parameters:
+    """Return the fields of the `AuditResult` that `AuditResult.to_dict` wrote.
+
+    Args:
+        values: Plain JSON values.
+
+    Raises:
+        ValueError: If the values are not a complete result, or contradict each other.
+    """
     if not isinstance(values, Mapping):
         raise ValueError(f"it must be an object, got {type(values).__name__}")
     values = converted(values)
@@ -142,14 +147,19 @@ def read(values: Any) -> dict[str, Any]:
     return found | more
 
 
-def _problem(error: dict[str, Any]) -> str:
+def _problem(error: JsonObject) -> str:
+    """Write an error of pydantic as "key: message"."""
     place = ".".join(str(part) for part in error["loc"])
     what = str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {what}" if place else what
 
 
-def plain(value: Any) -> Any:
-    """A value of a result as plain JSON values.  inf and nan become text."""
+def plain(value: Foreign) -> Json:
+    """Convert a value of a result to plain JSON values.  inf and nan become text.
+
+    Raises:
+        TypeError: If the value has a type that results do not contain.
+    """
     match value:
         case np.ndarray():
             return [plain(x) for x in value.tolist()]
@@ -169,4 +179,4 @@ def plain(value: Any) -> Any:
             return [plain(x) for x in value]
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    raise TypeError(f"{type(value).__name__} has no place in a result file")
+    raise TypeError(f"a result file cannot hold a value of type {type(value).__name__}")

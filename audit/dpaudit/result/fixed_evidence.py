@@ -1,11 +1,11 @@
-"""Evidence of an audit of a fixed number of trials."""
+"""The evidence of an audit with a fixed number of trials."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
@@ -14,15 +14,16 @@ from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
+from dpaudit.values import Json, JsonObject
 
 _WORDS = Words(
     principle=(
         "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
         "Roth & Su 2022). The first runs chose a pair of datasets, a score and a rejection region, which "
-        "were then frozen. On the other runs the two kinds of mistakes are independent binomial counts. The p-value is "
-        "the largest probability, over a confidence interval of the type I error, of counts that speak at least as "
-        "much against the claim as those observed, computed exactly (Berger & Boos 1994). Nothing is assumed about the "
-        "noise; runs must be independent of each other, and their number was fixed beforehand."
+        "were then frozen. On the other runs the two kinds of errors are independent binomial counts. The p-value is "
+        "the largest probability of counts that contradict the claim at least as strongly as those observed, over a "
+        "confidence interval of the type I error. It is computed exactly (Berger & Boos 1994). Nothing is assumed "
+        "about the noise. Runs must be independent of each other, and their number was fixed beforehand."
     ),
     references=(
         DONG,
@@ -39,7 +40,7 @@ class FixedEvidence:
     """Counts of one frozen score on fresh outputs, and the rejection regions that were frozen with it.
 
     Each answer holds with the confidence at the planned number of trials; see `inference.fixed.exact_binomial`.  The
-    claim is tested on one region, bounds may use others: the pilot alone decides which.
+    claim is tested on one region, and bounds may use others.  The pilot alone selects these regions.
     """
 
     method: ClassVar[str] = "fixed"
@@ -50,13 +51,11 @@ class FixedEvidence:
     once: ClassVar[bool] = False
     slow: ClassVar[bool] = True
     words: ClassVar[Words] = _WORDS
-    pair: int  # on which all trials were spent, chosen in the pilot
-    threshold: int  # the region of the claim is: bin > threshold
-    pilot: (
-        Counts  # (2, BINS), of that score on the pilot's latest outputs, ends merged; they choose regions, nothing else
-    )
-    counts: Counts  # (2, BINS)
-    delta: float = math.nan  # of an (epsilon, delta) claim: the bound at this delta uses the claim's region
+    pair: int  # index of the pair that the pilot chose
+    threshold: int  # the claim is tested on the region {bin > threshold}
+    pilot: Counts  # (2, BINS), frozen score on the pilot's latest outputs, saturated bins merged; selects the regions
+    counts: Counts  # (2, BINS), frozen score on all later outputs
+    delta: float = math.nan  # delta of an (epsilon, delta) claim; the bound at this delta uses the claim's region
 
     def __repr__(self) -> str:
         x, n0, y, n1 = self.outcome
@@ -88,18 +87,18 @@ class FixedEvidence:
         return (self.counts,)
 
     def of_pair(self, pair: int | None) -> Counts | None:
-        """All counts: they are of one pair, whatever its number among those of the result."""
+        """Return all counts, because only one pair was counted."""
         return self.counts
 
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
         return claim.symmetrized()
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """Exact p-value of a claim, which no path changes."""
+        """Return the exact p-value of a claim; the path is not used."""
         return exact_binomial.p_value(claim, *self.outcome)
 
     def ends_at_its_peak(self, path: Array) -> bool:
-        """The path is that of the pilot, which decides nothing."""
+        """Return True: the path belongs to the pilot, which does not decide the verdict."""
         return True
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
@@ -124,22 +123,22 @@ class FixedEvidence:
     def fingerprint(self) -> str:
         return sha256(self.counts)
 
-    def to_json(self) -> dict[str, Any]:
-        chosen: dict[str, Any] = {"pair": self.pair, "threshold": self.threshold}
+    def to_json(self) -> JsonObject:
+        chosen: JsonObject = {"pair": self.pair, "threshold": self.threshold}
         if not math.isnan(self.delta):
             chosen["delta"] = self.delta
         counted = {"pilot": sparse(self.pilot), "counts": sparse(self.counts)}
         return {"method": self.method, **chosen, "bins": BINS, **counted}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> FixedEvidence:
+    def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> FixedEvidence:
         check_bins(values)
         threshold = int(values["threshold"])
         if not 0 <= threshold < BINS:
             raise ValueError(f"evidence must have a threshold among {BINS} bins, got {threshold}")
         pilot, counts = dense(values["pilot"]), dense(values["counts"])
         check_trials(counts)
-        delta = float(values.get("delta", math.nan))  # older files have none
+        delta = float(values.get("delta", math.nan))  # older files state no delta
         if not math.isnan(delta) and delta != delta_of(target):
             raise ValueError(f"evidence must have the delta of the claim {target.label}, got {delta}")
         return cls(pair=int(values["pair"]), threshold=threshold, pilot=pilot, counts=counts, delta=delta)

@@ -1,37 +1,41 @@
-"""Counts of scores in the bins of `inference.grid`, as arrays (2, BINS) and in result files."""
+"""Counts of scores in the bins of `inference.grid`: as arrays (2, BINS), and as lists in result files."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.inference.grid import BINS
+from dpaudit.values import Json
 
 Counts = npt.NDArray[np.int64]
 
-_MAX_COUNT = 2**53  # outputs in one bin: sums of bins stay within 64 bits
+_MAX_COUNT = 2**53  # outputs in one bin; keeps sums over bins within 64 bits
 
 
 def sha256(counts: Counts) -> str:
-    """Of the counts in C order, as little-endian 64-bit integers."""
+    """Return the SHA-256 of counts in C order, as little-endian 64-bit integers."""
     return hashlib.sha256(np.ascontiguousarray(counts).astype("<i8").tobytes()).hexdigest()
 
 
 def sparse(sides: Counts) -> list[list[list[int]]]:
-    """As [bin, count] of the bins that are not empty, for each side: most are empty."""
+    """Convert counts (2, BINS) to lists of [bin, count] for each side, without the empty bins."""
     return [[[int(i), int(side[i])] for i in np.flatnonzero(side)] for side in sides]
 
 
-def _whole(value: Any, most: int) -> bool:
+def _whole(value: Json, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
 def dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
-    """The inverse of `sparse`.  ValueError for impossible counts."""
+    """Convert what `sparse` returned back to an array (2, BINS).
+
+    Raises:
+        ValueError: If there are not two sides, or an entry is not a valid [bin, count].
+    """
     counts = np.zeros((2, BINS), dtype=np.int64)
     for side, entries in zip(counts, sides, strict=True):
         for entry in entries:
@@ -45,12 +49,12 @@ def dense(sides: Sequence[Sequence[tuple[int, int]]]) -> Counts:
 
 
 def check_trials(counts: Counts) -> None:
-    """ValueError unless both sides hold as many outputs."""
+    """Raise ValueError unless both sides have the same number of outputs."""
     if counts[0].sum() != counts[1].sum():
         raise ValueError(f"evidence must have as many outputs of d0 as of d1, got {counts.sum(axis=1).tolist()}")
 
 
-def check_bins(values: Mapping[str, Any]) -> None:
-    """ValueError unless counts in a file are in as many bins as ours."""
+def check_bins(values: Mapping[str, Json]) -> None:
+    """Raise ValueError unless the counts in a file have BINS bins."""
     if values["bins"] != BINS:
         raise ValueError(f"evidence must be counted in {BINS} bins, got {values['bins']}")

@@ -1,4 +1,4 @@
-"""What an audit found, with the evidence, and how it is kept."""
+"""The result of an audit, its files and its summary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.nothing import NO_CLAIM
@@ -21,15 +20,16 @@ from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History,
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
 from dpaudit.text.rounding import lower, upper
+from dpaudit.values import Foreign, Json, JsonObject
 
-MAX_RESULT_BYTES = 2**25  # of a file; results have some hundred kB
+MAX_RESULT_BYTES = 2**25  # maximum size of a file; results have a few hundred kB
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class AuditResult:
-    """Everything an audit found.  `str(result)` is a summary.
+    """Everything that an audit found.  `str(result)` is a summary.
 
-    A result has no truth value, since "true" could mean that the claim was refuted or that it was not: ask `violated`.
+    A result has no truth value, because it would be unclear whether "true" means a refuted claim.  Use `violated`.
     """
 
     name: str
@@ -37,14 +37,15 @@ class AuditResult:
     claim: TradeoffFunction
     confidence: float
     method: str
-    p_value: float  # of the claim; sequential: valid at any stopping time, 1 over the largest wealth seen
-    e_value: float  # of the claim, expectation <= 1 if it is true; sequential: the wealth at the end; may be inf.
-    # At most 1 if the mechanism failed: the wealth just before a failure is no e-value
-    trials_used: int  # runs per dataset, those the attacks learned from included
-    trials_allowed: int
+    p_value: float  # p-value of the claim; sequential: 1 / maximum wealth, valid at any stopping time
+    # Expectation <= 1 if the claim is true; may be inf.  Sequential: the final wealth, but at most 1 if the mechanism
+    # failed, because the wealth just before a failure is not an e-value.
+    e_value: float
+    trials_used: int  # runs per dataset, including those that attacks learned from
+    trials_allowed: int  # maximum number of runs per dataset
     stopped_by: StoppedBy = "trials"
-    refuted_at: int | None = None  # runs per dataset at which the claim was refuted; None if not, or not looked for
-    mu_lower: float  # certified: the mechanism is not mu-GDP for any mu below this
+    refuted_at: int | None = None  # runs per dataset at which the claim was refuted; None if it was not
+    mu_lower: float  # certified lower bound: the mechanism is not mu-GDP for any mu below it
     curve: Curve
     witness: Witness | None
     detectable: Detectable
@@ -54,17 +55,15 @@ class AuditResult:
     attacks: tuple[AttackRow, ...]
     warnings: tuple[str, ...]
     provenance: Provenance  # versions, machine, seed, date, mechanism, config
-    elapsed_s: float
-    bounds_valid: bool = (
-        True  # False if runs depended on each other, or a fixed number of trials was not reached: no bound
-    )
+    elapsed_s: float  # duration of the audit, seconds
+    bounds_valid: bool = True  # False if runs were dependent, or fewer trials were made than were fixed beforehand
+    _bounds: dict[float, float] = field(init=False, default_factory=dict)  # cache of `epsilon_lower`, by delta
     _assumed: dict[tuple[float, str | Family], AssumedBound] = field(init=False, default_factory=dict)
-    _bounds: dict[float, float] = field(init=False, default_factory=dict)  # found so far; `replace` begins a new one
 
     def __bool__(self) -> bool:
-        """Refuse: a test such as `assert audit(...)` would always pass."""
+        """Refuse a truth value, because a test such as `assert audit(...)` would otherwise always pass."""
         raise TypeError(
-            f"a result has no truth value (this one: {self.verdict.value}); ask result.violated, or compare "
+            f"a result has no truth value (this one: {self.verdict.value}); use result.violated, or compare "
             "result.verdict with a Verdict"
         )
 
@@ -87,22 +86,26 @@ class AuditResult:
         return self.claim == NO_CLAIM
 
     @property
-    def environment(self) -> Mapping[str, Any]:
-        """The `provenance` as a file states it: plain values by key, read-only."""
+    def environment(self) -> Mapping[str, Json]:
+        """The `provenance` as in a result file: a read-only mapping of keys to plain values."""
         return self.provenance.environment
 
     def epsilon_lower(self, delta: float = 0.0, assuming: str | Family | None = None) -> float:
-        """Certified: with the audit's confidence the mechanism is not (epsilon, `delta`)-DP for any epsilon below this.
+        """Return a certified lower bound on epsilon at a given delta.
 
-        Of a sequential audit: for all `delta` at once, and together with `mu_lower` and the verdict.  Of the others: at
-        each `delta` alone.  0 if nothing is `bounds_valid`.  See `evidence`.
+        With the audit's confidence, the mechanism is not (epsilon, delta)-DP for any epsilon below this bound.  For a
+        sequential audit, the bounds at all deltas, `mu_lower` and the verdict hold together.  For other audits, each
+        bound holds alone.
 
         Args:
-            delta: In [0, 1].
+            delta: Between 0 and 1.
             assuming: A one-parameter family of claims in which the mechanism's curve is assumed to lie: "gaussian", a
                 claim's text with one `?`, or a function from the parameter to a claim.  The claims must promise less
                 as the parameter grows.  The bound is then an `AssumedBound`, which prints its assumption; it is
                 certified only if the assumption is true.
+
+        Returns:
+            The bound in nats; 0 if `bounds_valid` is False.
 
         Raises:
             ValueError: If the family cannot be read, or its members are not nested.
@@ -126,11 +129,15 @@ class AuditResult:
     # --- as a file
 
     def to_json(self, path: str | Path) -> None:
-        """Write the result as JSON.  Floats keep all their digits; inf and nan are written as strings."""
+        """Write the result as a JSON file.  Floats keep all digits; inf and nan are written as strings.
+
+        Raises:
+            OSError: If the file cannot be written.
+        """
         write_whole(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
 
-    def to_dict(self) -> dict[str, Any]:
-        """The result as plain JSON values."""
+    def to_dict(self) -> JsonObject:
+        """Return the result as plain JSON values."""
         from dpaudit.result.files import plain
 
         names = ("environment" if f.name == "provenance" else f.name for f in dataclasses.fields(self) if f.init)
@@ -139,7 +146,12 @@ class AuditResult:
 
     @classmethod
     def from_json(cls, path: str | Path) -> AuditResult:
-        """Read a result that `to_json` wrote.  ValueError, naming the file, for anything else."""
+        """Read a result that `to_json` wrote.
+
+        Raises:
+            ValueError: If the file is not a complete result.  The message names the file.
+            OSError: If the file cannot be read.
+        """
         try:
             return cls.from_dict(json.loads(read_foreign(path, MAX_RESULT_BYTES)))
         except RecursionError:
@@ -148,46 +160,50 @@ class AuditResult:
             raise ValueError(f"{path} is not a complete result of dpaudit ({FORMAT}): {error}") from None
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> AuditResult:
-        """The inverse of `to_dict`.  ValueError for anything that it did not make."""
-        from dpaudit.result.files import read  # pydantic takes a while to load
+    def from_dict(cls, values: Mapping[str, Json]) -> AuditResult:
+        """Return the result that `to_dict` converted to plain values.
+
+        Raises:
+            ValueError: If the values are not a complete result.
+        """
+        from dpaudit.result.files import read  # imported here because pydantic loads slowly
 
         return cls(**read(values))
 
     # --- for people
 
     def to_pdf(self, path: str | Path) -> None:
-        """Write the report of this audit as PDF."""
+        """Write the report of this audit as a PDF file."""
         from dpaudit_reports import write_pdf
 
         write_pdf([self], path)
 
     def to_html(self, path: str | Path) -> None:
-        """Write the same report as one HTML file that needs nothing else."""
+        """Write the report of this audit as a single, self-contained HTML file."""
         from dpaudit_reports import write_html
 
         write_html([self], path)
 
     def to_markdown(self) -> str:
-        """A short form of the report, as Markdown for a comment on a pull request."""
+        """Return a short report in Markdown, for a comment on a pull request."""
         from dpaudit_reports import to_markdown
 
         return to_markdown([self])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the HTML that a notebook shows."""
         from dpaudit_reports import to_fragment
 
         return to_fragment([self])
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Foreign = None) -> Foreign:
         """Draw the trade-off plot.
 
         Args:
-            ax: The axes to draw on; those of a new figure unless given.
+            ax: The matplotlib axes to draw on; those of a new figure if None.
 
         Returns:
-            The axes.  Those of a new figure show themselves as a picture in a notebook.
+            The axes.  A notebook displays the axes of a new figure as a picture.
         """
         from dpaudit_reports import plot_tradeoff
 
@@ -228,26 +244,42 @@ class AuditResult:
 
 
 Written = Callable[..., str]
-"""`lower` or `upper` of `dpaudit.text.rounding`, or `at_least` or `at_most`: the same digits, typeset."""
+"""`lower` or `upper` of `dpaudit.text.rounding`, or `at_least` or `at_most` of the reports, with the same digits."""
 
 
 def p_value_words(result: AuditResult, write: Written = upper) -> str:
-    """The p-value, rounded up, with enough digits to see on which side of the audit's level it is."""
+    """Write the p-value, rounded up, with enough digits to tell it from the audit's significance.
+
+    Args:
+        result: The result.
+        write: Rounds up and writes a number.
+    """
     return write(result.p_value, under=1 - result.confidence)
 
 
 def mu_words(result: AuditResult, write: Written = lower) -> str:
-    """`mu_lower`, rounded down; of a violation with enough digits to see that it is above what the claim allows."""
+    """Write `mu_lower`, rounded down; for a violation, with enough digits to tell it from the claim's mu.
+
+    Args:
+        result: The result.
+        write: Rounds down and writes a number.
+    """
     return write(result.mu_lower, over=result.claim.mu() if result.violated else -math.inf)
 
 
 def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lower) -> str:
-    """`epsilon_lower(delta)`, written as `mu_words` writes `mu_lower`."""
+    """Write `epsilon_lower(delta)`, rounded down; for a violation, with enough digits to tell it from the claim's.
+
+    Args:
+        result: The result.
+        delta: Between 0 and 1.
+        write: Rounds down and writes a number.
+    """
     return write(result.epsilon_lower(delta), over=result.claim.epsilon(delta) if result.violated else -math.inf)
 
 
 def certified_words(result: AuditResult) -> str:
-    """The certified bounds in a line of plain text."""
+    """Write the certified bounds on one line of plain text."""
     if not result.bounds_valid:
         return "nothing is certified"
     return f"certified: mu >= {mu_words(result)}, epsilon >= {epsilon_words(result)} at delta = 0"
@@ -255,5 +287,5 @@ def certified_words(result: AuditResult) -> str:
 
 def _seen(detectable: Detectable) -> str:
     if not detectable.claim:
-        return "no violation in the claim's own family would have been seen with so few runs"
-    return f"would have been seen with 90 % probability: {detectable.claim} ({detectable.assumption})"
+        return "no violation in the claim's own family was detectable with this number of runs"
+    return f"detectable with 90 % probability: {detectable.claim} ({detectable.assumption})"

@@ -1,31 +1,31 @@
-"""Result files of older formats, converted to the format that is written now.
+"""Converts result files of older formats to the current format.
 
-A key that gets another name raises the number of the format, and gets a conversion here.  Names of attacks are not
-converted: they are what the audit wrote, and `resolve_attacks` understands former names.
+Renaming a key requires a new format number and a conversion in this module.  Names of attacks are kept as the audit
+wrote them, because `resolve_attacks` accepts former names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from dpaudit.result.values import FORMAT
 from dpaudit.text.formats import is_later, number
+from dpaudit.values import Json, JsonObject
 
-Values = dict[str, Any]
+Values = JsonObject
 
 
-def converted(values: Mapping[str, Any]) -> Values:
-    """The content of a result file under the keys of today.
+def converted(values: Mapping[str, Json]) -> Values:
+    """Return the content of a result file with the keys of the current format.
 
     Raises:
-        ValueError: The format is a later one, or not that of a result.
+        ValueError: If a later version of dpaudit wrote the file, or its format is not that of a result.
     """
     found = values.get("format")
     if is_later(found, FORMAT):
         raise ValueError(
             f"its format is {found}, which a later version of dpaudit wrote; this version reads {FORMAT} and older "
-            "ones, so update dpaudit"
+            "formats, so update dpaudit"
         )
     first = number(found, FORMAT)
     if first is None:
@@ -37,7 +37,7 @@ def converted(values: Mapping[str, Any]) -> Values:
 
 
 def _from_1(values: Values) -> Values:
-    """Keys with names of our own get those of the field; files of before `certified` was written are valid."""
+    """Rename keys; files from before the key `certified` existed have valid bounds."""
     now = _renamed({"bounds_valid": True, **values}, certified="bounds_valid")
     for key, names in (
         ("detectable", {"smallest_rate": "rule_of_three_rate"}),
@@ -49,11 +49,11 @@ def _from_1(values: Values) -> Values:
     return now
 
 
-def _renamed(values: Mapping[str, Any], **names: str) -> Values:
-    """The same values; those under an older name, which is there, under the newer one."""
+def _renamed(values: Mapping[str, Json], **names: str) -> Values:
+    """Rename keys; `names` maps old names to new ones, and keys that are missing are ignored."""
     found = {key: value for key, value in values.items() if key not in names}
     return found | {new: values[old] for old, new in names.items() if old in values}
 
 
 _CONVERSIONS: tuple[Callable[[Values], Values], ...] = (_from_1,)
-"""From format 1 to 2, and so on."""
+"""Conversions in order: the first converts format 1 to format 2."""

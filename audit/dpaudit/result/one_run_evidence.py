@@ -1,11 +1,11 @@
-"""Evidence of an audit of a single run."""
+"""The evidence of an audit of a single run."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from dpaudit.inference import one_run
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import sha256
 from dpaudit.result.words import Words
+from dpaudit.values import Json, JsonObject
 
 _WORDS = Words(
     principle=(
-        "Each canary was included in the data by a fair coin of its own. From the one output it was guessed for some "
-        "canaries, their number fixed beforehand, whether they were included. The p-value bounds the chance of so many "
-        "right guesses under the claim (Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024)."
+        "Independent fair coins decided which canaries were included in the data. From the single output, the "
+        "inclusion of some canaries was guessed; their number was fixed beforehand. The p-value bounds the probability "
+        "of at least this number of right guesses under the claim (Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis "
+        "& Chaudhuri 2024)."
     ),
     references=(
         "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36.",
@@ -27,33 +29,33 @@ _WORDS = Words(
         "arXiv:2410.22235.",
     ),
     errors=(
-        "An attack that tells by its score whether a canary was included errs in two ways: $α$ is how often it takes a "
-        "canary that was left out for an included one, $β$ how often an included one for one left out."
+        "An attack that decides by its score whether a canary was included makes two kinds of errors. $α$ is the rate "
+        "at which it calls excluded canaries included, and $β$ the rate at which it calls included canaries excluded."
     ),
     no_band="Blue: the errors observed over all canaries. One run bounds no curve; chance can carry it into the grey.",
     proof="the number of right guesses",
-    untried="Other canaries and other scores: only those given were tried.",
+    untried="Other canaries and other scores: only the given ones were tried.",
     others="other canaries or scores",
-    again="There was one run, with coins of its own; a new one has to be made and audited anew.",
+    again="This audit has only one run; to repeat it, make a new run with new coins and audit that run.",
 )
 
 
 class Guesses(Protocol):
-    """Guesses about which canaries were in the data."""
+    """Guesses about which canaries were included in the data."""
 
     @property
     def canaries(self) -> int:
-        """Canaries, each included by a coin of its own."""
+        """Number of canaries, each included by an independent fair coin."""
         ...
 
     @property
     def guesses(self) -> int:
-        """Guesses that were made, their number fixed beforehand."""
+        """Number of guesses, fixed beforehand."""
         ...
 
     @property
     def right(self) -> int:
-        """Guesses that were right."""
+        """Number of right guesses."""
         ...
 
     @property
@@ -62,13 +64,13 @@ class Guesses(Protocol):
         ...
 
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
-        """The fewest right guesses, of as many as were made, that refute a claim; None if no number does."""
+        """Return the least number of right guesses that refutes a claim; None if even `guesses` right ones do not."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRunEvidence:
-    """Right guesses about who was included, in one run; see `inference.one_run`."""
+    """Numbers of guesses and of right guesses about the canaries of one run; see `inference.one_run`."""
 
     method: ClassVar[str] = "one_run"
     anytime: ClassVar[bool] = False
@@ -88,12 +90,12 @@ class OneRunEvidence:
 
     @property
     def edges(self) -> Array:
-        """None: guesses are counted, no scores."""
+        """Empty, because guesses are counted and not scores."""
         return np.zeros(0)
 
     @property
     def guessed(self) -> OneRunEvidence:
-        """Itself: all of it is guesses."""
+        """This evidence."""
         return self
 
     @property
@@ -108,11 +110,11 @@ class OneRunEvidence:
         return None
 
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
-        """The claim itself, as `inference.one_run` takes it."""
+        """Return the claim unchanged, because `inference.one_run` tests it in this form."""
         return claim
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """A bound on the chance of so many right guesses under a claim."""
+        """Return an upper bound on the probability of at least `right` right guesses under a claim."""
         return one_run.p_value(claim, self.canaries, self.guesses, self.right)
 
     def ends_at_its_peak(self, path: Array) -> bool:
@@ -122,7 +124,7 @@ class OneRunEvidence:
         return one_run.refutes(claim, self.canaries, self.guesses, self.right, significance=1 - confidence)
 
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
-        """The fewest right guesses, of as many as were made, that refute a claim; None if no number does."""
+        """Return the least number of right guesses that refutes a claim; None if even `guesses` right ones do not."""
         fewest = one_run.fewest_right(claim, self.canaries, self.guesses, significance=1 - confidence)
         return fewest if fewest <= self.guesses else None
 
@@ -137,11 +139,11 @@ class OneRunEvidence:
     def fingerprint(self) -> str:
         return sha256(np.array([self.canaries, self.guesses, self.right]))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {"method": self.method, **dataclasses.asdict(self)}
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> OneRunEvidence:
+    def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> OneRunEvidence:
         counts = {name: int(values[name]) for name in ("canaries", "guesses", "right")}
         if not 0 <= counts["right"] <= counts["guesses"] <= counts["canaries"]:
             raise ValueError(f"evidence must have right <= guesses <= canaries, got {counts}")

@@ -1,7 +1,7 @@
-"""Where a result comes from: when, where and with what it was made, of which code, and by which command or test.
+"""The provenance of a result: date, machine, versions, code, and the command or test that made it.
 
-In a result file this is the object `environment`, whose keys are those of `key` below.  Anybody may have written a
-file: what it states under other keys, or of another type, is kept as it is in `other` and decides nothing.
+In a result file this is the object `environment`, whose keys `key` returns.  Anybody may have edited a file.  Values
+with unknown keys or wrong types are kept unchanged in `other` and are not used.
 """
 
 from __future__ import annotations
@@ -10,42 +10,45 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+
+from dpaudit.values import Foreign, Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """The file of a mechanism."""
+    """The source file of a mechanism."""
 
     path: str
-    sha256: str  # of its content when the audit began
+    sha256: str  # SHA-256 of its content when the audit began
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Json) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _whole(value: Any) -> int | None:
+def _whole(value: Json) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Json) -> float | None:
     return value if isinstance(value, float) else None
 
 
-def _texts(value: Any) -> tuple[str, ...] | None:
+def _texts(value: Json) -> tuple[str, ...] | None:
     return tuple(value) if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value) else None
 
 
-def _named(kind: Any) -> Callable[[Any], Mapping[str, Any] | None]:
-    def read(value: Any) -> Mapping[str, Any] | None:
-        fits = isinstance(value, Mapping) and all(isinstance(x, str) and isinstance(y, kind) for x, y in value.items())
+def _named(*kinds: type) -> Callable[[Json], JsonObject | None]:
+    """Return a reader of objects whose values have one of these types."""
+
+    def read(value: Json) -> JsonObject | None:
+        fits = isinstance(value, Mapping) and all(isinstance(x, str) and isinstance(y, kinds) for x, y in value.items())
         return dict(value) if fits else None
 
     return read
 
 
-def _file(value: Any) -> SourceFile | None:
+def _file(value: Json) -> SourceFile | None:
     fits = isinstance(value, Mapping) and set(value) == {"path", "sha256"}
     path, sha256 = (value["path"], value["sha256"]) if fits else (None, None)
     return SourceFile(path=path, sha256=sha256) if isinstance(path, str) and isinstance(sha256, str) else None
@@ -53,40 +56,40 @@ def _file(value: Any) -> SourceFile | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
-    """What a result records about its origin.  None stands for what it does not state."""
+    """What a result records about its origin.  A field is None if the result does not state it."""
 
     date: str | None = None  # when the audit began, ISO 8601
     seed: int | None = None
-    mechanism: str | None = None  # its name
-    python: str | None = None  # version
+    mechanism: str | None = None  # name of the mechanism
+    python: str | None = None  # version of Python
     platform: str | None = None
-    packages: Mapping[str, str] | None = None  # versions of dpaudit and what it rests on
-    mechanism_packages: Mapping[str, str] | None = None
+    packages: Mapping[str, str] | None = None  # versions of dpaudit and its dependencies
+    mechanism_packages: Mapping[str, str] | None = None  # versions of packages that the mechanism uses
     mechanism_file: SourceFile | None = None
-    mechanism_modules: Mapping[str, str] | None = None  # SHA-256 by path
-    outputs: str | None = None  # digest of all outputs
-    first_outputs: tuple[str, ...] | None = None  # digests of the first ones
-    attack_seconds: Mapping[str, float] | None = None
-    runs_after_evidence: int | None = None  # per dataset; test independence only
+    mechanism_modules: Mapping[str, str] | None = None  # path -> SHA-256
+    outputs: str | None = None  # fingerprint of all outputs
+    first_outputs: tuple[str, ...] | None = None  # fingerprints of the first outputs
+    attack_seconds: Mapping[str, float] | None = None  # time spent in each attack
+    runs_after_evidence: int | None = None  # runs per dataset that only test independence
     second_stage_trials: int | None = None  # runs per dataset; see `engine.fixed`
-    config: str | None = None  # name of the config's file
-    folder: str | None = None  # absolute, of the config
-    source: str | None = None  # of the claim, as the config states it
+    config: str | None = None  # file name of the config
+    folder: str | None = None  # absolute folder of the config
+    source: str | None = None  # source of the claim, as the config states it
     claim_stated_by: str | None = None
     command: str | None = None  # command line
-    audit: str | None = None  # the config itself, YAML
-    command_number: str | None = None  # drawn, the same in all its results
-    command_audits: int | None = None
-    command_confidence: float | None = None  # of all its verdicts together
-    test: str | None = None  # id of the test that audited
+    audit: str | None = None  # the config, in YAML
+    command_number: str | None = None  # random, the same in all results of a command
+    command_audits: int | None = None  # number of audits of the command
+    command_confidence: float | None = None  # joint confidence of the command's verdicts
+    test: str | None = None  # id of the test that made the audit
     call: int | None = None  # number of the audit within that test, from 1
     suite_seed: int | None = None
-    other: Mapping[str, Any] = field(default_factory=dict)  # what a file states besides, by its keys
-    order: tuple[str, ...] = field(default=(), repr=False, compare=False)  # of the keys of a file
+    other: Mapping[str, Json] = field(default_factory=dict)  # values of a file that fit none of these fields, by key
+    order: tuple[str, ...] = field(default=(), repr=False, compare=False)  # order of the keys in a file
 
     @classmethod
-    def read(cls, environment: Mapping[str, Any]) -> Provenance:
-        """The provenance that a result file states."""
+    def read(cls, environment: Mapping[str, Json]) -> Provenance:
+        """Return the provenance in the object `environment` of a result file."""
         found = {
             name: value
             for name, (place, read) in _FILE.items()
@@ -97,20 +100,20 @@ class Provenance:
         return cls(**found, other=other, order=tuple(environment))
 
     @property
-    def environment(self) -> Mapping[str, Any]:
-        """What a result file states, as plain values by key; read-only."""
+    def environment(self) -> Mapping[str, Json]:
+        """The object `environment` of a result file, as a read-only mapping."""
         known = {key(name): _plain(value) for name in _FILE if (value := getattr(self, name)) is not None}
         stated = {**self.other, **known}
         keys = dict.fromkeys([name for name in self.order if name in stated] + list(stated))
         return MappingProxyType({name: stated[name] for name in keys})
 
-    def besides(self, *fields: str) -> dict[str, Any]:
-        """The `environment` without these fields."""
+    def besides(self, *fields: str) -> JsonObject:
+        """Return the `environment` without these fields of `Provenance`."""
         left_out = set(map(key, fields))
         return {name: value for name, value in self.environment.items() if name not in left_out}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Foreign) -> Json:
     match value:
         case SourceFile():
             return dataclasses.asdict(value)
@@ -121,7 +124,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_FILE: dict[str, tuple[str, Callable[[Any], Any]]] = {
+_FILE: dict[str, tuple[str, Callable[[Json], Foreign]]] = {
     "date": ("date", _text),
     "seed": ("seed", _whole),
     "mechanism": ("mechanism", _text),
@@ -133,7 +136,7 @@ _FILE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "mechanism_modules": ("modules of the mechanism", _named(str)),
     "outputs": ("outputs", _text),
     "first_outputs": ("first outputs", _texts),
-    "attack_seconds": ("seconds of attacks", _named(int | float)),
+    "attack_seconds": ("seconds of attacks", _named(int, float)),
     "runs_after_evidence": ("runs after the evidence", _whole),
     "second_stage_trials": ("trials of the second stage", _whole),
     "config": ("config", _text),
@@ -149,9 +152,9 @@ _FILE: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "call": ("call", _whole),
     "suite_seed": ("suite_seed", _whole),
 }
-"""Field -> its key in result files, and what reads its value; that gives None for a value of another type."""
+"""Field -> its key in result files, and the function that reads its value and returns None for a wrong type."""
 
 
 def key(name: str) -> str:
-    """The key of a field of `Provenance` in result files, which is also its name for people."""
+    """Return the key of a field of `Provenance` in result files, which reports also use as its label."""
     return _FILE[name][0]

@@ -1,11 +1,11 @@
-"""Evidence of an audit that may stop at any time."""
+"""The evidence of an audit that may stop at any time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,22 +16,23 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
+from dpaudit.values import Json, JsonObject
 
-_PRECISION = 1e-4  # of lower bounds; relative above 1
+_PRECISION = 1e-4  # precision of lower bounds; relative above 1
 NEARLY = 1e-6
-"""What a file says of its own counts is computed again with other roundings at the most (relative)."""
+"""Relative tolerance when a file's numbers are recomputed from its counts; it allows for rounding errors only."""
 
 _WORDS = Words(
     principle=(
         "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
         "Roth & Su 2022). A trial runs the mechanism once on each dataset. A score, learned from "
-        "earlier trials only, estimates how much likelier an output is under d1 than under d0; bets on its "
-        "thresholds are priced by the claim's privacy profile, so that under a true claim no trial is expected "
-        "to win. The wealth $E$ is then a nonnegative supermartingale, and it ever reaches $1/s$ with probability at "
-        "most $s$ (Ville 1939): the audit may look after every trial and stop at any time. The bets are those whose "
+        "earlier trials only, estimates how much likelier an output is under d1 than under d0. Bets on its "
+        "thresholds are priced by the claim's privacy profile, so that they win nothing on average under a true "
+        "claim. The wealth $E$ is then a nonnegative supermartingale, and it ever reaches $1/s$ with probability at "
+        "most $s$ (Ville 1939). So the audit may look after every trial and stop at any time. The bets are those whose "
         "wealth grows fastest against a range of violations (Grünwald, de Heide & Koolen 2024). They do not "
         "depend on the claim that is priced, so verdict and bounds hold together. Nothing is assumed about the "
-        "noise; trials must be independent of each other."
+        "noise. Trials must be independent of each other."
     ),
     references=(
         DONG,
@@ -47,7 +48,7 @@ _WORDS = Words(
 class SequentialEvidence:
     """Counts of the estimated log-likelihood ratio on fresh outputs, in the bins of `inference.grid`.
 
-    The bets are those placed against `target`.  All bounds and the verdict hold at once and at any stopping time, see
+    The bets are those placed against `target`.  The verdict and all bounds hold together at any stopping time; see
     `inference.sequential.strategy`.
     """
 
@@ -59,10 +60,10 @@ class SequentialEvidence:
     once: ClassVar[bool] = False
     slow: ClassVar[bool] = False
     words: ClassVar[Words] = _WORDS
-    target: TradeoffFunction  # the claim audited, for both directions
+    target: TradeoffFunction  # the claim that was audited, for both orders of a pair
     counts: Counts  # (pairs, 2, BINS), outputs of d0 and of d1
-    coin_selected: bool = False  # of each trial one output is counted, chosen by a coin; otherwise both are
-    lost: tuple[int, ...] = ()  # pairs on which a run failed after bets had been placed: what they won is nothing
+    coin_selected: bool = False  # whether only one output of each trial is counted, selected by a coin
+    lost: tuple[int, ...] = ()  # pairs whose wealth is 0 because a run failed after bets had been placed
 
     def __repr__(self) -> str:
         return f"SequentialEvidence({self.trials:,} trials of {len(self.counts)} pairs against {self.target!s})"
@@ -90,11 +91,14 @@ class SequentialEvidence:
         return claim.symmetrized()
 
     def log_e(self, claim: TradeoffFunction) -> float:
-        """Logarithm of the wealth that the bets have made if `claim` is what they are against."""
+        """Return the log-wealth of the bets against a claim, nats."""
         return self._bets.log_e(claim, self.counts, self.lost, coin_selected=self.coin_selected)
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
-        """1 over the largest wealth: that at the end, and those of a path that ends with the same."""
+        """Return 1 / maximum wealth.
+
+        The maximum is over the final wealth, and over the path if the path ends with that wealth.
+        """
         at_the_end = self.log_e(claim)
         most = max(0.0, at_the_end)
         if path is not None and len(path) and math.isclose(path[-1], at_the_end, rel_tol=NEARLY, abs_tol=NEARLY):
@@ -102,7 +106,7 @@ class SequentialEvidence:
         return min(1.0, math.exp(-most))
 
     def ends_at_its_peak(self, path: Array) -> bool:
-        end = path[-2:] if self.lost else path[-1:]  # what a pair has won is lost after the look, if it fails
+        end = path[-2:] if self.lost else path[-1:]  # a failure makes one more look, at which the pair's wealth is lost
         return float(path.max()) <= float(end.max()) + NEARLY
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
@@ -120,7 +124,7 @@ class SequentialEvidence:
     def fingerprint(self) -> str:
         return sha256(self.counts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "method": self.method,
             "bins": BINS,
@@ -130,7 +134,7 @@ class SequentialEvidence:
         }
 
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> SequentialEvidence:
+    def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> SequentialEvidence:
         check_bins(values)
         coin_selected = values.get("coin_selected", False) is True
         pairs = [dense(sides) for sides in values["counts"]]
@@ -138,9 +142,9 @@ class SequentialEvidence:
             for one in pairs:
                 check_trials(one)
         counted = np.array(pairs, dtype=np.int64).reshape(-1, 2, BINS)
-        lost = tuple(int(i) for i in values.get("lost", ()))  # older files have none
+        lost = tuple(int(i) for i in values.get("lost", ()))  # older files state no lost pairs
         if any(not 0 <= i < len(counted) for i in lost):
-            raise ValueError(f"evidence must name lost pairs among its {len(counted)}, got {list(lost)}")
+            raise ValueError(f"evidence must name lost pairs among its {len(counted)} pairs, got {list(lost)}")
         return cls(target=target, counts=counted, coin_selected=coin_selected, lost=lost)
 
     @property

@@ -1,4 +1,4 @@
-"""What holds of several audits together."""
+"""Joint guarantees of several audits."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ from dpaudit.result.values import Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What one command promises of all its audits.
+    """The joint guarantee of one command about all its audits.
 
-    If all claims are true, some audit says "violation" with probability at most `false_alarm`.
+    If all claims are true, any audit reports a violation with probability at most `false_alarm`.
     """
 
-    confidences: tuple[float, ...]  # at which each audit is made
-    false_alarm: Fraction  # of the whole command
-    shared: bool  # False: each audit keeps its own confidence
-    number: str  # drawn for each command, so that its results can be told from others
+    confidences: tuple[float, ...]  # confidence of each audit
+    false_alarm: Fraction  # probability of a false alarm in the whole command
+    shared: bool  # whether the false alarm probability is shared; if False, each audit keeps its own confidence
+    number: str  # random identifier of the command, recorded in its results
 
     @classmethod
     def of(cls, confidences: Sequence[float], *, each: bool = False) -> Promise:
-        """Split the promise over audits with these confidences; `each` leaves each its own.
+        """Divide the probability of a false alarm among audits.
+
+        Args:
+            confidences: The confidences that were requested.
+            each: Whether each audit keeps its requested confidence.
 
         Raises:
-            ValueError: If a confidence is impossible, or too close to 1 to be split.
+            ValueError: If a confidence is not between 0 and 1, or too close to 1 to be divided.
         """
         total = sum((significance(confidence) for confidence in confidences), Fraction(0))
         shares = shared_confidences(confidences)
@@ -43,7 +47,7 @@ class Promise:
         return cls(confidences=tuple(shares), false_alarm=together, shared=True, number=_drawn())
 
     def recorded(self, provenance: Provenance) -> Provenance:
-        """The provenance of a result of this command, with the promise; as it is, of an audit that is alone."""
+        """Add the promise to the provenance of a result; return it unchanged if the command makes no joint promise."""
         if len(self.confidences) < 2 or not self.shared:
             return provenance
         return replace(
@@ -54,7 +58,7 @@ class Promise:
         )
 
     def words(self, results: Sequence[AuditResult]) -> str:
-        """Say what the verdicts of these results are worth together; "" of a command with one audit."""
+        """Describe the joint guarantee of these results, one for each audit; "" if the command has only one audit."""
         audits = len(self.confidences)
         if audits < 2:
             return ""
@@ -63,11 +67,17 @@ class Promise:
 
 
 def named_together(results: Sequence[AuditResult]) -> str:
-    """Say which of many claims are false, in words; "" if there is one result or nothing was refuted.
+    """Describe which of several violations remain after a correction for multiple audits.
 
-    "" also if all results are of one command, whose promise is about all of them.  Otherwise each verdict holds alone:
-    of twenty true claims one is refuted on the average at 95 %.  e-BH bounds the share of true claims among those
-    named, see `inference.e_bh`.
+    Each verdict holds alone: at 95 %, one of twenty true claims may be refuted.  e-BH bounds the expected share of true
+    claims among the named ones; see `inference.e_bh`.
+
+    Args:
+        results: The results of all audits.
+
+    Returns:
+        The description.  "" if there is only one result, if nothing was refuted, or if all results come from one
+        command, whose promise covers them all.
     """
     refuted = [result for result in results if result.violated]
     if len(results) < 2 or not refuted or promised_together(results):
@@ -91,18 +101,23 @@ def named_together(results: Sequence[AuditResult]) -> str:
 
 
 def _e_value(result: AuditResult) -> float:
-    """An e-value that is valid however the audit ended.
+    """Return an e-value that is valid however the audit ended.
 
-    After a failure the wealth is that before the failing run, which no stopping rule could have chosen.  The least of
-    this and 1 is no more than the wealth at a stopping time, or 1.
+    After a failure, the wealth is that before the failing run, which is not a stopping time.  The minimum of this
+    wealth and 1 is at most 1, and so is a valid e-value.
     """
     return min(result.e_value, 1.0) if result.verdict is Verdict.INCONCLUSIVE else result.e_value
 
 
 def promised_together(results: Sequence[AuditResult]) -> str:
-    """Say what the one command promised that all results are of.
+    """Describe the joint guarantee of the command that made all these results.
 
-    "" if there is one result, if they are not of one command, or if their confidences do not add up to its promise.
+    Args:
+        results: The results.
+
+    Returns:
+        The description.  "" if there is only one result, if the results do not come from one command, or if their
+        confidences do not support its promise.
     """
     if len(results) < 2:
         return ""
@@ -126,7 +141,7 @@ def _sentence(refuted: int, audits: int, own: str, false_alarm: Fraction) -> str
 
 
 def _percent(share: Fraction, *, up: bool = True) -> str:
-    """A probability in percent, four digits, never rounded downwards (or upwards)."""
+    """Write a probability in percent with four digits, rounded up if `up` and otherwise down."""
     percent = 100 * share
     if percent <= 0:
         return "0 %"
@@ -141,7 +156,7 @@ def _rounded_down(exact: Fraction) -> float:
 
 
 def _digits(confidence: float) -> str:
-    """A confidence with as few digits as keep its distance from 1, rounded upwards."""
+    """Write a confidence, rounded up, with the fewest digits that change its distance from 1 by at most a tenth."""
     for digits in range(2, 17):
         scale = 10**digits
         rounded = math.ceil(Fraction(confidence) * scale)

@@ -1,4 +1,4 @@
-"""What a result consists of: verdict, witness, curve, history, and a row for each pair and attack."""
+"""The parts of a result: verdict, witness, curve, history, and a row for each pair and attack."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ FORMAT = "dpaudit-result/2"
 
 StoppedBy = Literal["evidence", "trials", "failure", "interruption", "dependence"]
 """What ended an audit.  "evidence": the claim was refuted, so the verdict is a violation.  "dependence": the evidence
-reached its threshold, but the audit found that it counts for nothing, so the verdict is inconclusive."""
+reached its threshold, but dependent runs invalidate it, so the verdict is inconclusive."""
 
 Counted = Literal["", "moving", "named", "later", "frozen", "guesses"]
 
 NEAR = 0.2
-"""A region came near a violation if the p-value of its counts is at most this; see `Witness.p_value`."""
+"""A region comes near a violation if the p-value of its counts is at most this; see `Witness.p_value`."""
 
 
 class Verdict(enum.Enum):
-    """What was shown.  There is no verdict that a mechanism is private: no audit can show that."""
+    """The verdict of an audit.  No verdict says that a mechanism is private, because no audit can show that."""
 
     VIOLATION = "violation"
     NO_VIOLATION = "no violation found"
@@ -35,25 +35,25 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Mistakes of a rejection region on outputs it was not learned from."""
+    """Errors of a rejection region on outputs from which it was not learned."""
 
-    false_positives: int  # outputs of d0 in the region, out of n0
-    n0: int
-    false_negatives: int  # outputs of d1 outside it, out of n1
-    n1: int
+    false_positives: int  # outputs of d0 inside the region
+    n0: int  # counted outputs of d0
+    false_negatives: int  # outputs of d1 outside the region
+    n1: int  # counted outputs of d1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Curve:
-    """The attack's trade-off curve at its thresholds, from certain rejection to none; arrays of one length."""
+    """The attack's trade-off curve at its thresholds, from alpha = 1 to alpha = 0.  The arrays have equal length."""
 
     alpha: Array  # observed type I error
-    beta: Array  # observed type II error; an estimate, decides nothing
+    beta: Array  # observed type II error; an estimate that does not influence the verdict
     beta_upper: Array
-    """With the audit's confidence, T(P, Q)(alpha) <= beta_upper at all alpha at once.
+    """With the audit's confidence, T(P, Q)(alpha) <= beta_upper at all alpha together.
 
-    It is 1 - alpha, which holds of every mechanism, where the audit certifies nothing: runs depended on each other, a
-    fixed audit ended early, running times were observed, or there was only one run.
+    It is 1 - alpha, which holds for every mechanism, if the audit certifies no curve.  This happens if runs depended on
+    each other, a fixed audit ended early, running times were observed, or there was only one run.
     """
 
     def __repr__(self) -> str:
@@ -62,53 +62,53 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The rejection region that shows the violation, or came closest to showing one.
+    """The rejection region that shows a violation, or that came closest to one.
 
-    `counted` says which outputs the counts are of:
+    `counted` states which outputs were counted:
 
-    - "later": outputs that came after region and score had been frozen.  The audit stopped by what came out, so the
-      counts may look better than the rates.  The intervals account for that, and for the choice of the region.
-    - "moving": all outputs that were bet on, each scored as the attack stood at that moment.  The region that is named
-      is that of the last score, so its own rates may differ.  There are no intervals.
-    - "frozen": region and score were frozen before any of the outputs were drawn (method "fixed").
-    - "guesses": no region; right guesses about canaries in one run.
-    - "named": a file of an earlier version.  The outputs came after the attacks had learned, but the region was chosen
-      by them; its intervals account neither for that nor for the stopping, and neither do those of an earlier "moving".
-    - "": a file of an earlier version, which does not say.
+    - "later": outputs that came after region and score had been frozen.  The audit's end depends on these outputs, so
+      the counts may look better than the rates.  The intervals account for that, and for the choice of the region.
+    - "moving": all outputs that were bet on, each with the score of that moment.  The named region is that of the last
+      score, so its rates may differ.  There are no intervals.
+    - "frozen": outputs that were drawn after region and score had been frozen (method "fixed").
+    - "guesses": no outputs, but right guesses about canaries in one run.  There is no region.
+    - "named": outputs that came after the attacks had learned, and that chose the region (files of earlier versions).
+      The intervals account neither for this choice nor for the stopping, like those of "moving" in such files.
+    - "": unknown (files of earlier versions).
     """
 
-    pair: str
-    attack: str
-    region: str  # in words, as the attack last knew it
-    threshold: float = math.nan  # the region: estimated log-likelihood ratio above this; nan in older files
+    pair: str  # label of the pair
+    attack: str  # names of the attacks that contribute most, joined by "+"
+    region: str  # the region in words
+    threshold: float = math.nan  # lower end of the region: estimated log-likelihood ratio, nats; nan in older files
     alpha: float  # observed type I error; nan for guesses
     beta: float  # observed type II error; nan for guesses
     claimed_beta: float  # least type II error at this alpha under the claim; nan for guesses
     counts: Counts
     counted: Counted = ""
     p_value: float = math.nan
-    """Of the claim by these counts, as if region and number of outputs had been fixed before.
+    """The p-value of the claim by these counts, if region and number of outputs had been fixed beforehand.
 
-    That is so if "frozen".  Else it ranks regions and is no p-value: it is corrected neither for the stopping nor for
-    the choice of the region and the pair.  The audit's own p-value is valid.
+    This is true only if `counted` is "frozen".  Otherwise the number ranks regions and is not a valid p-value, because
+    it is not corrected for the stopping or for the choice of region and pair.  The audit's own p-value is valid.
     """
-    alpha_lower: float = math.nan  # ends of the 95 % interval of alpha, each interval by itself; see `counted`
+    alpha_lower: float = math.nan  # 95 % interval of alpha; each interval holds alone, see `counted`
     alpha_upper: float = math.nan
-    beta_lower: float = math.nan  # of beta
+    beta_lower: float = math.nan  # 95 % interval of beta
     beta_upper: float = math.nan
     allowed_upper: float = math.nan  # largest rate under d1 that the claim allows at alpha_upper, rounded up
-    scores: tuple[tuple[tuple[int, int], ...], ...] = ()  # if "later": [bin, count] of all scores, of d0 and of d1
-    guesses: int = 0  # about canaries; 0: this is a region
-    right: int = 0  # of these guesses
-    needed: int = 0  # fewest right guesses that would refute the claim; more than `guesses`: it takes more canaries
+    scores: tuple[tuple[tuple[int, int], ...], ...] = ()  # "later" only: (bin, count) of all scores, of d0 and of d1
+    guesses: int = 0  # number of guesses about canaries; 0 for a region
+    right: int = 0  # number of right guesses
+    needed: int = 0  # least number of right guesses that refutes the claim; if > `guesses`, more canaries are needed
 
     @property
     def near(self) -> bool:
-        """Whether the region came near a violation: its `p_value` is at most 0.2, or is not known."""
+        """Whether the region came near a violation: its `p_value` is at most 0.2, or unknown."""
         return not self.p_value > NEAR
 
     def describe(self) -> str:
-        """The region in a sentence, e.g. for an error message."""
+        """Describe the region in a sentence, e.g. for an error message."""
         if self.guesses:
             return f"{self.region}; {self._needed()} ({self.pair})"
         about = "; ".join([f"pair {self.pair}", f"attack {self.attack}", *self._outputs_counted()])
@@ -136,48 +136,48 @@ class Witness:
             case "named":
                 return [f"counted on the last {n:,} outputs of each dataset, which came after the attack had learned"]
             case "moving":
-                return ["counted with scores that moved while the attack learned; the region is the last one"]
+                return ["counted with scores that changed while the attack learned; the region is the last one"]
         return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRow:
-    """One pair and what was spent on it."""
+    """One pair and its trials."""
 
     label: str
     relation: str
-    d0: str  # as text, shortened
+    d0: str  # the dataset as text, shortened
     d1: str
     trials: int  # runs on each of its two datasets
-    log_e: float  # log of the wealth won on this pair; evidence only if the result is `certified`
+    log_e: float  # log-wealth of this pair, nats; evidence only if the result's bounds are valid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackRow:
-    """One attack and how well it told the datasets apart."""
+    """One attack and how well it predicted the dataset of an output."""
 
     name: str
-    weight: float  # its final say in the combined score, 0..1, mean over pairs
-    log_loss: float  # mean on outputs it had not seen, nats; ln 2 = 0.693 is blind guessing
-    note: str = ""
+    weight: float  # final weight in the combined score, 0..1, mean over pairs
+    log_loss: float  # mean log-loss on unseen outputs, nats; blind guessing has ln 2 = 0.693
+    note: str = ""  # why the attack was not used; "" if it was
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detectable:
-    """How small a violation this audit would have seen with 90 % probability."""
+    """The smallest violation that this audit would have detected with 90 % probability."""
 
-    claim: str  # the least violation, as a claim, e.g. "gaussian(mu=1.08)"; "" if none would have been
-    assumption: str  # about what the mechanism would have looked like
-    rule_of_three_rate: float  # an event of this probability shows in none of the runs with probability 5 %
-    largest_epsilon: float  # at delta = 0; the audit certifies no more, and no valid test is sure to
+    claim: str  # the smallest violation, as a claim, e.g. "gaussian(mu=1.08)"; "" if none was detectable
+    assumption: str  # assumption about attacks and mechanism
+    rule_of_three_rate: float  # an event with this probability occurs in none of the runs with probability 5 %
+    largest_epsilon: float  # at delta = 0, nats; no valid test is certain to refute more, and this audit cannot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History:
-    """The wealth as it grew; evidence only if the result is `certified`."""
+    """The wealth at every look; it is evidence only if the result's bounds are valid."""
 
-    trials: npt.NDArray[np.int64]  # runs per dataset so far
-    log_e: Array  # log of the wealth against the claim at that moment
+    trials: npt.NDArray[np.int64]  # (looks,), runs per dataset so far
+    log_e: Array  # (looks,), log-wealth against the claim, nats
 
     def __repr__(self) -> str:
         return f"History({len(self.trials)} points)"
