@@ -1,12 +1,12 @@
 """dpaudit: empirical audits of differential-privacy claims, with exact finite-sample guarantees.
 
-Names are loaded when they are used, so that `import dpaudit` costs next to nothing.
+A name is imported when it is first used, so that `import dpaudit` is fast.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dpaudit.claims import (
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dpaudit.result.values import Verdict
     from dpaudit.testing import AuditInconclusive, PrivacyViolation
     from dpaudit.text.version import __version__
+    from dpaudit.values import Foreign
 
 _HOMES = {
     "ApproxDP": "claims",
@@ -117,7 +118,8 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Foreign:
+    """Import a public name when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module 'dpaudit' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"dpaudit.{_HOMES[name]}"), name)
