@@ -1,9 +1,9 @@
-"""Mechanisms that come with the framework, right and wrong, for tests, examples and calibration.
+"""Builtin mechanisms, correct and wrong, for tests, examples and calibration.
 
-Each class says what it computes, where it is from and how private it truly is, and states `claim`, the promise it is
-usually audited against; `private`, whether it keeps that; and `inputs`, its neighbours, as arguments of `SearchPairs`.
-"x" is the dataset as a vector.  "One" or "all" of its values may move by at most 1 between neighbours where it holds
-answers to counting queries.
+The docstring of each class states what the mechanism computes, its source, and its true privacy parameter.  The
+attribute `claim` is the claim against which it is usually audited, and `private` whether that claim is true.  `inputs`
+describes its neighbouring datasets, as arguments of `SearchPairs`.  "x" is the dataset as a vector.  If x holds answers
+to counting queries, one of them or all of them may change by at most 1 between neighbours, as `inputs` states.
 
 May import: `claims`, `numerics`, `values`.
 Public names: `BUILTIN`, and those below.

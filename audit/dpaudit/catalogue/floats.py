@@ -1,7 +1,7 @@
-"""Right in real arithmetic, wrong on a computer: what floats and clocks give away.
+"""Mechanisms that are correct in real arithmetic, but leak through floating-point rounding or running time.
 
-Mironov 2012, "On significance of the least significant bits for differential privacy".  The attack `float_bits`, which
-"auto" keeps for finished programs, sees the first two; the third needs `observe_time`.
+Mironov 2012, "On significance of the least significant bits for differential privacy".  The attack `float_bits`
+detects the first two; "auto" uses it only for finished programs.  The third mechanism needs `observe_time`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ANSWER: Inputs = {"relation": "one_value", "size": 1}
 class LaplaceInverseCdf(Pure):
     """Wrong in floats: x + sign(u) b log(1 - 2 |u|), u uniform in [-1/2, 1/2), b = 1 / epsilon: no finite epsilon.
 
-    Mironov 2012, section 3: the noise reaches few floats, and x plus it others for each x.
+    Mironov 2012, section 3: the noise takes few floating-point values, so the reachable outputs differ for each x.
     """
 
     epsilon: float = 1.0
@@ -41,7 +41,7 @@ class LaplaceInverseCdf(Pure):
 
 @dataclass(frozen=True)
 class GaussianBoxMuller(GaussianSum):
-    """Wrong in floats: x + sigma sqrt(-2 log u) cos(2 pi v): no finite mu, where 1 / sigma is claimed.
+    """Wrong in floats: x + sigma sqrt(-2 log u) cos(2 pi v): no finite mu, although mu = 1 / sigma is claimed.
 
     Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we there yet?  Timing and floating-point attacks on differential
     privacy systems", section IV.
@@ -59,10 +59,11 @@ class GaussianBoxMuller(GaussianSum):
 
 @dataclass(frozen=True)
 class GeometricByTrials(Pure):
-    """Wrong where it is timed: a whole number plus geometric noise, drawn by tossing a coin until it falls.
+    """Wrong if running times are observed: a whole number plus geometric noise, drawn by repeated coin tosses.
 
-    In 0..most, with noise of scale most / epsilon.  The time tells the size of the noise, and the output then the
-    number.  Jin et al. 2022, section V.  One run a call, since runs that share a call cannot be timed.
+    The number is in 0..most, and the noise has scale most / epsilon.  The running time reveals the size of the noise,
+    so time and output reveal the number.  Jin et al. 2022, section V.  Each call makes one run, because runs that share
+    a call cannot be timed.
     """
 
     epsilon: float = 1.0
@@ -78,5 +79,5 @@ class GeometricByTrials(Pure):
             size, sign = 0, 1 if rng.random() < 0.5 else -1
             while rng.random() < go_on:
                 size += 1
-            if size or sign > 0:  # zero would otherwise be drawn twice as often as it should
+            if size or sign > 0:  # without this condition, zero would have twice its correct probability
                 return int(np.ravel(dataset)[0]) + sign * size

@@ -1,4 +1,4 @@
-"""Counts of cells, with noise on each."""
+"""Histograms with noise on each cell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES: Inputs = {"relation": "add_remove", "size": 10, "whole": True, "bounds":
 
 @dataclass(frozen=True)
 class NoisyHistogram1(Pure):
-    """Each x_i + Lap(1 / epsilon): epsilon-DP, as one cell changes by 1.  Dwork, McSherry, Nissim & Smith 2006."""
+    """Each x_i + Lap(1 / epsilon): epsilon-DP, because one cell changes by 1.  Dwork, McSherry, Nissim & Smith 2006."""
 
     inputs: ClassVar[Inputs] = _CELLS
     private: ClassVar[bool] = True
@@ -31,7 +31,7 @@ class NoisyHistogram1(Pure):
 
 @dataclass(frozen=True)
 class NoisyHistogram2(Pure):
-    """Wrong: each x_i + Lap(epsilon): 1 / epsilon.
+    """Wrong: each x_i + Lap(epsilon): (1 / epsilon)-DP.
 
     Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1; witness: one cell below its count.
     """
@@ -46,9 +46,9 @@ class NoisyHistogram2(Pure):
 
 @dataclass(frozen=True)
 class PrefixSum(Pure):
-    """Wrong if all x_i may move: running sums of x_i + Lap(1 / epsilon): d epsilon for d queries.
+    """Wrong if all x_i may change: running sums of x_i + Lap(1 / epsilon): (d epsilon)-DP for d queries.
 
-    Bichsel et al. 2021.  delta(.1) = .086 for 10 queries, epsilon = .1; epsilon-DP if only one x_i moves.
+    Bichsel et al. 2021.  delta(.1) = .086 for 10 queries, epsilon = .1; epsilon-DP if only one x_i changes.
     """
 
     inputs: ClassVar[Inputs] = {"relation": "all_values", "size": 10}
@@ -60,7 +60,7 @@ class PrefixSum(Pure):
 
 
 def _noisy_counts(dataset: Dataset, n: int, rng: np.random.Generator, scale: float) -> tuple[list[str], Array]:
-    """The cells that occur, and their counts with noise, (n, cells)."""
+    """Return the nonempty cells, and their counts with noise, (n, cells)."""
     counts = Counter(str(record) for record in dataset)
     names = sorted(counts)
     return names, np.array([counts[name] for name in names]) + rng.laplace(0.0, scale, (n, len(names)))
@@ -68,9 +68,9 @@ def _noisy_counts(dataset: Dataset, n: int, rng: np.random.Generator, scale: flo
 
 @dataclass(frozen=True)
 class MissingCells(Pure):
-    """Wrong: counts of the cells that occur, with Lap(1 / epsilon); which cells do is not hidden: no finite epsilon.
+    """Wrong: counts of the nonempty cells plus Lap(1 / epsilon), which reveals these cells: no finite epsilon.
 
-    Korolova, Kenthapadi, Mishra & Ntoulas 2009.  Outputs: cell -> count.
+    Korolova, Kenthapadi, Mishra & Ntoulas 2009.  Outputs map each cell to its count.
     """
 
     epsilon: float = 1.0
@@ -85,10 +85,10 @@ class MissingCells(Pure):
 
 @dataclass(frozen=True)
 class ThresholdRelease(Pure):
-    """Wrong without a delta: as `MissingCells`, only noisy counts above `threshold`.
+    """Wrong without a delta: counts of the nonempty cells plus Lap(1 / epsilon), if they are above `threshold`.
 
-    Korolova et al. 2009.  A cell that has one record is seen with probability e^(-epsilon (threshold - 1)) / 2, else
-    never: that is the delta.
+    Korolova et al. 2009.  A cell with one record is released with probability delta = e^(-epsilon (threshold - 1)) / 2,
+    and an empty cell never.
     """
 
     epsilon: float = 1.0

@@ -1,4 +1,4 @@
-"""Mistakes that were made in released software, one in each mechanism, and one without any."""
+"""Mechanisms with one mistake each, all of which occurred in released software, and one correct mechanism."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def _column(dataset: Dataset) -> Array:
 
 @dataclass(frozen=True)
 class NoisySum(Pure):
-    """Sum of records clamped to [0, 1], NaN as 0, plus Lap(1 / epsilon): epsilon-DP, for any records whatever.
+    """Sum of records clamped to [0, 1], with NaN as 0, plus Lap(1 / epsilon): epsilon-DP for any records.
 
-    What the others here should have been.  Dwork, McSherry, Nissim & Smith 2006.
+    This is the correct mechanism of this module.  Dwork, McSherry, Nissim & Smith 2006.
     """
 
     epsilon: float = 1.0
@@ -38,7 +38,7 @@ class NoisySum(Pure):
 
 @dataclass(frozen=True)
 class NanSurvives(Pure):
-    """Wrong: as `NoisySum`, but numpy's clip lets NaN pass, and then so does the sum: no finite epsilon."""
+    """Wrong: like `NoisySum`, but numpy's clip keeps NaN, so the sum is NaN as well: no finite epsilon."""
 
     epsilon: float = 1.0
 
@@ -51,9 +51,9 @@ class NanSurvives(Pure):
 
 @dataclass(frozen=True)
 class SensitivityOff(Pure):
-    """Wrong: sum of values in [-1, 1] plus Lap(1 / epsilon), but replacing a record moves it by 2: 2 epsilon.
+    """Wrong: sum of values in [-1, 1] plus Lap(1 / epsilon), but replacing a record changes it by 2: (2 epsilon)-DP.
 
-    The sensitivity for adding or removing one, taken for replacing one: Kifer & Machanavajjhala 2011.
+    The sensitivity to adding or removing a record is used for replacing one.  Kifer & Machanavajjhala 2011.
     """
 
     epsilon: float = 1.0
@@ -68,9 +68,9 @@ class SensitivityOff(Pure):
 
 @dataclass(frozen=True)
 class BoundsFromData(Pure):
-    """Wrong: the sum is clamped to the least and largest record, which also set the noise: no finite epsilon.
+    """Wrong: the bounds, which set the scale of the noise, are computed from the records: no finite epsilon.
 
-    As where bounds are left out and taken from the data: diffprivlib warns of it (PrivacyLeakWarning).
+    This happens if the user gives no bounds.  diffprivlib warns about it (PrivacyLeakWarning).
     """
 
     epsilon: float = 1.0
@@ -86,7 +86,7 @@ class BoundsFromData(Pure):
 
 @dataclass(frozen=True)
 class FixedSeed(Pure):
-    """Wrong: the generator is made anew, with the same seed, in each run: the noise is known, no finite epsilon."""
+    """Wrong: each run creates a generator with the same seed, so the noise is known: no finite epsilon."""
 
     epsilon: float = 1.0
     seed: int = 42
@@ -101,9 +101,9 @@ class FixedSeed(Pure):
 
 @dataclass(frozen=True)
 class ReusedNoise(Pure):
-    """Wrong: a sum and a count, of epsilon / 2 each, with the same noise: no finite epsilon.
+    """Wrong: a sum and a count, each with budget epsilon / 2, share the same noise: no finite epsilon.
 
-    Witness: their difference, without any noise.
+    Witness: their difference, which has no noise.
     """
 
     epsilon: float = 1.0
@@ -119,10 +119,10 @@ class ReusedNoise(Pure):
 
 @dataclass(frozen=True)
 class MeanOfTrueCount(Pure):
-    """Wrong: mean of values in [0, 1] with noise of 1 / (epsilon times the true count), which the noise gives away.
+    """Wrong: mean of values in [0, 1] plus Lap(1 / (epsilon m)), whose scale reveals the true count m.
 
-    Adding one record to m scales the noise by m / (m + 1), and the first record brings noise where there was none: no
-    finite epsilon.
+    Adding one record to m records multiplies the scale by m / (m + 1).  An empty dataset has no noise at all, so there
+    is no finite epsilon.
     """
 
     epsilon: float = 1.0
@@ -139,7 +139,7 @@ class MeanOfTrueCount(Pure):
 
 @dataclass(frozen=True)
 class VarianceForDeviation(GaussianSum):
-    """Wrong: sum plus N(0, sigma), sigma taken for the variance: mu = 1 / sqrt(sigma), claimed 1 / sigma, sigma > 1."""
+    """Wrong if sigma > 1: sum plus N(0, sigma), sigma being its variance: mu = 1 / sqrt(sigma); claimed: 1 / sigma."""
 
     sigma: float = 2.0
 

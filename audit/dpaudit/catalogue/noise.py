@@ -1,4 +1,4 @@
-"""Noise added to a sum or a count, and exactly as private as each docstring says, in real arithmetic."""
+"""Correct mechanisms that add noise to a sum or a count.  The stated parameters are exact in real arithmetic."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Geometric:
 class DiscreteGaussian:
     """Sum of integers plus discrete Gaussian noise: rho-zCDP with rho = 1 / (2 sigma^2).
 
-    Canonne, Kamath & Steinke 2020, Thm 4: P[noise = k] proportional to exp(-k^2 / (2 sigma^2)).  Cut off at 12 sigma,
-    beyond which there is less than 10^-31.
+    Canonne, Kamath & Steinke 2020, Thm 4: P[noise = k] proportional to exp(-k^2 / (2 sigma^2)).  The noise is cut off
+    at 12 sigma; the probability beyond is less than 10^-31.
     """
 
     sigma: float = 1.0
@@ -101,7 +101,7 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class Snapping(Pure):
-    """One number, clamped, plus Laplace noise, rounded to a coarse grid and clamped again: epsilon-DP, also in floats.
+    """Clamped number plus Laplace noise, rounded to a coarse grid and clamped again: epsilon-DP, also in floats.
 
     Mironov 2012, "On significance of the least significant bits for differential privacy", section 5.2.
     """
@@ -115,18 +115,18 @@ class Snapping(Pure):
         scale = (1 + self.bound * 2.0**-49) / self.epsilon
         grid = 2.0 ** math.ceil(math.log2(scale))
         x = float(np.clip(_number(dataset), -self.bound, self.bound))
-        # -log of a uniform number that may be as small as floats are, which 53 random bits could not be
+        # -log of a uniform number; unlike one of 53 random bits, it may be as small as the smallest float
         noise = rng.choice([-1.0, 1.0], n) * scale * rng.standard_exponential(n)
         return np.clip(np.round((x + noise) / grid) * grid, -self.bound, self.bound)
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedGeometric:
-    """A count in 0..most plus geometric noise, cut off, from whole numbers only.
+    """Count in 0..most plus truncated geometric noise, computed with integers only: log(1 + 2^-k)-DP.
 
-    Balcer & Vadhan 2018, "Differential privacy on finite computers", Algorithm GeoSample: with k = ceil(log(2 /
-    epsilon)) it is log(1 + 2^-k)-DP and no better, which is the claim: .1178 for epsilon = .1, so that a claim of .1 is
-    false.  Best witness of that for most = 5: {z >= 2}, 2 against 1.
+    Balcer & Vadhan 2018, "Differential privacy on finite computers", Algorithm GeoSample, with k = ceil(log(2 /
+    epsilon)).  This is the best parameter, and the claim.  It is .1178 for epsilon = .1, so a claim of .1 is false.
+    The best witness of that for most = 5: {z >= 2}, 2 against 1.
     """
 
     epsilon: float = 0.1
@@ -151,7 +151,7 @@ class TruncatedGeometric:
         return PureDP(math.log1p(2.0**-self._k))
 
     def cumulative(self, count: int) -> list[int]:
-        """P[output <= z] for z = 0..most, times the last of them."""
+        """Return P[output <= z] for z = 0..most, as integers; the last one is their common denominator."""
         k, n, c = self._k, self.most, count
         ticks = 2**k + 1
         whole = (2 ** (k + 1) + 1) * ticks ** (n - 1)
@@ -170,7 +170,7 @@ class TruncatedGeometric:
 
 @dataclass(frozen=True)
 class LaplaceParallel(Pure):
-    """One number with Laplace noise, `times` times of epsilon / times each: epsilon-DP.
+    """`times` noisy copies of one number, each plus Lap(times / epsilon): epsilon-DP.
 
     Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper", Table I.  Best witness: all outputs on one side.
     """

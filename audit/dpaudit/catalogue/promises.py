@@ -1,4 +1,4 @@
-"""What the builtin mechanisms share: parameters that must be positive, claims of pure epsilon and of Gaussian noise."""
+"""Base classes of the builtin mechanisms, with a claim of pure DP or of Gaussian DP, and checks of parameters."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import ClassVar
 from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction
 
 Inputs = Mapping[str, object]
-"""Arguments of `SearchPairs`: relation, size and bounds of what the claim is about."""
+"""Arguments of `SearchPairs` that describe the datasets of the claim, such as relation, size and bounds."""
 
 
 def check_positive(name: str, value: float) -> None:
-    """ValueError unless 0 < value < inf."""
+    """Raise ValueError unless 0 < value < inf."""
     if not 0 < value < math.inf:
         raise ValueError(f"{name} must be > 0, got {value}")
 
 
 @dataclass(frozen=True)
 class Pure:
-    """A mechanism that is said to be epsilon-DP."""
+    """A mechanism that is claimed to be epsilon-DP."""
 
-    epsilon: float = 0.1  # nats, > 0: of the claim
+    epsilon: float = 0.1  # parameter of the claim, nats, > 0
 
     inputs: ClassVar[Inputs]
     private: ClassVar[bool]
@@ -38,7 +38,7 @@ class Pure:
 
 @dataclass(frozen=True)
 class GaussianSum:
-    """A mechanism that is said to be mu-GDP with mu = 1 / sigma, as a sum plus N(0, sigma^2) is."""
+    """A mechanism that is claimed to be mu-GDP with mu = 1 / sigma, like a sum plus N(0, sigma^2)."""
 
     sigma: float = 1.0  # > 0
 

@@ -1,4 +1,4 @@
-"""Answers that may be lies: each person's own value, hidden before it is collected."""
+"""Randomised response: each person's value is randomised before it is collected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _value(dataset: Dataset) -> int:
 
 @dataclass(frozen=True)
 class _Truth:
-    """A bit that is told with probability `truth`."""
+    """A mechanism that reports the true bit with probability `truth`."""
 
     truth: float = 0.5
 
@@ -40,7 +40,7 @@ class _Truth:
 
 @dataclass(frozen=True)
 class Spinner(_Truth):
-    """A bit, true with probability `truth`, else its opposite: |log(truth / (1 - truth))|-DP.  Warner 1965."""
+    """The true bit with probability `truth`, else its opposite: |log(truth / (1 - truth))|-DP.  Warner 1965."""
 
     truth: float = 0.75
 
@@ -55,9 +55,9 @@ class Spinner(_Truth):
 
 @dataclass(frozen=True)
 class SpinnerAndCoin(_Truth):
-    """A bit with probability `truth`, else a fair coin: log((1 + truth) / (1 - truth))-DP.  Greenberg et al. 1969.
+    """The true bit with probability `truth`, else a fair coin: log((1 + truth) / (1 - truth))-DP.
 
-    log 3 for truth = 1/2, the two coins of Dwork & Roth 2014, section 3.2.
+    Greenberg et al. 1969.  For truth = 1/2, epsilon is log 3: the two coins of Dwork & Roth 2014, section 3.2.
     """
 
     @property
@@ -70,7 +70,7 @@ class SpinnerAndCoin(_Truth):
 
 @dataclass(frozen=True, slots=True)
 class KaryResponse:
-    """One of `k` values, true with e^epsilon times the probability of each other one: epsilon-DP.
+    """One of `k` values; the true value is e^epsilon times as likely as each other value: epsilon-DP.
 
     Kairouz, Oh & Viswanath 2016, "Extremal mechanisms for local differential privacy", section 4.
     """
@@ -96,7 +96,7 @@ class KaryResponse:
 
 
 def murmur3(text: str, seed: int) -> int:
-    """MurmurHash3, 32 bits, as a signed number.  Appleby 2011, public domain."""
+    """Return the MurmurHash3 of a text, 32 bits, as a signed integer.  Appleby 2011, public domain."""
     mask = 0xFFFFFFFF
 
     def turned(value: int, by: int) -> int:
@@ -117,14 +117,14 @@ def murmur3(text: str, seed: int) -> int:
 
 
 def bloom(value: int, bits: int, hashes: int) -> Flags:
-    """The bits that a value sets, (bits,)."""
+    """Return the Bloom filter of a value, (bits,), with `hashes` hash functions."""
     filled = np.zeros(bits, dtype=np.bool_)
     filled[[murmur3(str(value), seed) % bits for seed in range(hashes)]] = True
     return filled
 
 
 def _reported(filled: Flags, chances: tuple[float, float], n: int, rng: np.random.Generator) -> Array:
-    """n reports of the bits (bits,), each 1 with the first probability if it is not set, and else with the second."""
+    """Return n reports of the filter, (n, bits); chances[b] is the probability that a bit b is reported as 1."""
     return (rng.random((n, len(filled))) < np.where(filled, chances[1], chances[0])).astype(np.float64)
 
 
@@ -133,10 +133,10 @@ _WORDS: Inputs = {"relation": "one_value", "size": 1, "bounds": (-10, 10), "whol
 
 @dataclass(frozen=True, slots=True)
 class OneTimeRappor:
-    """A Bloom filter, each bit kept with probability 1 - f, else a fair coin: 2 hashes log((2 - f) / f)-DP.
+    """Bloom filter, each bit kept with probability 1 - f, else a fair coin: (2 hashes log((2 - f) / f))-DP.
 
-    Erlingsson, Pihur & Korolova 2014, "RAPPOR", section 3.1.  .801 for f = .95 and 4 hashes, of values that set
-    no bit in common; .601 for 0 against 1.
+    Erlingsson, Pihur & Korolova 2014, "RAPPOR", section 3.1.  For f = .95 and 4 hashes, epsilon is .801 for values that
+    set no bit in common, and .601 for 0 against 1.
     """
 
     f: float = 0.95
@@ -160,10 +160,10 @@ class OneTimeRappor:
 
 @dataclass(frozen=True, slots=True)
 class Rappor:
-    """As `OneTimeRappor`; then each bit is reported as 1 with probability q if it is set and p if not.
+    """Like `OneTimeRappor`, but a bit of its output is reported as 1 with probability q if it is set, and p if not.
 
-    Erlingsson et al. 2014, section 3.2: .400 for f = .75, p = .45, q = .55, 4 hashes, of values that set no bit
-    in common; .300 for 0 against 1.
+    Erlingsson et al. 2014, section 3.2.  For f = .75, p = .45, q = .55 and 4 hashes, epsilon is .400 for values that
+    set no bit in common, and .300 for 0 against 1.
     """
 
     f: float = 0.75
@@ -181,7 +181,7 @@ class Rappor:
 
     @property
     def chances(self) -> tuple[float, float]:
-        """That a bit is reported as 1: if the value does not set it, and if it does."""
+        """Probability that a bit is reported as 1: if the value does not set it, and if it does."""
         low, high = self.f / 2, 1 - self.f / 2
         return self.p + low * (self.q - self.p), self.p + high * (self.q - self.p)
 

@@ -1,7 +1,7 @@
-"""The best of several: which, or, by mistake, how good.
+"""Selection of the query with the largest answer; the wrong mechanisms release the answer itself.
 
-Queries with answers x, each of which may move by 1.  Noisy maxima: Dwork & Roth 2014, section 3.3; 1 to 4 as in Ding,
-Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy", section 5.1.
+The queries have answers x, each of which may change by 1.  Noisy maxima: Dwork & Roth 2014, section 3.3.  Their numbers
+1 to 4 are those of Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy", section 5.1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUERIES: Inputs = {"relation": "all_values", "size": 5}
 
 
 def _best(noisy: Array) -> Array:
-    """Which of the columns is largest, (n,)."""
+    """Return the index of the largest column, (n,)."""
     best: Array = np.argmax(noisy, axis=1).astype(np.float64)
     return best
 
@@ -39,9 +39,9 @@ class Exponential(Pure):
 
 @dataclass(frozen=True)
 class NoisyMax1(Pure):
-    """argmax of x_i + Lap(2 / epsilon): epsilon-DP; .0946 at best for 5 queries, epsilon = .1.
+    """Index of the largest x_i + Lap(2 / epsilon): epsilon-DP.
 
-    Best witness: 1 against (0, 2, .., 2), {index 0}.
+    The best witness is 1 against (0, 2, .., 2), {index 0}.  It has a privacy loss of .0946 for 5 queries, epsilon = .1.
     """
 
     inputs: ClassVar[Inputs] = _QUERIES
@@ -54,7 +54,7 @@ class NoisyMax1(Pure):
 
 @dataclass(frozen=True)
 class NoisyMax2(Pure):
-    """argmax of x_i + Exp(2 / epsilon): epsilon-DP.  Best witness: 1 against (0, 2, .., 2), {index 0}."""
+    """Index of the largest x_i + Exp(2 / epsilon): epsilon-DP.  Best witness: 1 against (0, 2, .., 2), {index 0}."""
 
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
@@ -66,7 +66,7 @@ class NoisyMax2(Pure):
 
 @dataclass(frozen=True)
 class NoisyMax3(Pure):
-    """Wrong: the value of max(x_i + Lap(2 / epsilon)), not its index: d epsilon / 2 for d queries.
+    """Wrong: the value of max(x_i + Lap(2 / epsilon)), not its index: (d epsilon / 2)-DP for d queries.
 
     delta(.1) = 5.6e-3 for 5 queries, epsilon = .1; witness: 1 against 2, a low maximum.
     """

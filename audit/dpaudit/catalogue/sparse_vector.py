@@ -1,11 +1,12 @@
-"""Sparse vector: which of many answers lie above a threshold.
+"""Sparse vector technique: reports which of many answers lie above a threshold.
 
-Lyu, Su & Li 2017, "Understanding the sparse vector technique for differential privacy", Algorithms 1 to 6; two of them
-side by side and a numerical one as in Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper".
+Lyu, Su & Li 2017, "Understanding the sparse vector technique for differential privacy", Algorithms 1 to 6.  The
+combination of two of them and the numerical variant are those of Bichsel, Steffen, Bogunovic & Vechev 2021,
+"DP-Sniper".
 
-Queries with answers x, each of which may move by 1.  Outputs, one for each query: 1 for above, 0 for below, -1 where
-the algorithm has stopped; or numbers, NaN where there is none.  Witness for all: 1 against 2 in the first half and 0 in
-the second.
+The queries have answers x, each of which may change by 1.  There is one output per query: 1 for above, 0 for below, and
+-1 after the algorithm has stopped; or a number, and NaN if there is none.  Witness for all: answers 1 against 2 in the
+first half and 0 in the second.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _QUERIES: Inputs = {"relation": "all_values", "size": 10}
 
 
 def _until(above: Flags, most: int) -> tuple[Flags, Flags]:
-    """The queries that are answered, until `most` were above; and those of them that are above."""
+    """Return which queries are answered before the algorithm stops, after `most` above, and which of them are above."""
     asked: Flags = np.less(np.cumsum(above, axis=1) - above, most)
     return asked, above & asked
 
@@ -42,7 +43,7 @@ def _x(dataset: Dataset) -> Array:
 
 @dataclass(frozen=True)
 class _Threshold(Pure):
-    """Answers that are compared with a threshold."""
+    """A mechanism that compares answers with a threshold."""
 
     threshold: float = 1.0
 
@@ -51,7 +52,7 @@ class _Threshold(Pure):
     def _noisy(
         self, dataset: Dataset, n: int, rng: np.random.Generator, *, limit: float, answers: float
     ) -> tuple[Array, Array]:
-        """The answers, (n, queries), and the threshold, (n, 1), with Laplace noise of these scales."""
+        """Return answers, (n, queries), and threshold, (n, 1), with Laplace noise of the scales `answers`, `limit`."""
         x = _x(dataset)
         limits = self.threshold + rng.laplace(0.0, limit, (n, 1))
         return x + rng.laplace(0.0, answers, (n, len(x))), limits
@@ -59,14 +60,17 @@ class _Threshold(Pure):
 
 @dataclass(frozen=True)
 class _Stopping(_Threshold):
-    """The same, until some answers were above."""
+    """A mechanism that stops after `most` answers above the threshold."""
 
     most: int = 1  # c
 
 
 @dataclass(frozen=True)
 class Svt1(_Stopping):
-    """Above if x_i + Lap(4c / epsilon) >= threshold + r, r ~ Lap(2 / epsilon), until c are: epsilon-DP (.0885 seen)."""
+    """Above if x_i + Lap(4c / epsilon) >= threshold + r, r ~ Lap(2 / epsilon), until c are above: epsilon-DP.
+
+    The largest privacy loss found is .0885 for epsilon = .1.
+    """
 
     threshold: float = 0.5
 
@@ -79,9 +83,9 @@ class Svt1(_Stopping):
 
 @dataclass(frozen=True)
 class Svt2(_Stopping):
-    """As `Svt1`, r ~ Lap(2c / epsilon) drawn anew after each answer above: epsilon-DP (.0882 seen).
+    """Like `Svt1`, but r ~ Lap(2c / epsilon) is redrawn after each answer above: epsilon-DP.
 
-    Dwork & Roth 2014, Algorithm 2.
+    Dwork & Roth 2014, Algorithm 2.  The largest privacy loss found is .0882 for epsilon = .1.
     """
 
     private: ClassVar[bool] = True
@@ -102,7 +106,7 @@ class Svt2(_Stopping):
 
 @dataclass(frozen=True)
 class Svt3(_Stopping):
-    """Wrong: answers above are given as the numbers v_i = x_i + Lap(2c / epsilon) that were compared: n epsilon / 2.
+    """Wrong: answers above are released as the compared numbers x_i + Lap(2c / epsilon): (n epsilon / 2)-DP.
 
     Roth 2011, lecture notes.  r ~ Lap(2 / epsilon); delta(.1) = 2.0e-3 for 10 queries, epsilon = .1.
     """
@@ -117,9 +121,10 @@ class Svt3(_Stopping):
 
 @dataclass(frozen=True)
 class Svt4(_Stopping):
-    """Wrong: r ~ Lap(4 / epsilon), and Lap(4 / (3 epsilon)) on the queries, whatever c is: (1 + 6c) epsilon / 4.
+    """Wrong: r ~ Lap(4 / epsilon), and Lap(4 / (3 epsilon)) on the queries for every c: ((1 + 6c) epsilon / 4)-DP.
 
-    Lee & Clifton 2014.  .175 for c = 1, epsilon = .1, at delta(.1) = 2.0e-3; witness: the first one above is the sixth.
+    Lee & Clifton 2014.  For c = 1 and epsilon = .1, the true epsilon is .175, and delta(.1) = 2.0e-3.  Witness: the
+    first answer above is the sixth.
     """
 
     private: ClassVar[bool] = False
@@ -133,7 +138,7 @@ class Svt4(_Stopping):
 class Svt5(_Threshold):
     """Wrong: r ~ Lap(2 / epsilon), no noise on the queries, and no stop: no finite epsilon.  Stoddard et al. 2014.
 
-    delta >= .0488 at every epsilon for 10 queries, epsilon = .1: five above, five below.
+    delta >= .0488 at every epsilon for 10 queries, epsilon = .1.  Witness: five above, five below.
     """
 
     private: ClassVar[bool] = False
@@ -145,9 +150,9 @@ class Svt5(_Threshold):
 
 @dataclass(frozen=True)
 class Svt6(_Threshold):
-    """Wrong: r ~ Lap(2 / epsilon), Lap(2 / epsilon) on the queries, and no stop: n epsilon / 2.  Chen et al. 2015.
+    """Wrong: r ~ Lap(2 / epsilon), Lap(2 / epsilon) on the queries, and no stop: (n epsilon / 2)-DP.
 
-    delta(.1) = 9e-3 for 10 queries, epsilon = .1: very many or very few above.
+    Chen et al. 2015.  delta(.1) = 9e-3 for 10 queries, epsilon = .1.  Witness: very many or very few above.
     """
 
     private: ClassVar[bool] = False
@@ -159,9 +164,9 @@ class Svt6(_Threshold):
 
 @dataclass(frozen=True)
 class Svt34Parallel(Pure):
-    """Wrong: `Svt3` and `Svt4` of the same answers, with c = 2, side by side: claimed 2 epsilon.
+    """Wrong: `Svt3` and `Svt4` on the same answers, with c = 2; claimed to be (2 epsilon)-DP.
 
-    .263 was seen for .2, by DP-Sniper.
+    DP-Sniper found a privacy loss of .263 for a claim of .2.
     """
 
     private: ClassVar[bool] = False
@@ -177,7 +182,7 @@ class Svt34Parallel(Pure):
 
 @dataclass(frozen=True)
 class NumericalSvt(_Stopping):
-    """As `Svt1`, and answers above are released as x_i + fresh Lap(3c / epsilon), others as 0: epsilon-DP.
+    """Like `Svt1`, but answers above are released as x_i + fresh Lap(3c / epsilon), others as 0: epsilon-DP.
 
     r ~ Lap(3 / epsilon), Lap(6c / epsilon) on the queries.  Dwork & Roth 2014, Algorithm 3.
     """

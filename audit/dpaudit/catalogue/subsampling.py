@@ -30,7 +30,7 @@ class _Subsampled:
 
 @dataclass(frozen=True, slots=True)
 class SubsampledGaussian(_Subsampled):
-    """Sum of each record with probability `rate`, plus N(0, sigma^2): 1/sigma-GDP, subsampled; records in [-1, 1].
+    """Sum of a Poisson sample with rate `rate`, plus N(0, sigma^2): subsampled (1 / sigma)-GDP; records in [-1, 1].
 
     Bu, Dong, Long & Su 2020, section 3: one step of DP-SGD.
     """
@@ -46,10 +46,11 @@ class SubsampledGaussian(_Subsampled):
 
 @dataclass(frozen=True, slots=True)
 class SubsampledWrongly(_Subsampled):
-    """Wrong: a sample of fixed size, and one record replaced, accounted as Poisson sampling with one record added.
+    """Wrong: a sample of fixed size with one record replaced, accounted as Poisson sampling with one record added.
 
     Lebeda, Regehr, Kamath & Steinke 2024, "Avoiding pitfalls for privacy accounting of subsampled mechanisms under
-    composition", section 5.  Records in [-1, 1] move the sum by 2, not 1: true is mu = 2 / sigma, subsampled.
+    composition", section 5.  Replacing a record in [-1, 1] changes the sum by 2, not by 1, so the mechanism is a
+    subsampled mu-GDP mechanism with mu = 2 / sigma.
     """
 
     inputs: ClassVar[Inputs] = {"relation": "replace_one", "size": 8, "bounds": (-1.0, 1.0), "out_of_domain": False}
