@@ -1,4 +1,4 @@
-"""Audits of mechanisms that may keep their outputs, and what is said of them."""
+"""Audits of mechanisms that may cache their outputs, and checks of the warnings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_in_doubt(result: AuditResult, words: str = "") -> None:
 
 
 class Keeps:
-    """A cache in an object."""
+    """A mechanism that caches its outputs in an object."""
 
     def __init__(self) -> None:
         self.kept: dict[int, float] = {}
@@ -51,7 +51,7 @@ def no_noise(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
 
 @dataclass(frozen=True)
 class Frozen:
-    """A mechanism that can keep nothing."""
+    """A mechanism that cannot keep state."""
 
     scale: float
 

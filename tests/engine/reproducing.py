@@ -1,4 +1,4 @@
-"""Audits whose violation new processes are asked about."""
+"""Audits whose violation new processes must confirm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ ONCE = "noise may have been drawn once and used again"
 
 
 def audited(mechanism: Any, **settings: Any) -> AuditResult:
-    settings = {"trials": 1000, "seed": 0, "confidence": 0.8} | settings  # few processes confirm a violation then
+    settings = {
+        "trials": 1000,
+        "seed": 0,
+        "confidence": 0.8,
+    } | settings  # then few processes suffice
     return audit(mechanism, "pure(epsilon=1)", PAIR, **settings)
 
 

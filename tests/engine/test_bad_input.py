@@ -1,4 +1,4 @@
-"""Arguments, mechanisms and outputs with which an audit cannot go on, or from which it learns nothing."""
+"""Arguments, mechanisms and outputs that an audit refuses, or from which it learns nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_mechanism_that_raises_late_ends_the_audit_and_keeps_the_trials() -> N
     assert result.stopped_by == "failure"
     assert 200 < result.trials_used < 251
     assert any("ZeroDivisionError: the noise ran out on run" in warning for warning in result.warnings)
-    assert result.mu_lower > 0  # what was measured before counts
+    assert result.mu_lower > 0  # trials before the failure count
 
 
 def test_an_output_that_cannot_be_read_is_an_error_that_says_what_to_do() -> None:
@@ -71,7 +71,7 @@ def test_a_batch_of_the_wrong_size_is_named() -> None:
 
 
 def test_outputs_of_any_shape_are_compared() -> None:
-    """The length alone tells the datasets apart.  Fails by chance < 1 in 10**6."""
+    """Only the length of the output depends on the dataset.  Fails by chance < 1 in 10**6."""
     lengths = {0: 2, 1: 3}
     assert audit(
         lambda dataset, rng: np.zeros(lengths[dataset[0]]), GaussianDP(1.0), PAIR, trials=500, seed=0, confidence=0.95
@@ -86,7 +86,7 @@ def test_constant_outputs_refute_nothing(value: float) -> None:
 
 
 def test_a_value_that_only_one_dataset_gives_refutes_pure_privacy() -> None:
-    """Also when the value is nan or inf.  Fails by chance < 1 in 10**6."""
+    """The value may be nan or inf.  Fails by chance < 1 in 10**6."""
     for leak in (math.nan, math.inf, -math.inf):
 
         @batched

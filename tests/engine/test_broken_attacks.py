@@ -1,4 +1,4 @@
-"""Attacks of the user: what only ranks is calibrated, what breaks is dropped and named."""
+"""A user's attacks: one that only ranks outputs is calibrated, and one that fails is dropped and named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAIR = Pair([0], [1], relation="replace_one")
 
 @dataclasses.dataclass
 class Ranking:
-    """A user's attack that only ranks, on a scale of its own."""
+    """A user's attack that only ranks outputs, on an arbitrary scale."""
 
     name: str = "ranking"
 

@@ -25,7 +25,7 @@ from .doubts import CACHE, PAIR, Keeps, a_fixed_seed, audited, is_in_doubt
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_a_cache_in_an_object_or_closure_is_inconclusive(method: str) -> None:
     is_in_doubt(audited(Keeps(), method=method), "may hold results of earlier runs")
-    kept: dict[int, int] = {0: 0, 1: 1}  # as if randomised response had given the truth twice
+    kept: dict[int, int] = {0: 0, 1: 1}  # randomised response that gave the true answer twice
 
     def release(dataset: list[int], rng: np.random.Generator) -> int:
         return kept.setdefault(dataset[0], int(rng.random() < 0.5))
@@ -79,7 +79,7 @@ def in_a_database(dataset, rng):
         return base.execute("select output from kept where dataset = ?", (str(dataset),)).fetchone()[0]
 TABLE = pathlib.Path(__file__).read_text()
 def by_a_table(dataset, rng):
-    import colorsys  # whose file is read now
+    import colorsys  # importing it reads a file
     return dataset[0] + len(TABLE) / 7
 seeded = Counts(float(np.random.default_rng(3).laplace()))
 """
@@ -93,7 +93,7 @@ def in_a_file(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("name", ["cached", "once"])
 def test_a_cache_in_a_file_is_found_out_in_fresh_processes(in_a_file: Any, name: str) -> None:
-    """Also noise that is drawn once on import.  Never fails by chance: no two processes draw the same Laplace noise."""
+    """Or the noise is drawn once on import.  Never fails by chance: each process draws different Laplace noise."""
     is_in_doubt(audited(in_a_file(name)), "gave another output")
 
 
@@ -106,12 +106,12 @@ def test_fresh_processes_are_asked_where_a_file_may_draw_noise_on_import(in_a_fi
 def test_a_cache_on_disk_is_inconclusive_since_fresh_processes_read_it_too(
     in_a_file: Any, name: str, words: str
 ) -> None:
-    """Two independent runs, however many processes are asked.  Never fails by chance: the seed is fixed."""
+    """There are two independent runs, however many processes run.  Never fails by chance: the seed is fixed."""
     is_in_doubt(audited(in_a_file(name)), f"a run in a new process {words}")
 
 
 def test_a_file_that_is_read_when_the_mechanism_is_loaded_is_no_cache(in_a_file: Any) -> None:
-    """At this confidence one process for each dataset is enough; the fixed seed below has two."""
+    """At this confidence one process per dataset is enough.  The fixed seed below needs two."""
     assert _runs_needed(PureDP(0.1), 1 - 0.7) == 1
     result = audit(in_a_file("by_a_table"), "pure(epsilon=0.1)", PAIR, trials=100, seed=0, confidence=0.7)
     assert result.violated
@@ -127,7 +127,7 @@ def test_a_cache_in_each_worker_process_is_inconclusive(tmp_path: Path) -> None:
 
 
 def test_few_values_of_workers_are_no_cache_if_they_vary_in_one_process() -> None:
-    """Two outputs that are not whole, of code that may keep them.  Fails by chance < 1 in 10**6: 20 equal coins."""
+    """The code may keep state, and its two outputs are not whole.  Fails by chance < 1 in 10**6: 20 equal coins."""
     calls: list[int] = []
 
     def responses(dataset: list[int], rng: np.random.Generator) -> float:
@@ -183,7 +183,7 @@ def _setting_part(dataset: list[int], rng: np.random.Generator) -> dict[str, flo
 
 
 def test_a_part_without_noise_and_parts_that_are_equal_leave_a_violation_a_violation() -> None:
-    """Decided by the seed."""
+    """The seed decides."""
     exact = audited(_exact_part, attacks="logistic", trials=300)
     assert exact.violated
     assert any("output['mean'] was 0.25 in all" in words for words in exact.warnings)

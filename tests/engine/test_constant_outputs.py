@@ -1,4 +1,4 @@
-"""Outputs that never vary and equal datasets show nothing: inconclusive, or a violation with the cause named."""
+"""Outputs that never vary, and equal datasets: inconclusive, or a violation that names its cause."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_the_builtin_fixed_seed_is_a_violation_at_once() -> None:
     mechanism = BUILTIN["fixed_seed"]()
     result = audited(mechanism, list(SearchPairs(**mechanism.inputs)), trials=300)
     assert result.violated
-    assert result.elapsed_s < 30  # an order of magnitude less: no process is started
+    assert result.elapsed_s < 30  # it takes a tenth of this, because no process is started
 
 
 def test_an_event_that_one_dataset_never_shows_is_a_violation_without_doubt() -> None:
-    """Outputs that are constant on d0 alone, and whole numbers, of an object that could keep outputs.
+    """The outputs are whole numbers and constant on d0 only, and the object could cache outputs.
 
-    Fails by chance < 1 in 10**6: half of 300 outputs are 1 on d1 and none on d0.
+    Fails by chance < 1 in 10**6: on d1 half of 300 outputs are 1, and on d0 none.
     """
 
     class Counts(Keeps):
@@ -55,7 +55,7 @@ def test_an_event_that_one_dataset_never_shows_is_a_violation_without_doubt() ->
 
 
 def test_as_many_fresh_processes_as_the_exact_test_needs() -> None:
-    """Fewer would call true claims violated: a cached randomised response agrees with itself in most processes."""
+    """Fewer processes would refute true claims: a cached randomised response repeats its output in most processes."""
     for claim, significance in ((PureDP(1.0), 0.05), (PureDP(1.0), 1e-3), (parse_claim("gaussian(mu=1)"), 0.01)):
         k = _runs_needed(claim, significance)
         assert (
@@ -63,11 +63,11 @@ def test_as_many_fresh_processes_as_the_exact_test_needs() -> None:
             <= significance
             < exact_binomial.p_value(claim, 0, k - 1, k - 1, k - 1)
         )
-        alpha = float(1 / (1 + math.e))  # a true claim of epsilon = 1 may agree with this probability at least
+        alpha = float(1 / (1 + math.e))  # under epsilon = 1, outputs may agree with at least this probability
         if claim == PureDP(1.0):
             assert (1 - alpha) ** (2 * k) <= significance
     assert _runs_needed(PureDP(9.0), 0.01) == 0
-    assert MAX_PROCESSES >= 48  # epsilon = 3 at 99 %
+    assert MAX_PROCESSES >= 48  # needed for epsilon = 3 at 99 %
 
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
@@ -115,7 +115,7 @@ def test_an_equal_pair_among_others_is_left_out_with_a_warning() -> None:
 
 
 def test_datasets_that_only_look_alike_are_audited() -> None:
-    """numpy shortens both to the same text."""
+    """numpy writes both datasets as the same shortened text."""
     a, b = np.zeros(5000), np.zeros(5000)
     b[2500] = 1
     assert repr(a) == repr(b)
@@ -125,7 +125,7 @@ def test_datasets_that_only_look_alike_are_audited() -> None:
 def test_assert_private_is_inconclusive_about_constants_caches_and_equal_datasets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # as outside of pytest
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")  # as if outside pytest
     for mechanism, pair, words in (
         (lambda dataset, rng: 0.5, PAIR, "every one of the"),
         (Keeps(), PAIR, CACHE),
@@ -157,9 +157,9 @@ def test_nothing_is_said_of_a_few_outputs() -> None:
 
 @pytest.mark.chance
 def test_a_cache_of_one_part_of_the_output_is_inconclusive_and_parts_without_noise_are_not() -> None:
-    """The part that is kept has one independent run of each dataset.  The claim is kept otherwise.
+    """The cached part has one independent run on each dataset.  Apart from the cache, the claim is true.
 
-    The kept numbers agree with probability 0; all else is decided by the seed.
+    The cached numbers agree with probability 0; the seed decides everything else.
     """
 
     def keeps(shape: Any) -> Any:

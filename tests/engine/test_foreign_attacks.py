@@ -22,7 +22,7 @@ Rng = np.random.Generator
 
 
 class User:
-    """An attack made of a function from outputs to scores."""
+    """An attack whose score is a given function."""
 
     name = "user"
 
@@ -76,7 +76,7 @@ def positive(n: int, seed: int) -> Any:
 
 @pytest.mark.parametrize("score", FAULTS)
 def test_a_fault_on_one_output_changes_no_other_score_of_an_attack_that_is_calibrated(score: Any) -> None:
-    """No randomness."""
+    """The test has no randomness."""
     learners = [Learner([User(score)], seed=0, pair=0) for _ in range(2)]
     for learner in learners:
         learner.learn(positive(200, 1), positive(200, 2))
@@ -88,13 +88,13 @@ def test_a_fault_on_one_output_changes_no_other_score_of_an_attack_that_is_calib
     assert actual[0][7] == 0.0
     assert actual[1] == pytest.approx(expected[1], abs=1e-9)
     assert learners[1].void == ""
-    assert learners[1].hopeless  # the attack was dropped afterwards
+    assert learners[1].hopeless  # the attack was dropped after the fault
     assert not learners[0].hopeless
 
 
 @pytest.mark.parametrize("score", FAULTS)
 def test_a_fault_in_one_piece_changes_no_other_piece(score: Any) -> None:
-    """No randomness."""
+    """The test has no randomness."""
     good = positive(50, 3)
     bad = good.copy()
     bad[20] = -1.0
@@ -106,7 +106,7 @@ def test_a_fault_in_one_piece_changes_no_other_piece(score: Any) -> None:
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_a_rare_nan_certifies_nothing_where_outputs_do_not_depend_on_the_data(method: str) -> None:
-    """The seeds are given; before NaN had its own score, half of such audits ended in a violation."""
+    """The seeds are fixed."""
 
     @batched
     def release(dataset: Any, n: int, rng: Rng) -> Any:
@@ -128,7 +128,7 @@ FAULTY = {
 
 
 class Turns:
-    """One large batch is all of d1, the next one all of d0."""
+    """One large batch has only outputs of d1, and the next one only outputs of d0."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -141,7 +141,7 @@ class Turns:
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 @pytest.mark.parametrize("fault", FAULTY)
 def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(fault: str, method: str) -> None:
-    """The claim is exactly true.  The faults begin after the fit, so that only counted outputs show them."""
+    """The claim is exactly true.  The faults begin after the fit, so only counted outputs are affected."""
     result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, attacks=FAULTY[fault](), trials=30_000, method=method, seed=1)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
@@ -151,7 +151,7 @@ def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(fau
 
 
 def test_attacks_get_copies_of_the_outputs() -> None:
-    """What an attack writes into its arguments reaches neither the audit nor another attack."""
+    """An attack that changes its arguments affects neither the audit nor another attack."""
 
     class Scribbles(User):
         def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
@@ -173,7 +173,7 @@ def test_attacks_get_copies_of_the_outputs() -> None:
 
 
 def test_a_list_of_outputs_is_copied_for_attacks() -> None:
-    """What an attack writes into a list, or into an output in it, stays its own."""
+    """An attack that changes a list of outputs, or an output in it, changes only its copy."""
     seen: list[Any] = []
 
     def scribbles(outputs: Any) -> Any:
@@ -193,7 +193,7 @@ def test_a_list_of_outputs_is_copied_for_attacks() -> None:
 
 
 def test_attacks_leave_the_global_random_state_as_it_was() -> None:
-    """No randomness but what is seeded here."""
+    """All randomness is seeded here."""
 
     class Seeds(User):
         def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
@@ -216,7 +216,7 @@ def test_attacks_leave_the_global_random_state_as_it_was() -> None:
 
 
 def test_an_attack_that_seeds_numpy_does_not_make_runs_repeat() -> None:
-    """The seeds are given; 15 of 15 such audits of true claims were refuted before."""
+    """The seeds are fixed."""
 
     class Seeds(User):
         def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
@@ -265,7 +265,7 @@ def test_an_audit_without_any_attack_left_ends_and_says_why() -> None:
 
 
 def test_a_pair_without_any_attack_left_gets_no_more_runs() -> None:
-    """On pairs of even numbers the attack fails; the other pair is audited."""
+    """The attack fails on pairs of even numbers; the other pair is audited."""
 
     class FailsOnText(User):
         def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
@@ -294,7 +294,7 @@ def test_blocks_grow_while_no_attack_suits_the_outputs() -> None:
 
 
 def test_an_attack_that_knows_its_outputs_by_heart_neither_voids_a_true_claim_nor_hides_a_violation() -> None:
-    """The nearest past output: its scores of outputs that it learned from differ from those of fresh ones."""
+    """The attack returns the nearest past output, so it scores learned outputs differently from fresh ones."""
 
     class Nearest(User):
         def fit(self, outputs0: Any, outputs1: Any, rng: Rng) -> Any:
@@ -318,7 +318,7 @@ def test_an_attack_that_knows_its_outputs_by_heart_neither_voids_a_true_claim_no
 
 
 def test_an_attack_that_keeps_all_it_was_fitted_to_makes_no_runs_seem_dependent() -> None:
-    """The tests of independence ask a copy of it from before the audit.  Decided by its seed."""
+    """The tests of independence use a copy of the attack from before the audit.  The seed decides."""
 
     class Keeps:
         name = "keeps"

@@ -1,6 +1,6 @@
-"""A mechanism that exits, hangs, moves or cannot be read ends its own audit in words, and nothing else.
+"""A mechanism that exits, hangs or changes the folder ends only its own audit, with a message.
 
-Times are given with orders of magnitude to spare; nothing else here can fail by chance.
+Time limits are generous by orders of magnitude.  Nothing else here can fail by chance.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def test_a_module_that_exits_cannot_be_loaded(tmp_path: Path, what: str) -> None
 
 
 def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path) -> None:
-    """The middle one of three audits exits in its first run; the first and the last one are made."""
+    """The second of three audits exits in its first run; the first and the third are completed."""
     for name, mechanism in {
         "a": "{builtin: gaussian, params: {sigma: 1.0}}",
         "b": "{python: 'mine.py:release'}",
@@ -183,7 +183,7 @@ def raises_another(dataset: list[int], rng: Rng) -> float:
 @pytest.mark.parametrize("failures", ["stop", "outcome", "retry"])
 @pytest.mark.parametrize("mechanism", [swallows, gives_a_default, raises_another])
 def test_a_timeout_ends_the_audit_whatever_the_mechanism_makes_of_it(mechanism: Any, failures: Any) -> None:
-    """A timeout depends on the load of the machine, which may differ between the runs of d0 and those of d1."""
+    """Timeouts depend on the load of the machine, which may differ between runs on d0 and runs on d1."""
     began = time.monotonic()
     result = audit(mechanism, CLAIM, PAIR, trials=300, timeout=0.05, failures=failures, seed=0)
     assert time.monotonic() - began < 60

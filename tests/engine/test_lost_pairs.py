@@ -1,4 +1,4 @@
-"""A pair on which runs fail takes what was won on it along, and leaves the others alone."""
+"""A failing run loses the wealth won on its pair, and does not affect other pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpaudit.sampling.store import Store, StoreError
 
 
 def test_a_pair_on_which_the_mechanism_fails_is_dropped_and_named() -> None:
-    """Fails by chance < 1 in 10**6: the bad pair alone needs some thirty trials."""
+    """Fails by chance < 1 in 10**6: the violated pair alone needs about thirty trials."""
 
     def picky(dataset: list[float], rng: np.random.Generator) -> float:
         if math.isnan(dataset[0]):
@@ -38,7 +38,7 @@ def test_a_pair_on_which_the_mechanism_fails_is_dropped_and_named() -> None:
 
 
 def test_what_was_won_on_a_pair_is_lost_when_a_run_fails_there() -> None:
-    """A claim may allow failures on d1 alone, with probability delta: runs must not count by whether they succeed."""
+    """A claim may allow failures on d1 only, with probability delta, so failing runs must not be left out."""
 
     def failing(dataset: list[float], rng: np.random.Generator) -> float:
         if dataset[0] > 2 and rng.random() < 0.02:
@@ -107,7 +107,7 @@ def test_a_store_that_fails_brings_no_lost_wealth_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_an_audit_that_lost_a_pair_never_ends_with_no_violation_found(method: str) -> None:
-    """A mechanism that fails now and then where it leaks must not hide its leak.  Decided by its seed."""
+    """A mechanism that sometimes fails where it leaks must not hide its leak.  The seed decides."""
 
     def fails_where_it_leaks(dataset: list[float], rng: np.random.Generator) -> float:
         if dataset[0] >= 1 and rng.random() < 0.02:
@@ -121,7 +121,7 @@ def test_an_audit_that_lost_a_pair_never_ends_with_no_violation_found(method: st
 
 
 def test_an_audit_whose_attacks_all_failed_on_one_pair_never_ends_with_no_violation_found() -> None:
-    """Nothing was seen on that pair.  Decided by its seed."""
+    """Nothing was learned on that pair.  The seed decides."""
 
     class FailsAboveFifty:
         name = "fails"

@@ -1,4 +1,4 @@
-"""Outputs that come again although they are not whole.  The seed decides."""
+"""Repeated outputs that are not whole.  The seed decides."""
 
 from __future__ import annotations
 

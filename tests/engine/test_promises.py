@@ -1,4 +1,4 @@
-"""Whole audits: the promises they make."""
+"""The guarantees of whole audits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Response:
 
 
 class Remembers:
-    """An attack that knows every output it has learned from, and nothing of any other."""
+    """An attack that recognises the outputs it has learned from, and knows nothing about others."""
 
     name = "remembers"
     sees = "features"
@@ -44,7 +44,7 @@ class Remembers:
 
 
 def same(first: AuditResult, second: AuditResult) -> bool:
-    """Equal in everything but the clock."""
+    """Whether two results are equal, apart from time and environment."""
     left, right = first.to_dict(), second.to_dict()
     for values in (left, right):
         del values["elapsed_s"], values["environment"]
@@ -53,8 +53,11 @@ def same(first: AuditResult, second: AuditResult) -> bool:
 
 @pytest.mark.slow
 def test_a_true_gaussian_claim_is_rarely_refuted() -> None:
-    """200 audits of a true claim at its boundary.  About 1 % are refuted, at which this fails by chance < 1 in 10**9;
-    were it the 5 % that are promised, 1 in 200."""
+    """Make 200 audits of a true claim at its boundary.
+
+    About 1 % of them are refuted; then the test fails by chance < 1 in 10**9.  With a rate of 5 %, which the guarantee
+    allows, it would fail 1 time in 200.
+    """
     refuted = sum(
         audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=5000, seed=seed, confidence=0.95).violated
         for seed in range(200)
@@ -64,7 +67,7 @@ def test_a_true_gaussian_claim_is_rarely_refuted() -> None:
 
 @pytest.mark.slow
 def test_a_false_gaussian_claim_is_always_refuted_and_soon_in_200_audits() -> None:
-    """The mean was 600 with standard error 26 when this was written, so that 750 is 5 errors away."""
+    """The mean is about 600 with standard error 26, so 750 is 5 standard errors away."""
     results = [
         audit(Gaussian(1 / 1.2), GaussianDP(1.0), PAIR, trials=20_000, seed=seed, confidence=0.95)
         for seed in range(200)
@@ -74,7 +77,7 @@ def test_a_false_gaussian_claim_is_always_refuted_and_soon_in_200_audits() -> No
 
 
 def test_a_false_gaussian_claim_is_always_refuted_and_soon() -> None:
-    """8 audits; the mean is 18 with standard error 5, so that this fails by chance < 1 in 10**6."""
+    """The mean of 8 audits is about 18 with standard error 5, so this fails by chance < 1 in 10**6."""
     results = [
         audit(Gaussian(0.4), GaussianDP(1.0), PAIR, trials=20_000, seed=seed, confidence=0.95) for seed in range(8)
     ]
@@ -85,9 +88,9 @@ def test_a_false_gaussian_claim_is_always_refuted_and_soon() -> None:
 @pytest.mark.parametrize("calibrated", [False, True])
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_an_output_that_is_counted_was_never_learned_from_before(method: str, calibrated: bool) -> None:
-    """No output comes twice, so the attack knows none when it is counted: every score is equal, and no bet is won.
+    """No output occurs twice, so the attack recognises no counted output: all scores are equal, and no bet is won.
 
-    If a block were learned before it is counted, each of its outputs would be told apart.  Nothing is left to chance.
+    If a block were learned before it is counted, the attack would recognise its outputs.  Nothing is left to chance.
     """
     result: Any = audit(
         Gaussian(1.0), GaussianDP(1.0), PAIR, trials=2000, attacks=Remembers(calibrated), method=method, seed=1
@@ -109,9 +112,9 @@ def test_an_output_that_is_counted_was_never_learned_from_before(method: str, ca
     ],
 )
 def test_true_claims_are_rarely_refuted(mechanism: Any, claim: TradeoffFunction, method: str) -> None:
-    """Six audits at 99 %, and Fisher's combination of their p-values.  Fails by chance < 1 in 10**6.
+    """Combine the p-values of six audits at 99 % by Fisher's method.  Fails by chance < 1 in 10**6.
 
-    Many more audits of the same kind: benchmarks/calibration.py.
+    benchmarks/calibration.py makes many more audits of this kind.
     """
     runs = 6
     results = [
@@ -149,8 +152,11 @@ def test_a_fixed_number_of_trials_is_tested_once_and_exactly() -> None:
 
 @pytest.mark.parametrize(("trials", "least"), [(1000, 0.78), pytest.param(10_000, 0.93, marks=pytest.mark.slow)])
 def test_bounds_of_the_fixed_test_are_near_the_truth(trials: int, least: float) -> None:
-    """mu = 1; medians of 9 audits.  Over many, the median is .88 at 1e3 and .965 at 1e4 trials, with the pilot counted;
-    those of nine are lower than 0.8 and 0.93 with probability < 10**-6."""
+    """Compare the median of 9 bounds with mu = 1.
+
+    Over many audits, the median is .88 at 1e3 and .965 at 1e4 trials, pilot included.  The median of nine is below 0.8
+    or 0.93, respectively, with probability < 10**-6.
+    """
     bounds = [
         audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=trials, method="fixed", seed=seed, confidence=0.95).mu_lower
         for seed in range(9)
@@ -160,8 +166,10 @@ def test_bounds_of_the_fixed_test_are_near_the_truth(trials: int, least: float) 
 
 @pytest.mark.parametrize("claim", ["pure(epsilon=1)", "laplace(epsilon=1)", "pure(epsilon=3)"])
 def test_bounds_of_the_fixed_test_are_near_the_truth_where_the_loss_is_bounded(claim: str) -> None:
-    """Half of the outputs of Laplace noise have the largest loss, wherever the frozen score puts it: a region that was
-    chosen by earlier scores may miss it and certify nothing.  Five standard errors are 0.13."""
+    """Half of the outputs of Laplace noise have the largest loss, and the frozen score must find their region.
+
+    A region chosen by earlier scores may miss it and certify nothing.  Five standard errors are 0.13.
+    """
     for seed in range(3):
         result = audit(Laplace(1.0), claim, PAIR, trials=10_000, method="fixed", seed=seed, confidence=0.95)
         assert 0.8 < result.epsilon_lower() <= 1.08
@@ -170,9 +178,9 @@ def test_bounds_of_the_fixed_test_are_near_the_truth_where_the_loss_is_bounded(c
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_fixed_audit_freezes_no_pair_without_a_score(seed: int) -> None:
-    """An attack that fails on the second pair: nothing was lost there, and nothing can be won.
+    """The attack fails on the second pair, so nothing was lost there, and nothing can be won.
 
-    Bets on the first pair may have lost a little by the end of the pilot; the claim is refuted for all that.
+    Bets on the first pair may have lost a little by the end of the pilot; the claim is refuted nevertheless.
     18,000 counted runs: power above 1 - 1e-9.
     """
 
@@ -201,7 +209,7 @@ def test_a_fixed_audit_freezes_no_pair_without_a_score(seed: int) -> None:
 
 
 def test_trials_go_to_the_pair_on_which_evidence_grows() -> None:
-    """One pair of eight leaks, a little.  Fails by chance < 1 in 10**6."""
+    """One of eight pairs leaks slightly.  Fails by chance < 1 in 10**6."""
     pairs = [Pair([0], [0.9], label=f"kept {i}") for i in range(7)] + [Pair([0], [1.8], label="broken")]
     result = audit(Gaussian(1.0), GaussianDP(1.0), pairs, trials=20_000, seed=0, confidence=0.95)
     assert result.violated
@@ -211,7 +219,7 @@ def test_trials_go_to_the_pair_on_which_evidence_grows() -> None:
 
 
 def test_one_bad_pair_among_good_ones_is_found() -> None:
-    """Fails by chance < 1 in 10**6: the bad pair alone needs some thirty trials."""
+    """Fails by chance < 1 in 10**6: the violated pair alone needs about thirty trials."""
     pairs = [Pair([0], [0]), Pair([0], [0.5]), Pair([0], [3.0], label="far")]
     result = audit(Gaussian(1.0), GaussianDP(1.0), pairs, trials=5000, seed=1, confidence=0.95)
     assert result.violated
@@ -221,7 +229,7 @@ def test_one_bad_pair_among_good_ones_is_found() -> None:
 
 
 def test_a_leak_in_many_dimensions_is_found() -> None:
-    """A classifier must see what no single column shows.  Fails by chance < 1 in 10**6."""
+    """Only a combination of columns shows the leak.  Fails by chance < 1 in 10**6."""
 
     @batched
     def shifted(dataset: list[int], n: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -233,7 +241,7 @@ def test_a_leak_in_many_dimensions_is_found() -> None:
 
 def test_the_same_seed_gives_the_same_result_whatever_the_jobs() -> None:
     def slow(dataset: list[int], rng: np.random.Generator) -> float:
-        time.sleep(0.001)  # slow enough to be sent elsewhere
+        time.sleep(0.001)  # slow enough for worker processes to be used
         return float(sum(dataset) + rng.normal())
 
     for mechanism, trials in ((slow, 400), (Laplace(0.9), 1000)):
@@ -247,7 +255,7 @@ def test_the_result_holds_together(tmp_path: Any) -> None:
     result = audit(Gaussian(0.5), GaussianDP(1.0), PAIR, trials=2000, seed=3, name="sum", confidence=0.95)
     assert result.verdict is Verdict.VIOLATION
     assert result.stopped_by == "evidence"
-    assert result.mu_lower >= 1.0  # the verdict and the bound come from one process
+    assert result.mu_lower >= 1.0  # verdict and bound follow from the same wealth process
     assert result.p_value <= 0.05
     assert result.e_value >= 20
     assert result.trials_used == result.history.trials[-1] <= 2000

@@ -1,7 +1,7 @@
-"""A violation that rests on noise drawn once is no violation; one that new processes repeat is.
+"""A violation stands if new processes repeat it, but not if it rests on noise that was drawn once.
 
-Where the noise comes from the rng that is given, the seed decides everything.  Other noise is continuous and drawn anew
-in each process: two processes agree with probability 0.
+If the noise comes from the given rng, the seed decides everything.  Other noise is continuous, and each process draws
+it independently, so two processes agree with probability 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .reproducing import ONCE, PAIR, audited, is_in_doubt
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow machine must not decide how many processes there are."""
+    """Keep a slow machine from reducing the number of processes."""
     monkeypatch.setattr(reproduced, "MAX_SECONDS", 3600.0)
 
 
@@ -37,7 +37,7 @@ import numpy as np
 
 unseeded = np.random.default_rng()
 
-class Pool:  # each slot is drawn when it is first chosen
+class Pool:  # each value is drawn when it is first selected
     def __init__(self, size):
         self.size, self.kept = size, {}
     def __call__(self, dataset, rng):
@@ -64,7 +64,7 @@ def noisy(value):
 def cached_with_jitter(dataset, rng):
     return noisy(dataset[0]) + 1e-3 * float(rng.normal())
 
-class Own:  # all that follows is honest and breaks its claim
+class Own:  # the mechanisms from here on keep no noise, and violate the claim
     def __init__(self):
         self.rng, self.scale, self.calls, self.last, self.all = np.random.default_rng(), 0.37, 0, 0.0, []
     def __call__(self, dataset, rng):
@@ -79,13 +79,13 @@ class History(Own):
         return self.all[-1]
 history = History()
 
-class Sometimes(Jitter):  # most runs reuse the noise, and others draw their own
+class Sometimes(Jitter):  # most runs reuse the noise, and the others draw fresh noise
     def __call__(self, dataset, rng):
         noisy = dataset[0] + float(rng.laplace())
         return self.kept.setdefault(dataset[0], noisy) if rng.random() < 0.6 else noisy
 sometimes = Sometimes(0)
 
-class Whole(Jitter):  # whole noise, and jitter from so many numbers that few come again
+class Whole(Jitter):  # whole noise, with jitter from so many numbers that few repeat
     def __call__(self, dataset, rng):
         kept = self.kept.setdefault(dataset[0], dataset[0] + int(rng.integers(10**9)))
         return kept + int(rng.integers(10**4))
@@ -137,7 +137,7 @@ def test_kept_noise_does_not_refute_the_claim_in_new_processes(in_a_file: Any, n
 def test_noise_that_each_process_draws_once_is_inconclusive(
     in_a_file: Any, name: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Too few processes are allowed for a test of the claim, so nothing is left to chance."""
+    """The allowed processes are too few to test the claim, so nothing is left to chance."""
     monkeypatch.setattr(reproduced, "_MAX_CONFIRMING", 2)
     is_in_doubt(audited(in_a_file(name), confidence=0.999999), words)
 
@@ -145,10 +145,10 @@ def test_noise_that_each_process_draws_once_is_inconclusive(
 @pytest.mark.chance
 @pytest.mark.parametrize("name", ["own", "history", "cached_truth", "on_a_grid", "quantised"])
 def test_a_broken_mechanism_that_keeps_no_noise_stays_a_violation(in_a_file: Any, name: str) -> None:
-    """With a generator, a counter, a history, the last output or the true statistic in its state, or outputs on a grid.
+    """The state is a generator, counter, history, last output or true statistic; or the outputs lie on a grid.
 
-    Fails by chance < 1 in 10**5: values never seen come too often at level 1e-6 for each dataset.  Epsilon is 2.3 or
-    more where 1 is claimed, in 1,000 trials.
+    Fails by chance < 1 in 10**5: unseen values are too frequent with probability 1e-6 for each dataset.  The
+    true epsilon is at least 2.3, the claim is 1, and there are 1,000 trials.
     """
     result = audited(in_a_file(name))
     assert result.violated, result.warnings
@@ -157,12 +157,13 @@ def test_a_broken_mechanism_that_keeps_no_noise_stays_a_violation(in_a_file: Any
 
 
 def test_a_violation_that_new_processes_confirm_stands(in_a_file: Any) -> None:
-    """Noise is kept, and the claim false all the same: d0 and d1 differ by a thousand.  The seed decides."""
+    """The mechanism keeps noise, but the claim is false: d0 and d1 differ by a thousand.  The seed decides."""
     mechanism = in_a_file("jitter")
     result = audit(mechanism, "pure(epsilon=1)", Pair([0], [1000]), trials=300, seed=0, confidence=0.8)
     assert result.violated
     assert "new processes refute the claim as well" in " ".join(result.warnings)
-    assert "bounds apply to the runs in this process, and hold only if these are independent" in " ".join(result.warnings)
+    words = " ".join(result.warnings)
+    assert "bounds apply to the runs in this process, and hold only if these are independent" in words
 
 
 def test_a_replay_of_kept_noise_is_not_valid(in_a_file: Any) -> None:
@@ -175,7 +176,7 @@ def test_a_replay_of_kept_noise_is_not_valid(in_a_file: Any) -> None:
 
 
 class _Kept:
-    """Cannot be sent to another process without what it keeps."""
+    """A mechanism that cannot be sent to another process without its state."""
 
     def __init__(self, size: int, jitter: float) -> None:
         self.size, self.jitter = size, jitter
@@ -200,7 +201,7 @@ def test_kept_noise_that_cannot_be_sent_is_inconclusive(size: int, jitter: float
 
 
 def test_an_object_with_a_counter_or_a_history_stays_a_violation() -> None:
-    """It cannot be sent, and nothing speaks against it.  The seed decides."""
+    """The object cannot be sent to a new process, but nothing suggests kept noise.  The seed decides."""
 
     class Counts:
         def __init__(self) -> None:
@@ -247,7 +248,7 @@ def test_held_numbers_are_found_wherever_they_are_kept(in_a_file: Any) -> None:
 
 
 def test_a_violation_that_no_pair_shows_alone_is_asked_about_on_the_strongest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of the wealth adds up over pairs, so each pair's own may be below 1 where the claim is refuted."""
+    """Half of the wealth is shared by all pairs, so the claim may be refuted while each pair's wealth is below 1."""
     asked: list[int] = []
 
     def reproduced(collector: Any, pair: int, *_: Any) -> Judgement:

@@ -1,6 +1,6 @@
-"""New processes run the code that was audited: of a program, a script, or a module.
+"""New processes run the audited code of a program, a script or a module.
 
-The mechanisms draw noise once.  Too few processes are allowed for a test of the claim, so nothing is left to chance.
+The mechanisms draw noise once.  The allowed processes are too few to test the claim, so nothing is left to chance.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .reproducing import audited, is_in_doubt
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow machine must not decide how many processes there are."""
+    """Keep a slow machine from reducing the number of processes."""
     monkeypatch.setattr(reproduced, "MAX_SECONDS", 3600.0)
 
 
 def test_a_program_with_a_pool_is_started_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Its state cannot be looked at; its outputs show the pool."""
+    """The state of a program cannot be read, but its outputs show the pool."""
     monkeypatch.setattr(reproduced, "_MAX_CONFIRMING", 2)
     (tmp_path / "pool.py").write_text(
         "import json, random, sys\n"
@@ -64,7 +64,7 @@ if __name__ == "__main__":
 
 
 def test_a_number_drawn_in_a_script_is_told_from_a_parameter(tmp_path: Path) -> None:
-    """New processes cannot run the script again.  Its source says which numbers are literals.  The seed decides."""
+    """New processes cannot run the script again.  Its source shows which numbers are literals.  The seed decides."""
     (tmp_path / "script.py").write_text(_SCRIPT)
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
@@ -84,10 +84,10 @@ def test_a_number_drawn_in_a_script_is_told_from_a_parameter(tmp_path: Path) -> 
 def test_a_module_of_the_same_name_does_not_stand_for_the_audited_one(
     first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New processes run the code that was audited: not a module in the working folder, nor one that is found first.
+    """New processes do not import another module from the working folder, or one that is found first on the path.
 
-    The other module keeps nothing, and the violation would stand.  Too few processes are allowed for a test of the
-    claim, so nothing is left to chance.
+    With the other module, which keeps no noise, the violation would stand.  The allowed processes are too few to test
+    the claim, so nothing is left to chance.
     """
     monkeypatch.setattr(reproduced, "_MAX_CONFIRMING", 2)
     pool = "return float(dataset[0] + POOL[rng.integers(3)] + 1e-6 * rng.normal())"

@@ -1,4 +1,4 @@
-"""Running times as outputs: runs that may depend on each other."""
+"""Observed running times, which make runs dependent."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PAIR = Pair([0], [1], relation="replace_one")
 
 @pytest.mark.chance
 def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() -> None:
-    """Load, clock and caches drift, here by design.
+    """The load drifts by design, as load, clock and caches do in practice.
 
-    Fails by chance < 1 in 10**6: at a confidence of 1 - 1e-7 none of eight true claims is refuted, and each wealth
-    reaches 20 with probability at most 5 %; six of eight do with probability 4e-7 at most.
+    Fails by chance < 1 in 10**6: each wealth reaches 20 with probability at most 5 %, and six of eight with
+    probability at most 4e-7.  At a confidence of 1 - 1e-7, none of the eight true claims is refuted.
     """
 
     def drifting(dataset: list[int], rng: np.random.Generator) -> float:
@@ -36,7 +36,7 @@ def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() ->
     evidence = results[0].evidence
     assert isinstance(evidence, SequentialEvidence)
     assert evidence.coin_selected
-    assert 150 < evidence.trials * 2 < 200  # one output of each trial, after ten to learn from
+    assert 150 < evidence.trials * 2 < 200  # one output of each trial counts, after ten trials to learn from
     again = AuditResult.from_dict(json.loads(json.dumps(results[0].to_dict()))).evidence
     assert again.fingerprint() == evidence.fingerprint()
     with pytest.raises(ValueError, match="observe_time needs method sequential"):

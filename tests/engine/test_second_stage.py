@@ -1,6 +1,6 @@
-"""The second stage, which ends the pilot of a large fixed audit: attacks learn once more, then the score is final.
+"""The second stage of a large fixed audit, in which attacks make their final fit at the end of the pilot.
 
-Here it comes after some hundred trials instead of 250,000, so that audits are short; the seeds are given.
+These tests start it after 500 trials instead of 250,000, so that audits are short.  The seeds are fixed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def early(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @batched
 def twins(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
-    """Pairs of labels that agree in 45 % of the runs on d1, 20 % on d0: nothing shows in either label alone."""
+    """Pairs of labels that agree in 45 % of the runs on d1, 20 % on d0: neither label alone depends on the dataset."""
     first = rng.integers(0, 5, n)
     agree = rng.random(n) < 0.2 + 0.25 * dataset[0]
     return np.column_stack([first, np.where(agree, first, (first + rng.integers(1, 5, n)) % 5)])
 
 
 def test_the_second_stage_makes_the_score() -> None:
-    """The ratio is log 2.25 where labels agree.  Logistic regression sees nothing of it."""
+    """The ratio is log 2.25 where labels agree.  Logistic regression cannot detect it."""
     attacks = ["logistic", "trees"]
     result = audit(twins, PureDP(0.3), PAIR, trials=TRIALS, attacks=attacks, method="fixed", seed=1, confidence=0.95)
     assert result.trials_used == TRIALS
@@ -66,7 +66,12 @@ def test_a_replay_has_a_second_stage_too() -> None:
     assert found.learned_from == SEARCHED + SECOND_STAGE_TRIALS
     assert found.counts.n0 == TRIALS
     assert found.reproduced
-    for said in ("many", -5, 10**9, SEARCHED + SECOND_STAGE_TRIALS - 1):  # nothing is learned before the last one
+    for said in (
+        "many",
+        -5,
+        10**9,
+        SEARCHED + SECOND_STAGE_TRIALS - 1,
+    ):  # the last one leaves no first stage
         provenance = Provenance.read({**result.environment, "trials of the study": said})
         again = replay(
             dataclasses.replace(result, provenance=provenance), twins, PAIR, trials=1000, attacks=SecondStage(), seed=0
@@ -76,7 +81,7 @@ def test_a_replay_has_a_second_stage_too() -> None:
 
 
 def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
-    """From the first trial after the pilot on, another law: no choice may differ by a bit."""
+    """The law changes with the first trial after the pilot, and all choices must be identical."""
 
     def choices(later: Any) -> Any:
         runs = {0: 0, 1: 0}
@@ -100,7 +105,7 @@ def test_nothing_is_chosen_by_outputs_that_are_counted() -> None:
 
 @batched
 def pairs_of_responses(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
-    """Two answers, each kept with odds e to 1: 2-DP and no less."""
+    """Two randomised answers, each true with odds e to 1: exactly 2-DP."""
     kept = rng.random((n, 2)) < 1 / (1 + np.exp(-1))
     return np.where(kept, dataset[0], 1 - dataset[0])
 
@@ -122,7 +127,7 @@ def audits(mechanism: Any, claim: Any, runs: int) -> list[AuditResult]:
 
 @on_the_boundary
 def test_the_p_values_of_true_claims_are_not_small_together(mechanism: Any, claim: Any) -> None:
-    """Six audits, by Fisher's combination of their p-values.  Fails by chance < 1 in 10**7."""
+    """Combine the p-values of six audits by Fisher's method.  Fails by chance < 1 in 10**7."""
     results = audits(mechanism, claim, 6)
     p = [result.p_value for result in results]
     assert -2 * np.sum(np.log(p)) <= chi2.isf(1e-7, 2 * len(p))
@@ -147,7 +152,7 @@ class SecondStage:
     calibrated = True
 
     def __init__(self, how: str = "well", learns_from: int = 2000) -> None:
-        self.how, self.learns_from = how, learns_from  # two thirds of 3,000
+        self.how, self.learns_from = how, learns_from  # two thirds of 3,000 trials
 
     def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
         return lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 0.8, -0.37)
@@ -157,11 +162,11 @@ class SecondStage:
         if self.how == "raises":
             raise RuntimeError("too much")
         return {
-            "well": lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 40.0, -18.0),  # not to scale
+            "well": lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 40.0, -18.0),  # wrong scale
             "company": lambda outputs: outputs[:, 0] - outputs[:, 0].mean(),
             "nan": lambda outputs: np.full(len(outputs), np.nan),
             "raises when scoring": lambda outputs: 1 / 0,
-            "nothing": None,  # to add
+            "nothing": None,  # adds no scores
         }[self.how]
 
 
@@ -188,9 +193,9 @@ def test_an_attack_that_fails_in_its_second_stage_is_named_and_keeps_what_it_had
 def test_one_odd_output_does_not_blind_the_second_stage(
     odd: int, learns_from: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Remembered from before it, or among its own: its block is left out, of 15 or of 250 outputs.
+    """The odd output comes before the second stage or during it.  Its block, of 15 or 250 outputs, is left out.
 
-    From a mechanism that is called once for each run.
+    The mechanism is called once per run.
     """
     monkeypatch.setattr(collecting, "_MAX_BLOCK_TRIALS", 250)
     runs = [0]
@@ -212,7 +217,7 @@ def test_one_odd_output_does_not_blind_the_second_stage(
 
 
 class Failing:
-    """Twins; on [2], which is like [0], an error after so many runs.  [3] is like [0], too."""
+    """Twins, with an error on [2] after `last` runs; [2] and [3] have the same law as [0]."""
 
     def __init__(self, last: int) -> None:
         self.last = last
@@ -243,7 +248,7 @@ def test_a_mechanism_that_fails_before_the_second_stage_or_in_it_ends_the_audit(
 
 
 def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_second_stage() -> None:
-    """The chosen one alone shows anything."""
+    """Only the chosen pair leaks."""
     pairs = Pair([2], [1]), Pair([0], [3])
     for last, chosen in ((10**6, 0), (2 * SEARCHED + 100, 1)):
         result: Any = audit(
@@ -280,7 +285,7 @@ def test_a_stacked_score_learns_no_more() -> None:
     learner.learn(*(side.first(600) for side in block))
     scores = learner.fit_second_stage([(block[0], block[1])])
     assert scores is not None
-    assert len(scores[0]) == len(scores[1]) == 1200  # a third of 3,600
+    assert len(scores[0]) == len(scores[1]) == 1200  # a third of 3,600 trials
     assert np.array_equal(learner.score(block[0].latest(1200)), scores[0])
     with pytest.raises(AssertionError, match="stacked"):
         learner.learn(*block)
@@ -298,7 +303,7 @@ def test_slopes_are_those_of_a_logistic_regression() -> None:
 
 
 def test_a_score_that_wins_clearly_more_alone_is_not_mixed() -> None:
-    """The wealth of these bets: how often the second column's rare sign came true."""
+    """The wealth depends on how often the rare event of the second column occurred."""
     rng = np.random.default_rng(2)
     n = 2000
     columns0 = np.column_stack([rng.normal(-0.5, 1, n), np.full(n, -0.01)])

@@ -1,7 +1,7 @@
 """No run shares mutable state with the audit or with another run: datasets, outputs, random state.
 
-Seeds are given, so that nothing here fails by chance. Most tests compare the evidence with that of the same mechanism
-written without the bad habit: equal to the last count, or not.
+Seeds are fixed, so nothing here fails by chance.  Most tests compare the evidence with that of a correct version of the
+same mechanism: all counts must be equal.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def audited(mechanism: Any, pair: Pair = PAIR, **options: Any) -> AuditResult:
 
 
 def fresh(dataset: list[float], rng: Rng) -> Any:
-    """Exactly gaussian(mu=1)."""
+    """A mechanism that is exactly gaussian(mu=1)."""
     output = rng.normal(size=2)
     output[0] += dataset[0]
     return output
@@ -106,7 +106,7 @@ def test_an_output_buffer_that_is_used_again_changes_nothing(make: Callable[...,
 
 
 def test_a_leak_through_one_output_buffer_is_found_ten_times_of_ten() -> None:
-    """The true mu is 10; seeds are given."""
+    """The true mu is 10; the seeds are fixed."""
     for seed in range(10):
         kept = [0.0, 0.0]
 
@@ -172,7 +172,7 @@ class Table:
 
 
 DATASETS: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
-    # d0, d1, and the vector of numbers in a dataset, whose changes are changes of the dataset
+    # d0, d1, and a function that returns a view of the numbers in a dataset
     "array": (np.zeros(2), np.array([0.0, 1.0]), lambda dataset: dataset),
     "list of arrays": ([np.zeros(2)], [np.array([0.0, 1.0])], lambda dataset: dataset[0]),
     "dict": ({"x": np.zeros(2)}, {"x": np.array([0.0, 1.0])}, lambda dataset: dataset["x"]),
@@ -217,7 +217,7 @@ def sort(dataset: list[float]) -> None:
 
 
 IN_PLACE: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], float]]] = {
-    # dataset, what is done to it in place, how much of it there is
+    # dataset, function that changes it in place, function that measures its size
     "list": ([2.0, 1.0], sort, len),
     "list of lists": ([[1.0], [2.0]], lambda dataset: dataset[0].append(1.0), lambda dataset: len(dataset[0])),
     "list of dicts": ([{"a": 1}], lambda dataset: dataset[0].update(b=1), lambda dataset: len(dataset[0])),
@@ -267,7 +267,7 @@ def test_datasets_of_all_kinds_are_copied_for_every_run(kind: str, options: dict
 
 def changes_its_dataset(dataset: list[float], rng: Rng) -> float:
     dataset[0] += float(rng.normal())
-    time.sleep(0.002)  # so that other processes are worth their cost
+    time.sleep(0.002)  # slow enough for worker processes to be used
     return dataset[0]
 
 
@@ -302,7 +302,7 @@ def test_a_dataset_that_cannot_be_copied_is_refused_before_the_first_run(dataset
 
 
 class Seeds:
-    """An attack that seeds numpy's global state, as much code does."""
+    """An attack that seeds numpy's global random state, as much code does."""
 
     name = "seeds"
 
@@ -336,7 +336,7 @@ def test_a_fixture_that_seeds_numpy_does_not_decide_what_the_mechanism_draws() -
 
 
 class OwnGenerator:
-    """A dataset that brings its own noise."""
+    """A dataset that holds a random generator."""
 
     def __init__(self, value: float) -> None:
         self.value, self.rng = value, np.random.default_rng(7)
@@ -351,7 +351,7 @@ class OwnGenerator:
     ],
 )
 def test_a_dataset_that_holds_a_random_generator_is_refused(datasets: tuple[Any, Any]) -> None:
-    """Every run would be given a copy in the same state: an honest mechanism would look like a fixed seed."""
+    """Every run would get a copy in the same state, so a correct mechanism would look like a fixed seed."""
 
     def release(dataset: Any, rng: Rng) -> float:
         return float(dataset.value + dataset.rng.normal())

@@ -83,5 +83,5 @@ def _nonlocal() -> Any:
 )
 def test_code_that_may_keep_outputs_is_told_from_code_that_cannot(mechanism: Any, nothing: bool) -> None:
     assert forgets(mechanism, [0], [1]) is nothing
-    if mechanism is not cached_by_lru:  # a new process imports its module anew, with an empty cache
+    if mechanism is not cached_by_lru:  # a new process imports the module again, with an empty cache
         assert portable(mechanism) is nothing

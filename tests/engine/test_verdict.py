@@ -12,7 +12,7 @@ from dpaudit.engine.verdict import Facts, Ruling, ruling
 from dpaudit.result.values import Verdict
 
 QUIET = Facts(fixed=False, trials=1000, allowed=1000, refuted=False)
-PRESENT: dict[str, dict[str, Any]] = {  # fact -> how it looks when it is there
+PRESENT: dict[str, dict[str, Any]] = {  # fact -> arguments of Facts that state it
     "fixed": {"fixed": True},
     "refuted": {"refuted": True},
     "interrupted": {"interrupted": True},
