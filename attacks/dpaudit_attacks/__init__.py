@@ -1,4 +1,4 @@
-"""Attacks: one file, one attack.  A new file in this folder is found by itself.
+"""Attacks: one file, one attack.  A new file in this folder needs no registration.
 
 An attack is a class with a `name` and `fit(outputs0, outputs1, rng) -> scorer`; see `dpaudit.learning.attack`.
 """

@@ -1,7 +1,7 @@
 """Logistic regression on the few derived columns that differ most: rounding, equality, order, norms, products.
 
-See `dpaudit.outputs.derived` for the columns.  The choice among many flatters itself, so scores are calibrated on
-outputs that were left out of it.
+See `dpaudit.outputs.derived` for the columns.  Columns chosen among many look better than they are.  So dpaudit
+calibrates the scores on outputs that had no part in the choice.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
 from dpaudit_attacks.logistic import log_odds
 
-_MAX_CHOSEN = 12
+_MAX_CHOSEN = 12  # columns of the regression
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedFeatures:
-    """Linear log-odds in the strongest columns, the outputs' own and those derived from them."""
+    """Logistic regression on the strongest of the outputs' columns and of those derived from them."""
 
     name: ClassVar[str] = "derived_features"
     former_names: ClassVar[tuple[str, ...]] = ("forms",)
@@ -30,10 +30,20 @@ class DerivedFeatures:
     most_rows: ClassVar[int] = 20_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether more than one column varies."""
         return varied_features(outputs0, outputs1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-odds (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-odds (n,).
+        """
         scale = Scale.of(np.concatenate([outputs0, outputs1]))
         rows0, rows1 = scale(outputs0), scale(outputs1)
         error = np.sqrt(rows0.var(axis=0) / len(rows0) + rows1.var(axis=0) / len(rows1)) + 1e-3
@@ -43,6 +53,13 @@ class DerivedFeatures:
 
 
 def varied_features(outputs0: Array, outputs1: Array) -> bool:
-    """Whether more than one column varies at all: one number whose forms are always the same has nothing to add."""
+    """Return whether more than one column varies among the latest outputs.
+
+    If only one does, the derived columns add nothing to it.
+
+    Args:
+        outputs0: Outputs of d0, (n, d).
+        outputs1: Outputs of d1, (n, d).
+    """
     rows = np.concatenate([outputs0[-500:], outputs1[-500:]])
     return int(np.any(rows != rows[0], axis=0).sum()) > 1

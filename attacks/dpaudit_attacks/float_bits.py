@@ -1,12 +1,12 @@
 """Which floats can be reached: the exponent of the last bit of each number, and the last bits themselves.
 
-fl(query + noise) is a multiple of the last bit of the query, of the noise or of the sum, whichever is coarsest; so
+fl(query + noise) is a multiple of the last bit of the query, of the noise or of the sum, whichever is coarsest.  So
 near zero, and near powers of two, the datasets reach different floats (Mironov 2012; Haney, Desfontaines, Hartman,
 Shrestha & Hay 2022, arXiv 2207.13793).
 
-It refutes every mechanism that adds floating-point noise to a float, numpy's included, within some thousand trials:
-rightly, but while a mechanism is being developed a claim is often meant in real arithmetic.  So "auto" uses it for
-finished programs only (in an environment of their own, or behind a command), and otherwise it is asked for by name.
+It refutes every mechanism that adds floating-point noise to a float, numpy's included, within some thousand trials.
+That is correct.  But a claim about a mechanism under development is often meant in real arithmetic.  So "auto" uses the
+attack for finished programs only (in a private environment, or behind a command).  Elsewhere it must be named.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, ratios_of_labels
 
-_MAX_NUMBERS = 4  # numbers of an output that are looked at
-_ODD = 3999  # exponents from here on are signs for zero, NaN and the like
+_MAX_NUMBERS = 4  # numbers of an output that are used
+_ODD = 3999  # exponents from here on stand for zero, NaN and similar values
 
 
 @dataclass(frozen=True, slots=True)
 class FloatBits:
-    """Ratios of where the last bit stands, in itself and beside the first bit, and of the last eight bits."""
+    """Likelihood ratios of the place of the last bit, alone and relative to the first, and of the last eight bits."""
 
     name: ClassVar[str] = "float_bits"
     automatic: ClassVar[str] = "released"
@@ -34,19 +34,27 @@ class FloatBits:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether the place of the last bit, or the last eight bits, vary."""
         rows = np.concatenate([outputs0, outputs1])
         return bool(np.any(rows[:, 1:] != rows[0, 1:]))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, 3 d) exponents of the first and the last bit, and the last eight bits.
+        """Return a scorer that is fitted to outputs of both datasets.
 
-        The scorer maps such rows to log-likelihood ratios (n,).
+        Args:
+            outputs0: Outputs of d0, (n, 3 d).  Each number has three columns:
+                the exponents of its first and its last bit, and its last eight bits.
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
         """
         return ratios_of_labels(_labels, outputs0, outputs1)
 
 
 def _labels(outputs: Array) -> list[Labels]:
-    """(n, 3 d) -> labels (n,), six for each number."""
+    """Return six labels (n,) for each number of the outputs (n, 3 d)."""
     found: list[Labels] = []
     for j in range(min(_MAX_NUMBERS, outputs.shape[1] // 3)):
         first, last, low = (outputs[:, 3 * j + k].astype(np.intp) for k in range(3))

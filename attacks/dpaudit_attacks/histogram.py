@@ -1,8 +1,7 @@
-"""How often outputs fall between quantiles of each number, and on single values that recur.
+"""Histogram of each number: bins between quantiles, and a separate bin for each value that recurs.
 
-A histogram of equally full bins, with bins of their own for values that occur often: for noise with steps, gaps and
-atoms, such as clamped or truncated outputs.  The number of bins grows like the cube root of the outputs (Freedman &
-Diaconis 1981).
+It suits noise with steps, gaps and atoms, such as clamped or truncated outputs.  The number of bins grows like the cube
+root of the number of outputs (Freedman & Diaconis 1981).
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, label_ratios
 
 _MAX_COLUMNS = 16
-_ATOM = 0.02  # share of the outputs that makes a value an atom
+_ATOM = 0.02  # a value with more than this share of the outputs gets a separate bin
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Likelihood ratio of bins; of several numbers, the weighted sum of their logarithms."""
+    """Likelihood ratios of bins; for several numbers, a weighted sum of their logarithms."""
 
     name: ClassVar[str] = "histogram"
     sees: ClassVar[str] = "features"
@@ -30,10 +29,20 @@ class Histogram:
     from_trials: ClassVar[int] = 100
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether the outputs have few enough columns."""
         return bool(outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         binnings = [_binning(column) for column in np.concatenate([outputs0, outputs1]).T]
 
         def labels(outputs: Array) -> Labels:
@@ -44,7 +53,7 @@ class Histogram:
 
 
 def _binning(column: Array) -> tuple[Callable[[Array], Labels], int]:
-    """Which bin a number is in, and how many bins there are; `column`: (n,)."""
+    """Return the function from numbers to their bins, and the number of bins, for a column (n,)."""
     values = np.sort(column[~np.isnan(column)])
     bins = max(4, round(1.5 * len(column) ** (1 / 3)))
     edges = np.unique(values[np.linspace(0, len(values) - 1, bins + 1).astype(int)[1:-1]]) if len(values) else values

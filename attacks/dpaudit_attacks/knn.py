@@ -1,6 +1,6 @@
-"""The nearest earlier outputs: whose are they?
+"""The k nearest earlier outputs vote for their dataset.
 
-Cover & Hart 1967.  Sees any shape in a few dimensions, such as rings and clusters, that no column shows alone.
+Cover & Hart 1967.  In a few dimensions this detects any shape that no column shows alone, such as rings and clusters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_COLUMNS = 10
 
 @dataclass(frozen=True, slots=True)
 class NearestNeighbours:
-    """Share of d1 among the k nearest outputs; k is the square root of their number."""
+    """Share of d1 among the k nearest outputs; k is about twice the square root of the number of outputs."""
 
     name: ClassVar[str] = "knn"
     former_names: ClassVar[tuple[str, ...]] = ("neighbours",)
@@ -28,10 +28,20 @@ class NearestNeighbours:
     most_rows: ClassVar[int] = 3000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether the outputs have at least two columns, and few enough for distances to mean something."""
         return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-odds (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-odds (n,).
+        """
         from scipy.spatial import cKDTree
 
         scale = Scale.of(np.concatenate([outputs0, outputs1]))

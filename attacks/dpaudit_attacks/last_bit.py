@@ -1,7 +1,7 @@
-"""Where the last bit of a number stands.
+"""The exponent of the last bit of a number.
 
-Noise made of floats reaches numbers near zero with finer bits than it reaches others, so that from one dataset come
-numbers that from the other one cannot come; see `float_bits`, which looks at more and so learns each thing later.
+Near zero, floating-point noise reaches numbers with finer bits than elsewhere.  So one dataset gives numbers that the
+other cannot give.  `float_bits` uses more labels, and so takes more trials to learn each of them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dpaudit_attacks.ordered_events import averaged_ratios
 
 @dataclass(frozen=True, slots=True)
 class LastBit:
-    """Ratios of the exponent of the last bit, pooled over exponents that are next to each other.
+    """Likelihood ratios of the exponent of the last bit, pooled over neighbouring exponents.
 
-    For finished programs, or asked for by name, like `float_bits`.
+    Like `float_bits`, it is used for finished programs, or where it is named.
     """
 
     name: ClassVar[str] = "last_bit"
@@ -29,12 +29,20 @@ class LastBit:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether an output is one number, and the exponent of its last bit varies."""
         return bool(outputs0.shape[1] == 3 and len(np.unique(np.concatenate([outputs0, outputs1])[:, 1])) > 1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, 3) exponents of the first and the last bit, and the last eight bits, of one number.
+        """Return a scorer that is fitted to outputs of both datasets.
 
-        The scorer maps such rows to log-likelihood ratios (n,).
+        Args:
+            outputs0: Outputs of d0, (n, 3).  The columns are the
+                exponents of the number's first and last bit, and its last eight bits.
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
         """
         exponents, labels = np.unique(np.concatenate([outputs0, outputs1])[:, 1], return_inverse=True)
         counts0, counts1 = (
@@ -43,7 +51,7 @@ class LastBit:
         ratios = averaged_ratios(counts0, counts1)
 
         def score(outputs: Array) -> Array:
-            """The ratio of the nearest exponent that was seen."""
+            """Return the ratio of the nearest exponent among the fitted outputs."""
             middles = (exponents[1:] + exponents[:-1]) / 2
             found: Array = ratios[np.searchsorted(middles, outputs[:, 1])]
             return found

@@ -1,4 +1,4 @@
-"""The likelihood ratio itself, where the user knows it."""
+"""The likelihood ratio itself, if the user knows it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,27 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 
+Seen = Any
+"""n outputs as the mechanism returned them: an array, or a list of any objects."""
+
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodRatio:
-    """`function(outputs)` gives log q(x)/p(x) of n outputs as they came, (n,); nothing is learned.
+    """The user's log-likelihood ratio; nothing is learned.
 
-    Best possible if it is right (Neyman-Pearson); if it is wrong, no claim is refuted wrongly, only later.
+    It is the best possible attack if it is right (Neyman-Pearson).  If it is wrong, the audit only loses power: a true
+    claim is not refuted more often.
+
+    Args:
+        function: Maps n outputs, as the mechanism returned them, to log q(x)/p(x), (n,), in nats.  p is the density of
+            outputs of d0, q that of d1.
     """
 
-    function: Callable[[Any], Array]
+    function: Callable[[Seen], Array]
     name: ClassVar[str] = "likelihood_ratio"
     sees: ClassVar[str] = "natural"
     calibrated: ClassVar[bool] = True
 
-    def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Callable[[Any], Array]:
-        """Whatever the outputs, the scorer is the function."""
+    def fit(self, outputs0: Seen, outputs1: Seen, rng: np.random.Generator) -> Callable[[Seen], Array]:
+        """Return the function, whatever the outputs are."""
         return self.function

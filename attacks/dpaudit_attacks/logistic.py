@@ -1,7 +1,7 @@
 """Logistic regression on the outputs' numbers.
 
-With equally many outputs of both datasets the log-odds estimate the log-likelihood ratio.  Linear log-odds are
-exact for Gaussian noise of the same covariance under both datasets, in any dimension.
+With equal numbers of outputs of both datasets, the log-odds estimate the log-likelihood ratio.  Linear log-odds are
+exact for Gaussian noise with the same covariance under both datasets, in any dimension.
 """
 
 from __future__ import annotations
@@ -16,31 +16,49 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.logistic import fit_logistic
 from dpaudit.outputs import Scale
 
-# Bets on rare outputs rest on the slope: where it is 6 % off, they need twice the trials.
+# Bets on rare outputs depend on the slope: if it is 6 % off, they need twice the trials.
 _MIN_ROWS = 50_000
 _ROWS_PER_COLUMN = 4_000
 
 
 @dataclass(frozen=True, slots=True)
 class Logistic:
-    """Linear log-odds in every column."""
+    """Log-odds that are linear in every column."""
 
     name: ClassVar[str] = "logistic"
     sees: ClassVar[str] = "features"
-    calibrated: ClassVar[bool] = True  # scores are log-likelihood ratios already
+    calibrated: ClassVar[bool] = True
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         return log_odds(Scale.of(np.concatenate([outputs0, outputs1])), outputs0, outputs1)
 
 
 def log_odds(
     design: Callable[[Array], Array], outputs0: Array, outputs1: Array, least_rows: int = 0
 ) -> Callable[[Array], Array]:
-    """Ridge-penalised logistic regression on the columns that `design` makes of outputs.
+    """Return log-odds from an L2-penalised logistic regression.
 
-    It looks at the latest outputs, as many as are worth their time, at least `least_rows` if there are so many.  The
-    penalty is one half of the squared norm of the coefficients, so columns should be of order one.
+    The regression uses the latest outputs.  The penalty is one half of the squared norm of the coefficients, so columns
+    should be of order one.
+
+    Args:
+        design: Maps outputs (n, d) to the columns of the regression, (n, k).
+        outputs0: Outputs of d0, (n, d).
+        outputs1: Outputs of d1, (n, d).
+        least_rows: The regression uses at least this number of outputs of each dataset, if there are that many.
+
+    Returns:
+        A function from outputs (n, d) to log-odds (n,).
     """
     columns = design(outputs0[:1]).shape[1]
     most = max(_MIN_ROWS, _ROWS_PER_COLUMN * columns, least_rows)

@@ -1,7 +1,7 @@
-"""The last bits of whole numbers, which noise should have washed away.
+"""The last bits of whole numbers, which noise should hide.
 
-Counters, addresses and identifiers mixed into an output show there, in integers of any size; so does noise that was
-rounded or scaled after it was added.  For numbers that are not whole see `float_bits`.
+They reveal counters, addresses and identifiers that are mixed into an output, in integers of any size.  They also
+reveal an output that was rounded or scaled after noise was added.  `float_bits` is for numbers that are not whole.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, ratios_of_labels
 
-_MAX_NUMBERS = 8  # numbers of an output that are looked at
+_MAX_NUMBERS = 8  # numbers of an output that are used
 
 
 @dataclass(frozen=True, slots=True)
 class LowBits:
-    """Ratios of the last bits and of the number of zeros at the end."""
+    """Likelihood ratios of the last bits, and of the number of trailing zeros."""
 
     name: ClassVar[str] = "low_bits"
     sees: ClassVar[str] = "bits"
@@ -28,12 +28,20 @@ class LowBits:
     from_trials: ClassVar[int] = 100
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether some number is always whole, and its last bits vary."""
         return bool(len(_whole(outputs0, outputs1)))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, 3 d) exponents of the first and the last bit, and the last eight bits.
+        """Return a scorer that is fitted to outputs of both datasets.
 
-        The scorer maps such rows to log-likelihood ratios (n,).
+        Args:
+            outputs0: Outputs of d0, (n, 3 d).  Each number has three columns:
+                the exponents of its first and its last bit, and its last eight bits.
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
         """
         whole = _whole(outputs0, outputs1)
 
@@ -49,7 +57,7 @@ class LowBits:
 
 
 def _whole(outputs0: Array, outputs1: Array) -> list[int]:
-    """Which numbers are always whole and not always the same in their last bits."""
+    """Return the indices of the numbers that are always whole and whose last bits vary."""
     rows = np.concatenate([outputs0, outputs1])
     return [
         j

@@ -1,7 +1,7 @@
-"""One number, cut somewhere between the two medians.
+"""One number, clipped to the interval between the two medians.
 
-The score rises from the median of d0's outputs to the median of d1's and is flat beyond: exactly the
-log-likelihood ratio of Laplace noise, and a choice of threshold for any other noise that shifts.
+The score rises from the median of d0's outputs to the median of d1's and is constant outside.  That is exactly the
+log-likelihood ratio of Laplace noise.  For other noise that shifts, it offers a threshold between the medians.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpaudit_attacks.logistic import log_odds
 
 @dataclass(frozen=True, slots=True)
 class MedianClipped:
-    """Best possible for Laplace noise of any scale on one number (Neyman-Pearson)."""
+    """The best possible attack on Laplace noise of any scale on one number (Neyman-Pearson)."""
 
     name: ClassVar[str] = "median_clipped"
     former_names: ClassVar[tuple[str, ...]] = ("threshold",)
@@ -26,13 +26,23 @@ class MedianClipped:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether an output is one number."""
         return bool(outputs0.shape[1] == 1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, 1). The scorer maps (n, 1) to log-likelihood ratios (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, 1).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         low, high = sorted((_median(outputs0), _median(outputs1)))
         middle, half = low / 2 + high / 2, high / 2 - low / 2
-        if not (np.isfinite(half) and half > 0):  # nor where the medians differ by less than a float can say
+        if not (np.isfinite(half) and half > 0):  # half is also 0 if the medians differ too little for a float
             return lambda outputs: np.zeros(len(outputs))
 
         def design(outputs: Array) -> Array:

@@ -1,10 +1,10 @@
-"""Outputs in an order, cut into intervals: events such as "the first answer above the threshold is after the fifth".
+"""Sorted outputs, cut into intervals: events such as "the first answer above the threshold is after the fifth".
 
-Sequences that begin alike are neighbours where rows are sorted as words in a dictionary are, so that intervals are sets
-of prefixes, ranges of a number that follows a prefix, and places of the first answer.  How finely to cut depends on
-what there is to be seen, which nobody knows: the average is taken over all ways of cutting, each weighted by its
-probability given the outputs (Fearnhead 2006, "Exact and efficient Bayesian inference for multiple changepoint
-problems", section 2; the number of ways is no obstacle, since pieces are independent).
+Rows are sorted like words in a dictionary, so that sequences with the same beginning are neighbours.  Intervals are
+then sets of prefixes, ranges of a number that follows a prefix, and places of the first answer.  The best fineness of
+the cuts is unknown.  So the ratio is an average over all ways of cutting, each weighted by its probability given the
+outputs (Fearnhead 2006, "Exact and efficient Bayesian inference for multiple changepoint problems", section 2).  The
+average can be computed although the ways are very many, since pieces are independent.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, stacked
 
 _MAX_COLUMNS = 32
-_MAX_CELLS = 256  # pieces at the most
-_CUTS = 3.0  # expected beforehand
-_PRIORS = (1.0, 30.0, 1000.0)  # imaginary outputs of each dataset in a piece: large leaks, small ones
+_MAX_CELLS = 256  # cells of one order, which bounds the time of a fit
+_CUTS = 3.0  # prior mean of the number of cuts
+_PRIORS = (1.0, 30.0, 1000.0)  # pseudo-counts of each dataset in a piece: few suit large leaks, many small ones
 
 Words = npt.NDArray[np.bytes_]
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedEvents:
-    """Ratios on intervals of rows sorted from the first column, from the last, and by how many numbers are above 0."""
+    """Likelihood ratios of intervals of rows, sorted from the first column, from the last, and by the count above 0."""
 
     name: ClassVar[str] = "ordered_events"
     sees: ClassVar[str] = "features"
@@ -38,10 +38,20 @@ class OrderedEvents:
     from_trials: ClassVar[int] = 200
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether the outputs have at least two columns, and few enough."""
         return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         edges = [_edges(np.concatenate([order(outputs0), order(outputs1)])) for order in _ORDERS]
 
         def cells(outputs: Array) -> Labels:
@@ -61,10 +71,17 @@ class OrderedEvents:
 
 
 def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]) -> Array:
-    """Log-likelihood ratios of cells in order, (k,), from their counts under d0 and d1.
+    """Return posterior means of the log-likelihood ratios of ordered cells.
 
-    Posterior means: adjacent cells share a ratio unless there is a cut between them, and in each piece the share of d1
-    has a symmetric beta distribution.
+    Adjacent cells share a ratio unless there is a cut between them.  In each piece the share of d1 has a symmetric beta
+    distribution.
+
+    Args:
+        counts0: Outputs of d0 in each cell, (k,), >= 0.
+        counts1: Outputs of d1 in each cell, (k,), >= 0.
+
+    Returns:
+        Log-likelihood ratios in nats, (k,).
     """
     k = len(counts0)
     total0, total1 = (np.append(0, np.cumsum(counts)) for counts in (counts0, counts1))
@@ -78,15 +95,20 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
         one, both = gammaln(every + prior), gammaln(every + 2 * prior)
         piece = one[in0] + one[in1] - both[in0 + in1] - (2 * one[0] - both[0]) + (stop - start - 1) * np.log1p(-cut)
         piece = np.where(valid, piece, -np.inf)
-        before, after = np.zeros(k + 1), np.zeros(k + 1)  # logs of the sums over all ways of cutting what is there
+        before, after = (
+            np.zeros(k + 1),
+            np.zeros(k + 1),
+        )  # logs of the sums over all ways of cutting the cells before or after a place
         for j in range(1, k + 1):
             before[j] = np.logaddexp.reduce(before[:j] + piece[:j, j]) + (np.log(cut) if j < k else 0.0)
         for i in range(k - 1, -1, -1):
             after[i] = np.logaddexp.reduce(after[i + 1 :] + piece[i, i + 1 :]) + (np.log(cut) if i > 0 else 0.0)
-        chance = np.exp(before[:, None] + piece + after[None, :] - before[k])  # of each piece
+        chance = np.exp(before[:, None] + piece + after[None, :] - before[k])  # posterior probability of each piece
         ratio = np.log((in1 + prior) / (in0 + prior))
-        covered = np.cumsum(np.where(valid, chance * ratio, 0.0), axis=0)  # pieces that begin at or before a cell ...
-        covered = np.cumsum(covered[:, ::-1], axis=1)[:, ::-1]  # ... and end after it
+        covered = np.cumsum(
+            np.where(valid, chance * ratio, 0.0), axis=0
+        )  # sums over the pieces that begin at or before a cell
+        covered = np.cumsum(covered[:, ::-1], axis=1)[:, ::-1]  # and that end after the cell
         means.append(covered[np.arange(k), np.arange(1, k + 1)])
         evidence.append(before[k])
     weights = np.exp(np.array(evidence) - logsumexp(evidence))
@@ -95,7 +117,7 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
 
 
 def _edges(words: Words) -> Words:
-    """Where cells begin: at every word where there are few, otherwise at quantiles."""
+    """Return the words at which cells begin: every word if there are few, otherwise quantiles."""
     most = int(np.clip(4 * len(words) ** (1 / 3), 16, _MAX_CELLS))
     ordered = np.sort(words)
     distinct = ordered[np.flatnonzero(ordered[1:] != ordered[:-1]) + 1]
@@ -104,7 +126,7 @@ def _edges(words: Words) -> Words:
 
 
 def _words(outputs: Array) -> Words:
-    """Rows (n, d) as words (n,) that sort as the rows do, from the first column on; NaN comes first."""
+    """Return rows (n, d) as words (n,) with the same order, from the first column on; NaN comes first."""
     values = np.where(np.isnan(outputs), -np.inf, outputs + 0.0)  # -0 is 0
     bits = np.ascontiguousarray(values).view(np.uint64)
     ordered = np.where(bits >> np.uint64(63), ~bits, bits | np.uint64(1 << 63))

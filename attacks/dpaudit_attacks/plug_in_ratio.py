@@ -1,4 +1,4 @@
-"""Outputs that take few values: how often each occurs."""
+"""Frequencies of each output, for outputs with few values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, label_ratios
 
-_MAX_VALUES = 4096
-_MIN_MEAN_OCCURRENCES = 4  # times that a value must occur on average
+_MAX_VALUES = 4096  # different outputs
+_MIN_MEAN_OCCURRENCES = 4  # with fewer outputs for each value, ratios are mostly noise
 
 
 @dataclass(frozen=True, slots=True)
 class PlugInRatio:
-    """Best possible for discrete outputs, once every value has been seen often."""
+    """The best possible attack on discrete outputs, once every value has occurred often."""
 
     name: ClassVar[str] = "plug_in_ratio"
     former_names: ClassVar[tuple[str, ...]] = ("events",)
@@ -25,13 +25,23 @@ class PlugInRatio:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether the outputs take few values, each of them often."""
         outputs = np.concatenate([outputs0, outputs1])
         if len(set(_rows(outputs[:: max(1, len(outputs) // 200)]))) > 150:
-            return False  # a look at a few saves sorting them all
+            return False  # 200 outputs with this many values: counting all of them would take long for the same answer
         return len(set(_rows(outputs))) <= min(_MAX_VALUES, len(outputs) // _MIN_MEAN_OCCURRENCES)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,); new values score 0."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats; unknown values score 0.
+        """
         if outputs0.shape[1] == 1:
             known = np.unique(np.concatenate([outputs0[:, 0], outputs1[:, 0]]))  # NaN comes last and once
 
@@ -52,10 +62,10 @@ class PlugInRatio:
         return lambda outputs: ratios(labels(outputs))
 
     def fit_second_stage(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """As `fit`."""
+        """Return what `fit` returns."""
         return self.fit(outputs0, outputs1, rng)
 
 
 def _rows(outputs: Array) -> list[bytes]:
-    """Rows as keys: equal bits, equal key, so that NaN equals itself; -0 counts as 0."""
+    """Return rows as keys: rows with equal bits have equal keys, so NaN equals itself; -0 counts as 0."""
     return [row.tobytes() for row in np.ascontiguousarray(outputs + 0.0)]

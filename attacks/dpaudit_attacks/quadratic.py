@@ -1,6 +1,6 @@
-"""Logistic regression on the numbers and their squares: also sees a change of spread.
+"""Logistic regression on the numbers and their squares, which also detects a change of spread.
 
-Exact for independent Gaussian columns whose means and variances both depend on the dataset.
+It is exact for independent Gaussian columns whose means and variances both depend on the dataset.
 """
 
 from __future__ import annotations
@@ -18,14 +18,23 @@ from dpaudit_attacks.logistic import log_odds
 
 @dataclass(frozen=True, slots=True)
 class Quadratic:
-    """Log-odds linear in every column and its square."""
+    """Log-odds that are linear in every column and its square."""
 
     name: ClassVar[str] = "quadratic"
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         scale = Scale.of(np.concatenate([outputs0, outputs1]))
 
         def design(outputs: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Shrunken likelihood ratios of labels, which several attacks share.  Not an attack."""
+"""Shrunken likelihood ratios of labels: a tool of several attacks, not an attack."""
 
 from __future__ import annotations
 
@@ -12,15 +12,23 @@ from dpaudit.numerics.folds import out_of_fold
 from dpaudit.numerics.logistic import fit_logistic
 
 Labels = npt.NDArray[np.intp]
+"""Labels of outputs: (n,), or (n, m) for m labels of each output."""
 
-_PRIORS = (0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0)
+_PRIORS = (0.5, 1.0, 2.0, 4.0, 16.0, 64.0, 256.0)  # pseudo-counts: small ones suit large leaks, large ones small leaks
 
 
 def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
-    """Log-likelihood ratio of each label from how often it occurred under d0 and under d1, (k,) each.
+    """Return the log-likelihood ratio of each label, shrunken towards 0.
 
-    `prior` imaginary observations are added to both counts.  Half of one is Krichevsky & Trofimov 1981; as many are
-    taken as predict best when each observation in turn is left out, so that among many rare labels none wins by luck.
+    A pseudo-count is added to both counts; 0.5 is Krichevsky & Trofimov 1981.  The pseudo-count is the one
+    that predicts best when each observation in turn is left out.  So no rare label gets a large ratio by luck.
+
+    Args:
+        counts0: Outputs of d0 with each label, (k,), >= 0.
+        counts1: Outputs of d1 with each label, (k,), >= 0.
+
+    Returns:
+        Log-likelihood ratios in nats, (k,); zeros if no pseudo-count predicts better than guessing.
     """
     best, least = np.zeros(len(counts0)), np.inf
     for prior in _PRIORS:
@@ -34,9 +42,17 @@ def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
 
 
 def label_ratios(labels0: Labels, labels1: Labels, sizes: list[int]) -> Callable[[Labels], Array]:
-    """Log-likelihood ratios of outputs with several labels each: (n, m) labels below `sizes` -> (n,).
+    """Return a scorer of outputs that have m labels each.
 
-    Several labels are `stacked`.  A label of -1 is unknown and tells nothing.
+    If m > 1, the ratios of the labels are `stacked`.
+
+    Args:
+        labels0: Labels of outputs of d0, (n, m).  A label of -1 is unknown and has the ratio 0.
+        labels1: Labels of outputs of d1, (n, m).
+        sizes: The number of values of each label, (m,); labels are below it.
+
+    Returns:
+        A function from labels (n, m) to log-likelihood ratios (n,) in nats.
     """
 
     def ratios(first: Labels, second: Labels) -> list[Array]:
@@ -55,10 +71,18 @@ def label_ratios(labels0: Labels, labels1: Labels, sizes: list[int]) -> Callable
 def stacked(
     ratios: Callable[[Labels, Labels], list[Array]], labels0: Labels, labels1: Labels
 ) -> Callable[[Labels], Array]:
-    """Log-likelihood ratios of outputs with m labels each, (n, m) -> (n,), from the ratios of each label.
+    """Return a scorer that combines the ratios of m labels.
 
-    Each label's ratio is a column of a logistic regression, fitted to ratios that were learned from other outputs.
-    `ratios`: labels (n, m) of d0 and of d1 -> m tables, from a label to its ratio.
+    Each label's ratio is a column of a logistic regression.  The regression is fitted to ratios that were learned from
+    other outputs.
+
+    Args:
+        ratios: Maps labels (n, m) of d0 and of d1 to m tables, each from a label to its log-likelihood ratio.
+        labels0: Labels of outputs of d0, (n, m).
+        labels1: Labels of outputs of d1, (n, m).
+
+    Returns:
+        A function from labels (n, m) to log-likelihood ratios (n,) in nats.
     """
 
     def fitted(first: Labels, second: Labels) -> Callable[[Labels], Array]:
@@ -73,7 +97,16 @@ def stacked(
 def ratios_of_labels(
     labels: Callable[[Array], list[Labels]], outputs0: Array, outputs1: Array
 ) -> Callable[[Array], Array]:
-    """Log-likelihood ratios of outputs, of which `labels` makes several labels (n,) of any integers."""
+    """Return a scorer of outputs by labels that are any integers.
+
+    Args:
+        labels: Maps outputs (n, d) to a list of labels, (n,) each.
+        outputs0: Outputs of d0, (n, d).
+        outputs1: Outputs of d1, (n, d).
+
+    Returns:
+        A function from outputs (n, d) to log-likelihood ratios (n,) in nats; 0 if no label varies.
+    """
     seen = labels(np.concatenate([outputs0, outputs1]))
     known = [np.unique(label) for label in seen]
     used = [j for j, values in enumerate(known) if len(values) > 1]

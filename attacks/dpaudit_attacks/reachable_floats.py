@@ -1,11 +1,11 @@
-"""Which floats Laplace noise can reach that is drawn by inverting its distribution function.
+"""The floats that Laplace noise can reach if it is drawn by inverting its distribution function.
 
-c -+ b log(U), where U is a multiple of 2^-52 or so, as computers draw them, reaches few of the floats around it, and
-from another centre c others: an output that one dataset cannot have given settles whose it is.  Mironov 2012, "On
+Computers draw a U that is a multiple of about 2^-52.  So c -+ b log(U) reaches few of the floats around it, and other
+floats from another centre c.  An output that one dataset cannot have given reveals its dataset.  Mironov 2012, "On
 significance of the least significant bits for differential privacy", section 4.
 
-Centres and scale are not told to the attack.  Both are short numbers as a rule, so it tries such as are near the
-outputs' medians and spread: with the right ones all outputs are reachable, of others few.
+The attack does not know the centres and the scale.  Both are usually numbers of few digits.  So it tries such numbers
+near the outputs' medians and spread.  With the right ones all outputs are reachable, with others few.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ import numpy as np
 
 from dpaudit.numerics.arrays import Array
 
-_MAX_NUMBERS = 4  # numbers of an output that are looked at
+_MAX_NUMBERS = 4  # numbers of an output that are used
 _SEARCHED = 24  # outputs of each dataset from which centres and scale are found
-_FIRST = 8  # of these, those that must nearly all be reachable before the others are asked
-_LIKELY = 8  # noises, and centres of each, that come to the others
+_FIRST = 8  # outputs of each dataset that rank all candidates, before the other outputs are used
+_LIKELY = 8  # noises, and centres of each, that are tried on all searched outputs
 _CENTRES = 48  # centres that are tried
-_STEPS = np.arange(-2.0, 3.0)  # multiples of the unit about the nearest one: the inverse is exact but for rounding
-_UNITS = (2.0**-32, 2.0**-52, 2.0**-53)  # of which U is a multiple: 32 random bits; 53 with a sign; 53
-_LOGARITHMS = ((0, 0.8), (-1, 0.1), (1, 0.1))  # last bits by which another logarithm is off, and how often: measured
-_ODD = 0.01  # share of the outputs that may be unreachable nevertheless
-_TINY = 1e-300  # instead of zero
-_DENSE = 2.0  # multiples of the unit for each float from which the float is reachable anyway
-_SURE = 8.0  # nats beyond the logarithm of what was tried, from which centres and scale are believed
+_STEPS = np.arange(-2.0, 3.0)  # multiples of the unit around the nearest one: the inverse is exact except for rounding
+_UNITS = (2.0**-32, 2.0**-52, 2.0**-53)  # U is a multiple of one of them: 32 random bits; 53 with a sign; 53
+_LOGARITHMS = ((0, 0.8), (-1, 0.1), (1, 0.1))  # error of other logarithms in last bits, and its measured frequency
+_ODD = 0.01  # assumed share of unreachable outputs
+_TINY = 1e-300  # replaces zero in logarithms
+_DENSE = 2.0  # with this many multiples of the unit for a float, the float counts as reachable
+_SURE = 8.0  # nats of evidence beyond the logarithm of the number of candidates, before one is accepted
 
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """b log(U), or log(U) / (1/b), which rounds otherwise; or several such, of one kind."""
+    """Noise b log(U), or log(U) / (1/b), which is rounded differently; or an array of such noises of one kind."""
 
     factor: Array  # b, or 1/b
     divides: bool
@@ -47,9 +47,9 @@ class _Noise:
         return 1 / self.factor if self.divides else self.factor
 
     def ways(self, outputs: Array, centres: Array) -> tuple[Array, Array]:
-        """From how many U each output comes, on average over logarithms, and how many that were if all U were reals.
+        """Return the number of U that give each output, averaged over logarithms, and its value if U were real.
 
-        `outputs`, `centres`: of any shapes that go together, and with `factor`.
+        `outputs`, `centres` and `factor` have any shapes that broadcast together.
         """
         distance = outputs - centres
         with np.errstate(all="ignore"):
@@ -68,7 +68,7 @@ class _Noise:
         return np.where(expected < _DENSE, found, expected), expected
 
     def log_ratios(self, outputs: Array, centres: Array) -> Array:
-        """How much likelier each output is than if U were any real number."""
+        """Return the log of the probability of each output relative to its probability if U were real."""
         ways, expected = self.ways(outputs, centres)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio: Array = np.log((1 - _ODD) * ways / expected + _ODD)
@@ -77,14 +77,14 @@ class _Noise:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What is known of one number."""
+    """The noise and the centres that explain one number."""
 
     noise: _Noise
     centre0: float
     centre1: float
 
     def score(self, column: Array) -> Array:
-        """Log-likelihood ratios of numbers, (n,) -> (n,), those of real numbers where neither centre reaches."""
+        """Return log-likelihood ratios (n,) of numbers (n,); that of real Laplace noise if neither centre fits."""
         finite = np.isfinite(column)
         values = np.where(finite, column, 0.0)
         logs = []
@@ -96,22 +96,32 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class ReachableFloats:
-    """Log-likelihood ratio of Laplace noise as floats give it, with centres and scale found by trial.
+    """Log-likelihood ratio of floating-point Laplace noise, with centres and scale found by search.
 
-    Like `float_bits` it is for finished programs, or asked for by name.
+    Like `float_bits`, it is used for finished programs, or where it is named.
     """
 
     name: ClassVar[str] = "reachable_floats"
     automatic: ClassVar[str] = "released"
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
-    from_trials: ClassVar[int] = 10  # so that what takes time is done again only when the outputs have doubled
+    from_trials: ClassVar[int] = 10  # then the slow search is repeated only when the outputs have doubled
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether the search finds noise that explains a number of the outputs."""
         return bool(_known(outputs0, outputs1))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         found = _known(outputs0, outputs1)
 
         def score(outputs: Array) -> Array:
@@ -121,7 +131,7 @@ class ReachableFloats:
 
 
 def _known(outputs0: Array, outputs1: Array) -> dict[int, _Found]:
-    """What is known of each column of outputs (n, d): of the first of them, which stay the same while more come."""
+    """Return what explains each column, by its index, from the first outputs only; more trials change nothing."""
     first0, first1 = outputs0[:_SEARCHED, :_MAX_NUMBERS], outputs1[:_SEARCHED, :_MAX_NUMBERS]
     rows = np.concatenate([first0, first1])
     with np.errstate(invalid="ignore"):
@@ -133,8 +143,8 @@ def _known(outputs0: Array, outputs1: Array) -> dict[int, _Found]:
 
 @lru_cache(maxsize=256)
 def _search(column0: tuple[float, ...], column1: tuple[float, ...]) -> _Found | None:
-    """The centres and the noise that explain the first outputs best; None if chance explains them as well."""
-    # the least in size first: their neighbours among the floats are nearest, so that few of them are reached
+    """Return the centres and the noise that explain the first outputs best; None if chance explains them as well."""
+    # The smallest outputs come first: floats are densest there, so that the fewest of them are reachable.
     sides = [np.array(sorted(column, key=abs)) for column in (column0, column1)]
     scale = float(np.concatenate([np.abs(side - np.median(side)) for side in sides]).mean())
     if not 0 < scale < math.inf:
@@ -163,7 +173,7 @@ def _search(column0: tuple[float, ...], column1: tuple[float, ...]) -> _Found | 
 
 
 def _noises(scale: float) -> Iterator[_Noise]:
-    """Noise of about this scale, with b or 1/b of two digits: of each kind all at once, factors (n, 1, 1)."""
+    """Yield the noises of about this scale whose b or 1/b has two digits, one kind at a time, factors (n, 1, 1)."""
     short = np.array(list(_two_digits(scale)))
     rates = np.array(list(_two_digits(1 / scale)))
     for unit in _UNITS:
@@ -172,14 +182,14 @@ def _noises(scale: float) -> Iterator[_Noise]:
 
 
 def _two_digits(size: float) -> Iterator[float]:
-    """Numbers of two digits within a factor of two of this size."""
+    """Return the numbers of two digits within a factor of two of this size."""
     first = math.floor(math.log10(size)) - 2
     numbers = (float(f"{digits}e{power}") for power in range(first, first + 3) for digits in range(10, 100))
     return (number for number in numbers if size / 2 < number < size * 2)
 
 
 def _short_near(middle: float, reach: float) -> Iterator[float]:
-    """Numbers within reach of the middle, those with fewest digits first."""
+    """Yield numbers within `reach` of the middle, those with the fewest digits first."""
     seen: set[float] = set()
     power = math.ceil(math.log10(reach)) + 1
     while len(seen) < _CENTRES:

@@ -1,6 +1,6 @@
-"""How long a run took, beside what it returned.  Used where the running time is observed.
+"""The running time of a run and its output.  Used where the running time is observed.
 
-For instance geometric noise drawn by counting trials takes longer the larger it is.
+For example, geometric noise that is drawn by counting trials takes longer the larger it is.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
 from dpaudit_attacks.logistic import log_odds
 
-_OUTPUTS = 16  # columns of the outputs that go along
+_OUTPUTS = 16  # columns of the outputs that are used beside the time
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTime:
-    """Log-odds bending at `knots` quantiles of the logarithm of the time, and linear in the outputs."""
+    """Log-odds that bend at quantiles of the logarithm of the time, and are linear in the outputs.
+
+    Args:
+        knots: The number of quantiles, >= 0.
+    """
 
     knots: int = 5
     name: ClassVar[str] = "time"
@@ -28,10 +32,20 @@ class RunningTime:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether any running time is known."""
         return bool(np.isfinite(outputs0[:, 0]).any() or np.isfinite(outputs1[:, 0]).any())
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, 1 + d), seconds and features. The scorer maps such rows to log-likelihood ratios."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, 1 + d): seconds, then features.
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         scale = Scale.of(_logarithms(np.concatenate([outputs0, outputs1])))
         seen = scale(_logarithms(np.concatenate([outputs0, outputs1])))
         bends = np.unique(np.quantile(seen[:, 0], np.linspace(0, 1, self.knots + 2)[1:-1]))

@@ -1,4 +1,4 @@
-"""Logistic regression on a piecewise linear curve in each number: any smooth shape of noise.
+"""Logistic regression on a piecewise linear curve in each number, for any smooth shape of noise.
 
 Friedman, Hastie & Tibshirani 2009, The Elements of Statistical Learning, section 5.6, with linear pieces.
 """
@@ -15,15 +15,20 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Scale
 from dpaudit_attacks.logistic import log_odds
 
-_MAX_COLUMNS = 20  # more than this and the curve has too many pieces to be learned from early trials
-_TAILS = np.array([0.003, 0.02])  # bends in both tails, once there are outputs enough to learn them from: some leaks
-_TAILS_FROM = 10_000  # show in rare outputs alone
-_MAX_SECOND_STAGE_ROWS, _MAX_SECOND_STAGE_COLUMNS = 500_000, 3  # of each dataset
+_MAX_COLUMNS = 20  # with more columns, the curves have too many pieces to be learned from early trials
+_TAILS = np.array([0.003, 0.02])  # quantiles of further bends in both tails, since some leaks show in rare outputs only
+_TAILS_FROM = 10_000  # outputs of both datasets together that suffice to learn the bends in the tails
+_MAX_SECOND_STAGE_ROWS = 500_000  # outputs of each dataset
+_MAX_SECOND_STAGE_COLUMNS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Spline:
-    """Additive log-odds, bending at `knots` quantiles of each column, later also in the tails."""
+    """Additive log-odds that bend at quantiles of each column, with enough outputs also in the tails.
+
+    Args:
+        knots: The number of quantiles of each column, >= 0.
+    """
 
     knots: int = 7
     name: ClassVar[str] = "spline"
@@ -31,16 +36,26 @@ class Spline:
     calibrated: ClassVar[bool] = True
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether the outputs have few enough columns."""
         return bool(outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Not used.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         return self._fitted(outputs0, outputs1)
 
     def fit_second_stage(
         self, outputs0: Array, outputs1: Array, rng: np.random.Generator
     ) -> Callable[[Array], Array] | None:
-        """As `fit`, from more of the outputs where these are a few numbers each."""
+        """Return what `fit` returns, from more outputs; None if an output has more than three numbers."""
         if outputs0.shape[1] > _MAX_SECOND_STAGE_COLUMNS:
             return None
         return self._fitted(
@@ -67,9 +82,19 @@ class Spline:
 def tabulated(
     fitted: Callable[[Array], Array], scale: Scale, seen: Array, bends: list[Array]
 ) -> Callable[[Array], Array]:
-    """The same scores, read off a table: sums of a curve in each column, straight between its bends.
+    """Return a function that reads the same scores off a table.
 
-    Nothing was learned beyond the outermost of the outputs `seen` (n, d), so the curves end there.
+    The scores are sums of a curve in each column, which is straight between its bends.  Beyond the outermost of the
+    seen outputs the curves are constant, since nothing was learned there.
+
+    Args:
+        fitted: Maps scaled outputs (n, d) to scores (n,).
+        scale: Scales outputs.
+        seen: The scaled outputs of the fit, (n, d).
+        bends: The bends of each column, on its scale.
+
+    Returns:
+        A function from outputs (n, d), not scaled, to scores (n,).
     """
     corner, top = seen.min(axis=0), seen.max(axis=0)
     (base,) = fitted(corner[None])

@@ -1,8 +1,8 @@
-"""What the running time and the output say together.
+"""The running time and the output together.
 
-Noise that is drawn by counting trials takes longer the larger it is; beside the output, which is the answer plus that
-noise, the time gives the answer away, while neither does alone.  Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we
-there yet?  Timing and floating-point attacks on differential privacy systems", section V.
+Noise that is drawn by counting trials takes longer the larger it is.  The output is the answer plus that noise.  So the
+time and the output together reveal the answer, while neither does alone.  Jin, McMurtry, Rubinstein & Ohrimenko 2022,
+"Are we there yet?  Timing and floating-point attacks on differential privacy systems", section V.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.trees import boosted
 
-_OUTPUTS = 16  # columns of the outputs that go along
+_OUTPUTS = 16  # columns of the outputs that are used beside the time
 
 
 @dataclass(frozen=True, slots=True)
 class TimeAndOutput:
-    """Boosted trees on the running time and the outputs: any time for one output may be another's for another.
+    """Boosted trees on the running time and the outputs.
 
-    Used where the running time is observed.  See `running_time` for times that tell by themselves.
+    Used where the running time is observed.  `running_time` is for times that reveal the dataset by themselves.
     """
 
     name: ClassVar[str] = "time_and_output"
@@ -33,11 +33,21 @@ class TimeAndOutput:
     most_rows: ClassVar[int] = 20_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether any running time is known and the outputs vary."""
         rows = np.concatenate([outputs0, outputs1])
         return bool(np.isfinite(rows[:, 0]).any() and np.any(rows[:, 1:] != rows[0, 1:]))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, 1 + d), seconds and features. The scorer maps such rows to log-likelihood ratios."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, 1 + d): seconds, then features.
+            outputs1: Outputs of d1, likewise.
+            rng: Seeds the trees.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         some = slice(0, 1 + _OUTPUTS)
         scorer = boosted(outputs0[:, some], outputs1[:, some], rng)
         return lambda outputs: scorer(outputs[:, some])

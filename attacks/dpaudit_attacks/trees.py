@@ -1,6 +1,6 @@
-"""Gradient-boosted trees on the outputs and the columns derived from them: conditions that hold together.
+"""Gradient-boosted trees on the outputs and the columns derived from them: conditions on several columns at once.
 
-Friedman 2001; scikit-learn's histogram version, in which inf and NaN have places of their own.
+Friedman 2001, in scikit-learn's histogram version, which has separate bins for inf and NaN.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from dpaudit.numerics.folds import FOLDS, in_fold
 from dpaudit.numerics.logistic import fit_logistic
 from dpaudit_attacks.derived_features import varied_features
 
-_MIN_LEAF_SHARE, _MIN_LEAF_SHARE_OF_SECOND_STAGE = 0.01, 0.001  # of the rows, that a leaf holds at the least
+_MIN_LEAF_SHARE = 0.01  # smallest share of the rows in a leaf
+_MIN_LEAF_SHARE_OF_SECOND_STAGE = 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Trees:
-    """Sums of small trees, calibrated on outputs that were left out: every third."""
+    """Sums of small trees, calibrated on every third output, which is held out."""
 
     name: ClassVar[str] = "trees"
     sees: ClassVar[str] = "derived"
@@ -34,21 +35,40 @@ class Trees:
     most_rows: ClassVar[int] = 20_000
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
+        """Return whether more than one column varies."""
         return varied_features(outputs0, outputs1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """outputs0, outputs1: (n, d). The scorer maps (n, d) to log-likelihood ratios (n,)."""
+        """Return a scorer that is fitted to outputs of both datasets.
+
+        Args:
+            outputs0: Outputs of d0, (n, d).
+            outputs1: Outputs of d1, likewise.
+            rng: Seeds the trees.
+
+        Returns:
+            A function from such outputs to log-likelihood ratios (n,) in nats.
+        """
         return boosted(outputs0, outputs1, rng)
 
     def fit_second_stage(
         self, outputs0: Array, outputs1: Array, rng: np.random.Generator
     ) -> Callable[[Array], Array] | None:
-        """As `fit`, without calibration: rarer conditions, from all of very many rows."""
+        """Return an uncalibrated scorer of rarer conditions, fitted to all rows; None if no column holds a number."""
         return grown(outputs0, outputs1, rng, least_share=_MIN_LEAF_SHARE_OF_SECOND_STAGE)
 
 
 def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-    """Trees fitted to two thirds of the rows (n, d), calibrated on the rest: (n, d) -> log-likelihood ratios (n,)."""
+    """Return a scorer by trees that are fitted to two thirds of the rows and calibrated on the others.
+
+    Args:
+        outputs0: Outputs of d0, (n, d).
+        outputs1: Outputs of d1, (n, d).
+        rng: Seeds the trees.
+
+    Returns:
+        A function from outputs (n, d) to log-likelihood ratios (n,) in nats.
+    """
     out0, out1 = in_fold(len(outputs0), FOLDS - 1), in_fold(len(outputs1), FOLDS - 1)
     with _one_thread():
         raw = grown(outputs0[~out0], outputs1[~out1], rng, least_share=_MIN_LEAF_SHARE)
@@ -61,7 +81,7 @@ def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Calla
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Limit scikit-learn's threads when it is loaded here; of a library that it finds loaded, an audit has done so."""
+    """Limit scikit-learn to one thread if it is first loaded here.  If it is already loaded, an audit has done so."""
     if "sklearn.ensemble" in sys.modules:
         yield
         return
@@ -73,7 +93,17 @@ def _one_thread() -> Iterator[None]:
 def grown(
     outputs0: Array, outputs1: Array, rng: np.random.Generator, *, least_share: float
 ) -> Callable[[Array], Array] | None:
-    """Log-odds (n,) of rows (n, d) by trees whose leaves hold `least_share` of the rows; None if nothing is known."""
+    """Return uncalibrated log-odds by trees.
+
+    Args:
+        outputs0: Outputs of d0, (n, d).
+        outputs1: Outputs of d1, (n, d).
+        rng: Seeds the trees.
+        least_share: The smallest share of the rows in a leaf, in (0, 1).
+
+    Returns:
+        A function from outputs (n, d) to log-odds (n,); None if no column holds a number.
+    """
     from sklearn import config_context
     from sklearn.ensemble import HistGradientBoostingClassifier
 

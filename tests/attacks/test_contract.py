@@ -1,4 +1,4 @@
-"""What every attack keeps, whatever it does; a new file is tested by itself."""
+"""The contract of every attack.  A new attack is tested without a change of this file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ATTACKS = attack_classes()
 
 
 def shown(attack: Any, kind: str, shift: float, seed: int) -> Any:
-    """Outputs of that kind as the attack sees them; runs under d1 take longer."""
+    """Return outputs of a kind as the attack sees them; runs on d1 take longer."""
     matrix = outputs(kind, shift, seed)
     seconds = np.random.default_rng(seed).exponential(1 + shift, len(matrix))
     block = Outputs.read([Timed(row, time) for row, time in zip(matrix, seconds, strict=True)])
@@ -62,12 +62,12 @@ def test_an_attack_scores_every_output_and_repeats_itself(name: str, kind: str) 
     assert not np.any(np.isnan(scores))
     assert np.array_equal(scores, attack.fit(seen0, seen1, np.random.default_rng(0))(fresh))
     for given, copy in zip((seen0, seen1, fresh), copies, strict=True):
-        assert np.array_equal(given, copy, equal_nan=True)  # nothing was changed
+        assert np.array_equal(given, copy, equal_nan=True)  # the attack changed nothing
 
 
 @pytest.mark.parametrize("name", list(ATTACKS))
 def test_higher_scores_mean_d1(name: str) -> None:
-    """On data that suit the attack.  Fails by chance < 1 in 10**6: four standard errors and more."""
+    """The data suit the attack.  Fails by chance < 1 in 10**6: four standard errors and more."""
     attack: Any = ATTACKS[name]()
     seen = ((k, shown(attack, k, 0.0, 1), shown(attack, k, 1.0, 2)) for k in ["integer", *KINDS])
     kind, *seen01 = next(one for one in seen if not hasattr(attack, "suits") or attack.suits(*one[1:]))

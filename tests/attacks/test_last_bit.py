@@ -1,4 +1,4 @@
-"""Noise made of floats is told from itself by where the last bit stands."""
+"""The place of the last bit distinguishes the datasets behind floating-point noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rng = np.random.Generator
 
 
 class Laplace:
-    """As diffprivlib 0.6.6 draws it."""
+    """Laplace noise as diffprivlib 0.6.6 draws it."""
 
     def __init__(self, grid: float = 0.0) -> None:
         self.grid = grid
@@ -27,7 +27,7 @@ class Laplace:
 
 
 class Gaussian:
-    """Calibrated to (1, 1e-5) and sensitivity 1."""
+    """Gaussian noise calibrated to (1, 1e-5) and sensitivity 1."""
 
     def sample(self, dataset: float, n: int, rng: Rng) -> Any:
         u = rng.random((2, n))
@@ -40,8 +40,10 @@ class Gaussian:
     ids=["laplace", "gaussian"],
 )
 def test_values_near_zero_have_finer_bits(mechanism: Any, claim: TradeoffFunction, most: int) -> None:
-    """Of 24 audits with other seeds the longest took 449 and 1038 trials when this was written.  The seeds are given,
-    and so are the outputs: this fails always or never."""
+    """The longest of 24 audits with other seeds took 449 and 1038 trials.
+
+    Seeds and outputs are fixed, so this fails always or never.
+    """
     for seed in (100, 101):
         attacks = ["auto", "float_bits", "last_bit"]
         result = audit(mechanism, claim, Pair(0.0, 1.0), attacks=attacks, trials=most, seed=seed, confidence=0.95)
@@ -51,8 +53,10 @@ def test_values_near_zero_have_finer_bits(mechanism: Any, claim: TradeoffFunctio
 
 
 def test_on_a_grid_there_is_nothing_to_see() -> None:
-    """Rounding is post-processing, and makes the claim true but for 2^-40.  At this confidence a false alarm has odds
-    < 1 in 10**6."""
+    """Rounding is post-processing, and makes the claim true up to 2^-40.
+
+    At this confidence a false alarm has odds < 1 in 10**6.
+    """
     result = audit(
         Laplace(2.0**-10), PureDP(1.0), Pair(0.0, 1.0), attacks=LastBit(), trials=1000, confidence=1 - 1e-7, seed=0
     )

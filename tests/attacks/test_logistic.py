@@ -10,7 +10,7 @@ MU = 0.335
 
 
 def test_the_slope_is_learned_from_all_50000_outputs() -> None:
-    """Its standard error is then 1.9 %, and 4.2 % from 10,000, which doubled the trials that rare outputs need.
+    """The standard error of the slope is 1.9 % with 50,000 outputs, and 4.2 % with 10,000.
 
     Root mean square of 40 fits: fails by chance < 1 in 10**7.
     """

@@ -1,4 +1,4 @@
-"""The attack that cuts one column between two medians."""
+"""The attack that clips one column to the interval between two medians."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Averages over all ways of cutting an order, and the leaks of sequences that they show."""
+"""Averages over all ways to cut ordered cells, and the leaks of sequences that they show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpaudit_attacks.ordered_events import OrderedEvents, averaged_ratios
 
 
 def slow(counts0: np.ndarray, counts1: np.ndarray) -> np.ndarray:
-    """The same average, one way of cutting after another."""
+    """Compute the same average by a loop over all ways of cutting."""
     k = len(counts0)
     cut = min(0.5, ordered_events._CUTS / (k - 1))
     total, mean = 0.0, np.zeros(k)
@@ -35,13 +35,13 @@ def test_the_average_is_that_over_all_ways_of_cutting() -> None:
 
 
 def first_above(low: float, n: int, rng: np.random.Generator) -> np.ndarray:
-    """0 until the first 1, -1 from then on; the first 1 is among the last five of ten with probability `low`."""
+    """Sequences of 0 up to the first 1, then -1; the first 1 is among the last five of ten with probability `low`."""
     place = np.where(rng.random(n) < low, rng.integers(5, 10, n), rng.integers(0, 5, n))
     return np.where(np.arange(10) < place[:, None], 0.0, np.where(np.arange(10) == place[:, None], 1.0, -1.0))
 
 
 def test_the_place_of_the_first_answer_is_seen_in_pieces() -> None:
-    """Ratios log(.2/.4) and log(.8/.6), each to 0.1: six standard errors, fails by chance < 1 in 10**6."""
+    """The ratios are log(.2/.4) and log(.8/.6), each to 0.1: six standard errors, fails by chance < 1 in 10**6."""
     rng = np.random.default_rng(0)
     scorer = OrderedEvents().fit(first_above(0.4, 20_000, rng), first_above(0.2, 20_000, rng), rng)
     fresh = first_above(0.5, 500, rng)

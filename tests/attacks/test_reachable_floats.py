@@ -1,4 +1,4 @@
-"""Laplace noise by inverse distribution function is told from itself by the floats it reaches."""
+"""The floats that it reaches reveal the centre of Laplace noise drawn by its inverse distribution function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rng = np.random.Generator
 
 
 class InverseCdf:
-    """value - scale sgn(u) log(1 - 2 |u|), u a uniform number less one half: as diffprivlib 0.4.1 draws it."""
+    """Noise as diffprivlib 0.4.1 draws it: value - scale sgn(u) log(1 - 2 |u|), where u is uniform less one half."""
 
     def __init__(self, scale: float = 1.0, grid: float = 0.0, off: float = 0.0) -> None:
         self.scale, self.grid = scale, grid
@@ -31,7 +31,7 @@ class InverseCdf:
 
 
 def found(mechanism: Any, centres: tuple[float, float], n: int, seed: int) -> float:
-    """Share of fresh outputs whose dataset the attack names rightly; one half if it says nothing."""
+    """Return the share of fresh outputs whose dataset the attack names correctly; one half if it knows nothing."""
     rng = np.random.default_rng(seed)
     seen = [mechanism.sample(centre, n, rng)[:, None] for centre in centres]
     scorer = ReachableFloats().fit(seen[0], seen[1], rng)
@@ -41,8 +41,10 @@ def found(mechanism: Any, centres: tuple[float, float], n: int, seed: int) -> fl
 
 @pytest.mark.parametrize("off", [0.0, 0.2])
 def test_the_inverse_cdf_sampler_is_refuted_within_100_trials(off: float) -> None:
-    """In real numbers epsilon is 1, as claimed.  24 audits with other seeds took 23 to 45 trials when this was written.
-    The seeds are given, and so are the outputs: this fails always or never."""
+    """In real numbers epsilon is 1, as claimed.  24 audits with other seeds took 23 to 45 trials.
+
+    Seeds and outputs are fixed, so this fails always or never.
+    """
     attacks = resolve_attacks("auto", released=True)
     for seed in range(2):
         result = audit(
@@ -55,14 +57,19 @@ def test_the_inverse_cdf_sampler_is_refuted_within_100_trials(off: float) -> Non
 
 @pytest.mark.parametrize(("scale", "centres"), [(1.0, (0.0, 1.0)), (10.0, (0.0, 1.0)), (1.0, (0.2, 0.7))])
 def test_centres_and_scale_are_found_from_24_outputs(scale: float, centres: tuple[float, float]) -> None:
-    """In real numbers nobody could name more than 1 - e^(-difference / (2 scale)) / 2 of them rightly: .70, .52, .61.
-    The standard error of a share is below .01, and they lie above .85: fails by chance < 1 in 10**6."""
+    """In real numbers no attack names more than 1 - e^(-difference / (2 scale)) / 2 correctly: .70, .52, .61.
+
+    The standard error of a share is below .01, and the shares are above .85: fails by chance < 1 in 10**6.
+    """
     assert found(InverseCdf(scale), centres, 24, seed=1) > 0.8
 
 
 def test_noise_that_is_no_inverse_of_one_uniform_number_is_left_alone() -> None:
-    """Sums of two such numbers, and centres so large that every float is reached.  The bound on being taken for such
-    noise by chance is e^-8 for each; the seeds are given, so that this fails always or never."""
+    """The noises are a sum of two such numbers, and one around centres so large that every float is reached.
+
+    Each is mistaken for such noise by chance with probability at most e^-8.  The seeds are fixed, so this fails always
+    or never.
+    """
 
     class Twice:
         def sample(self, dataset: float, n: int, rng: Rng) -> Any:
@@ -74,8 +81,11 @@ def test_noise_that_is_no_inverse_of_one_uniform_number_is_left_alone() -> None:
 
 
 def test_the_same_noise_rounded_to_a_grid_is_not_refuted() -> None:
-    """Rounding is post-processing.  In real numbers the claim is true; the multiples of 2^-10 that floats near 0 and
-    near 1 round to differ in probability by 2^-40 or so.  At this confidence a false alarm has odds < 1 in 10**6."""
+    """Rounding is post-processing, and in real numbers the claim is true.
+
+    Floats near 0 and near 1 round to multiples of 2^-10, whose probabilities differ by about 2^-40.  At this confidence
+    a false alarm has odds < 1 in 10**6.
+    """
     attacks = resolve_attacks(["auto", "float_bits", "reachable_floats"])
     for seed in range(3):
         result = audit(

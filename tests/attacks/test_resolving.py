@@ -1,4 +1,4 @@
-"""From names and objects to attacks."""
+"""Names and objects are resolved to attacks."""
 
 from __future__ import annotations
 

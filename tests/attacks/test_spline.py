@@ -1,4 +1,4 @@
-"""The curves of `spline`: read off a table, they say what the regression says."""
+"""The table of `spline` gives the scores of its regression."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from dpaudit_attacks.spline import Spline
 
 @pytest.mark.parametrize("n", [40, 6_000], ids=["few", "with bends in the tails"])
 def test_the_table_says_what_the_regression_on_hinges_says(n: int) -> None:
-    """The second version computes every hinge of every output."""
+    """The second implementation computes every hinge of every output."""
     rng = np.random.default_rng(1)
     columns = rng.standard_t(3, (2 * n, 4))
     columns[:, 1] = np.round(columns[:, 1])  # ties

@@ -15,7 +15,7 @@ PAIR = Pair([0], [1])
 
 
 def counted(reported: bool) -> Callable[[list[int], np.random.Generator], Any]:
-    """A number with Laplace noise of epsilon 1, that takes as long as the noise is large, or any time."""
+    """A number with Laplace noise of epsilon 1; its running time is the size of the noise, or independent of it."""
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> Timed:
         noise, other = rng.laplace(0.0, 1.0, 2)
@@ -26,8 +26,10 @@ def counted(reported: bool) -> Callable[[list[int], np.random.Generator], Any]:
 
 
 def test_noise_that_takes_as_long_as_it_is_large_is_refuted() -> None:
-    """20 audits took 79 to 180 trials when this was written, and every such number multiplies the wealth by 20 again:
-    fails by chance < 1 in 10**6."""
+    """20 audits took 79 to 180 trials, and each further such number of trials multiplies the wealth by 20 again.
+
+    Fails by chance < 1 in 10**6.
+    """
     result = audit(counted(True), PureDP(1.0), PAIR, trials=2000, seed=1, confidence=0.95)
     assert result.violated
     assert result.witness is not None
@@ -41,8 +43,10 @@ def test_a_time_that_has_nothing_to_do_with_the_noise_is_not() -> None:
 
 
 def test_trees_pass_over_columns_without_any_number() -> None:
-    """Products of numbers of which one is always missing; scikit-learn refuses them.  The means of the other column are
-    two standard deviations apart: fails by chance < 1 in 10**6."""
+    """scikit-learn refuses such columns, which are products of numbers of which one is always missing.
+
+    The means of the other column are two standard deviations apart: fails by chance < 1 in 10**6.
+    """
     rng = np.random.default_rng(0)
     rows = [np.column_stack([rng.normal(shift, 1, 600), np.full(600, np.nan)]) for shift in (0.0, 2.0)]
     scores = [Trees().fit(rows[0], rows[1], rng)(side) for side in rows]
