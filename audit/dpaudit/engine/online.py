@@ -25,7 +25,7 @@ from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
-from dpaudit.outputs import Outputs
+from dpaudit.outputs import OutputError, Outputs
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import OnlineEvidence
 from dpaudit.result.histograms import check_bins, dense, sparse
@@ -62,8 +62,8 @@ class OnlineAudit:
         Their product is a nonnegative supermartingale; Ville's inequality.
 
     Steps need not be independent, and the mechanism may keep a state, drift and adapt to all earlier outputs and coins.
-    It must not learn the coin of a step but by the dataset: do not give it `seed`.  A failing run has an output, too:
-    hand over something that stands for the failure, such as None.
+    It must not learn the coin of a step except by the dataset: do not give it `seed`.  Every run counts once.  A run
+    that fails has an output, too: hand over something that stands for the failure, such as None, and never repeat it.
 
     Args:
         claim: A claim, or its text, about each step.
@@ -94,6 +94,8 @@ class OnlineAudit:
         self._waiting: tuple[list[Any], list[Any]] = ([], [])  # outputs that nothing was learned from yet
         self._latest: list[tuple[int, Any]] = []  # dataset and output, for `to_json`
         self._coin: int | None = None
+        self._broken = ""  # why the score failed, after which nothing is proven
+        self._unreadable = 0  # outputs that counted as None
         self._path: list[tuple[int, float]] = []  # steps and log-wealth, thinned
         self._log_e = self._most = 0.0
         self._refuted_at: int | None = None
@@ -107,17 +109,28 @@ class OnlineAudit:
     def update(self, output: Any) -> None:
         """Take the output of the run that the last `coin()` was for.
 
+        Every step counts once, whatever came out: never make a run a second time.  An output that cannot be read counts
+        as None.  If the score of an output raises, nothing that the stream has counted proves anything any more.
+
         Raises:
             RuntimeError: If no coin was asked for.
-            OutputError: If the output cannot be read; nothing has changed then.
         """
         if self._coin is None:
             raise RuntimeError("update() takes the output of a run whose dataset coin() chose; call coin() first")
-        side, read = self._coin, Outputs.read([output])
+        side, self.steps, self._coin = self._coin, self.steps + 1, None  # a retry would select runs by their outputs
+        try:
+            read = Outputs.read([output])
+        except OutputError:
+            output, self._unreadable = None, self._unreadable + 1
+            read = Outputs.read([None])
         if self._learner.ready:
-            self._counts[0, side, bin_of(self._learner.score(read))[0]] += 1
+            try:
+                place = bin_of(self._learner.score(read))[0]
+            except Exception as error:
+                self._broken = f"the score of step {self.steps} failed ({type(error).__name__}: {error})"
+                return
+            self._counts[0, side, place] += 1
             self._log_e = self._log_wealth()
-        self.steps, self._coin = self.steps + 1, None
         self._most = max(self._most, self._log_e)
         if self._refuted_at is None and self._most >= log_threshold(self.confidence):
             self._refuted_at = self.steps
@@ -127,7 +140,7 @@ class OnlineAudit:
     @property
     def refuted(self) -> bool:
         """Whether the claim has been refuted, now or earlier."""
-        return self._refuted_at is not None
+        return self._refuted_at is not None and not self._void
 
     @property
     def refuted_at(self) -> int | None:
@@ -142,7 +155,7 @@ class OnlineAudit:
     @property
     def mu_lower(self) -> float:
         """Certified now: some step is not mu-GDP given its past, for any mu below this."""
-        return self._evidence.mu_lower(confidence=self.confidence)
+        return 0.0 if self._void else self._evidence.mu_lower(confidence=self.confidence)
 
     def result(self, *, name: str = "stream") -> AuditResult:
         """All of it as a result.  Its "runs per dataset" are half of the steps."""
@@ -151,11 +164,18 @@ class OnlineAudit:
     def to_json(self, path: str | Path) -> None:
         """Save the stream, so that another process goes on with it.
 
-        Save after `update`, and before the next output is made.  Outputs are saved as they came, the latest 5,000.
+        Save after `update`, and before the next coin.  The file holds the latest outputs, at most 10,000.  If a process
+        ends between `coin` and `to_json`, its last run is lost: after `from_json`, hand over None for that step and do
+        not run it again, because a run that may be repeated selects outputs.
 
         Raises:
-            ValueError: If an output has no encoding, or attacks were given as objects.
+            ValueError: If a coin waits for its output, an output has no encoding, attacks were given as objects, or the
+                score has failed.
         """
+        if self._coin is not None:
+            raise ValueError("a run is pending: call update() with its output, or None if it failed, and then save")
+        if self._void:
+            raise ValueError(f"the stream proves nothing any more and is not saved: {self._void}")
         names = [self._given] if isinstance(self._given, str) else self._given
         if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
             raise ValueError("a stream whose attacks are objects cannot be saved; name them, or use attacks='auto'")
@@ -166,7 +186,7 @@ class OnlineAudit:
             "attacks": self._given if isinstance(self._given, str) else list(names),
             "seed": self.seed,
             "steps": self.steps,
-            "coin": self._coin,
+            "unreadable": self._unreadable,
             "bins": BINS,
             "counts": sparse(self._counts[0]),
             "most": self._most,
@@ -205,12 +225,17 @@ class OnlineAudit:
             audit._remember(int(side), unframe(base64.b64decode(text, validate=True)))
         audit.steps = int(state["steps"])
         audit._counts = dense(state["counts"])[None]
-        audit._coin = None if state["coin"] is None else audit.coin()
+        audit._unreadable = int(state["unreadable"])
         audit._log_e = audit._log_wealth() if audit._counts.any() else 0.0
         audit._most = max(float(state["most"]), audit._log_e)
         audit._path = [(int(step), float(log_e)) for step, log_e in state["path"]]
         audit._refuted_at = None if state["refuted_at"] is None else int(state["refuted_at"])
         return audit
+
+    @property
+    def _void(self) -> str:
+        """Why the counts prove nothing; empty if they do."""
+        return self._learner.void or self._broken
 
     @property
     def _evidence(self) -> OnlineEvidence:
@@ -262,9 +287,10 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
             allowed=runs,
             refuted=audit.refuted,
             measured=True,
-            dependent=(Reason.that(learner.void, About.VOID),) if learner.void else (),
+            void=bool(audit._void),
+            dependent=(Reason.that(audit._void, About.VOID),) if audit._void else (),
             too_few="" if detectable.claim else few,
-            notes=(f"{audit.steps:,} steps, each on one dataset, which a coin chose", *learner.warnings),
+            notes=(*_notes(audit), *learner.warnings),
         )
     )
     valid = found.bounds_valid
@@ -298,6 +324,13 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
         warnings=found.reasons,
         provenance=provenance_of(seed=audit.seed, mechanism=name),
         elapsed_s=time.perf_counter() - audit._began,
+    )
+
+
+def _notes(audit: OnlineAudit) -> list[str]:
+    notes = [f"{audit.steps:,} steps, each on one dataset, which a coin chose"]
+    return notes + (
+        [f"{audit._unreadable:,} outputs could not be read and counted as None"] if audit._unreadable else []
     )
 
 
