@@ -1,4 +1,4 @@
-"""A store that was cut off, damaged or changed is refused, or gives back exactly what was written."""
+"""A truncated, damaged or changed store is refused, or returns exactly what was written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dpaudit.sampling.store import Store, StoreError
 from .stores import PAIRS, block
 
 
-def test_a_block_that_was_cut_off_is_dropped_and_retried(tmp_path: Path) -> None:
-    """As after a power cut: the log of the last transactions ends anywhere."""
+def test_a_truncated_block_is_dropped_and_repeated(tmp_path: Path) -> None:
+    """After a power cut the log of the last transactions may end anywhere."""
     store = Store(tmp_path / "s", {"part": "a"})
     lengths = []
     for start, n in ((0, 3), (3, 5), (8, 2)):
@@ -38,7 +38,7 @@ def test_a_block_that_was_cut_off_is_dropped_and_retried(tmp_path: Path) -> None
 
 
 def test_no_flipped_bit_changes_an_output_or_ends_in_a_traceback(tmp_path: Path) -> None:
-    """Of 400 stores with one damaged byte each, all are refused, or give back what was written."""
+    """Each of 400 stores with one damaged byte is refused, or returns what was written."""
     blocks = [(start, np.arange(300.0) + start, [("x", start, 0.5 * i) for i in range(300)]) for start in (0, 300, 600)]
     with Store(tmp_path / "s", {"part": "a"}) as store:
         for start, first, second in blocks:
@@ -55,7 +55,7 @@ def test_no_flipped_bit_changes_an_output_or_ends_in_a_traceback(tmp_path: Path)
             with Store(copy, {"part": "a"}) as again:
                 for start, first, second in blocks:
                     found = again.get(0, start, start + 300)
-                    if found is None:  # lost with all after it: these runs are made again
+                    if found is None:  # lost with all later blocks; these runs are repeated
                         assert again.trials.get(0, 0) <= start
                         break
                     assert np.array_equal(found[0], first)

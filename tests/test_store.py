@@ -1,4 +1,4 @@
-"""An audit that was interrupted ends as if it had not been; damaged and foreign stores are refused."""
+"""A resumed audit ends like an uninterrupted one; damaged and foreign stores are refused."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def release(dataset, n, rng):
 
 
 @pytest.mark.chance
-def test_an_interrupted_audit_goes_on_where_it_stood(tmp_path: Path) -> None:
-    """With a mechanism that cannot be seeded, so that only what is stored can be the same.
+def test_an_interrupted_audit_resumes_where_it_stopped(tmp_path: Path) -> None:
+    """The mechanism cannot be seeded, so only stored outputs can be the same.
 
-    Fails by chance < 1 in 10**6: the true claim is refuted with probability 1e-7 at most, in any of the audits, since
-    they are parts of one.
+    Fails by chance < 1 in 10**6: all these audits are parts of one, which refutes the true claim with probability at
+    most 1e-7.
     """
     (tmp_path / "unseeded.py").write_text(_UNSEEDED)
     unseeded = PythonMechanism("unseeded.py:release", batched=True, folder=tmp_path)
@@ -83,7 +83,7 @@ def test_an_interrupted_audit_goes_on_where_it_stood(tmp_path: Path) -> None:
         assert stopped.verdict is Verdict.INCONCLUSIVE
     whole = part()
     assert whole.trials_used == 400
-    assert runs["n"] == 800  # no run was made twice
+    assert runs["n"] == 800  # no run was repeated
     assert comparable(part()) == comparable(whole)
     assert runs["n"] == 800
 
@@ -120,7 +120,7 @@ result.to_json(sys.argv[2])
 
 @pytest.mark.chance
 def test_a_killed_process_loses_at_most_one_block(tmp_path: Path) -> None:
-    """Killed at moments of chance; then the result is that of an undisturbed process."""
+    """The process is killed at random moments, and the result is that of an undisturbed process."""
     expected = audit(
         _slow,
         "gaussian(mu=1)",
@@ -170,9 +170,7 @@ def test_blocks_are_kept_exactly(tmp_path: Path) -> None:
         assert again.get(1, 0, 1) is None
 
 
-def test_a_body_longer_than_one_value_of_the_database_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_body_longer_than_one_database_value_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaudit.sampling.store.MAX_PART_BYTES", 100)
     with Store(tmp_path / "s", {}) as store:
         store.put(0, 0, np.arange(1000.0), np.arange(1000))
@@ -207,7 +205,7 @@ def test_a_store_is_used_by_one_process_at_a_time_and_freed_by_its_death(tmp_pat
         assert store.get(0, 0, 1) == ([1.0], [2.0])
 
 
-def test_a_store_that_goes_on_with_another_identity_says_so_for_ever(tmp_path: Path) -> None:
+def test_a_store_continued_with_another_identity_always_reports_it(tmp_path: Path) -> None:
     with Store(tmp_path / "s", {"code": "a", "seed": "0"}) as store:
         store.put(0, 0, *block(3))
     with Store(tmp_path / "s", {"code": "b", "seed": "0"}, anyway=True) as store:
@@ -223,7 +221,7 @@ def test_a_store_that_goes_on_with_another_identity_says_so_for_ever(tmp_path: P
         Store(tmp_path / "s", {"code": "a", "seed": "0"})
 
 
-def test_other_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
+def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
     audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=0, confidence=0.95)
     with pytest.raises(ValueError, match=r"another audit.  What differs:\n  seed: 0 there, 7 here\n"):
         audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=7, confidence=0.95)
@@ -253,7 +251,7 @@ def test_other_files_are_refused_and_left_as_they_are(tmp_path: Path) -> None:
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
-def test_outputs_that_have_no_encoding_are_said_to_have_none(tmp_path: Path) -> None:
+def test_outputs_without_an_encoding_are_refused(tmp_path: Path) -> None:
     with Store(tmp_path / "s", {}) as store, pytest.raises(StoreError, match="cannot be stored"):
         store.put(0, 0, [object()], [object()])
 
@@ -283,9 +281,9 @@ def test_outputs_without_an_encoding_have_no_fingerprint() -> None:
 
 
 @pytest.mark.parametrize("odd", ["frame with two columns of one name", "array that cannot be had"])
-def test_outputs_that_only_pretend_have_no_fingerprint_and_do_no_harm(odd: str) -> None:
+def test_outputs_that_imitate_frames_and_arrays_have_no_fingerprint(odd: str) -> None:
     class Pretends:
-        """As a data frame does that has two columns of one name: it has no `to_list` for them."""
+        """Behaves like a data frame with two columns of one name, which have no `to_list`."""
 
         columns = ("a", "a")
 
@@ -310,8 +308,8 @@ class Colour(enum.IntEnum):
     BLUE = 2
 
 
-def test_an_audit_goes_on_with_what_a_store_gives_back(tmp_path: Path) -> None:
-    """Python's own kinds of integers come back as integers: from the first run on."""
+def test_an_audit_uses_outputs_as_the_store_returns_them(tmp_path: Path) -> None:
+    """Subclasses of int are read back as integers, so the audit uses integers from the first run on."""
 
     def colours(dataset: list[float], rng: np.random.Generator) -> Colour:
         return Colour(1 + int(rng.random() < 0.4 + 0.2 * dataset[0]))
@@ -321,7 +319,7 @@ def test_an_audit_goes_on_with_what_a_store_gives_back(tmp_path: Path) -> None:
     assert comparable(again) == comparable(first)
 
 
-def test_a_resumed_audit_says_how_many_runs_are_from_the_store(tmp_path: Path) -> None:
+def test_a_resumed_audit_reports_how_many_runs_are_from_the_store(tmp_path: Path) -> None:
     first = stored(Gaussian(1.0), tmp_path / "s", trials=40)
     assert not any("from a store" in words for words in first.warnings)
     words = " ".join(stored(Gaussian(1.0), tmp_path / "s", trials=60).warnings)
@@ -329,7 +327,7 @@ def test_a_resumed_audit_says_how_many_runs_are_from_the_store(tmp_path: Path) -
 
 
 def test_a_resumed_audit_has_the_warnings_of_an_uninterrupted_one(tmp_path: Path) -> None:
-    """Failures, printed lines and global random state were once forgotten with `store`."""
+    """The store keeps failures, printed lines and the use of global random state."""
 
     def release(dataset: list[float], rng: np.random.Generator) -> float:
         print("hello")

@@ -54,7 +54,7 @@ def test_a_store_is_refused_after_a_module_beside_the_mechanism_was_edited(
     try:
         stored(mechanism, tmp_path / "s")
         (tmp_path / "noise_of_ours.py").write_text("SCALE = 0.2\n")
-        stored(mechanism, tmp_path / "s")  # what was loaded is what runs
+        stored(mechanism, tmp_path / "s")  # the loaded code runs, not the edited file
         refused(
             PythonMechanism("rel.py:release", folder=tmp_path),
             tmp_path / "s",
@@ -80,9 +80,9 @@ _PACKAGE = {
 
 @pytest.mark.parametrize("edited", ["ours/__init__.py", "ours/a/core.py", "ours/b/core.py", "last.py", "later.py"])
 def test_a_store_is_refused_after_any_imported_module_was_edited(edited: str, tmp_path: Path) -> None:
-    """Also the package of a module, one of two modules of one file name, and one that is imported when it runs.
+    """This includes the package of a module, one of two modules with one file name, and an import inside a run.
 
-    Nothing is drawn here, so it never fails by chance.
+    The test draws nothing, so it never fails by chance.
     """
     for name, text in _PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -93,8 +93,8 @@ def test_a_store_is_refused_after_any_imported_module_was_edited(edited: str, tm
     assert {name for name in before if before[name] != after[name]} == {f"module beside it, {edited}"}
 
 
-def test_a_mechanism_whose_file_is_edited_after_it_was_loaded_keeps_the_identity_of_what_runs(tmp_path: Path) -> None:
-    """Of several audits of one command, the last may begin an hour after the files were read."""
+def test_a_mechanism_whose_file_is_edited_after_loading_keeps_its_identity(tmp_path: Path) -> None:
+    """The last audit of a command may begin an hour after the files were read."""
     (tmp_path / "rel.py").write_text("def release(d, rng):\n    return d[0] + rng.normal()\n")
     planned = PlannedAudit(
         file=tmp_path / "c.yaml",
@@ -162,10 +162,10 @@ def _uses_what_was_made(dataset: list[float], rng: np.random.Generator) -> float
     return MADE(dataset, rng)
 
 
-def test_a_store_is_refused_after_a_global_with_hidden_state_changed_in_what_can_be_compared(
+def test_a_store_is_refused_after_the_comparable_part_of_a_global_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lock has no content, but the scale beside it has: it may come from a command line.  The seed is fixed."""
+    """A lock has no content, but the scale beside it may come from a command line.  The seed is fixed."""
     stored(_uses_what_was_made, tmp_path / "s")
     monkeypatch.setattr(sys.modules[__name__], "MADE", _WithALock(1.0))
     stored(_uses_what_was_made, tmp_path / "s")
@@ -173,10 +173,10 @@ def test_a_store_is_refused_after_a_global_with_hidden_state_changed_in_what_can
     refused(_uses_what_was_made, tmp_path / "s", "code")
 
 
-def test_a_store_is_refused_after_what_the_code_takes_from_a_module_changed(
+def test_a_store_is_refused_after_a_value_that_the_code_reads_from_a_module_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Set by hand, or made by a module that this module imports.  Never fails by chance: the seed is fixed."""
+    """The value is set by hand, or made by a module that this module imports.  The seed is fixed."""
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "far_of_ours.py").write_text("SCALE = 1.0\ndef noise(rng):\n    return rng.normal(0, SCALE)\n")
     (tmp_path / "near_of_ours.py").write_text("import far_of_ours\nfrom far_of_ours import noise\n")
@@ -217,7 +217,7 @@ def _reads_a_global(dataset: list[float], rng: np.random.Generator) -> float:
 
 
 def test_a_result_names_the_file_and_the_packages_of_its_mechanism(tmp_path: Path) -> None:
-    """Also in the report."""
+    """The report names them too."""
     code = "import numpy\nimport yaml\ndef release(dataset, rng):\n    return float(rng.normal())\n"
     (tmp_path / "rel.py").write_text(code)
     result = stored(PythonMechanism("rel.py:release", folder=tmp_path), tmp_path / "s")
@@ -252,7 +252,7 @@ def test_the_identity_of_an_isolated_mechanism_holds_its_requirements_and_all_pa
         assert [name for name in known if known[name] != other[name]] == [part]
 
 
-def test_modules_of_another_environment_on_the_path_are_installed_ones(
+def test_modules_of_another_environment_on_the_path_count_as_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "venv" / "lib" / "site-packages"

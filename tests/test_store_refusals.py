@@ -1,4 +1,4 @@
-"""A store of other parameters, data, packages or versions is refused, and the message names what differs."""
+"""A store of other parameters, data, packages or versions is refused, and the message names the differences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_store_of_arrays_that_differ_in_the_middle_is_refused(tmp_path: Path) 
 
 
 def test_arrays_of_records_that_share_their_bytes_have_fingerprints() -> None:
-    """Numpy has no `descr` of such types."""
+    """Numpy has no `descr` for such types."""
     shared = np.dtype({"names": ["a", "b"], "formats": ["f8", "f4"], "offsets": [0, 0]})
     assert fingerprint(np.zeros(2, shared)) != fingerprint(np.ones(2, shared).astype(shared))
     assert fingerprint(shared) == fingerprint(np.zeros(1, shared).dtype)
@@ -87,7 +87,7 @@ def test_a_store_of_a_program_that_was_edited_is_refused(tmp_path: Path) -> None
     refused(CommandMechanism([sys.executable, "m.py"], cwd=tmp_path, env={"A": "b"}), tmp_path / "s", "variables")
 
 
-def test_a_store_made_with_other_packages_versions_or_terms_is_refused(
+def test_a_store_made_with_other_packages_versions_or_settings_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored(Gaussian(1.0), tmp_path / "s")
@@ -96,13 +96,13 @@ def test_a_store_made_with_other_packages_versions_or_terms_is_refused(
     refused(Gaussian(1.0), tmp_path / "s", "numpy")
 
 
-def test_all_that_differs_is_named(tmp_path: Path) -> None:
+def test_all_differences_are_named(tmp_path: Path) -> None:
     stored(Gaussian(1.0), tmp_path / "s", Pair([0] * 9000, [1] * 9000, label="a"))
     parts = ("code", "d0 of pair 1", "relation of pair 1", "seed")
     refused(Gaussian(2.0), tmp_path / "s", *parts, pair=Pair([2] * 9000, [1] * 9000, "replace_one"), seed=1)
 
 
-def test_what_has_no_certain_content_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_value_with_uncertain_content_is_refused_with_advice(tmp_path: Path) -> None:
     lock = threading.Lock()
 
     def locked(dataset: list[float], rng: np.random.Generator) -> float:
@@ -126,7 +126,7 @@ def test_a_store_of_an_earlier_version_is_refused(version: int, tmp_path: Path) 
 
 
 def test_a_store_without_trials_refuses_nothing(tmp_path: Path) -> None:
-    """Of an audit that failed before any run, or was killed while the store was made."""
+    """The audit failed before any run, or was killed while the store was created."""
 
     def fails(dataset: list[float], rng: np.random.Generator) -> float:
         raise RuntimeError("not yet")

@@ -1,4 +1,4 @@
-"""The command line in a process, and configs for it."""
+"""Runs the command line in another process, and writes configs for it."""
 
 from __future__ import annotations
 

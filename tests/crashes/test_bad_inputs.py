@@ -1,4 +1,4 @@
-"""Claims, mechanisms and result files that would crash dpaudit are refused in words."""
+"""Claims, mechanisms and result files that could crash dpaudit are refused with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of strangers are read with limits: no pipe, device, giant file or endless number stops the reader."""
+"""Untrusted files are read with limits: no pipe, device, giant file or endless number blocks the reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def odd(request: pytest.FixtureRequest, folder: Path) -> Path:
         path.symlink_to("/dev/zero")
     else:
         with path.open("wb") as file:
-            file.truncate(2**40)  # a hole: it takes no room on the disk
+            file.truncate(2**40)  # a sparse file: it needs no space on the disk
     return path
 
 

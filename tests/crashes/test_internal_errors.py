@@ -84,7 +84,7 @@ def test_reporting_an_internal_error_never_raises(folder: Path, monkeypatch: pyt
 
 
 def test_an_exit_code_of_1_that_no_command_chose_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """typer ends with 1 where its own output cannot be written."""
+    """typer exits with 1 if it cannot write its own output."""
 
     def closed() -> None:
         sys.exit(1)

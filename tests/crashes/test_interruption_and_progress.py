@@ -1,4 +1,4 @@
-"""Ctrl-C keeps what is done, and something is shown from the start."""
+"""Ctrl-C keeps the finished audits, and progress is shown from the start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .command_line import Command
 
 
 @pytest.mark.parametrize("when", ["between audits", "while a result is written"])
-def test_ctrl_c_shows_and_keeps_what_is_done(
+def test_ctrl_c_shows_and_keeps_finished_audits(
     when: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "ended_line" if when == "between audits" else "write_result"
@@ -44,7 +44,7 @@ def test_ctrl_c_shows_and_keeps_what_is_done(
     assert not (folder / "dpaudit-results" / "three.json").exists()
 
 
-def test_every_audit_is_reported_as_it_ends_also_without_a_terminal(folder: Path, command: Command) -> None:
+def test_every_audit_is_reported_when_it_ends_even_without_a_terminal(folder: Path, command: Command) -> None:
     done = command("run", "many.yaml", "--no-pdf")
     lines = [line for line in done.stderr.splitlines() if " of 3  " in line]
     assert [line.split("  ")[:3] for line in lines] == [
@@ -64,7 +64,7 @@ class Watch(io.StringIO):
             Watch.seen = True
             heavy = [name for name in ("numpy", "scipy", "sklearn", "yaml") if name in sys.modules]
             print(repr((text, time.process_time(), heavy)), file=sys.__stdout__, flush=True)
-            os._exit(0)  # what comes after it is not looked at
+            os._exit(0)  # the later output is not checked
         return len(text)
 sys.stderr = Watch()
 sys.argv = ["dpaudit", *{arguments!r}]
@@ -82,16 +82,16 @@ main()
 def test_something_is_shown_before_anything_heavy_is_loaded(
     arguments: tuple[str, ...], terminal_: bool, folder: Path
 ) -> None:
-    """Processor time: 0.3 s are promised, and some 0.2 s are taken; on a machine five times slower this would fail."""
+    """The promise is 0.3 s of processor time, and 0.2 s are used; the test allows slower machines."""
     code = _FIRST.format(terminal=terminal_, arguments=list(arguments))
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
-    text, seconds, heavy = eval(done.stdout.splitlines()[0])  # what the line above printed
+    text, seconds, heavy = eval(done.stdout.splitlines()[0])  # the output of the child process
     assert "loading" in text
     assert heavy == []
     assert seconds < 1.0
 
 
-def test_the_progress_bar_begins_with_the_evidence_that_is_needed(
+def test_the_progress_bar_begins_with_the_required_evidence(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[float] = []
@@ -104,4 +104,5 @@ def test_the_progress_bar_begins_with_the_evidence_that_is_needed(
 
     monkeypatch.setattr(running, "progress_bar", bar)
     command("run", "many.yaml", "--no-pdf")
-    assert [round(2.718281828459045**log) for log in asked] == [300] * 3  # 100 at 99 %, shared by three
+    # At 99 % one audit stops at evidence of 100, and three audits share the guarantee.
+    assert [round(2.718281828459045**log) for log in asked] == [300] * 3

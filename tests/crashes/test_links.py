@@ -1,4 +1,4 @@
-"""A stranger's checkout may hold symbolic links: nothing is written through them."""
+"""An untrusted checkout may hold symbolic links, and dpaudit writes nothing through them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_no_result_is_written_through_a_link(name: str, folder: Path, command: C
     assert (folder / "dpaudit-results" / name).is_symlink()
 
 
-def test_an_output_folder_that_is_a_link_is_refused_with_where_it_leads(folder: Path, command: Command) -> None:
+def test_an_output_folder_that_is_a_link_is_refused_with_its_target(folder: Path, command: Command) -> None:
     (folder / "elsewhere").mkdir()
     (folder / "dpaudit-results").symlink_to(folder / "elsewhere")
     done = command("run", "c.yaml")

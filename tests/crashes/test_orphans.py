@@ -1,4 +1,4 @@
-"""However dpaudit ends, nothing that it started lives on, and foreign code cannot end it without a word."""
+"""Whenever dpaudit ends, its child processes end too, and foreign code cannot end it silently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpaudit.mechanisms import CommandMechanism, MechanismError
 
 from .command_line import CONFIG
 
-_PATIENCE = 60.0  # seconds; far longer than any of these takes on a busy machine
+_PATIENCE = 60.0  # seconds; far longer than any of these tests takes on a busy machine
 _STUCK = """
 import os, sys, time
 sys.stdin.readline()
@@ -35,7 +35,7 @@ def alive(process: int) -> bool:
 
 
 def awaited(path: Path) -> int:
-    """The number that another process writes to a file."""
+    """Wait for the number that another process writes to a file, and return it."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         if path.exists() and (text := path.read_text()):
@@ -74,7 +74,7 @@ def _default_signals() -> None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL", "SIGQUIT"])
 @pytest.mark.chance
-def test_a_stuck_program_ends_with_dpaudit_and_what_was_measured_is_written(how: str, folder: Path) -> None:
+def test_a_stuck_program_ends_with_dpaudit_and_the_measurement_is_written(how: str, folder: Path) -> None:
     (folder / "stuck.py").write_text(_STUCK)
     program = f"command: [{sys.executable}, stuck.py]"
     (folder / "stuck.yaml").write_text(CONFIG.replace("builtin: gaussian, params: {sigma: 1.0}", program))
@@ -137,7 +137,7 @@ def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("place", ["run", "import", "exit"])
 @pytest.mark.chance
-def test_a_mechanism_cannot_end_dpaudit_without_a_word(place: str, folder: Path) -> None:
+def test_a_mechanism_cannot_end_dpaudit_silently(place: str, folder: Path) -> None:
     (folder / "sly.py").write_text(
         "import atexit, os\n"
         f"place = {place!r}\n"

@@ -1,4 +1,4 @@
-"""Streams and files that cannot be written change no exit code, and no result is lost."""
+"""If streams and files cannot be written, exit codes do not change and no result is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .command_line import CONFIG, Command, broken
 
 
 def dpaudit(*arguments: str | bytes, cwd: Path, **settings: Any) -> subprocess.CompletedProcess[bytes]:
-    """In a process of its own."""
+    """Run the command line in another process."""
     chosen: Any = {"capture_output": True} | settings
     done: subprocess.CompletedProcess[bytes] = subprocess.run(
         [sys.executable, "-m", "dpaudit", *arguments], cwd=cwd, timeout=120, check=False, **chosen
@@ -43,7 +43,7 @@ def test_streams_that_cannot_be_written_do_not_change_the_exit_code(folder: Path
     assert AuditResult.from_json(folder / "dpaudit-results" / "noise.json").name == "noise"
 
 
-def test_a_reader_that_has_gone_does_not_change_the_exit_code(folder: Path) -> None:
+def test_a_closed_pipe_does_not_change_the_exit_code(folder: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     try:
@@ -54,10 +54,10 @@ def test_a_reader_that_has_gone_does_not_change_the_exit_code(folder: Path) -> N
     assert (folder / "dpaudit-results" / "noise.json").exists()
 
 
-def test_nobody_is_told_that_results_are_in_a_folder_that_has_gone(
+def test_a_result_is_never_reported_in_an_output_folder_that_was_removed(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The result is in a temporary folder, and what an earlier run left is not taken for it."""
+    """The result is in a temporary folder, and the result of an earlier run is not mistaken for it."""
     (folder / "moves.py").write_text(
         "import os\n"
         "def release(d, rng):\n"
@@ -80,7 +80,7 @@ def test_nobody_is_told_that_results_are_in_a_folder_that_has_gone(
 
 
 def test_a_terminal_without_unicode_gets_ascii(folder: Path) -> None:
-    name = b"caf\xe9.yaml"  # and a file whose name is not UTF-8
+    name = b"caf\xe9.yaml"  # also a file whose name is not UTF-8
     (folder / os.fsdecode(name)).write_text(CONFIG)
     settings = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii"}
     done = dpaudit("run", name, "-o", b"out\xe9", "--no-pdf", cwd=folder, env=settings)
@@ -92,7 +92,7 @@ def test_a_terminal_without_unicode_gets_ascii(folder: Path) -> None:
     assert os.fsencode(values["environment"]["config"]) == name
 
 
-def test_nothing_that_is_said_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_never_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     closed = io.StringIO()
     closed.close()
     for stream in (Full(), closed, None, io.TextIOWrapper(io.BytesIO(), encoding="ascii")):
@@ -118,7 +118,7 @@ def test_a_log_on_a_full_disk_ends_no_audit(folder: Path, command: Command) -> N
 
 
 @pytest.mark.parametrize("kind", ["folder", "loop", "read-only"])
-def test_results_that_could_not_be_kept_are_reported_before_the_first_run(
+def test_an_unwritable_output_folder_is_reported_before_the_first_run(
     kind: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running, "audit", broken)
@@ -154,7 +154,7 @@ def test_a_result_that_cannot_be_written_stops_no_other_and_exits_with_3(
     assert done.exit_code == 3
     assert "the result of two could not be written to dpaudit-results: RuntimeError: a link to itself" in done.stderr
     assert {file.stem for file in (folder / "dpaudit-results").glob("*.json")} == {"one", "three"}
-    assert "two" in done.stdout  # the table has it
+    assert "two" in done.stdout  # the table shows the file
 
 
 def test_a_pdf_that_cannot_be_made_leaves_the_json(

@@ -1,4 +1,4 @@
-"""Environments that tests build go to a cache of their own; programs that they start end with them."""
+"""Tests build environments in a separate cache, and the programs that they start end with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpaudit.mechanisms.processes import close_all
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One for the session, since making an environment takes seconds."""
+    """Return the folder of environments; the session shares it, because building an environment takes seconds."""
     return tmp_path_factory.mktemp("cache")
 
 

@@ -1,4 +1,4 @@
-"""Small real programs for the tests: mechanisms as other people's scripts."""
+"""Small programs for the tests: mechanisms like the scripts of users."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ for line in sys.stdin:
 
 
 def script(folder: Path, answer: str, **options: Any) -> CommandMechanism:
-    """A Python program that does `answer` (statements) with each `request`."""
+    """Write a Python program that runs the statements `answer` for each `request`."""
     file = folder / "program.py"
     file.write_text(ANSWERING.format(answer=textwrap.indent(answer, "    ").strip()))
     return CommandMechanism([sys.executable, "program.py"], cwd=folder, **options)
 
 
 def isolated(folder: Path, code: str, found: str = "release", **options: Any) -> IsolatedMechanism:
-    """`found` of a file with this code, in an environment with no packages unless `options` says otherwise."""
+    """Return `found` of a file with this code, in an environment without packages unless `options` names some."""
     (folder / "mine.py").write_text(textwrap.dedent(code))
     return IsolatedMechanism(address=f"mine.py:{found}", folder=folder, **options)
 
 
 def wheel(folder: Path, name: str, version: str, code: str, requires: str = "") -> str:
-    """A package of one module, built by hand, as a requirement that needs no registry."""
+    """Build a package with one module, which can be required without a registry."""
     file = folder / f"{name}-{version}-py3-none-any.whl"
     about = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"

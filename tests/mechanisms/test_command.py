@@ -1,4 +1,4 @@
-"""Programs as mechanisms: what they may answer, and what is said when they do not."""
+"""Programs as mechanisms: valid answers, and the messages about other answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_program_stays_alive_and_gets_dataset_count_and_seed(tmp_path: Path) -
 def test_the_same_randomness_gives_the_same_outputs_in_any_process(tmp_path: Path) -> None:
     mechanism = script(tmp_path, SEEDED)
     pairs = [Pair([0], [1])]
-    here = Sampler(mechanism, pairs, seed=3, jobs=1).block(0, 0, 20_000)  # in two calls
+    here = Sampler(mechanism, pairs, seed=3, jobs=1).block(0, 0, 20_000)  # the block makes two calls
     parallel = Sampler(pickle.loads(pickle.dumps(mechanism)), pairs, seed=3, jobs=2)
     parallel._seconds_per_run = 1.0
     there = parallel.block(0, 0, 20_000)
@@ -95,7 +95,7 @@ def test_nan_and_bytes_go_both_ways_and_negative_zero_keeps_its_sign(tmp_path: P
         ("os.close(1); time.sleep(60)", "closed its stdout"),
     ],
 )
-def test_a_program_that_does_not_answer_is_named_with_what_it_said(tmp_path: Path, answer: str, message: str) -> None:
+def test_a_wrong_answer_is_reported_with_program_and_output(tmp_path: Path, answer: str, message: str) -> None:
     mechanism = script(tmp_path, answer)
     with pytest.raises(MechanismError, match=message) as error:
         mechanism.sample(0, 2, rng())
@@ -103,12 +103,12 @@ def test_a_program_that_does_not_answer_is_named_with_what_it_said(tmp_path: Pat
 
 
 @pytest.mark.chance
-def test_a_silent_program_is_given_up_and_ended_with_its_children(tmp_path: Path) -> None:
+def test_a_silent_program_times_out_and_is_killed_with_its_children(tmp_path: Path) -> None:
     mechanism = script(tmp_path, "os.system('echo waiting >&2; sleep 600')", timeout=3)
     began = time.monotonic()
     with pytest.raises(MechanismError, match=r"did not answer within 3 s .*\n.*stderr:\n    waiting"):
         mechanism.sample(0, 1, rng())
-    assert time.monotonic() - began < 120  # not the ten minutes of its child
+    assert time.monotonic() - began < 120  # less than the ten minutes of its child
 
 
 def test_more_than_one_line_is_not_taken_for_the_next_answer(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_more_than_one_line_is_not_taken_for_the_next_answer(tmp_path: Path) -> 
         mechanism.sample(0, 1, rng())
 
 
-def test_a_program_that_must_be_started_again_for_every_answer_is_refused(tmp_path: Path) -> None:
+def test_a_program_that_ends_after_one_answer_is_refused(tmp_path: Path) -> None:
     mechanism = script(tmp_path, """print('{"outputs": [1]}'); sys.exit()""")
     mechanism.sample(0, 1, rng())
     with pytest.raises(MechanismError, match="ended with exit status 0"):
@@ -167,7 +167,10 @@ def test_the_program_gets_the_variables_besides_the_inherited_ones(
 
 @pytest.mark.skipif(shutil.which("awk") is None, reason="needs awk")
 def test_a_shell_script_with_awk_is_a_mechanism(tmp_path: Path) -> None:
-    """One awk a request, since some awks read ahead.  Fails by chance < 1 in 10**6 (mean of 1000 normals)."""
+    """The script starts one awk for each request, because some awks read ahead.
+
+    Fails by chance < 1 in 10**6 (mean of 1000 normals).
+    """
     (tmp_path / "noise.sh").write_text(
         """\
 while read -r line; do echo "$line" | awk '{
@@ -189,7 +192,7 @@ while read -r line; do echo "$line" | awk '{
 
 
 @pytest.mark.chance
-def test_what_was_measured_before_a_program_dies_is_kept(tmp_path: Path) -> None:
+def test_outputs_before_a_program_dies_are_kept(tmp_path: Path) -> None:
     answer = """\
 if os.path.exists("old") and time.time() > float(open("old").read()) + 0.3: sys.exit("tired")
 if not os.path.exists("old"): open("old", "w").write(str(time.time()))

@@ -1,4 +1,4 @@
-"""The adapters of docs/mechanisms.md run, in the environments they name, and state a claim."""
+"""The adapters in docs/mechanisms.md run in the environments that they require, and state a claim."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DATASETS = {"pure-ldp": 1, "smartnoise-sql": list(range(100))}
 @pytest.mark.slow
 @pytest.mark.parametrize(("requires", "code"), ADAPTERS, ids=[requires.split(",")[0] for requires, _ in ADAPTERS])
 def test_an_adapter_runs(requires: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installs from a package registry, into the user's own cache."""
+    """The test installs from a package registry into the user's cache."""
     monkeypatch.delenv("DPAUDIT_CACHE")
     (tmp_path / "adapter.py").write_text(code)
     mechanism = IsolatedMechanism(address="adapter.py:mechanism", requires=requires.split(", "), folder=tmp_path)

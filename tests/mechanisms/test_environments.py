@@ -1,4 +1,4 @@
-"""Environments with packages of their own, and what names a package or a Python."""
+"""Private environments, and the forms of requirements and Python versions."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_an_environment_has_its_packages_and_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_has_its_packages_and_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = wheel(tmp_path, "tinynoise", "1.2", "def noise(rng): return rng.gauss(0, 1)\n")
     code = "import tinynoise\ndef release(dataset, rng): return tinynoise.noise(rng)"
     mechanism = isolated(tmp_path, code, requires=[tiny])
     assert isinstance(mechanism.sample(0, 1, rng())[0], float)
     assert mechanism.packages["tinynoise"] == "1.2"
-    monkeypatch.setattr(environments, "_build", None)  # would fail if it were called
+    monkeypatch.setattr(environments, "_build", None)  # a call would fail
     assert environment([tiny]) == environment((tiny,))
 
 
-def test_a_failed_installation_shows_what_the_installer_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_installation_shows_the_output_of_the_installer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("UV_NO_INDEX", "1")
     wanting = wheel(tmp_path, "wanting", "1.0", "", requires="no-such-thing-anywhere==3")
@@ -49,14 +51,14 @@ def test_a_failed_installation_shows_what_the_installer_said(tmp_path: Path, mon
     assert {path.suffix for path in left if path.is_file()} <= {".lock"}
 
 
-def test_one_that_was_interrupted_is_made_anew_and_only_once(
+def test_an_interrupted_environment_is_rebuilt_only_once(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny = wheel(tmp_path, "tinyhalf", "1.0", "x = 1\n")
     program = f"""
 import time
 from dpaudit.mechanisms import environments
-environments._run = lambda *given: time.sleep(600)  # an installer that does not end
+environments._run = lambda *given: time.sleep(600)  # an installer that never ends
 environments.environment([{tiny!r}])
 """
     process = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "DPAUDIT_CACHE": str(cache)})
@@ -84,13 +86,13 @@ environments.environment([{tiny!r}])
     assert len(built) == 1
 
 
-def test_a_python_that_is_not_there_is_named() -> None:
+def test_a_missing_python_is_reported() -> None:
     with pytest.raises(MechanismError, match=r"no Python 3\.99 was found on PATH, in .*; install it"):
         environment([], "3.99")
 
 
 @pytest.mark.parametrize("version", ["3", "3.x", "2.7", "3.7", "py3.11", ""])
-def test_a_version_reads_like_one(version: str) -> None:
+def test_an_invalid_python_version_is_refused(version: str) -> None:
     with pytest.raises(ValueError, match="python_version must"):
         check_version(version)
 
@@ -102,7 +104,7 @@ def test_a_version_reads_like_one(version: str) -> None:
         ("numpy<2 ; python_version < '3.9'", "numpy"), ("torch", "torch"),
     ],
 )  # fmt: skip
-def test_a_requirement_names_its_project(requirement: str, project: str) -> None:
+def test_a_requirement_has_a_project_name(requirement: str, project: str) -> None:
     assert project_name(requirement) == project
 
 

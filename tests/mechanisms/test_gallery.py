@@ -1,4 +1,4 @@
-"""The gallery: what its configs have in common, and that the planted differences are there, without the engine."""
+"""The gallery: all configs follow its rules, and the known differences appear even without the engine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def settings(name: str) -> dict[str, Any]:
         ("pure-ldp-1.1.2-unary-encoding", "pure-ldp-1.2.0-unary-encoding"),
     ],
 )
-def test_affected_and_control_differ_in_the_version_only(affected: str, control: str) -> None:
+def test_affected_and_control_differ_only_in_the_version(affected: str, control: str) -> None:
     assert settings(affected) == settings(control)
 
 
@@ -58,17 +58,17 @@ def _kept_environments(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fine(outputs: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Near 0, with bits that 1 plus noise cannot have."""
+    """Whether an output is near 0, with bits that 1 plus noise cannot have."""
     found: np.ndarray[Any, Any] = (abs(outputs) < 0.5) & (outputs * 2.0**53 != np.round(outputs * 2.0**53))
     return found
 
 
 def below(period: int, residue: int) -> Event:
-    """Fewer than 100, by a number with this residue."""
+    """Whether an output is below 100 by a number with this residue."""
     return lambda outputs: (outputs < 100) & ((100 - outputs) % period == residue)
 
 
-EVENTS: dict[str, tuple[Event, int, int]] = {  # event, runs, which dataset it favours
+EVENTS: dict[str, tuple[Event, int, int]] = {  # event, runs, index of the favoured dataset
     "diffprivlib-0.6.6-laplace": (fine, 1_000, 0),
     "diffprivlib-0.6.6-gaussian-analytic": (fine, 1_000, 0),
     "diffprivlib-0.6.6-snapping": (fine, 1_000, 0),
@@ -83,7 +83,10 @@ EVENTS: dict[str, tuple[Event, int, int]] = {  # event, runs, which dataset it f
 
 
 def rates(audit: PlannedAudit, event: Event, runs: int, favoured: int) -> tuple[float, float]:
-    """Bounds, each wrong with probability 1e-4 (Clopper & Pearson 1934): below where favoured, above on the other."""
+    """Return a lower bound of the rate on the favoured dataset and an upper bound on the other.
+
+    Each is wrong with probability 1e-4 (Clopper & Pearson 1934).
+    """
     mechanism, _ = audit.load()
     pair, rng = audit.pairs[0], np.random.default_rng(5)
     counts = [int(event(np.array(mechanism.sample(d, runs, rng), dtype=float)).sum()) for d in (pair.d0, pair.d1)]
@@ -96,8 +99,8 @@ def rates(audit: PlannedAudit, event: Event, runs: int, favoured: int) -> tuple[
 @pytest.mark.slow
 @pytest.mark.usefixtures("_kept_environments")
 @pytest.mark.parametrize("name", EVENTS)
-def test_one_event_tells_affected_from_control(name: str) -> None:
-    """A control fails by chance < 2 in 10**4; installs from a package registry, into the user's own cache."""
+def test_one_event_distinguishes_affected_from_control(name: str) -> None:
+    """A control fails by chance < 2 in 10**4.  The test installs from a package registry into the user's cache."""
     audit = AUDITS[name]
     _, claim = audit.load()
     least, most = rates(audit, *EVENTS[name])
@@ -109,7 +112,7 @@ def test_one_event_tells_affected_from_control(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("_kept_environments")
 @pytest.mark.parametrize("name", ["opendp-0.14.1-discrete-laplace-scale-3", "opendp-0.14.2-discrete-laplace-scale-3"])
-def test_a_vector_of_releases_is_like_as_many_single_ones(name: str, tmp_path: Path) -> None:
+def test_a_vector_of_releases_has_the_law_of_single_releases(name: str, tmp_path: Path) -> None:
     """Fails by chance 1 in 10**4 (chi-squared, 10 000 runs of each)."""
     audit = AUDITS[name]
     many, _ = audit.load()
@@ -129,7 +132,7 @@ def test_a_vector_of_releases_is_like_as_many_single_ones(name: str, tmp_path: P
 @needs_registry
 @pytest.mark.usefixtures("_kept_environments")
 def test_two_releases_side_by_side(tmp_path: Path) -> None:
-    """The affected one is missed by fewer than one run in 100,000: it needs 25 to 130 trials of 1,000."""
+    """Fails by chance < 1 in 100,000: the affected version needs 25 to 130 of the 1,000 trials."""
     config = GALLERY / "opendp_randomised_response.yaml"
     versions = ["--with", "opendp==0.4.0", "--with", "opendp==0.5.0"]
     ran = CliRunner().invoke(app, ["compare", str(config), *versions, "--trials", "1000", "-q", "-o", str(tmp_path)])

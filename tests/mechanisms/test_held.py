@@ -1,4 +1,4 @@
-"""Looking at what a mechanism holds runs none of its code, changes nothing, and ends soon."""
+"""Searching a mechanism for numbers runs none of its code, changes nothing, and ends soon."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Values(dict[str, float]):
 
 
 class Table(Mapping[str, float]):
-    """As of a database, whose rows are fetched as they are asked for."""
+    """A table like that of a database, whose rows are fetched on access."""
 
     def __init__(self) -> None:
         self.kept = 0.25
@@ -106,8 +106,8 @@ def test_a_cycle_ends() -> None:
     assert held_numbers(cycle) == {0.25: 1}
 
 
-def test_enormous_state_is_looked_at_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """20,000 containers of 2,000 numbers would be 40 million."""
+def test_enormous_state_is_searched_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """20,000 containers of 2,000 numbers hold 40 million numbers."""
     monkeypatch.setattr(held, "_MAX_NUMBERS", 10_000)
     assert held_numbers([[np.arange(2_000.0) for _ in range(100)]]).total() <= 12_000
     assert held_numbers([[0.5] * 2_000 for _ in range(100)]).total() <= 10_000
@@ -117,7 +117,7 @@ def test_enormous_state_is_looked_at_in_part(monkeypatch: pytest.MonkeyPatch) ->
     assert held_numbers(chain).total() <= 10_000
 
 
-def test_a_violation_is_reported_although_the_mechanism_holds_something_that_cannot_be_read() -> None:
+def test_a_violation_is_reported_although_the_mechanism_holds_an_unreadable_value() -> None:
     class Rows(Mapping[int, float]):
         def __getitem__(self, row: int) -> float:
             raise OSError("the connection was lost")

@@ -33,14 +33,14 @@ def test_floats_arrive_exactly_from_the_other_python(tmp_path: Path) -> None:
     assert others == OTHERS
 
 
-def test_an_array_dataset_is_lists_where_there_is_no_numpy(tmp_path: Path) -> None:
+def test_an_array_dataset_becomes_lists_without_numpy(tmp_path: Path) -> None:
     mechanism = isolated(tmp_path, "def release(dataset, rng): return repr(dataset)")
     datasets = [np.arange(4.0).reshape(2, 2), np.zeros((0, 3)), np.float32(0.5), np.array([True]), np.array(7)]
     assert mechanism.sample(datasets, 1, rng()) == ["[[[0.0, 1.0], [2.0, 3.0]], [], 0.5, [True], 7]"]
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.13"])
-def test_it_runs_in_pythons_old_and_new(tmp_path: Path, version: str) -> None:
+def test_a_mechanism_runs_in_old_and_new_versions_of_python(tmp_path: Path, version: str) -> None:
     try:
         find_interpreter(version)
     except MechanismError:
@@ -51,7 +51,7 @@ def test_it_runs_in_pythons_old_and_new(tmp_path: Path, version: str) -> None:
     assert plain
 
 
-def test_printing_does_not_disturb_and_ends_up_in_the_error(tmp_path: Path) -> None:
+def test_prints_do_not_disturb_answers_and_appear_in_the_error(tmp_path: Path) -> None:
     code = """
         import os
         def release(dataset, rng):
@@ -95,14 +95,14 @@ def test_printing_does_not_disturb_and_ends_up_in_the_error(tmp_path: Path) -> N
         ("def release(", "raised SyntaxError"),
     ],
 )
-def test_what_goes_wrong_there_is_reported_here(tmp_path: Path, code: str, message: str) -> None:
+def test_errors_in_the_environment_are_reported(tmp_path: Path, code: str, message: str) -> None:
     """Only the silent mechanism has a short timeout, because an interpreter may take seconds to start."""
     timeout = 3.0 if "did not answer" in message else 300.0
     with pytest.raises(MechanismError, match=message):
         isolated(tmp_path, code, timeout=timeout).sample(0, 2, rng())
 
 
-def test_noise_on_the_wire_is_not_taken_for_an_answer(tmp_path: Path) -> None:
+def test_stray_bytes_on_the_wire_are_not_read_as_an_answer(tmp_path: Path) -> None:
     code = """
         import os
         def release(dataset, rng):
@@ -158,9 +158,9 @@ def test_the_seed_decides_rng_and_global_randomness(tmp_path: Path) -> None:
     assert len({x for pair in first for x in pair}) == 6
 
 
-def test_the_same_audit_in_other_processes(tmp_path: Path) -> None:
+def test_an_audit_has_the_same_result_in_other_processes(tmp_path: Path) -> None:
     mechanism = isolated(tmp_path, "def release(dataset, rng): return dataset + rng.gauss(0, 1)")
-    here = Sampler(mechanism, [Pair(0, 1)], seed=3, jobs=1).block(0, 0, 20_000)  # in two calls
+    here = Sampler(mechanism, [Pair(0, 1)], seed=3, jobs=1).block(0, 0, 20_000)  # the block makes two calls
     parallel = Sampler(pickle.loads(pickle.dumps(mechanism)), [Pair(0, 1)], seed=3, jobs=2)
     parallel._seconds_per_run = 1.0
     there = parallel.block(0, 0, 20_000)
@@ -168,8 +168,8 @@ def test_the_same_audit_in_other_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.chance
-def test_a_hundred_thousand_numbers_a_second(tmp_path: Path) -> None:
-    """Measured: 0.8 to 1 million as a list without numpy, 15 million as a numpy array."""
+def test_a_hundred_thousand_numbers_arrive_per_second(tmp_path: Path) -> None:
+    """A list without numpy is the slowest form."""
     mechanism = isolated(tmp_path, "def release(dataset, n, rng): return [dataset] * n", batched=True)
     mechanism.sample(0.5, 10, rng())
     best = math.inf
@@ -184,7 +184,7 @@ def test_a_hundred_thousand_numbers_a_second(tmp_path: Path) -> None:
 
 
 def test_few_workers_stay_alive(tmp_path: Path) -> None:
-    """A gallery of audits must not fill the machine."""
+    """A gallery of audits must not start a process for each audit."""
     code = (
         "import os\nclass M:\n    def __init__(self, i): pass\n    def __call__(self, dataset, rng): return os.getpid()"
     )

@@ -1,4 +1,4 @@
-"""Parameters are told from numbers that may have been drawn, by the source of a function."""
+"""The source of a function distinguishes parameters from numbers that may have been drawn."""
 
 from __future__ import annotations
 
@@ -84,19 +84,19 @@ def source(tmp_path: Path) -> Any:
         ("arrow", ["NOISE"]),
     ],
 )
-def test_numbers_are_parameters_only_if_the_source_says_so(source: Any, name: str, drawn: list[str]) -> None:
+def test_numbers_are_parameters_only_if_the_source_shows_it(source: Any, name: str, drawn: list[str]) -> None:
     assert drawn_perhaps(source(name)) == drawn
     assert drawn_perhaps(batched(source(name))) == drawn
 
 
 @pytest.fixture(autouse=True)
 def _no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without xdist, `__main__` is a file of pytest, so that its functions pass for those of a library."""
+    """Replace `__main__`, which is a file of pytest without xdist, so that its functions would count as a library's."""
     monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
 
 
 def _run(cells: list[str], **names: Any) -> Any:
-    """A function that was defined in a notebook's cells."""
+    """Return a function that was defined in the cells of a notebook."""
     module = types.ModuleType("__main__")
     vars(module).update(names)
     for cell in cells:
@@ -111,7 +111,7 @@ def test_the_cells_of_a_notebook_are_its_source() -> None:
         "def release(dataset, rng): return SCALE + NOISE",
     ]
     assert drawn_perhaps(_run(cells, In=cells, np=np)) == ["NOISE"]
-    assert drawn_perhaps(_run(cells, np=np)) == ["NOISE", "SCALE"]  # without any source
+    assert drawn_perhaps(_run(cells, np=np)) == ["NOISE", "SCALE"]  # there is no source
 
 
 _DRAWN = "generator = np.random.default_rng(0)\n"
@@ -131,12 +131,12 @@ _RELEASE = "def release(dataset, rng): return dataset[0] + KEPT[0]\n"
         "FIRST = []\nFIRST.append(generator.normal())\nKEPT = (FIRST,)[0]\nKEPT = FIRST",
     ],
 )
-def test_what_is_changed_in_place_is_no_literal(change: str) -> None:
+def test_a_list_that_is_changed_in_place_is_not_a_literal(change: str) -> None:
     cells = [_DRAWN + change, _RELEASE]
     assert drawn_perhaps(_run(cells, In=cells, np=np)) == ["KEPT"]
 
 
-def test_an_argument_that_is_changed_in_place_is_not_given() -> None:
+def test_an_argument_that_is_changed_in_place_is_not_a_parameter() -> None:
     cells = [
         _DRAWN + "def make(kept):\n    kept[0] = generator.normal()\n"
         "    def release(dataset, rng): return dataset[0] + kept[0]\n    return release\nrelease = make([0.5])"
@@ -167,8 +167,8 @@ def test_functions_of_numpy_draw_nothing(imports: str) -> None:
     assert drawn_perhaps(_run(cells, In=cells, np=np)) == []
 
 
-def test_names_that_lead_to_many_names_are_looked_up_once() -> None:
-    """Without a memory these would be 30**8 look-ups."""
+def test_chains_of_names_are_looked_up_once() -> None:
+    """Without a cache this would take 30**8 look-ups."""
     lines = ["KEPT0 = 0.5"]
     lines += [f"KEPT{i} = [{', '.join([f'KEPT{i - 1}'] * 30)}]" for i in range(1, 9)]
     cells = ["\n".join(lines), "KEPT = [KEPT8]", _RELEASE.replace("dataset[0] + ", "")]

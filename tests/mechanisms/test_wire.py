@@ -1,4 +1,4 @@
-"""Values as bytes: each arrives as it is."""
+"""Values survive encoding and decoding unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .values import FLOATS, OTHERS, bits
 
 
 @pytest.mark.parametrize("value", OTHERS, ids=repr)
-def test_values_arrive_as_they_are(value: Any) -> None:
+def test_values_arrive_unchanged(value: Any) -> None:
     arrived = wire.unframe(wire.frame(value)[8:])
     assert arrived == value
     assert type(arrived) is type(value)
@@ -39,12 +39,12 @@ def test_arrays_and_scalars_keep_their_type(dtype: str) -> None:
     assert [type(item) for item in rows] == [type(item) for item in array[0]]
 
 
-def test_what_has_no_encoding_is_refused() -> None:
+def test_a_value_without_encoding_is_refused() -> None:
     with pytest.raises(wire.Unsendable, match=r"a builtins\.set cannot be sent"):
         wire.frame([1, {2}])
 
 
 @pytest.mark.parametrize("body", [b"", b"?", b"d123", b"s" + b"\xff" * 8, b"l" + b"\x02" + b"\0" * 7 + b"N", b"NN"])
-def test_garbage_is_not_a_value(body: bytes) -> None:
+def test_invalid_bytes_are_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         wire.unframe(body)

@@ -1,4 +1,4 @@
-"""Values that an encoding must carry bit by bit."""
+"""Values of which an encoding must preserve every bit."""
 
 from __future__ import annotations
 

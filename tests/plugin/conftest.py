@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-collect_ignore = ["example"]  # a project of its own, run by test_example
+collect_ignore = ["example"]  # a separate project, run by test_example
 
 HEAD = """\
 import unittest
@@ -29,7 +29,7 @@ def noise(sigma):
 """
 
 
-LEAN = ("-p", "no:hypothesispytest")  # which loads Hypothesis when scikit-learn is loaded: seconds each time
+LEAN = ("-p", "no:hypothesispytest")  # otherwise loading scikit-learn loads Hypothesis, which takes seconds each time
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Done:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Of pytest's last line, e.g. {"passed": 2, "failed": 1}."""
+        """Return the counts in pytest's last line, e.g. {"passed": 2, "failed": 1}."""
         last = [line for line in self.out.splitlines() if line.strip()][-1]
         return {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|deselected|error)", last)}
 
@@ -52,7 +52,7 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Run:
-    """Writes `test_project.py` and runs pytest on it in a process of its own, in `tmp_path`."""
+    """Write `test_project.py` and run pytest on it in another process, in `tmp_path`."""
 
     def run(code: str | None, *arguments: str) -> Done:
         if code is not None:
@@ -62,7 +62,7 @@ def elsewhere(tmp_path: Path) -> Run:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=1200,  # against hanging; it takes seconds
+            timeout=1200,  # prevents a hang; a run takes seconds
             check=False,
             env={**os.environ, "COLUMNS": "200", "OMP_NUM_THREADS": "1", "PY_COLORS": "0"},
         )
@@ -77,7 +77,7 @@ def _loud(dataset: list[int], rng: np.random.Generator) -> float:
 
 @pytest.fixture(scope="session")
 def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Everything an audit and a report load is loaded: pytester forgets what is loaded first within it."""
+    """Load all modules of an audit and a report, because pytester unloads modules that are first loaded within it."""
     from dpaudit import GaussianDP, Pair
     from dpaudit.testing.assertion import PrivacyViolation, carry_out
     from dpaudit.testing.session import Allowance, Settings
@@ -85,13 +85,13 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
 
     assert callable(summary)
     settings = Settings(false_alarm=0.001, report=tmp_path_factory.mktemp("warm"))
-    with pytest.raises(PrivacyViolation):  # not so by chance < 1 in 10**6
+    with pytest.raises(PrivacyViolation):  # fails by chance < 1 in 10**6
         carry_out(Allowance(node="", share=0.001, settings=settings), _loud, GaussianDP(1.0), Pair([0], [1]))
 
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, warm: None, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Writes `test_project.py` and runs pytest on it in this process; no code: what is there already."""
+    """Write `test_project.py` and run pytest on it in this process; without code, the existing file is run."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(code: str | None, *arguments: str) -> Done:
@@ -106,7 +106,7 @@ def run(pytester: pytest.Pytester, warm: None, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def here(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """As `run`, in `tmp_path`: a session after those of `elsewhere`, which were killed."""
+    """Like `run`, in `tmp_path`: a session after killed sessions of `elsewhere`."""
     monkeypatch.chdir(tmp_path)
 
     def here(code: str | None, *arguments: str) -> Done:

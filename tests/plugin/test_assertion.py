@@ -1,4 +1,4 @@
-"""`dpaudit.testing.assert_private` without pytest, and what the documentation says.  Seeds are fixed."""
+"""`dpaudit.testing.assert_private` without pytest, and its documentation.  Seeds are fixed."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def test_without_pytest(tmp_path: Path) -> None:
     assert sorted(file.suffix for file in (tmp_path / "found").iterdir()) == [".json", ".pdf"]
 
 
-def test_the_documentation_names_the_options_there_are(elsewhere: Callable[..., Any]) -> None:
+def test_the_documentation_names_all_options(elsewhere: Callable[..., Any]) -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     documented = set(re.findall(r"^\| `(--dpaudit-[a-z-]+)", text, re.MULTILINE))
     assert documented == set(re.findall(r"^  (--dpaudit-[a-z-]+)", elsewhere("", "--help").out, re.MULTILINE))
 
 
-def test_what_a_wheel_must_hold_is_named_in_the_project() -> None:
+def test_the_wheel_holds_the_plugin() -> None:
     import tomllib
 
     project = tomllib.loads((DOCUMENT.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
@@ -72,6 +72,6 @@ def test_what_a_wheel_must_hold_is_named_in_the_project() -> None:
 
 
 @pytest.mark.parametrize("word", ["is private", "passed"])
-def test_nothing_is_said_that_no_audit_can_show(word: str) -> None:
+def test_no_text_calls_a_mechanism_private_or_passed(word: str) -> None:
     for file in (DOCUMENT, *(DOCUMENT.parents[1] / "audit" / "dpaudit" / "testing").glob("*.py")):
         assert not re.search(rf"\b{word}\b", file.read_text(encoding="utf-8")), file

@@ -1,4 +1,4 @@
-"""Evidence that adds up over runs of a suite, and the file it is kept in.  Seeds are fixed."""
+"""Evidence accumulates over runs of a suite in a file.  Seeds are fixed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def chains(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_small_violations_add_up_and_stay_until_they_are_corrected(run: Run, pytester: pytest.Pytester) -> None:
-    """A sixth of the runs that a single session would need."""
+    """Each session makes a sixth of the runs that a single session would need."""
     wrong, right = SUITE.format(sigma=0.75), SUITE.format(sigma=1.0)
     options = (*FILE, "--dpaudit-trials", "150", "--dpaudit-report", "found")
     nights = [run(wrong, *options) for _ in range(2)]
@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_trusted_is_refused(run: Run, pytester: pytest.Pyt
 
 
 def test_of_two_sessions_at_once_one_is_recorded(run: Run, pytester: pytest.Pytester) -> None:
-    """The test itself plays the other session: it puts the file of a later run in place."""
+    """The test plays the role of the other session and replaces the file by that of a later run."""
     run(SUITE.format(sigma=1.0), *FILE, "--dpaudit-trials", "100")
     run(None, "--dpaudit-baseline", "b.json", "--dpaudit-trials", "100")
     later = (pytester.path / "b.json").read_text()

@@ -1,4 +1,4 @@
-"""The shares of a budget sum to it, and evidence carried from run to run keeps it."""
+"""The shares of a budget sum to it, and evidence accumulated from run to run respects it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.testing.wealth import Chain
 BUDGET = 0.01
 
 
-def test_the_audits_of_a_test_share_what_is_its() -> None:
+def test_the_audits_of_a_test_share_its_budget() -> None:
     allowance = Allowance(node="t", share=BUDGET, settings=Settings(false_alarm=BUDGET))
     shares = [allowance.significance(allowance.next_chain("pure(epsilon=1)")) for _ in range(2000)]
     assert shares == sorted(shares, reverse=True)
@@ -23,7 +23,7 @@ def test_the_audits_of_a_test_share_what_is_its() -> None:
 
 
 @pytest.mark.parametrize("founders", [1, 2, 30])
-def test_tests_that_come_later_find_something_left(founders: int) -> None:
+def test_part_of_the_budget_is_left_for_later_tests(founders: int) -> None:
     baseline = Baseline(false_alarm=BUDGET, tests={})
     shares = [baseline.share(number, founders) for number in range(1, 100_000)]
     assert shares == sorted(shares, reverse=True)
@@ -35,7 +35,7 @@ def test_new_tests_get_free_numbers() -> None:
     assert baseline.numbers(["a", "b", "c"]) == {"a": 1, "b": 2, "c": 3}
 
 
-def test_seeds_differ_and_stay() -> None:
+def test_seeds_differ_and_are_stable() -> None:
     def seed(node: str, call: int, run: int, base: int) -> int:
         return Allowance(node=node, share=1.0, settings=Settings(false_alarm=0.1, seed=base, run=run)).seed(call)
 
@@ -49,7 +49,7 @@ def record(chain: Chain) -> Record:
     return {"node": "t", "number": 1, "chain": values, "outputs": [f"0:{chain.call}"]}
 
 
-def test_another_claim_and_a_restart_begin_a_chain_with_a_share_of_its_own() -> None:
+def test_another_claim_and_a_restart_begin_a_chain_with_another_share() -> None:
     """Numbers of a test's chains, which decide their shares, are never used twice."""
     settings = Settings(false_alarm=BUDGET, run=1)
 
@@ -80,7 +80,7 @@ def test_another_claim_and_a_restart_begin_a_chain_with_a_share_of_its_own() -> 
 
 
 def plain_wealth(gains: list[float]) -> float:
-    """M of `wealth`, term by term."""
+    """Return M as defined in `wealth`, term by term."""
     n = len(gains)
     invested = sum(math.exp(sum(gains[k - 1 :])) / (k * (k + 1)) for k in range(1, n + 1))
     return invested + 1 / (n + 1)
@@ -92,14 +92,14 @@ def test_the_wealth_is_the_mean_of_bets_begun_in_every_run() -> None:
     chain = Chain(call=1, number=1, claim="")
     for gain in rng.normal(-0.5, 2, 40):
         needed = -math.log(chain.significance(BUDGET))
-        assert plain_wealth([*gains, needed]) == pytest.approx(1 / BUDGET)  # a run may stop exactly there
+        assert plain_wealth([*gains, needed]) == pytest.approx(1 / BUDGET)  # a run may stop exactly at this wealth
         gains.append(float(gain))
         chain = chain.after(log_e=gains[-1], refuted="", mu_lower=0.0, trials=1)
         assert math.exp(chain.log_wealth) == pytest.approx(plain_wealth(gains))
 
 
 def test_a_claim_that_stays_true_is_refuted_within_the_budget() -> None:
-    """2,000 histories of 40 runs, each a fair game with log-normal wealth; fails by chance < 1 in 10**6."""
+    """There are 2,000 histories of 40 runs, each a fair game with log-normal wealth.  Fails by chance < 1 in 10**6."""
     rng, budget, refuted = np.random.default_rng(11), 0.05, 0
     for _ in range(2000):
         chain = Chain(call=1, number=1, claim="")
@@ -111,7 +111,7 @@ def test_a_claim_that_stays_true_is_refuted_within_the_budget() -> None:
     assert refuted <= 153  # 0.999999 quantile of Binomial(2000, 0.05)
 
 
-def test_what_was_lost_before_does_not_hide_a_later_violation() -> None:
+def test_earlier_losses_do_not_hide_a_later_violation() -> None:
     chain = Chain(call=1, number=1, claim="")
     for _ in range(365):
         chain = chain.after(log_e=-5.0, refuted="", mu_lower=0.0, trials=1)

@@ -1,4 +1,4 @@
-"""Planned runs are enough, and not many more than enough."""
+"""The planned runs are sufficient and not far above the required number."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_the_closed_form_is_where_the_margin_changes_its_sign(claim: TradeoffFun
     assert margins[0] < 0 <= margins[1]
 
 
-def test_they_agree_with_the_plan() -> None:
-    """Both start from K, the runs that known scores need with probability 0.999, and differ in what learning costs.
+def test_planned_runs_agree_with_the_plan() -> None:
+    """Both start from K, the runs that known scores need with probability 0.999, and differ in the cost of learning.
 
-    Planned runs add what it costs on average, FIRST_FIT + 1.2 K; the plan the most that it cost anywhere,
-    FIRST_FIT + 15 + 1.4 K.  So planned runs are enough if they are FIRST_FIT + 1.2 K, which is 0.855 of the plan here;
-    and they are not more than that, but for rounding and 0.2 %: the law of 1.2 times the claim is from another grid.
+    Planned runs include the average cost, FIRST_FIT + 1.2 K; the plan has the maximum cost, FIRST_FIT + 15 + 1.4 K.
+    So planned runs suffice if they are FIRST_FIT + 1.2 K, which is 0.855 of the plan here.  They exceed it only by
+    rounding and 0.2 %, because the law of 1.2 times the claim is from another grid.
     """
     simulated = plan(GaussianDP(1.0), GaussianDP(1.2), power=0.999, confidence=0.999)
     known = (simulated.trials - FIRST_FIT - _HEAD_START) / _SLOWEST
@@ -43,7 +43,7 @@ def test_they_agree_with_the_plan() -> None:
 
 @pytest.mark.parametrize("detect", [1.3, 1.5])
 def test_known_scores_need_no_more_than_the_closed_form_says(detect: float) -> None:
-    """It takes the best bet for the mixture, and a normal law for its gains: somewhat too many runs.
+    """The closed form assumes the best bet and normal gains, so it gives slightly too many runs.
 
     If one audit in 1,000 needs more runs, six of 300 do so by chance < 1 in 10**6.  At 0.9 the closed form is 5 to 14 %
     above the quantile of 4,000 simulated audits; that of 300 has a standard error of 3 %.  The seed is fixed.
@@ -56,17 +56,17 @@ def test_known_scores_need_no_more_than_the_closed_form_says(detect: float) -> N
     assert 0.95 < _runs(claim, detect, 1e-3, 1, 0.9) / np.quantile(stops, 0.9) < 1.3
 
 
-def test_more_is_needed_for_less() -> None:
+def test_smaller_violations_need_more_runs() -> None:
     claim, least = PureDP(1.0), planned_runs(PureDP(1.0), 1.2, significance=1e-3, pairs=1)
     assert planned_runs(claim, 1.1, significance=1e-3, pairs=1) > 3 * least
     assert planned_runs(claim, 1.2, significance=1e-6, pairs=1) > 1.3 * least
     assert planned_runs(claim, 1.2, significance=1e-3, pairs=3) > 3 * least
     assert (
         planned_runs(claim, LaplaceDP(1.2), significance=1e-3, pairs=1) <= 1.002 * least
-    )  # the same law, from another grid
+    )  # the same law on another grid
     assert shows(claim, 1.2, least, significance=1e-3, pairs=1)
     assert not shows(claim, 1.2, least // 3, significance=1e-3, pairs=1)
 
 
-def test_what_keeps_the_claim_is_never_seen() -> None:
+def test_a_mechanism_that_keeps_the_claim_is_never_detected() -> None:
     assert planned_runs(GaussianDP(1.0), GaussianDP(1.0), significance=1e-3, pairs=1) > 10**11

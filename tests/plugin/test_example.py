@@ -1,6 +1,6 @@
 """The example project's suite finds nothing in its code, and finds a planted bug.
 
-By chance the first fails in one of 1,000 seeds, the second in fewer; seeds are fixed.
+The first test fails by chance with one of 1,000 seeds, the second with fewer.  The seeds are fixed.
 """
 
 from __future__ import annotations

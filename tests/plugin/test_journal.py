@@ -1,4 +1,4 @@
-"""The journal in which a session writes what it finds: when a later one takes it up, and when it is refused."""
+"""The journal of a session: when a later session counts it, and when it is refused."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def started(path: Path, session: str = "1") -> Journal:
 
 
 def abandon(journal: Journal) -> None:
-    """As when its process is killed: the lock ends."""
+    """Release the lock, as when the process is killed."""
     path, content = journal.path, journal.path.read_bytes()
     journal.remove()
     path.write_bytes(content)
 
 
-def test_the_journal_of_a_session_that_goes_on_is_left_to_it(tmp_path: Path) -> None:
+def test_the_journal_of_a_running_session_is_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     going = started(path)
     going.add(record(), 1)
@@ -52,7 +52,7 @@ def test_the_journal_of_a_session_that_goes_on_is_left_to_it(tmp_path: Path) -> 
     assert read(path, 1e-3) == after
 
 
-def test_of_two_killed_sessions_with_one_beginning_one_is_counted(tmp_path: Path) -> None:
+def test_one_of_two_killed_sessions_with_the_same_baseline_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     for session in "12":
         journal = started(path, session)
@@ -65,7 +65,7 @@ def test_of_two_killed_sessions_with_one_beginning_one_is_counted(tmp_path: Path
     assert take_up(path, 1e-3) == (after, [])
 
 
-def test_a_journal_that_stayed_after_its_session_was_recorded_is_removed_without_a_word(tmp_path: Path) -> None:
+def test_the_journal_of_a_recorded_session_is_removed_silently(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     journal = started(path)
     journal.add(record(), 1)
@@ -78,7 +78,7 @@ def test_a_journal_that_stayed_after_its_session_was_recorded_is_removed_without
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30, 200])
-def test_a_torn_line_is_left_out_and_those_after_it_count(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_line_is_skipped_and_later_lines_count(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "b.json"
     journal = started(path)
     journal.add(record("torn"), 3)
@@ -87,7 +87,7 @@ def test_a_torn_line_is_left_out_and_those_after_it_count(tmp_path: Path, cut: i
     abandon(journal)
     after, _ = take_up(path, 1e-3)
     assert after.founders == 3
-    assert list(after.tests) == (["torn", "whole"] if cut == 1 else ["whole"])  # all but its end of line
+    assert list(after.tests) == (["torn", "whole"] if cut == 1 else ["whole"])  # everything but the end of line
 
 
 def test_a_journal_has_the_budget_of_its_session(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def lost(node: str = "a::b", number: int = 1) -> dict[str, Any]:
     [
         ([lost()], -math.inf),
         ([lost(), record()], -1.5),
-        ([lost(), record(), lost()], -1.5),  # repeated in the session: the first audit counts
-        ([lost(), lost(), record()], -math.inf),  # repeated until one came through
+        ([lost(), record(), lost()], -1.5),  # repeated in the session; the first audit counts
+        ([lost(), lost(), record()], -math.inf),  # repeated until an audit ended
         ([record(), lost()], -1.5),
     ],
 )
@@ -155,10 +155,10 @@ def test_an_audit_that_never_ended_counts_as_lost(tmp_path: Path, lines: list[An
     assert read(path, 1e-3) == after
 
 
-def test_a_journal_that_was_removed_before_it_was_locked_is_begun_anew(
+def test_a_journal_that_was_removed_before_it_was_locked_is_created_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another session may find it between the moments when it is opened and locked."""
+    """Another session may find the journal after it is opened and before it is locked."""
     path = tmp_path / "b.json"
     journal, flock = started(path), fcntl.flock
     removed: list[bool] = []
@@ -178,8 +178,8 @@ def test_a_journal_that_was_removed_before_it_was_locked_is_begun_anew(
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
-def test_what_is_no_regular_file_is_left_alone(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    """A pipe would be waited for, and a link may lead to a device that never ends."""
+def test_pipes_and_links_named_like_journals_are_left_unchanged(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """Reading a pipe would block, and a link may lead to an endless device."""
     make(tmp_path / "b.json.1.journal")
     assert take_up(tmp_path / "b.json", 1e-3) == (Baseline(false_alarm=1e-3, tests={}), [])
     assert len(journals(tmp_path)) == 1
@@ -192,7 +192,7 @@ def test_a_journal_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pyt
         take_up(tmp_path / "b.json", 1e-3)
 
 
-def test_a_journal_of_another_baseline_is_left_alone(tmp_path: Path) -> None:
+def test_a_journal_of_another_baseline_is_left_unchanged(tmp_path: Path) -> None:
     """b.json.old and b.json may be baselines in one folder."""
     other = started(tmp_path / "b.json.old")
     other.add(record(), 1)
@@ -204,7 +204,7 @@ def test_a_journal_of_another_baseline_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"false_alarm": "0.001"}, {"false_alarm": 10**400}, {"start": None}, {"tests": "1"}, {"record": []}]
 )
-def test_a_line_with_values_of_another_kind_is_left_out(tmp_path: Path, wrong: dict[str, Any]) -> None:
+def test_a_line_with_values_of_other_types_is_skipped(tmp_path: Path, wrong: dict[str, Any]) -> None:
     line = {"format": FORMAT, "start": "", "false_alarm": 1e-3, "tests": 1, "record": record()} | wrong
     text = json.dumps(line | {"sha256": _checksum(line)})
     (tmp_path / "b.json.1.journal").write_text(text)
@@ -221,10 +221,8 @@ def test_a_file_name_that_is_no_utf8_may_be_in_a_baseline(tmp_path: Path) -> Non
     assert read(path, 1e-3).runs == 2
 
 
-def test_a_journal_that_was_removed_before_it_was_locked_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Between opening and locking it looks like the journal of a killed session."""
+def test_a_removed_journal_is_recreated_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is locked it looks like the journal of a killed session."""
     removed: list[Path] = []
     going, lock = started(tmp_path / "b.json"), fcntl.flock
 

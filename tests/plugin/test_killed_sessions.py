@@ -1,4 +1,4 @@
-"""Sessions of pytest that are killed or interrupted: what they found is counted once.  Seeds are fixed.
+"""The audits of killed or interrupted pytest sessions are counted once.  Seeds are fixed.
 
 Nothing here can fail by chance.
 """
@@ -43,19 +43,19 @@ def journals(folder: Path) -> list[Path]:
     return sorted(folder.glob("b.json.*.journal"))
 
 
-def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, here: Run, tmp_path: Path) -> None:
-    """Killed in its second test, in its first session; the journal is torn and copied before the next one."""
+def test_the_audits_of_a_killed_session_are_counted_once(elsewhere: Run, here: Run, tmp_path: Path) -> None:
+    """The first session is killed in its second test.  Its journal is truncated and copied before the next session."""
     (tmp_path / "kill").touch()
     assert elsewhere(KILLED.format(whom="os.getpid()"), *FILE).code == -signal.SIGKILL
     assert not (tmp_path / "b.json").exists()
     (left,) = journals(tmp_path)
     with left.open("ab") as file:
-        file.write(left.read_bytes()[:-40].strip())  # a line that was torn, and one more copy of what is there
+        file.write(left.read_bytes()[:-40].strip())  # an incomplete line, and another copy of the content
     copy = tmp_path / "copy"
     shutil.copy(left, copy)
     (tmp_path / "kill").unlink()
 
-    here(None, *FILE, "--collect-only")  # takes it up, and audits nothing
+    here(None, *FILE, "--collect-only")  # counts the journal, and audits nothing
     first = chains(tmp_path)
     assert not journals(tmp_path)
     assert {name: chain["runs"] for name, chain in first.items()} == {"test_first": 1, "test_second": 1}
@@ -75,13 +75,13 @@ def test_what_a_killed_session_had_found_is_counted_once(elsewhere: Run, here: R
         "test_first": 2, "test_second": 2, "test_third": 1
     }  # fmt: skip
     outputs = json.loads((tmp_path / "b.json").read_text())["tests"]["test_project.py::test_first"]["outputs"]
-    assert len(outputs) == len(set(outputs))  # other randomness than the killed session's: it was a run of its own
+    assert len(outputs) == len(set(outputs))  # not the killed session's randomness, because that was a separate run
     assert "adds no evidence" not in done.out
     assert not journals(tmp_path)
 
 
-def test_a_killed_session_counts_as_one_that_ended(elsewhere: Run, here: Run, tmp_path: Path) -> None:
-    """The same two tests with and without the kill give the same chains."""
+def test_a_killed_session_counts_like_a_completed_one(elsewhere: Run, here: Run, tmp_path: Path) -> None:
+    """The same two tests give the same chains with and without the kill."""
     ended = tmp_path / "ended"
     ended.mkdir()
     here(KILLED.format(whom="os.getpid()"), *FILE, "-k", "first or second")
@@ -93,7 +93,7 @@ def test_a_killed_session_counts_as_one_that_ended(elsewhere: Run, here: Run, tm
     assert (tmp_path / "b.json").read_text() == (ended / "b.json").read_text()
 
 
-def test_a_refutation_is_not_forgotten_by_killing_the_session(elsewhere: Run, tmp_path: Path) -> None:
+def test_killing_a_session_does_not_erase_its_refutation(elsewhere: Run, tmp_path: Path) -> None:
     code = """
 import os, signal
 
@@ -111,7 +111,7 @@ def test_it(dpaudit):
 
 @pytest.mark.parametrize("whom", ["os.getpid()", "os.getppid()"])
 def test_workers_write_the_journal_of_their_session(elsewhere: Run, here: Run, tmp_path: Path, whom: str) -> None:
-    """A worker of pytest-xdist is killed, which the session survives; or its controller, which it does not."""
+    """Kill a worker of pytest-xdist, which the session survives, or its controller, which it does not."""
     pytest.importorskip("xdist")
     (tmp_path / "kill").touch()
     done = elsewhere(KILLED.format(whom=whom), *FILE, "-n", "1", "--max-worker-restart", "0")
@@ -126,8 +126,8 @@ def test_workers_write_the_journal_of_their_session(elsewhere: Run, here: Run, t
     assert {found["test_first"]["runs"], found["test_second"]["runs"]} == {1}
 
 
-def test_an_audit_that_is_killed_has_no_second_chance_for_nothing(elsewhere: Run, here: Run, tmp_path: Path) -> None:
-    """Killed within its second audit by the mechanism itself; the claim is true, and what was won is gone."""
+def test_a_killed_audit_loses_its_invested_wealth(elsewhere: Run, here: Run, tmp_path: Path) -> None:
+    """The mechanism kills its second audit.  The claim is true, and all earlier gains are lost."""
     code = """
 import os, pathlib, signal
 

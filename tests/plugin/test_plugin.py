@@ -1,4 +1,4 @@
-"""The plugin as its users meet it.  Seeds are fixed, so outcomes do not change from run to run."""
+"""The plugin from the user's point of view.  Seeds are fixed, so outcomes do not change from run to run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_wrong(dpaudit):
 """
 
 
-def test_a_failure_shows_the_evidence_and_keeps_it(run: Run, pytester: pytest.Pytester) -> None:
+def test_a_failure_shows_and_keeps_the_evidence(run: Run, pytester: pytest.Pytester) -> None:
     done = run(ONE_OF_TWO, "--dpaudit-trials", "300", "--dpaudit-report", "found", "--junit-xml", "junit.xml")
     assert done.counts == {"passed": 1, "failed": 1}
     for line in (
@@ -43,7 +43,7 @@ def test_a_failure_shows_the_evidence_and_keeps_it(run: Run, pytester: pytest.Py
         r"split over 2 tests: a true claim fails this suite in at most one run of 1,000$",
     ):
         assert re.search(line, done.out, re.MULTILINE), line
-    assert "assertion.py" not in done.out  # where we raise is nobody's business
+    assert "assertion.py" not in done.out  # the traceback ends in the user's test
     (kept,) = Path(pytester.path, "found").glob("*.json")
     result = AuditResult.from_json(kept)
     assert result.violated
@@ -58,7 +58,7 @@ def test_a_failure_shows_the_evidence_and_keeps_it(run: Run, pytester: pytest.Py
     assert float(properties["test_wrong"]["dpaudit_p_value"] or 1) < 1e-3
 
 
-def test_no_answer_fails_in_other_words(run: Run) -> None:
+def test_an_inconclusive_audit_fails_with_another_message(run: Run) -> None:
     done = run(
         """
 def raises(dataset, rng):
@@ -141,7 +141,7 @@ def test_the_last_failed_test_alone_gets_the_whole_budget(run: Run) -> None:
     assert "split over 1 test: " in done.out
 
 
-def test_an_audit_that_was_not_announced_is_refused(run: Run) -> None:
+def test_an_audit_outside_the_budget_is_refused(run: Run) -> None:
     done = run(
         """
 def test_not_marked():
@@ -186,7 +186,7 @@ def test_workers_share_budget_and_baseline(elsewhere: Run, tmp_path: Path) -> No
     assert sorted(len(entry["chains"]) for entry in values["tests"].values()) == [1, 1, 2, 2]
 
 
-def test_where_nobody_audits_nothing_is_loaded(elsewhere: Run, tmp_path: Path) -> None:
+def test_a_session_without_audits_loads_nothing(elsewhere: Run, tmp_path: Path) -> None:
     (tmp_path / "test_project.py").write_text(
         "import sys\n\ndef test_it(pytestconfig):\n"
         "    assert pytestconfig.pluginmanager.hasplugin('dpaudit')\n"
@@ -199,9 +199,9 @@ def test_where_nobody_audits_nothing_is_loaded(elsewhere: Run, tmp_path: Path) -
 
 @pytest.mark.chance
 def test_the_plugin_loads_in_under_20_ms() -> None:
-    """Median of 5 fresh processes, the processor's time, pytest loaded beforehand: 3 to 10 ms when written.
+    """The limit holds for the median processor time of 5 fresh processes that have loaded pytest.
 
-    The median is below the limit if 3 of the 5 are, so no more are started then.
+    The median is below the limit if 3 of the 5 times are, so no further process is started then.
     """
     code = "import pytest, time; t = time.process_time(); import _dpaudit_pytest; print(time.process_time() - t)"
     seconds: list[float] = []

@@ -39,7 +39,7 @@ def release(dataset, rng):
 
 def test_it(dpaudit):
     dpaudit.assert_private(release, claim=CLAIM, pairs=BIT, attacks="logistic")
-    assert np.random.normal() == 1.764052345967664  # the first draw after seed(0), whatever the audit drew
+    assert np.random.normal() == 1.764052345967664  # the first draw after seed(0), despite the audit's draws
 """
 
 OWN_GENERATOR = """
@@ -62,18 +62,18 @@ def test_a_fixture_that_seeds_numpy_does_not_repeat_the_draws_of_an_earlier_sess
 ) -> None:
     nights = [run(GLOBAL, *FILE), run(None, *FILE)]
     assert [night.counts for night in nights] == [{"passed": 1}] * 2
-    assert len(entry(pytester.path)["outputs"]) == 4  # two datasets, two sessions, all different
+    assert len(entry(pytester.path)["outputs"]) == 4  # two datasets and two sessions; all fingerprints differ
     for night in nights:
         assert "global random state: used by test_project.py::test_it; dpaudit seeds it for each audit" in night.out
         assert "no new evidence" not in night.out
 
 
 def test_a_session_with_the_outputs_of_an_earlier_one_adds_no_evidence(run: Run, pytester: pytest.Pytester) -> None:
-    """The mechanism has a generator of its own, with the same seed in every session."""
+    """The mechanism has a private generator with the same seed in every session."""
     run(OWN_GENERATOR.replace("0.9", "0.75"), *FILE)
     first = entry(pytester.path)
     won = float(first["chains"][0]["log_invested"])
-    assert won > math.log(1 / 2)  # so that counting it again would add evidence
+    assert won > math.log(1 / 2)  # so that a second count would add evidence
     again = run(None, *FILE)
     assert "no new evidence: test_project.py::test_it may repeat runs of an earlier session" in again.out
     second = entry(pytester.path)
@@ -82,7 +82,7 @@ def test_a_session_with_the_outputs_of_an_earlier_one_adds_no_evidence(run: Run,
 
 
 def test_a_violation_on_the_outputs_of_an_earlier_session_is_inconclusive(run: Run, pytester: pytest.Pytester) -> None:
-    """After --dpaudit-restart a claim must not be refuted by the runs that refuted it before."""
+    """After --dpaudit-restart the runs that refuted a claim must not refute it a second time."""
     wrong = OWN_GENERATOR.replace("0.9", "0.2")
     assert "VIOLATION of gaussian(mu=1)" in run(wrong, *FILE).out
     again = run(None, *FILE, "--dpaudit-restart")
@@ -98,7 +98,7 @@ def test_a_copy_of_a_baseline_that_is_used_twice_adds_no_evidence(run: Run, pyte
     run(code, *FILE)
     run(None, *FILE)
     values = json.loads((pytester.path / "b.json").read_text())
-    values["runs"] = 1  # as a copy of the first session's file, merged with what came after it, would say
+    values["runs"] = 1  # like a copy of the first session's file merged with a later one
     values["tests"]["test_project.py::test_it"]["chains"][0]["runs"] = 1
     del values["sha256"]
     values["sha256"] = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
@@ -118,12 +118,12 @@ def test_fingerprints_of_first_outputs_depend_on_neither_blocks_nor_length() -> 
     x, y = rng.normal(size=(2, 100))
     assert fingerprints(x, y) == fingerprints(x[:60], y[:60], size=60)
     assert len(fingerprints(x, y)) == 2
-    assert not set(fingerprints(x, y)) & set(fingerprints(y, x))  # a side is part of the fingerprint
+    assert not set(fingerprints(x, y)) & set(fingerprints(y, x))  # the side is part of the fingerprint
     assert set(fingerprints(x, y)) & set(fingerprints(x, 2 * y))  # one equal side is enough
 
 
 def test_fingerprints_of_fresh_coins_differ_and_of_constants_do_not() -> None:
-    """1,000 pairs of sequences of 60 coins.  The seed is fixed; others would fail by chance < 1 in 10**5."""
+    """There are 1,000 pairs of sequences of 60 coins.  The seed is fixed; another one fails by chance < 1 in 10**5."""
     rng = np.random.default_rng(0)
     found = [text for _ in range(1000) for text in fingerprints(*(rng.random((2, 60)) < 0.5))]
     assert len(set(found)) == len(found) == 2000
@@ -205,10 +205,10 @@ CHAIN = ("tests", "t", "chains", 0)
         (("tests", "t", "chains"), 1, "tests['t'].chains should be a list, got 1"),
     ],
 )
-def test_a_baseline_of_another_shape_is_refused_in_words(
+def test_a_baseline_of_another_shape_is_refused_with_a_message(
     tmp_path: Path, path: tuple[Any, ...], value: Any, message: str
 ) -> None:
-    """Also with a checksum that is right."""
+    """The file is refused even if its checksum is right."""
     file = tmp_path / "b.json"
     write(file, small())
     assert read(file, 0.01) == small()
@@ -218,7 +218,7 @@ def test_a_baseline_of_another_shape_is_refused_in_words(
     assert message in str(caught.value)
 
 
-def test_a_baseline_that_is_nested_too_deeply_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_baseline_that_is_nested_too_deeply_is_refused_with_a_message(tmp_path: Path) -> None:
     (tmp_path / "b.json").write_text("[" * 100_000)
     with pytest.raises(BaselineError, match="it is nested too deeply"):
         read(tmp_path / "b.json", 0.01)

@@ -1,4 +1,4 @@
-"""A small library of private statistics, as a project would have it."""
+"""A small library of private statistics, like that of a user's project."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PrivateMean:
-    """Mean of values in [0, 1], a public number of them, with Gaussian noise: mu-GDP if one value changes."""
+    """Mean of a public number of values in [0, 1] with Gaussian noise; mu-GDP if one value changes."""
 
     mu: float
 

@@ -1,4 +1,4 @@
-"""The example project's tests of what it promises."""
+"""The example project's tests of its privacy claims."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_count(dpaudit, pair):
 
 @pytest.mark.dpaudit
 class TestCount(unittest.TestCase):
-    """Fixtures cannot be arguments of unittest methods; the marker makes the budget count them."""
+    """The marker includes these tests in the budget, because unittest methods cannot have fixtures as arguments."""
 
     def test_as_text(self) -> None:
         assert_private(PrivateCount(1.0), "pure(epsilon=1)", ONE_RECORD, detect=1.5)
