@@ -58,7 +58,7 @@ def _rescued(result: AuditResult) -> Path | None:
 
 
 def refuse_links(*files: Path) -> None:
-    """Raise OSError if a file is a symbolic link, because what it leads to must not be overwritten."""
+    """Raise OSError if a file is a symbolic link, because its target must not be overwritten."""
     for file in files:
         if file.is_symlink():
             raise OSError(errno.ELOOP, f"{file.name} is a symbolic link to {file.readlink()}")

@@ -135,7 +135,7 @@ def _imports(file: Path, folders: Sequence[Path], *, loaded: bool) -> Iterator[P
 
 @functools.lru_cache(maxsize=256)
 def _statements(code: bytes) -> tuple[ast.AST, ...]:
-    """Return all statements and calls that may import.  The result is cached by source."""
+    """Return all import statements, and all calls, which may import modules.  The result is cached by source."""
     return tuple(node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import | ast.ImportFrom | ast.Call))
 
 

@@ -192,7 +192,7 @@ class Child:
         return f"; the answer began with {shown(self._heard)}" if self._heard else ""
 
     def _ending(self) -> str:
-        """Return how a program that has closed its stdout ended, as a predicate."""
+        """Return a predicate about a program that closed its stdout, such as "was killed by SIGKILL"."""
         try:
             status = self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:

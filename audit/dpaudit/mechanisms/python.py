@@ -65,7 +65,7 @@ class PythonMechanism:
 
     @property
     def moved_to(self) -> str:
-        """The working directory to which loading the mechanism changed, before it was restored; "" if to none."""
+        """The working directory that loading the mechanism set, before it was restored; "" if it set none."""
         return str(self.__dict__.get("_moved_to", ""))
 
     def _load(self) -> Foreign:

@@ -44,8 +44,8 @@ class Source:
 def source_of(mechanism: object) -> Source:
     """Return the code of a mechanism.
 
-    For a mechanism with an address, the result is fixed by the first call after it is loaded, because later edits of
-    the file do not change the code that runs.
+    For a mechanism with an address, the first call after loading fixes the result.  Later edits of the file do not
+    change the code that runs.
 
     Args:
         mechanism: As in `audit`.  The environment of an isolated mechanism is built if it does not exist.

@@ -10,10 +10,10 @@ It may also hold lists, dicts, sets and arrays, if the code examined here change
 calls no method that changes its object.
 
 The runs of such a function share only the modules that it uses.  `forgets` further requires that these modules keep no
-outputs, as numpy and math do not.  It also requires that the function holds no number that is not whole in a global, a
-closure, a default or a class, because such a number could be noise that was drawn when the code was loaded.  `portable`
-allows any module, because a new process imports it again.  The check detects mistakes but not malice: code that writes
-into numpy's namespace goes unnoticed.
+outputs, as numpy and math do not.  It also requires that no global, closure, default or class of the function holds a
+number that is not whole.  Such a number could be noise that was drawn when the code was loaded.  `portable` allows any
+module, because a new process imports it again.  The check detects mistakes but not malice: code that writes into
+numpy's namespace goes unnoticed.
 """
 
 from __future__ import annotations

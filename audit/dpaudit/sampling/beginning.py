@@ -33,7 +33,7 @@ class _Side:
     _hash: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
 
     def add(self, outputs: Iterable[Output]) -> None:
-        """Add outputs; read no more of them than are needed."""
+        """Add outputs, and stop reading when the outputs so far are unmistakable."""
         for output in outputs:
             if self.unmistakable or self.count >= _MAX_OUTPUTS:
                 return

@@ -55,7 +55,7 @@ class ByName:
 
     module: str
     name: str
-    file: str  # of the module
+    file: str  # the module's file
 
     @property
     def loaded(self) -> object:

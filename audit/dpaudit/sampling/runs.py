@@ -169,7 +169,7 @@ class Runs:
         """Whether a run that ended with this error may be retried or counted as an outcome.
 
         A timeout depends on the load of the machine, which drifts.  If it decided what is counted, the two runs of a
-        trial would not be comparable, unless a coin decides their order, as it does if times are observed.
+        trial would not be comparable.  They are comparable if times are observed, because a coin decides their order.
         An exception that is neither Python's own nor derived from Exception belongs to our caller, e.g. a test runner.
         """
         if isinstance(error, RunTimeout):

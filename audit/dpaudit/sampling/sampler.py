@@ -31,8 +31,8 @@ class Sampler:
     """Makes the trials of one mechanism.
 
     The randomness of trial t of a side has the address (seed, pair, side, t), whichever process makes the run.
-    A batched mechanism draws all runs of a call from one stream, so its calls are part of the address: they start where
-    the caller's blocks start, and make at most CHUNK runs.
+    A batched mechanism draws all runs of a call from one stream, so its calls are part of the address.  They start
+    where the caller's blocks start, and make at most CHUNK runs.
 
     The datasets are copied when the sampler is made, so later changes to the originals have no effect.
 
@@ -146,7 +146,9 @@ class Sampler:
         return _joined(parts[0]), _joined(parts[1])
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
-        size = max(1, -(-(stop - start) // (2 * self._workers)))  # every run has its own stream, so any cut will do
+        size = max(
+            1, -(-(stop - start) // (2 * self._workers))
+        )  # every run has a separate stream, so blocks may be cut anywhere
         if members.samples(resolved(self.mechanism)):
             size = CHUNK
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]

@@ -38,7 +38,7 @@ from dpaudit.values import Foreign, RawOutputs
 __all__ = ["Store", "StoreError", "seed_of"]
 
 MAX_PART_BYTES = 2**28  # SQLite holds at most 10^9 bytes in one value
-_MAX_VALUE_CHARACTERS = 60  # of one value in a message
+_MAX_VALUE_CHARACTERS = 60  # maximum length of one value in a message
 _MAX_LINES = 30  # differences listed in a message
 
 

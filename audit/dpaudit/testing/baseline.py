@@ -1,7 +1,7 @@
 """A file in which a suite's evidence accumulates from run to run.
 
-**The budget** covers all runs together, so each test keeps the share that it had when it was first seen, and part of
-the budget is reserved for new tests.  With budget A and m tests in the first run, test number j gets
+**The budget** covers all runs together.  So each test keeps its first share, and part of the budget is reserved for new
+tests.  With budget A and m tests in the first run, test number j gets
 
     A / (2 m)  for j <= m,      A m / (2 j (j - 1))  for j > m,      which sum to A over all j.
 
@@ -112,8 +112,9 @@ class Baseline:
 def first_audits(records: Iterable[Record]) -> list[Record]:
     """Return the record of the first audit of each call of each test.
 
-    It is the record of the audit's end, or of its beginning if the audit never ended.  If an audit begins a second time
-    before it ends, it never ended: otherwise a test could be repeated until an audit gains evidence.
+    It is the record of the audit's end, or of its beginning if the audit never ended.  If a second attempt begins
+    before the first one ends, the first one counts as unfinished.  Otherwise a test could be repeated until an attempt
+    gains evidence.
 
     Args:
         records: Records in chronological order.

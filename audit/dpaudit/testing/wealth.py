@@ -13,8 +13,8 @@ The first sum is invested, S_n = (S_{n-1} + w_n) E_n; the second is cash, R_n = 
 **Theorem.**  If all versions kept the claim, P[M >= 1/significance, ever] <= significance.
 
 *Proof.*  Each product is a nonnegative supermartingale from run k on and constant before; M is their mean.  Ville 1939.
-It holds within a run as well, with the audit's wealth so far for E_n: so the audit of run n may stop, and refute, as
-soon as its own wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
+It holds within a run as well, with the audit's wealth so far for E_n.  So the audit of run n may stop, and refute, as
+soon as its wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
 
 A violation that begins in run n needs log(n (n + 1)) nats more evidence than in a first run, whatever came before.
 
