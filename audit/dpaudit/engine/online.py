@@ -329,9 +329,9 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
 
 def _notes(audit: OnlineAudit) -> list[str]:
     notes = [f"{audit.steps:,} steps, each on one dataset, which a coin chose"]
-    return notes + (
-        [f"{audit._unreadable:,} outputs could not be read and counted as None"] if audit._unreadable else []
-    )
+    if audit._unreadable:
+        notes.append(f"{audit._unreadable:,} outputs could not be read and counted as None")
+    return notes
 
 
 def _detectable(audit: OnlineAudit, evidence: OnlineEvidence) -> Detectable:

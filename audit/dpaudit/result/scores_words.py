@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dpaudit.result.words import DONG, Words
 
-CANARIES_ASSUMED = "given the coins, the scores of different canaries are independent of each other, and each depends on its own coin only"
+CANARIES_ASSUMED = (
+    "given the coins, the scores of different canaries are independent of each other, and each depends on its own coin "
+    "only"
+)
 """The assumption of `independence="canaries"`.  One run cannot show whether it holds: see `scores.dependence`."""
 
 _COINS = "Each canary was included in the data by a fair coin of its own. "
