@@ -68,9 +68,9 @@ def audit(
         confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence, whenever
             the audit stops.  The default is 0.99 rather than 0.95, because an accusation needs better odds than one in
             twenty.  Evidence grows exponentially, so the stricter test takes only about 1.5 times the runs.
-        method: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`.  It uses a tenth of
-            them (15 % if there are more than three million) to choose a pair and a rejection region, and tests that
-            region exactly on the rest.  Its bounds are tighter at the same number of trials.
+        method: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`.  It chooses a pair and
+            a rejection region with a tenth of them (15 % of more than three million), and tests the region exactly on
+            the rest.  Its bounds are tighter at the same number of trials.
         seed: Seed of all randomness except the mechanism's own.  A mechanism that draws only from its rng gives the
             same outputs again.  If None, the seed of an existing `store` is used, or else a fresh one; the result
             records it.  Use another seed if an attack, pair or claim was chosen after looking at an audit's outputs.

@@ -266,7 +266,7 @@ def _confirm(
 
 
 def _runs_needed(tested: TradeoffFunction, significance: float) -> int:
-    """Return the least k such that k of k on one dataset and 0 of k on the other refute the claim; 0 if too large."""
+    """Return the least k for which the counts k of k and 0 of k refute the claim; 0 if above `MAX_PROCESSES`."""
 
     def enough(k: int) -> bool:
         return exact_binomial.p_value(tested, 0, k, k, k) <= significance

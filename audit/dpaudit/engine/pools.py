@@ -3,8 +3,8 @@
 A mechanism that adds continuous noise in each run never gives the same number twice.  A mechanism that draws k values
 once, and returns one of them in each run, gives only k numbers.  So it makes only k independent runs.  Mechanisms on a
 grid repeat their outputs as well, and so do mechanisms that select from given candidates.  Repeated outputs are
-therefore only a suspicion.  The suspicion is strong if at least three values were repeated, they lie on no grid, they
-do not all occur in the dataset, and none occurred on the other dataset.
+therefore only a suspicion.  It is strong if at least three values were repeated and none occurred on the other dataset.
+In addition, the repeated values must lie on no grid, and must not all occur in the dataset.
 """
 
 from __future__ import annotations

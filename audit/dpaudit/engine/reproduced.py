@@ -47,9 +47,9 @@ The audit's p-value and bounds apply to the runs in this process, even if step 4
 so.  Step 4 loses power.  It sees only first runs, at most 60 on each dataset, in a region that was learned here.  The
 audit is inconclusive if a violation is slight, affects later runs only, or lies outside the region under other noise.
 
-If no new process can run the mechanism, only a strong suspicion makes the audit inconclusive: a pool on no grid, or
-numbers that the mechanism has kept since the audit began.  Otherwise a hint states what was assumed, if outputs that
-are not whole were repeated or the mechanism holds a number that is not whole.
+If no new process can run the mechanism, only a strong suspicion makes the audit inconclusive.  This is a pool on no
+grid, or numbers that the mechanism has kept since the audit began.  Otherwise a hint states what was assumed, if
+outputs that are not whole were repeated or the mechanism holds a number that is not whole.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ class Detectable:
     claim: str  # the smallest violation, as a claim, e.g. "gaussian(mu=1.08)"; "" if none was detectable
     assumption: str  # assumption about attacks and mechanism
     rule_of_three_rate: float  # an event with this probability occurs in none of the runs with probability 5 %
-    largest_epsilon: float  # at delta = 0, nats; no valid test is certain to refute more, and this audit cannot
+    largest_epsilon: float  # largest epsilon that this audit can certify at delta = 0, nats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
