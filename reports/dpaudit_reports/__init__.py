@@ -1,8 +1,8 @@
 """Figures and documents from the results of audits.
 
-A report is made in three steps, each in its own place: `sections` turn a result into blocks (what is
-said), `document` puts the blocks of one or many results in order, a writer shows a document: `pdf`, `html`,
-`markdown`, `terminal`.  Importing this package loads neither matplotlib nor Typst.
+A report is made in three steps.  `sections` turn a result into blocks, which hold the content.  `document` puts the
+blocks of one or many results in order.  A writer shows a document: `pdf`, `html`, `markdown` or `terminal`.  Importing
+this package loads neither matplotlib nor Typst.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dpaudit_reports.sections import Section
 
     Reported: TypeAlias = Sequence[AuditResult] | Document
+    """Results, or a document such as that of `comparison`."""
 
 __all__ = [
     "comparison",
@@ -41,9 +42,13 @@ __all__ = [
 
 
 def comparison(audits: Mapping[str, Mapping[str, AuditResult]]) -> Document:
-    """Audits of several versions side by side, for one of the writers: audit -> version -> result.
+    """Return a document that shows audits of several versions side by side.
 
-    A version may lack audits that could not be run.  ValueError if there is no result at all.
+    Args:
+        audits: The results by audit and version.  A version may lack audits that could not be run.
+
+    Raises:
+        ValueError: If there is no result.
     """
     from dpaudit_reports.document import comparison
 
@@ -51,9 +56,14 @@ def comparison(audits: Mapping[str, Mapping[str, AuditResult]]) -> Document:
 
 
 def write_report(reported: Reported, path: str | PathLike[str]) -> None:
-    """Write results, or a comparison, in the format that the name says: .pdf, .html or .md.
+    """Write a report in the format that the file's ending names.
 
-    ValueError for any other ending, and if there is no result.
+    Args:
+        reported: Results, or a comparison.
+        path: The file; its name ends in .pdf, .html, .htm or .md.
+
+    Raises:
+        ValueError: If the name has another ending, or if there is no result.
     """
     writers = {".pdf": write_pdf, ".html": write_html, ".htm": write_html, ".md": write_markdown}
     ending = Path(fspath(path)).suffix.lower()
@@ -63,9 +73,16 @@ def write_report(reported: Reported, path: str | PathLike[str]) -> None:
 
 
 def write_pdf(reported: Reported, path: str | PathLike[str]) -> None:
-    """Write the report of one or many audits to `path`; of several, a summary comes first.
+    """Write the report of one or many audits as a PDF.  The report of several begins with a summary.
 
-    The same results give the same bytes.  ValueError if there are none.
+    The same results give the same bytes.
+
+    Args:
+        reported: Results, or a comparison.
+        path: The file.
+
+    Raises:
+        ValueError: If there is no result.
     """
     from dpaudit_reports.pdf import compile_pdf
 
@@ -73,24 +90,54 @@ def write_pdf(reported: Reported, path: str | PathLike[str]) -> None:
 
 
 def write_html(reported: Reported, path: str | PathLike[str]) -> None:
-    """Write the same as one HTML file that needs nothing else.  ValueError if there are no results."""
+    """Write the report as one HTML file that needs no other file.
+
+    Args:
+        reported: Results, or a comparison.
+        path: The file.
+
+    Raises:
+        ValueError: If there is no result.
+    """
     write_whole(path, to_html(reported))
 
 
 def write_markdown(reported: Reported, path: str | PathLike[str]) -> None:
-    """Write the short form of `to_markdown`.  ValueError if there are no results."""
+    """Write the short form that `to_markdown` returns.
+
+    Args:
+        reported: Results, or a comparison.
+        path: The file.
+
+    Raises:
+        ValueError: If there is no result.
+    """
     write_whole(path, to_markdown(reported))
 
 
 def to_html(reported: Reported) -> str:
-    """The report as one HTML page: no scripts, nothing from outside, light or dark as the screen is."""
+    """Return the report as one HTML page, without scripts and external files, light or dark like the screen.
+
+    Args:
+        reported: Results, or a comparison.
+
+    Raises:
+        ValueError: If there is no result.
+    """
     from dpaudit_reports.html import page
 
     return page(_document(reported))
 
 
 def to_fragment(reported: Reported) -> str:
-    """A short form, with the trade-off plot, as HTML to be put into another page, such as a notebook."""
+    """Return a short form with the trade-off plot, as HTML to be put into another page, such as a notebook.
+
+    Args:
+        reported: Results, or a comparison.
+
+    Raises:
+        ValueError: If there is no result.
+    """
     from dpaudit_reports.html import fragment
     from dpaudit_reports.sections import BRIEF
     from dpaudit_reports.sections.tradeoff import tradeoff
@@ -99,9 +146,16 @@ def to_fragment(reported: Reported) -> str:
 
 
 def to_markdown(reported: Reported) -> str:
-    """A short form as Markdown, at most 60,000 characters, for a comment on a pull request: no figures.
+    """Return a short form as Markdown, for a comment on a pull request.
 
-    Names that come from outside can neither break its tables nor mention or link anything.
+    It has no figures and at most 60,000 characters.  Foreign names in it can neither break its tables nor mention or
+    link anything.
+
+    Args:
+        reported: Results, or a comparison.
+
+    Raises:
+        ValueError: If there is no result.
     """
     from dpaudit_reports.markdown import markdown
     from dpaudit_reports.sections import BRIEF
@@ -110,7 +164,16 @@ def to_markdown(reported: Reported) -> str:
 
 
 def print_report(reported: Reported) -> None:
-    """Print the report to stdout, as wide as the terminal; figures in words, and ASCII where stdout needs it."""
+    """Print the report to stdout, as wide as the terminal, with figures in words.
+
+    If stdout cannot encode a character, ASCII replaces it.
+
+    Args:
+        reported: Results, or a comparison.
+
+    Raises:
+        ValueError: If there is no result.
+    """
     import sys
 
     from rich.console import Console
@@ -125,14 +188,22 @@ def print_report(reported: Reported) -> None:
 
 
 def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
-    """Draw the claim's trade-off function and what the attack reached, on `ax` or on a new figure."""
+    """Draw the claim's trade-off function and the errors that the attack reached.
+
+    Args:
+        result: The result of an audit.
+        ax: The axes to draw on; None for those of a new figure.
+
+    Returns:
+        The axes.
+    """
     from dpaudit_reports.figures.tradeoff import plot_tradeoff
 
     return plot_tradeoff(result, ax)
 
 
 def plot_claims(claims: Sequence[TradeoffFunction]) -> Figure:
-    """Draw the trade-off functions and the privacy profiles of claims, side by side, as a new figure."""
+    """Draw the trade-off functions and the privacy profiles of claims, side by side, in a new figure."""
     from dpaudit_reports.claim_plots import claims_figure
 
     return claims_figure(claims)

@@ -1,7 +1,7 @@
-"""What a report can consist of: plain data, free of any page, markup or medium.
+"""The blocks of a report: plain data that knows no page, markup or medium.
 
-A section says WHAT is there; a writer (`pdf`, `html`, `markdown`, `terminal`) decides how it looks.  Every string in
-a block is text to be shown as it is; no writer may read markup in it.
+A section decides what is shown; a writer (`pdf`, `html`, `markdown`, `terminal`) decides how it looks.  Every string in
+a block is text to be shown unchanged.  No writer may interpret markup in it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Strong:
-    """Words that carry the message."""
+    """Emphasised words."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Something to type, or a name as a program knows it."""
+    """Text to type, or a name in a program."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Math:
-    """A short formula in Unicode, "β ≥ f(α)"; its single letters are variables."""
+    """A short formula in Unicode, such as "β ≥ f(α)"; its single letters are variables."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The name of another part of the document, to be followed where the medium can; the first part is 0."""
+    """The name of another part of the document, with a link if the medium has links; the first part is 0."""
 
     text: str
     part: int
@@ -48,7 +48,11 @@ Text: TypeAlias = str | tuple[Span, ...]
 
 
 def with_mathematics(text: str) -> tuple[Span, ...]:
-    """Our own text, in which what stands between two dollar signs is mathematics."""
+    """Return a text as spans, with mathematics between two dollar signs.
+
+    Args:
+        text: Text of this project, never of others.
+    """
     return tuple(Math(part) if i % 2 else part for i, part in enumerate(text.split("$")))
 
 
@@ -64,14 +68,14 @@ class Heading:
 
     def __post_init__(self) -> None:
         if not self.text.strip():
-            raise ValueError("a heading must have a text, got none: nothing could lead to it")
+            raise ValueError("a heading must have a text, got none: no link could lead to it")
         if self.level not in (1, 2, 3):
             raise ValueError(f"a heading must be of level 1, 2 or 3, got {self.level}")
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Running text; a `quiet` one is a note beside the main line."""
+    """Running text; a `quiet` paragraph is a note."""
 
     text: Text
     quiet: bool = False
@@ -79,7 +83,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A list whose order means nothing."""
+    """A list without an order."""
 
     items: tuple[Text, ...]
     quiet: bool = False
@@ -90,7 +94,7 @@ Tone: TypeAlias = Literal["bad", "clear", "open"]
 
 @dataclass(frozen=True, slots=True)
 class Callout:
-    """The one thing to read.  Mark and title must say it all in black and white; tone only adds a colour."""
+    """The main message.  Mark and title must suffice in black and white; the tone only adds a colour."""
 
     mark: str  # one character
     title: str
@@ -100,21 +104,24 @@ class Callout:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A handful of short values side by side."""
+    """A few short values side by side."""
 
     rows: tuple[tuple[str, Text], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """Names and values, one a line."""
+    """Names and values, one on each line."""
 
     rows: tuple[tuple[str, Text], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column; a `grow` of 0 makes it as wide as its text, others share the rest in proportion."""
+    """A column of a table.
+
+    A column with a `grow` of 0 is as wide as its text.  The others share the remaining width in proportion to `grow`.
+    """
 
     title: Text
     align: Literal["left", "right"] = "left"
@@ -123,7 +130,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a header; every row has one text a column."""
+    """Rows under a header; every row has one text for each column."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Text, ...], ...]
@@ -136,16 +143,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A drawing of half a page's width; `alt` says in words what it shows."""
+    """A drawing of half a page's width; `alt` describes it in words."""
 
-    svg: Callable[[], str]  # drawn when a writer asks for it: not every medium shows it
+    svg: Callable[[], str]  # called by writers that show drawings
     alt: str
     title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Panels side by side, or one below the other where there is no room, and what they mean."""
+    """Panels with a caption, side by side, or one below the other on a narrow medium."""
 
     panels: tuple[Panel, ...]
     caption: Text
@@ -165,7 +172,7 @@ Block: TypeAlias = Heading | Paragraph | Items | Callout | Facts | KeyValues | T
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Everything about one audit."""
+    """The blocks about one audit."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -173,10 +180,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A title, what comes before the parts, and the parts.  A single part carries no title of its own."""
+    """A title, front matter, and the parts.  If there is only one part, its title is not shown."""
 
     title: str
     subtitle: str
-    date: datetime | None  # of the newest result, UTC; never the time of writing
+    date: datetime | None  # date of the newest result, UTC, not the time of writing
     front: tuple[Block, ...]
     parts: tuple[Part, ...]

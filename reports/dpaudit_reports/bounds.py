@@ -1,4 +1,4 @@
-"""Which bounds a report shows."""
+"""The bounds that a report shows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ DELTAS = (0.0, 1e-9, 1e-6, 1e-3, 1e-2, 1e-1)
 
 
 def certified_profile(result: AuditResult) -> list[tuple[float, float]]:
-    """(epsilon, delta), largest delta first: the mechanism's own profile exceeds delta wherever it is below epsilon.
+    """Return the corners of the certified staircase, below the mechanism's own privacy profile.
 
-    With the audit's confidence.  Of each epsilon the largest delta only; none with epsilon = 0.
+    With the audit's confidence, the profile exceeds delta at all values below epsilon.
+
+    Returns:
+        Pairs (epsilon, delta), the largest delta first.  Each epsilon is positive and occurs once, with its largest
+        delta.
     """
     if not (result.bounds_valid and result.evidence.trials):
         return []
@@ -30,12 +34,15 @@ def certified_profile(result: AuditResult) -> list[tuple[float, float]]:
 
 @lru_cache(maxsize=1024)
 def allowed_epsilon(claim: TradeoffFunction, delta: float) -> float:
-    """`claim.epsilon(delta)`; the audits of one report often share a claim, and it is found by bisection."""
+    """Return `claim.epsilon(delta)`, cached: audits of one report often share a claim, and bisection is slow."""
     return claim.epsilon(delta)
 
 
 def has_band(result: AuditResult) -> bool:
-    """Whether the result bounds the mechanism's whole curve: beta = 1 - alpha bounds every curve and says nothing."""
+    """Return whether the result bounds the mechanism's whole curve.
+
+    beta = 1 - alpha bounds every curve, and so does not count.
+    """
     curve = result.curve
     known = np.isfinite(curve.alpha) & np.isfinite(curve.beta_upper)
     if not (result.bounds_valid and result.evidence.of_pairs and known.any()):
@@ -44,9 +51,15 @@ def has_band(result: AuditResult) -> bool:
 
 
 def profile_points(claim: TradeoffFunction, reach: float, least: float) -> tuple[Array, Array]:
-    """(epsilon, delta) of a claim's privacy profile up to `reach`, close where it is steep; delta at least `least`.
+    """Return points of a claim's privacy profile, denser where it is steep.
 
-    A profile that falls to zero falls to `least` here, at the epsilon where it does.
+    Args:
+        claim: The claim.
+        reach: The largest epsilon, > 0.
+        least: The smallest delta, > 0.  A profile that falls to zero falls to `least`, at the same epsilon.
+
+    Returns:
+        Increasing epsilons (n,), and their deltas (n,).
     """
     steep = np.asarray(claim.epsilon(np.geomspace(least, 1.0, 240)))
     even = np.linspace(0.0, reach, 400)

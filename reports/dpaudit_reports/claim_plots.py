@@ -1,4 +1,4 @@
-"""Plots of claims: the trade-off function and the privacy profile, several beside each other."""
+"""Plots of claims: trade-off functions and privacy profiles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit_reports.bounds import profile_points
 from dpaudit_reports.claimed import label
 from dpaudit_reports.figures.canvas import WIDTH, style
 
-# Okabe-Ito without the yellow, which is too light for a line; lines differ by their dashes as well
+# The colours are Okabe-Ito's without yellow, which is too light for a line.  Lines also differ by their dashes.
 _LOOKS = (
     ("#000000", "-"),
     ("#0072B2", "--"),
@@ -26,7 +26,7 @@ _MIN_DELTA = 1e-12  # the smallest delta worth drawing
 
 
 def claims_figure(claims: Sequence[TradeoffFunction]) -> Figure:
-    """f of each claim on the left, delta(epsilon) for epsilon >= 0 on the right, on a logarithmic axis."""
+    """Return a figure with f of each claim on the left, and delta(epsilon) on a logarithmic axis on the right."""
     with style():
         figure = Figure(figsize=(WIDTH, WIDTH / 2), layout="constrained")
         curve, profile = figure.subplots(1, 2)
@@ -38,7 +38,7 @@ def claims_figure(claims: Sequence[TradeoffFunction]) -> Figure:
 
 
 def draw_curves(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
-    """The trade-off functions on linear axes."""
+    """Draw the trade-off functions on linear axes."""
     ends = np.geomspace(1e-9, 0.5, 300)
     alpha = np.unique(np.concatenate([[0.0], ends, 1 - ends, [1.0]]))
     for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
@@ -51,7 +51,7 @@ def draw_curves(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
 
 
 def draw_profiles(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
-    """The privacy profiles, as far as one of them is above 1e-12."""
+    """Draw the privacy profiles, up to the epsilon at which all of them are below 1e-12."""
     reach = max((_reach(claim) for claim in claims), default=1.0)
     for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):
         epsilon, delta = profile_points(claim, reach, _MIN_DELTA / 10)

@@ -1,4 +1,4 @@
-"""The claim in the words of a reader, and what is certified about the parameter that it states."""
+"""The claim as a reader knows it, and the certified bound on the parameter that it states."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number
 
 _ORDINARY_DELTA = 1e-6  # for claims that state neither an epsilon nor a mu
-_TELLING = 0.2
+_TELLING = 0.2  # larger p-values are not shown
 
 
 def label(claim: TradeoffFunction) -> str:
-    """The claim as text, its numbers to four digits."""
+    """Return the claim as text, with four digits of its numbers."""
     return "no claim" if claim == NO_CLAIM else rounded(claim.label)
 
 
 def enlarged(text: str) -> str:
-    """A claim's text with its numbers to four digits, rounded up: for a violation that is large enough to be seen."""
+    """Return the text of a detectable violation, with its numbers rounded up to four digits.
+
+    Rounded down, it might be too small to be detected.
+    """
     return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda found: _up(float(found[0])), text)
 
 
@@ -34,7 +37,7 @@ def _up(value: float) -> str:
 
 
 def tells(result: AuditResult) -> bool:
-    """Whether the p-value says something: a large one is no evidence for the claim."""
+    """Return whether the p-value is worth showing; a large one might be read as evidence for the claim."""
     return result.bounds_valid and (result.violated or result.p_value <= _TELLING)
 
 
@@ -43,32 +46,32 @@ class Bound:
     """A certified lower bound beside the value that the claim allows."""
 
     symbol: str  # "ε" or "μ"
-    delta: float | None  # at which epsilon is meant; None for mu
-    certified: float  # nan: not known
+    delta: float | None  # the delta of an epsilon; None for mu
+    certified: float  # nan if it is not known
     claimed: float
-    refuted: bool = False  # the claim that was refuted says that the parameter is at most `claimed`
+    refuted: bool = False  # whether the audit refuted that the parameter is at most `claimed`
 
     @property
     def exceeds(self) -> bool:
-        """Whether the claim's value is too small."""
+        """Whether the claimed value is proven to be too small."""
         return self.refuted or self.certified > self.claimed
 
     def certified_text(self) -> str:
-        """Rounded down, with enough digits to be above the claim where it is."""
+        """Return the bound, rounded down.  A bound above the claimed value has enough digits to be shown above it."""
         if self.refuted and not self.certified > self.claimed:
             return f">\u00a0{number(self.claimed, 4)}"
         return at_least(self.certified, self._digits())
 
     def claimed_text(self) -> str:
-        """With as many digits as the certified value."""
+        """Return the claimed value with as many digits as the certified one."""
         return number(self.claimed, self._digits())
 
     def name(self) -> tuple[Span, ...]:
-        """The parameter; an epsilon never without its delta."""
+        """Return the parameter's name; that of an epsilon includes its delta."""
         return (Math(self.symbol), *self._place())
 
     def shown(self, value: str) -> tuple[Span, ...]:
-        """The parameter with a value: "ε ≥ 1.003 at δ = 0"."""
+        """Return the parameter with a value, such as "ε ≥ 1.003 at δ = 0"."""
         return (Math(self.symbol), f"\u00a0{value}", *self._place())
 
     def _place(self) -> tuple[Span, ...]:
@@ -82,10 +85,13 @@ class Bound:
 
 
 def headline(result: AuditResult) -> Bound | None:
-    """The bound on the claim's own parameter; None if the claim is refuted, but no single parameter of it is.
+    """Return the bound on the claim's own parameter.
 
-    Of claims that state neither an epsilon nor a mu: epsilon at one delta.  Where all bounds
-    hold together, the delta whose bound exceeds the claim most may be chosen; otherwise it is always the same delta.
+    For claims that state neither an epsilon nor a mu, it is the bound on epsilon at one delta.  If all bounds hold
+    together, that is the delta whose bound exceeds the claim most.  Otherwise it is always the same delta.
+
+    Returns:
+        The bound; None if the claim is refuted, but no single parameter of it is.
     """
     own = _own(result)
     if own is not None and (own.exceeds or not result.violated):
@@ -100,7 +106,7 @@ def headline(result: AuditResult) -> Bound | None:
 
 
 def certified_of_claimed(result: AuditResult) -> Text:
-    """For a table: "ε ≥ 1.003 / 1 at δ = 0"."""
+    """Return the cell of a table, such as "ε ≥ 1.003 / 1 at δ = 0"."""
     if not result.bounds_valid:
         return "nothing"
     bound = headline(result)
@@ -118,7 +124,7 @@ def _own(result: AuditResult) -> Bound | None:
         case PureDP() | ApproxDP():
             stated = result.claim.parameters
             return _epsilon(result, stated.get("delta", 0.0), stated["epsilon"], refuted=result.violated)
-        case LaplaceDP():  # more than its epsilon: refuted, the epsilon may still be true
+        case LaplaceDP():  # it claims more than its epsilon, which may be true although the claim is refuted
             return _epsilon(result, 0.0, result.claim.parameters["epsilon"])
     return None
 

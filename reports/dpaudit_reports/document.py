@@ -1,4 +1,4 @@
-"""Results in, a document out: which sections, in which order."""
+"""Turns results into a document: which sections, in which order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from dpaudit_reports.sections.summary import summary
 
 
 def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS) -> Document:
-    """The report of one or many audits.  ValueError if there are none."""
+    """Return the report of one or many audits.
+
+    Args:
+        results: The results, in the order of the parts.
+        sections: The sections of each part, in order.
+
+    Raises:
+        ValueError: If there is no result.
+    """
     if not results:
         raise ValueError("a report needs at least one result, got none")
     parts = tuple(Part(_title(result), _blocks(result, sections)) for result in results)
@@ -26,9 +34,13 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
 
 
 def comparison(audits: Mapping[str, Mapping[str, AuditResult]]) -> Document:
-    """Audits of several versions side by side: audit -> version -> result; a version may lack audits that failed.
+    """Return a document that shows audits of several versions side by side.
 
-    ValueError if there is no result at all.
+    Args:
+        audits: The results by audit and version.  A version may lack audits that failed.
+
+    Raises:
+        ValueError: If there is no result.
     """
     named = [(f"{audit} – {version}", r) for audit, versions in audits.items() for version, r in versions.items()]
     if not named:
@@ -40,17 +52,17 @@ def comparison(audits: Mapping[str, Mapping[str, AuditResult]]) -> Document:
 
 
 def _title(result: AuditResult) -> str:
-    """A document and its parts must be called something."""
+    """Return the name of the result; a document and its parts need one."""
     return result.name if result.name.strip() else "audit without a name"
 
 
 def newest(results: Sequence[AuditResult]) -> datetime | None:
-    """When the last of the audits ran, UTC; None if none says so."""
+    """Return when the last of the audits ran, in UTC; None if no result records it."""
     return max((date for result in results if (date := _date(result)) is not None), default=None)
 
 
 def day(date: datetime | None) -> str:
-    """The day, after a comma; nothing if it is not known."""
+    """Return a comma and the day; "" if the day is not known."""
     return f", {date.day} {date:%B %Y}" if date else ""
 
 
@@ -60,7 +72,7 @@ def _blocks(result: AuditResult, sections: Sequence[Section]) -> tuple[Block, ..
 
 
 def _date(result: AuditResult) -> datetime | None:
-    """When the audit ran, if its environment says so in ISO 8601; without a zone, UTC is meant."""
+    """Return when the audit ran, if its provenance has a date in ISO 8601; a date without a zone is in UTC."""
     try:
         date = datetime.fromisoformat(result.provenance.date or "")
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)

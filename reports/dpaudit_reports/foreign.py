@@ -1,7 +1,7 @@
-"""Sections that others add, through entry points of the group `dpaudit.sections`.
+"""Sections of other packages, from entry points of the group `dpaudit.sections`.
 
-Each is a function from a result to blocks, like those in `sections`, and comes after them, in the order of the names.
-One that fails is named where it would have stood; the rest of the report is not lost.
+Each is a function from a result to blocks, like those in `sections`.  They follow the project's own sections, in the
+order of their names.  If one fails, a message stands in its place, and the rest of the report is not lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GROUP = "dpaudit.sections"
 
 
 def foreign_blocks(result: AuditResult) -> tuple[Block, ...]:
-    """What all installed sections of others say about a result."""
+    """Return the blocks of all installed sections of other packages."""
     points = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
     return tuple(block for point in points for block in _attempt(point, result))
 
@@ -27,15 +27,15 @@ def _attempt(point: EntryPoint, result: AuditResult) -> tuple[Block, ...]:
         blocks = tuple(_drawn(block) for block in point.load()(result))
         if blocks and not isinstance(blocks[0], Heading):
             blocks = (Heading(point.name), *blocks)
-        blocks_html(blocks)  # whatever is no block, or holds no text, fails here and not in the middle of a page
-    except Exception as error:  # it is someone else's code: anything can happen
-        words = f"The section {point.name} ({point.value}) could not be made: {type(error).__name__}: {error}"
+        blocks_html(blocks)  # what is not a block, or does not hold text, fails here and not in the middle of a page
+    except Exception as error:  # foreign code may raise anything
+        words = f"The section {point.name} ({point.value}) failed: {type(error).__name__}: {error}"
         return Heading(point.name), Paragraph(words)
     return blocks
 
 
 def _drawn(block: Block) -> Block:
-    """The block with its drawings made, so that they fail here if they do."""
+    """Return the block with its drawings made, so that a faulty drawing fails here."""
     if not isinstance(block, Figure):
         return block
     return Figure(tuple(_drawn_panel(panel) for panel in block.panels), block.caption)
@@ -44,5 +44,5 @@ def _drawn(block: Block) -> Block:
 def _drawn_panel(panel: Panel) -> Panel:
     svg = panel.svg()
     if not ElementTree.fromstring(svg).tag.endswith("svg"):
-        raise ValueError("a panel must be drawn as SVG")
+        raise ValueError("a panel must be drawn as SVG, with <svg> as its outermost element")
     return Panel(lambda: svg, panel.alt, panel.title)

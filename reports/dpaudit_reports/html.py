@@ -1,6 +1,6 @@
-"""A document as HTML: one file with nothing from outside, or a fragment for a notebook.
+"""Writes a document as HTML: one self-contained file, or a fragment for a notebook.
 
-All text is escaped; besides, the page forbids every script, and everything from elsewhere, whatever slipped in.
+All text is escaped.  In addition, the page's security policy forbids scripts and external files.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TONES = get_args(Tone)
 
 
 def page(document: Document) -> str:
-    """The document as one self-contained page, light or dark as the reader's screen is."""
+    """Return the document as one self-contained page, light or dark like the reader's screen."""
     title = _text(document.title)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -59,19 +59,28 @@ def page(document: Document) -> str:
 
 
 def fragment(document: Document) -> str:
-    """The document as a part of someone else's page: its style touches nothing else there."""
+    """Return the document as a part of another page; its style affects nothing else there."""
     return f'<div class="dpaudit" style="padding: 1em">\n<style>\n{_css()}</style>\n{_body(document)}\n</div>\n'
 
 
 def blocks_html(blocks: Sequence[Block], *, below: int = 1) -> str:
-    """Blocks in order; a heading of level 1 is the `below` + 1st of the page."""
+    """Return blocks as HTML.
+
+    Args:
+        blocks: The blocks, in order.
+        below: Added to the level of each heading.
+
+    Raises:
+        TypeError: If something is not a block, or not text.
+        ValueError: If a callout has an unknown tone.
+    """
     return "\n".join(_block(block, below) for block in blocks)
 
 
 def _body(document: Document) -> str:
     head = f'<h1>{_text(document.title)}</h1>\n<p class="quiet">{_text(document.subtitle)}</p>'
     if len(document.parts) == 1:
-        # the sections of the only part stand right under the title
+        # the sections of a single part stand directly under the title
         return "\n".join([head, blocks_html(document.front), blocks_html(document.parts[0].blocks)])
     parts = (
         f'<section id="part-{i}">\n<h2>{_text(part.title)}</h2>\n{blocks_html(part.blocks, below=2)}\n</section>'
@@ -109,7 +118,7 @@ def _block(block: Block, below: int) -> str:
             return f'<figure><div class="panels{alone}">{shown}</div>{words}</figure>'
         case Listing(text):
             return f"<pre><code>{_text(text)}</code></pre>"
-    raise TypeError(f"no such block: {type(block).__name__}")
+    raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
 
 def _table(table: Table) -> str:
@@ -122,7 +131,7 @@ def _table(table: Table) -> str:
         for row in table.rows
     )
     body = "\n".join(f"<tr>{row}</tr>" for row in rows)
-    # may be wider than a phone: then it scrolls by itself, also by keyboard
+    # A table may be wider than a phone.  Then it scrolls, also by keyboard, because of the tabindex.
     opening = '<div class="scroll" role="region" aria-label="table" tabindex="0">'
     return f"{opening}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
 
@@ -133,7 +142,7 @@ def _panel(panel: Panel) -> str:
 
 
 def _inline(svg: str, alt: str) -> str:
-    """A drawing as part of the page: its colours follow the page's, its names cannot meet those of another drawing."""
+    """Return a drawing as part of the page: with the page's colours, and with ids that no other drawing has."""
     drawing = svg[svg.index("<svg") :]
     drawing = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", drawing, flags=re.DOTALL)
     drawing = re.sub(r"#[0-9a-fA-F]{6}\b", lambda color: _COLOR_NAMES.get(color[0].lower(), color[0]), drawing)
@@ -176,7 +185,7 @@ def _span(span: Span) -> str:
             return re.sub(r"\b[^\W\d_]\b", lambda letter: f"<var>{letter[0]}</var>", _text(text))
         case Reference(text, part):
             return f'<a href="#part-{int(part)}">{_text(text)}</a>'
-    raise TypeError(f"no such text: {span!r}")
+    raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
 
 
 def _text(text: str) -> str:

@@ -1,6 +1,7 @@
-"""A document as Markdown, for a comment on a pull request: short, and without figures.
+"""Writes a document as Markdown, for a comment on a pull request: short, and without figures.
 
-GitHub's dialect.  No text can end a table, open a tag, mention a person or start a formula; see `_text`.
+It is GitHub's dialect.  `_text` escapes text so that it cannot end a table, open a tag, mention a person or start a
+formula.
 """
 
 from __future__ import annotations
@@ -29,13 +30,16 @@ from dpaudit_reports.blocks import (
 )
 from dpaudit_reports.printable import printable
 
-MAX_CHARACTERS = 60_000  # of GitHub's 65,536 for a comment
-_MAX_ROWS = 50
-_NOTHING = "<!-- -->"  # keeps two characters apart for whoever looks for names and links, and shows nothing
+MAX_CHARACTERS = 60_000  # GitHub allows 65,536 in a comment
+_MAX_ROWS = 50  # rows of a table, and items of a list
+_NOTHING = "<!-- -->"  # invisible; it separates two characters that GitHub would read as a name or a link
 
 
 def markdown(document: Document) -> str:
-    """The document; of several parts each is folded, and those that no longer fit into a comment are left out."""
+    """Return the document as Markdown.
+
+    If there are several parts, each is folded, and parts that no longer fit into a comment are left out.
+    """
     text = f"{_heading(document.title, 2)}\n\n{blocks_markdown(document.front)}"
     left_out = 0
     for part in document.parts:
@@ -52,13 +56,13 @@ def markdown(document: Document) -> str:
 
 
 def blocks_markdown(blocks: Sequence[Block]) -> str:
-    """Blocks in order, an empty line between them."""
+    """Return blocks in order, with an empty line between them."""
     shown: list[tuple[Block, str]] = []
     for block in blocks:
         if text := _block(block):
             shown.append((block, text))
     ends = [isinstance(block, Heading) for block, _ in shown[1:]] + [True]
-    # a section that was all figure leaves no heading behind
+    # the heading of a section that consists of figures is left out
     return "\n\n".join(
         text for (block, text), end in zip(shown, ends, strict=False) if not (end and isinstance(block, Heading))
     )
@@ -92,7 +96,7 @@ def _block(block: Block) -> str:
         case Listing(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{printable(text)}\n{fence}"
-    raise TypeError(f"no such block: {type(block).__name__}")
+    raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
 
 def _heading(text: str, level: int) -> str:
@@ -108,7 +112,7 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], align: Sequence
 
 
 def _line(text: Text) -> str:
-    """Text that begins a line: nothing in it may begin a list, a heading or a quotation."""
+    """Return text at the beginning of a line, which must not begin a list, a heading or a quotation."""
     return re.sub(r"^(\d{1,9})?([-+=#.)])", r"\1\\\2", _prose(text))
 
 
@@ -126,11 +130,11 @@ def _span(span: Span) -> str:
             return _code(text)
         case Math(text) | Reference(text):
             return _text(text)
-    raise TypeError(f"no such text: {span!r}")
+    raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
 
 
 def _strong(text: str) -> str:
-    """Bold.  Stars beside a sign or a space may mean nothing, a tag always does."""
+    """Return bold text.  Stars beside a sign or a space may not make text bold; a tag always does."""
     words = text.strip()
     if not words:
         return text
@@ -140,7 +144,7 @@ def _strong(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """As code; a bar would end a table's cell even there, and is escaped by what only a table takes away."""
+    """Return text as code.  A bar ends a table's cell even in backticks, so a text with a bar gets a tag."""
     words = " ".join(printable(text).split())
     if not words:
         return ""
@@ -159,12 +163,12 @@ _MARKUP = {
     "$": "<span>$</span>",  # GitHub reads formulas before it reads escapes
     "@": f"@{_NOTHING}",
     "#": f"#{_NOTHING}",
-    ":": f":{_NOTHING}",  # of links and of emoji
+    ":": f":{_NOTHING}",  # begins links and emoji
 }
 
 
 def _text(text: str) -> str:
-    """Text that shows as it is, in one line: no markup, no mention, no reference, no link, no formula."""
+    """Return text that is shown unchanged on one line, without markup, mention, reference, link or formula."""
     line = re.sub(r"[ \t]*\n\s*", " ", printable(text))
     return re.sub(
         r"[\\`*_\[\]|~&<>$]|[@#](?=[\w])|:(?=[\w/+-])|(?<=\b[wW]{3})\.|(?<=\b[gG][hH])-",

@@ -1,4 +1,4 @@
-"""How documents mark a verdict: the signs of `dpaudit.text.signs`, with a capital letter."""
+"""How documents mark a verdict: the signs of `dpaudit.text.signs`, with words in title case."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A document on pages.  The only file, with its template, that knows about pages.
+"""Writes a document as a PDF.  Only this module and its template know about pages.
 
-All content reaches Typst as one JSON string, never as markup: `#panic("x")` in a name prints as that.
+All content reaches Typst as one JSON string, never as markup.  So a name such as `#panic("x")` is printed unchanged.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dpaudit_reports.blocks import Document
 from dpaudit_reports.figures.canvas import style
 from dpaudit_reports.printable import printable
 
-# Typst's own fonts know Latin, Greek, Cyrillic and more: everywhere the same bytes.  Only where they lack a
-# script, such as Chinese, those of this machine are asked; then Last Resort, which comes with matplotlib and
-# draws a sign of the script; at last PDF/UA is given up, which forbids characters without a glyph.
+# Typst's own fonts have Latin, Greek, Cyrillic and more, and give the same bytes on every machine.  If they lack a
+# script, such as Chinese, the fonts of this machine are used.  The third attempt adds Last Resort, a font of matplotlib
+# that draws a sign for each script.  The last attempt gives up PDF/UA, which forbids characters without a glyph.
 _ATTEMPTS: tuple[dict[str, Any], ...] = (
     {"pdf_standards": ["ua-1"], "ignore_system_fonts": True},
     {"pdf_standards": ["ua-1"]},
@@ -30,7 +30,7 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 
 
 def compile_pdf(document: Document) -> bytes:
-    """The document as tagged PDF/UA-1, the same bytes whenever the document is the same."""
+    """Return the document as tagged PDF/UA-1.  Equal documents give equal bytes."""
     template = (files("dpaudit_reports") / "template.typ").read_bytes()
     with style():
         content = {"document": json.dumps(_plain(document), ensure_ascii=False)}
@@ -43,15 +43,15 @@ def compile_pdf(document: Document) -> bytes:
     return bytes(typst.compile(template, format="pdf", sys_inputs=content, **_ATTEMPTS[-1]))
 
 
-def _plain(value: Any) -> Any:
-    """JSON values of a document; every dataclass says its `kind`, by which the template draws it."""
+def _plain(value: object) -> object:
+    """Return JSON values of a document.  Every dataclass becomes an object whose `kind` tells the template its type."""
     if dataclasses.is_dataclass(value):
         fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"kind": type(value).__name__.lower(), **fields}
     match value:
         case str():
             return printable(value)
-        case _ if callable(value):  # a panel's drawing
+        case _ if callable(value):  # the drawing of a panel
             return value()
         case tuple():
             return [_plain(part) for part in value]

@@ -1,4 +1,4 @@
-"""The name that writers use for `dpaudit.text.printable`."""
+"""Re-exports `dpaudit.text.printable` for writers."""
 
 from dpaudit.text.printable import printable
 

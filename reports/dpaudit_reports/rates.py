@@ -1,4 +1,4 @@
-"""Rates of a rejection region, with exact intervals, and what the claim allows."""
+"""Rates of a rejection region, with exact intervals, and the rates that the claim allows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number, percent
 
-_NEAR = 0.2  # p-value of a region's counts up to which it came near a violation
+_NEAR = 0.2  # a region whose counts have at most this p-value came near a violation
 
 
 class RegionStatus(Enum):
-    """What the region of a result may be taken for."""
+    """What a report may conclude from the region of a result."""
 
     NONE = "no region"
     VOID = "its counts prove nothing"
@@ -28,7 +28,7 @@ class RegionStatus(Enum):
 
 
 def region_status(result: AuditResult) -> RegionStatus:
-    """What a report may say of the region that the result names."""
+    """Return what a report may conclude from the region that the result names."""
     found = result.witness
     if found is None or not result.evidence.of_pairs:
         return RegionStatus.NONE
@@ -42,13 +42,16 @@ def region_status(result: AuditResult) -> RegionStatus:
 
 
 def came_near(result: AuditResult, found: Witness) -> bool:
-    """Whether the p-value of the region's counts is at most 0.2."""
+    """Return whether the p-value of the region's counts is at most 0.2.
+
+    Older results do not state that p-value.  Then the answer is conservative: True implies such a p-value.
+    """
     if found.region.endswith("anywhere") or not (found.counts.n0 and found.counts.n1):
         return False
-    p_value = float(getattr(found, "p_value", math.nan))  # older results have none
+    p_value = float(getattr(found, "p_value", math.nan))  # older results do not state it
     if not math.isnan(p_value):
         return bool(getattr(found, "near", p_value <= _NEAR))
-    # The union bound over two one-sided intervals: if this holds, the claim has a p-value of at most 0.2.
+    # If both one-sided intervals exclude the claim, its p-value is at most 0.2, by the union bound.
     counts = found.counts
     most0 = upper(counts.false_positives, counts.n0, _NEAR / 2)
     least1 = lower(counts.n1 - counts.false_negatives, counts.n1, _NEAR / 2)
@@ -56,7 +59,7 @@ def came_near(result: AuditResult, found: Witness) -> bool:
 
 
 def region(found: Witness) -> str:
-    """The region in words that say something."""
+    """Return the region in words; a region of outputs "anywhere" is described by its score."""
     if not found.region.endswith("anywhere"):
         return found.region
     if math.isnan(found.threshold):
@@ -65,9 +68,9 @@ def region(found: Witness) -> str:
 
 
 def allowed(result: AuditResult, found: Witness) -> float:
-    """The largest rate on d1 that the claim allows if the rate on d0 is at the upper end of its 95 % interval.
+    """Return the largest rate on d1 that the claim allows, in [0, 1].
 
-    At the observed rate, if there is no interval.
+    The rate on d0 is taken at the upper end of its 95 % interval, or as observed if there is no interval.
     """
     known = float(getattr(found, "allowed_upper", math.nan))
     if not math.isnan(known):
@@ -79,19 +82,19 @@ def allowed(result: AuditResult, found: Witness) -> float:
 
 
 def allowed_text(rate: float) -> str:
-    """An allowance, rounded up."""
+    """Return the largest allowed rate as text, rounded up; "–" for nan."""
     return "–" if math.isnan(rate) else f"{_bare(at_most(100 * rate, _digits(rate)))}\u00a0%"
 
 
 def rate_text(k: int, n: int) -> str:
-    """An observed rate: "23.5 %"."""
+    """Return the rate k / n as text, such as "23.5 %"."""
     return percent(k / n) if n else NOT_KNOWN
 
 
 def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """The 95 % intervals of alpha and beta; None if the witness has none.
+    """Return the 95 % intervals of alpha and beta, ((lower, upper), (lower, upper)); None if the witness has none.
 
-    Those that it states, or Clopper-Pearson intervals of its counts: older files state none, and these are theirs.
+    Older files do not state intervals.  Then they are the Clopper-Pearson intervals of the counts.
     """
     counts = found.counts
     ends = [
@@ -107,12 +110,12 @@ def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]]
 
 
 def accounted(found: Witness) -> bool:
-    """Whether its intervals account for the choice of the region and for the moment at which the audit stopped."""
+    """Return whether the intervals account for the choice of the region and for the time at which the audit stopped."""
     return getattr(found, "counted", "") == "later"
 
 
 def interval_text(interval: tuple[float, float] | None) -> str:
-    """An interval of a rate, rounded outwards: "21.6 to 25.5 %"."""
+    """Return an interval of a rate as text, rounded outwards, such as "21.6 to 25.5 %"."""
     if interval is None:
         return NOT_KNOWN
     low, high = interval
@@ -121,23 +124,28 @@ def interval_text(interval: tuple[float, float] | None) -> str:
 
 
 def upper(k: int, n: int, significance: float) -> float:
-    """Clopper-Pearson upper bound of a proportion.  Clopper & Pearson 1934, Biometrika 26, 404-413."""
+    """Return the Clopper-Pearson upper bound of a proportion.
+
+    Theorem:
+        If K ~ Binomial(n, p), then P[upper(K, n, significance) < p] <= significance.  Clopper & Pearson 1934,
+        Biometrika 26, 404-413.
+    """
     return 1.0 if k >= n else 1.0 - float(betaincinv(n - k, k + 1, significance))
 
 
 def lower(k: int, n: int, significance: float) -> float:
-    """Clopper-Pearson lower bound of a proportion."""
+    """Return the Clopper-Pearson lower bound of a proportion: `upper` with successes and failures exchanged."""
     return 0.0 if k <= 0 else float(betaincinv(k, n - k + 1, significance))
 
 
 @lru_cache(maxsize=1024)
 def _least_beta(claim: TradeoffFunction, alpha: float) -> float:
-    """A claim holds in both orders of a pair."""
+    """Return the least type II error that the claim allows in both orders of a pair."""
     return float(claim.symmetrized().beta(alpha))
 
 
 def _digits(rate: float) -> int:
-    """Three, or as many as tell a rate from 1."""
+    """Return the number of digits: three, or as many as distinguish the rate from 1."""
     rest = 100 - 100 * rate
     return max(3, 3 - math.floor(math.log10(rest))) if 0 < rest < 1 else 3
 

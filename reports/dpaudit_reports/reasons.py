@@ -1,4 +1,4 @@
-"""Why an audit is inconclusive, and why nothing is certified: the warnings that say so."""
+"""Why an audit is inconclusive, and why nothing is certified, from its warnings."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, is_about, nothing_holds, sign
 
-_MAX_CHARACTERS = 90  # characters: a longer reason is given once
+_MAX_CHARACTERS = 90  # a longer reason stands at the top of a report only
 _STOPPED = {"failure": About.FAILURE, "interruption": About.INTERRUPTION}
 
 
 def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
-    """The warnings that decided it; () if it is not inconclusive or no warning was recorded.
+    """Return the warnings that made the audit inconclusive.
 
-    They are decided in this order: dependent runs, a failure or an interruption, too few runs.  Any other reason is
-    the last warning, since those about the verdict come last.
+    The first kind that occurs decides: dependent runs, a failure or an interruption, too few runs.  Otherwise it is the
+    last warning, since warnings about the verdict come last.
+
+    Returns:
+        The warnings; () if the audit is not inconclusive, or no warning was recorded.
     """
     if result.verdict is not Verdict.INCONCLUSIVE:
         return ()
@@ -27,7 +30,7 @@ def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
 
 
 def reason(result: AuditResult) -> str:
-    """Why it is inconclusive, in sentences; "" if it is not, or if no warning says so."""
+    """Return why the audit is inconclusive, in sentences; "" if it is not, or if no warning was recorded."""
     found = why_inconclusive(result)
     signs = [sign(warning) for warning in found if nothing_holds(warning)]
     if signs:
@@ -36,12 +39,12 @@ def reason(result: AuditResult) -> str:
 
 
 def _capital(words: str) -> str:
-    """With a capital letter, unless it begins with d0 or d1, which are names."""
+    """Return the words with a capital letter, unless they begin with d0 or d1, which are names."""
     return words if words.startswith(("d0 ", "d1 ")) else f"{words[:1].upper()}{words[1:]}"
 
 
 def why_void(result: AuditResult) -> str:
-    """Why nothing that was counted proves anything, as part of a sentence; "" if bounds are certified."""
+    """Return why the counts prove nothing, as part of a sentence; "" if bounds are certified."""
     if result.bounds_valid:
         return ""
     if any(map(nothing_holds, result.warnings)):

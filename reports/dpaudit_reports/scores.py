@@ -1,4 +1,4 @@
-"""The attack's scores on fresh outputs, as far as a result keeps them: counts in the bins of its file format."""
+"""The attack's scores on fresh outputs.  A result keeps them as counts in the bins of its file format."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from dpaudit.result.values import Witness
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scores:
-    """Scores on the witness's pair, estimated log-likelihood ratios in nats, and its region: score > `cut`."""
+    """Scores on the witness's pair, and its region, score > `cut`.
+
+    Scores are estimated log-likelihood ratios in nats.
+    """
 
     edges: Array  # (bins - 1,): bin i holds edges[i - 1] < score <= edges[i]
     counts0: npt.NDArray[np.int64]  # (bins,), outputs of d0
-    counts1: npt.NDArray[np.int64]
+    counts1: npt.NDArray[np.int64]  # (bins,), outputs of d1
     threshold: int  # the last bin outside the region
 
     @property
     def cut(self) -> float:
-        """Where the region begins."""
+        """The score above which an output is in the region, in nats."""
         return float(self.edges[self.threshold])
 
 
 def witness_scores(result: AuditResult) -> Scores | None:
-    """The scores behind the witness; None if there is no witness or the evidence holds no scores."""
+    """Return the scores of the witness; None if there is no witness, or if the result does not hold its scores."""
     if result.witness is None:
         return None
     edges = result.evidence.edges
@@ -50,7 +53,7 @@ def witness_scores(result: AuditResult) -> Scores | None:
 
 
 def _own(found: Witness, edges: Array) -> Scores | None:
-    """The scores that the witness itself keeps: those of the outputs on which its region was counted."""
+    """Return the scores that the witness keeps, on which its region was counted; None if it keeps none."""
     kept = getattr(found, "scores", ())
     if not kept or math.isnan(found.threshold):
         return None
@@ -63,7 +66,7 @@ def _own(found: Witness, edges: Array) -> Scores | None:
 
 
 def _pairs(result: AuditResult, label: str) -> list[npt.NDArray[np.int64]]:
-    """Counts of d0 and of d1, those of the pair with this label first: two pairs may have the same counts."""
+    """Return counts of d0 and of d1 for each pair.  The named pair comes first: two pairs may have equal counts."""
     pairs = list(result.evidence.histograms)
     if len(pairs) != len(result.pairs):
         return pairs

@@ -1,4 +1,4 @@
-"""A document in the terminal: the same words, figures told in words, as wide as there is room."""
+"""Shows a document in a terminal, as wide as the terminal, with figures in words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TONES = {sign.tone: sign.style for sign in SIGNS.values()}
 
 
 def terminal(document: Document) -> Iterator[RenderableType]:
-    """What rich prints, one thing after the other: print them each on a line of its own."""
+    """Yield the objects that rich prints, each of which begins on a new line."""
     yield Words(printable(document.title), style="bold")
     yield Words(printable(document.subtitle), style="dim")
     for block in document.front:
@@ -61,7 +61,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
         case Facts(rows) | KeyValues(rows):
             grid = Grid.grid(padding=(0, 2))
             grid.add_column()
-            grid.add_column(overflow="fold")  # a fingerprint that is cut off is of no use
+            grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared
             for name, value in rows:
                 grid.add_row(Words(printable(name), style="dim"), _prose(value))
             yield Padding(grid, (1, 0, 0, 0))
@@ -78,7 +78,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
         case Listing(text):
             yield Padding(Words(printable(text)), (0, 0, 0, 4))
         case _:
-            raise TypeError(f"no such block: {type(block).__name__}")
+            raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
 
 def _prose(text: Text, style: str = "") -> Words:

@@ -27,7 +27,7 @@ def laplace(scale: float) -> Callable[[list[float], np.random.Generator], float]
 
 
 def text_of(*results: AuditResult) -> str:
-    """All text of the page, which is that of the PDF, with ordinary single spaces; words in figures are left out."""
+    """Return the text of the HTML page, which equals that of the PDF, without words in figures."""
     page = dpaudit_reports.to_html(list(results))
     page = re.sub(r"<style>.*?</style>|<svg.*?</svg>|<title>.*?</title>", "", page, flags=re.DOTALL)
     inline = re.sub(r"</?(?:code|strong|var|a)\b[^>]*>", "", page)
@@ -55,7 +55,7 @@ def fixed(scale: float) -> AuditResult:
 
 
 def as_fixed(result: AuditResult) -> AuditResult:
-    """The result of a sequential audit of one pair, as if its counts were those of a fixed number of runs."""
+    """Return the result of a sequential audit of one pair, with its counts as those of a fixed number of runs."""
     (counts,) = result.evidence.histograms
     evidence = FixedEvidence(pair=0, threshold=len(result.evidence.edges) // 2, pilot=counts, counts=counts)
     return dataclasses.replace(result, method=evidence.method, evidence=evidence)

@@ -1,4 +1,4 @@
-"""What tests of reports share."""
+"""Fixtures of the tests of reports."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 
 from dpaudit_reports.figures import canvas, evidence, profile, tradeoff
 
-_DRAWN: dict[tuple[Any, ...], tuple[tuple[Any, ...], str]] = {}  # kept with what was drawn, so that no id recurs
+_DRAWN: dict[tuple[Any, ...], tuple[tuple[Any, ...], str]] = {}  # kept with the drawn objects, so that no id recurs
 
 
 @pytest.fixture(autouse=True)
 def _each_panel_is_drawn_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Panels of the very same result, which is frozen, are drawn once.  Tests of the figures draw each time."""
+    """Draw the panels of one frozen result once.  Tests of the figures draw them each time."""
     if request.path.name == "test_figures.py":
         return
 

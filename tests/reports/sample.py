@@ -1,4 +1,4 @@
-"""Results made by hand from simulated Gaussian noise, with the shape and size of real ones."""
+"""Results made from simulated Gaussian noise, with the shape and size of real ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ENVIRONMENT: dict[str, Any] = {
 
 
 def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
-    """An audit of the claim G_1 on noise that is `truth`-GDP."""
+    """Return the result of an audit of the claim G_1 on noise that is `truth`-GDP."""
     claim = GaussianDP(1.0)
     rng = np.random.default_rng(3)
     ratio0 = truth * rng.normal(0, 1, trials) - truth**2 / 2
@@ -85,7 +85,7 @@ def sample(truth: float, verdict: Verdict, *, trials: int) -> AuditResult:
 
 
 def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Witness:
-    """The threshold at which the claim fails by most."""
+    """Return the threshold at which the claim fails by most."""
     trials = int(counts0.sum())
     alphas, betas = 1 - np.cumsum(counts0)[:-1] / trials, np.cumsum(counts1)[:-1] / trials
     at = int(np.argmin(betas - claim.beta(alphas)))
@@ -108,19 +108,19 @@ def _witness(claim: GaussianDP, counts0: np.ndarray, counts1: np.ndarray) -> Wit
 
 @functools.cache
 def violation() -> AuditResult:
-    """G_1 claimed, G_1.3 true."""
+    """Return a violation: G_1 is claimed, G_1.3 is true."""
     return sample(1.3, Verdict.VIOLATION, trials=700)
 
 
 @functools.cache
 def no_violation() -> AuditResult:
-    """G_1 claimed and true."""
+    """Return a result without a violation: G_1 is claimed and true."""
     return sample(1.0, Verdict.NO_VIOLATION, trials=20_000)
 
 
 @functools.cache
 def inconclusive() -> AuditResult:
-    """Stopped after a few trials, before there was a witness."""
+    """Return an audit that stopped after a few trials, before it had a witness."""
     return dataclasses.replace(
         sample(1.0, Verdict.INCONCLUSIVE, trials=60),
         witness=None,
@@ -134,7 +134,7 @@ def inconclusive() -> AuditResult:
 
 
 def empty() -> AuditResult:
-    """Nothing happened, and every number that may be missing is."""
+    """Return an audit without any run, in which every optional number is missing."""
     none, nothing = np.array([]), np.array([], dtype=np.int64)
     return dataclasses.replace(
         inconclusive(),
@@ -155,7 +155,7 @@ def empty() -> AuditResult:
 
 
 def _curve(ratio0: np.ndarray, ratio1: np.ndarray) -> Curve:
-    """Every 1/200 of the pooled outputs a threshold; the band is that of Dvoretzky, Kiefer & Wolfowitz."""
+    """Return a curve with thresholds at each 1/200 of the pooled outputs, and the Dvoretzky-Kiefer-Wolfowitz band."""
     cuts = np.concatenate([[-np.inf], np.quantile(np.concatenate([ratio0, ratio1]), np.linspace(0, 1, 201))])
     alpha = np.array([np.mean(ratio0 > cut) for cut in cuts])
     beta = np.array([np.mean(ratio1 <= cut) for cut in cuts])
@@ -170,7 +170,7 @@ LONG = "a_mechanism_whose_name_has_more_than_eighty_characters_without_any_space
 
 
 def hostile(text: str = HOSTILE) -> AuditResult:
-    """A violation in which every string that comes from outside is `text`."""
+    """Return a violation in which every foreign string is `text`."""
     result = violation()
     assert result.witness is not None
     return dataclasses.replace(
@@ -194,12 +194,12 @@ def hostile(text: str = HOSTILE) -> AuditResult:
 
 
 def long() -> AuditResult:
-    """Every name of more than eighty characters and no space."""
+    """Return a violation in which every name has more than eighty characters and no space."""
     return hostile(LONG)
 
 
 def crowded(pairs: int = 200) -> AuditResult:
-    """Many pairs with long names."""
+    """Return a violation with many pairs that have long names."""
     result = no_violation()
     (row,) = result.pairs
     rows = (dataclasses.replace(row, label=f"{i}-{LONG}", d0=str([i] * 12), d1=str([i + 1] * 12)) for i in range(pairs))

@@ -1,4 +1,4 @@
-"""Reports state bounds in the parameter of the claim, and figures show what they bound."""
+"""Reports state bounds on the claim's own parameter, and figures show them."""
 
 from __future__ import annotations
 
@@ -128,4 +128,4 @@ def test_the_words_for_a_figure_say_when_it_bounds_nothing() -> None:
     Console(file=target, width=80).print(*terminal(document([dependent()])), sep="\n")
     found = " ".join(target.getvalue().split())
     assert "They bound nothing: the runs depend on each other." in found
-    assert "Not valid: the runs depend on each other. No evidence follows from it." in found
+    assert "The wealth is not valid: the runs depend on each other. It is no evidence." in found

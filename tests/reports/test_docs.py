@@ -1,4 +1,4 @@
-"""docs/reports.md tells the truth: its code runs, its section works."""
+"""The code of docs/reports.md runs, and its section works."""
 
 from __future__ import annotations
 

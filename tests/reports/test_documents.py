@@ -1,4 +1,4 @@
-"""Comparisons, formats by name, the terminal, and how long it all takes."""
+"""Comparisons, formats by name, the terminal, and the time that a report takes."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_pages_are_small(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.chance
 def test_a_report_is_made_quickly(tmp_path: Path) -> None:
-    """The promise is 3 s for one audit and 20 s for fifty, each of a claim of its own, on an idle machine.
+    """The promise is 3 s for one audit and 20 s for fifty, each with a different claim, on an idle machine.
 
     With the check of every result against its own counts, as the command makes it.  Measured in processor time, for a
     machine with other work, and twice that.
@@ -188,7 +188,7 @@ def test_audits_without_a_name_have_a_comparison(tmp_path: Path) -> None:
 
 
 def test_a_result_from_before_some_fields_were_there_has_the_same_figures() -> None:
-    """Of the first version's files: what was added since has a default, and the region follows from the counts."""
+    """Files of the first version: later fields have defaults, and the region follows from the counts."""
     values = sample.violation().to_dict() | {"format": "dpaudit-result/1"}
     for name in ("bounds_valid", "stopped_by"):
         del values[name]

@@ -1,4 +1,4 @@
-"""Results that earlier versions wrote are read, reported and held against their own counts.
+"""Results that earlier versions wrote are read, reported and compared with their own counts.
 
 The files in `earlier` were written by commit fc0de25, which had no thresholds of witnesses, no notes and no seconds of
 attacks, and no fingerprint of the outputs; the number of its version was written in afterwards.
@@ -22,7 +22,7 @@ def test_a_result_of_an_earlier_version_is_read_and_reported(file: Path, tmp_pat
     result = AuditResult.from_json(file)
     assert result.verdict is Verdict.VIOLATION
     assert result.witness is not None
-    assert not contradictions(result)  # its own bets are not known any more, its witness is
+    assert not contradictions(result)  # its bets are unknown in this version, its witness is not
     assert result.mu_lower > 0.4
     assert 0 < result.epsilon_lower(1e-5) < 3
     result.to_pdf(tmp_path / "report.pdf")

@@ -1,4 +1,4 @@
-"""Figures: the same bytes, no global state, whatever the numbers are."""
+"""Figures have equal bytes for equal results, use no global state, and accept any numbers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_plot_without_axes_gets_its_own_figure() -> None:
     assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
 
 
-def test_a_plot_goes_where_it_is_told() -> None:
+def test_a_plot_is_drawn_on_the_given_axes() -> None:
     ax = Figure().add_subplot()
     assert sample.violation().plot(ax) is ax
 
@@ -118,13 +118,13 @@ def test_figures_use_only_colours_that_have_a_counterpart_in_the_dark() -> None:
 
 @pytest.mark.parametrize("draw", [profile_svg, tradeoff_svg, evidence_svg, small_errors_svg])
 def test_no_word_of_a_panel_is_cut_off(draw: Callable[[AuditResult], str]) -> None:
-    """By the mean width of a letter of the serif they are shown in, half its size."""
+    """The width of a word is estimated by the mean width of a letter, half the font size."""
     root = ElementTree.fromstring(draw(sample.violation()))
     width, height = map(float, root.attrib["viewBox"].split()[2:])
     for text in root.iter("{http://www.w3.org/2000/svg}text"):
         words, style = "".join(text.itertext()), text.attrib["style"]
         long = 0.5 * float(re.search(r"font(?:-size)?:[^;]*?([0-9.]+)px", style)[1]) * len(words)  # type: ignore[index]
-        assert float(text.attrib["y"]) <= height - 2, words  # what hangs below the line
+        assert float(text.attrib["y"]) <= height - 2, words  # 2 px for descenders
         if "rotate(-90" in text.attrib.get("transform", ""):
             continue
         start = float(text.attrib["x"]) - long * {"middle": 0.5, "end": 1.0}.get(

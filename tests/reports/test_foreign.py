@@ -1,4 +1,4 @@
-"""Sections of others come through entry points, and their failures stay their own."""
+"""Sections of other packages come from entry points, and their failures do not affect the rest of the report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Install = Callable[..., None]
 
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Makes functions findable as if they had been installed."""
+    """Return a function that registers sections as if they were installed."""
 
     def entry_points(*, group: str) -> list[metadata.EntryPoint]:
         return [metadata.EntryPoint(name, f"{__name__}:{name}", group) for name in sections]
@@ -106,7 +106,7 @@ def test_a_section_that_fails_is_named_in_its_place_and_loses_nothing(
     *_, heading, words, last, _ = document([sample.violation()]).parts[0].blocks
     assert (heading, last) == (Heading(name), Heading("Who asked for this"))
     assert isinstance(words, Paragraph)
-    assert str(words.text).startswith(f"The section {name} ({__name__}:{name}) could not be made: ")
+    assert str(words.text).startswith(f"The section {name} ({__name__}:{name}) failed: ")
     dpaudit_reports.write_pdf([sample.violation()], tmp_path / "report.pdf")
     assert f"The section {name}" in dpaudit_reports.to_html([sample.violation()])
 

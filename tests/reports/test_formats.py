@@ -1,4 +1,4 @@
-"""The formats of `dpaudit run`: a table that cuts nothing, and what programs read."""
+"""The formats of `dpaudit run`: a table that cuts nothing off, and formats for programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def named(result: AuditResult, name: str) -> AuditResult:
 
 
 def three() -> list[Audited]:
-    """A violation, no violation and an inconclusive audit."""
+    """Return a violation, a result without one, and an inconclusive audit."""
     return [
         audited(named(sample.violation(), LONG), expected="violation", saved=Path("out/x.json")),
         audited(named(sample.no_violation(), "plain"), expected="violation"),
@@ -59,7 +59,7 @@ def everything(name: str = "broken") -> Run:
 
 
 def squeezed(words: str) -> str:
-    """Without the breaks of lines and other space."""
+    """Return a text without line breaks and other space."""
     return re.sub(r"\s", "", words)
 
 
@@ -224,7 +224,7 @@ def test_github_annotates_the_config() -> None:
     assert words.startswith("violation of gaussian(mu=1) at 95\u00a0% confidence, as expected: certified / claimed μ")
 
 
-# What the standard requires of the objects that are written here; SARIF 2.1.0, sections 3.13 to 3.58.
+# Keys that the standard requires or allows in the written objects; SARIF 2.1.0, sections 3.13 to 3.58.
 LEVELS = {"none", "note", "warning", "error"}
 KINDS = {"notApplicable", "pass", "fail", "review", "open", "informational"}
 

@@ -1,4 +1,4 @@
-"""The page needs nothing from outside, runs nothing, and shows text as it is."""
+"""The page needs no other file, runs no script, and shows text unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VOID = {"meta", "br", "link", "img", "hr"}
 
 
 class Page(HTMLParser):
-    """Tags in order, text, and whether every tag that was opened is closed in turn."""
+    """The tags of a page in order, its text, and the tags that are still open."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -92,7 +92,7 @@ def test_the_page_needs_nothing_and_runs_nothing(make: Callable[[], AuditResult]
 def test_names_of_drawings_meet_nowhere_and_lead_somewhere() -> None:
     page = Page(dpaudit_reports.to_html([sample.violation(), sample.no_violation(), sample.inconclusive()]))
     names = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
-    # two panels with the same bytes may share a name; no name stands for two things
+    # Panels with equal bytes may share an id; otherwise an id has one meaning.
     html = dpaudit_reports.to_html([sample.violation()])
     own = re.findall(r' id="([^"]+)"', html)
     assert len(own) == len(set(own))

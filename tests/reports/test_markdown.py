@@ -1,4 +1,4 @@
-"""The comment is short, its tables hold, and no name in it does anything."""
+"""The comment is short, its tables keep their shape, and no name in it acts as markup."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def inline(tokens: list[Token]) -> list[Token]:
 
 
 def shown(tokens: list[Token]) -> str:
-    """What a reader sees; our own tags and comments show nothing."""
+    """Return the text that a reader sees, without this project's tags and comments."""
     return "".join(t.content for t in inline(tokens) if t.type in ("text", "code_inline", "text_special"))
 
 
@@ -61,7 +61,7 @@ def test_a_cell_holds_whatever_is_in_it(word: str, kind: Callable[[str], str | S
     assert [token.type for token in tokens].count("td_open") == 4
     assert [token.type for token in tokens].count("table_open") == 1
     cells = [token for token in tokens if token.type == "inline"][2:]
-    # amounts of white space say nothing
+    # the amount of white space does not matter
     assert "".join(shown([cells[0]]).split()) == "".join(word.split())
     assert shown([cells[1]]) == "end"
 

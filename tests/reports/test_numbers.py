@@ -1,4 +1,4 @@
-"""Numbers read well, and bounds are never rounded to the wrong side."""
+"""Numbers are readable, and bounds are never rounded to the wrong side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIGITS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
 def read(shown: str) -> Decimal:
-    """The number that a reader sees."""
+    """Return the number that a reader sees."""
     plain = shown.strip("≥≤\u00a0").replace(",", "").replace("−", "-")
     factor, _, power = plain.partition("\u00a0×\u00a0")
     if bare := re.fullmatch(r"(-?)10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", factor):

@@ -1,4 +1,4 @@
-"""The PDF says what the result says, in words that can be found, on pages that hold."""
+"""The PDF states the content of the result as searchable text, on pages without overflow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import sample
 
 
 def pages(results: list[AuditResult], folder: Path) -> pypdf.PdfReader:
-    known = tuple(map(id, results))  # samples are made once, and so are their reports
+    known = tuple(map(id, results))  # Samples are made once, so their reports are, too.
     if known not in _WRITTEN:
         dpaudit_reports.write_pdf(results, folder / "report.pdf")
         _WRITTEN[known] = results, (folder / "report.pdf").read_bytes()
@@ -30,12 +30,12 @@ _WRITTEN: dict[tuple[int, ...], tuple[list[AuditResult], bytes]] = {}  # kept wi
 
 
 def text(reader: pypdf.PdfReader) -> str:
-    """All text with single spaces: where a line ends is not what these tests are about."""
+    """Return the text of the pages with single spaces, since these tests ignore line breaks."""
     return " ".join(" ".join(page.extract_text() for page in reader.pages).split())
 
 
 def tight(words: str) -> str:
-    """Without any space: long words may go on in the next line."""
+    """Return a text without spaces, since long words may be broken between lines."""
     return "".join(words.split())
 
 
@@ -184,7 +184,7 @@ def test_three_pairs_still_fit_on_three_pages(tmp_path: Path) -> None:
 
 
 def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tmp_path: Path) -> None:
-    """Typst gives up when some hundred matches of one show rule follow each other.  Deterministic."""
+    """Typst fails if hundreds of matches of one show rule follow each other.  There is no chance in this test."""
     modules = {f"/home/me/project/package/module_{i}.py": "a1b2c3d4" * 8 for i in range(500)}
     packages = {f"a-package-with-a-long-name-{i}": "1.0" for i in range(30)}
     config = "\n".join(f"- 0.{i:017}" for i in range(1000))
@@ -204,5 +204,5 @@ def test_hundreds_of_long_words_and_modules_do_not_keep_a_pdf_from_being_made(tm
     said = tight(text(pages([result], tmp_path)))
     assert "500,listedintheJSON" in said
     assert "a-package-with-a-long-name-291.0" in said
-    assert "module_499.py" in said  # of the warning
+    assert "module_499.py" in said  # a file that the warning names
     assert "-0.00000000000000999" in said

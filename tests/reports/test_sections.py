@@ -1,4 +1,4 @@
-"""Every section copes with a result in which its part is missing."""
+"""Every section accepts a result in which its part is missing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from . import sample
 
 
 def _text(words: Text) -> str:
-    """The first words of a text that has a style."""
+    """Return the first words of a text that have a style."""
     first = words[0]
     assert not isinstance(first, str)
     return first.text
@@ -39,7 +39,7 @@ def _text(words: Text) -> str:
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
 @pytest.mark.parametrize("make", [sample.empty, sample.violation, sample.inconclusive, sample.hostile])
 def test_a_section_begins_with_what_it_is_about(section: Section, make: Callable[[], AuditResult]) -> None:
-    if blocks := section(make()):  # a section that has nothing to say says nothing
+    if blocks := section(make()):  # a section that does not apply has no blocks
         first, *rest = blocks
         assert isinstance(first, Heading | Callout)
         assert rest

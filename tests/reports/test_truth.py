@@ -1,4 +1,4 @@
-"""Reports say of one run, of several audits and of the audited code no more than holds."""
+"""Reports make no statement about one run, several audits or the audited code that is not proven."""
 
 from __future__ import annotations
 
@@ -93,7 +93,11 @@ OF_ONE = of_command(sample.violation)
     [
         [OF_ONE, sample.no_violation()],
         [OF_ONE, of_command(sample.violation, "b", number_of_the_command="2b")],
-        [OF_ONE, of_command(sample.violation, "b"), of_command(sample.violation, "c")],  # more than the command had
+        [
+            OF_ONE,
+            of_command(sample.violation, "b"),
+            of_command(sample.violation, "c"),
+        ],  # more results than the command had
         [OF_ONE, of_command(sample.violation, "b", audits_of_the_command=3)],
         [of_command(sample.violation, name, audits_of_the_command="2") for name in "ab"],
         [of_command(sample.violation, name, confidence_of_the_command=math.nan) for name in "ab"],

@@ -1,4 +1,4 @@
-"""Reports say of a verdict, and of its witness, no more than holds."""
+"""Reports make no statement about a verdict and its witness that is not proven."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def with_witness(result: AuditResult, **fields: Any) -> AuditResult:
 
 
 def counted(x: int, n0: int, y: int, n1: int) -> dict[str, Any]:
-    """A region with x of n0 outputs of d0 and y of n1 of d1, under the claim G_1."""
+    """Return the fields of a region with x of n0 outputs of d0 and y of n1 of d1, under the claim G_1."""
     counts = Counts(false_positives=x, n0=n0, false_negatives=n1 - y, n1=n1)
     claimed = float(GaussianDP(1.0).beta(x / n0))
     return {"counts": counts, "alpha": x / n0, "beta": 1 - y / n1, "claimed_beta": claimed, "threshold": math.nan}
@@ -69,9 +69,9 @@ def test_a_region_that_was_frozen_during_the_audit_has_the_intervals_that_the_re
     closest = with_witness(sample.no_violation(), **NEAR, **LATER, allowed_upper=0.36)
     found = text_of(closest)
     assert "Closest to a violation (not significant)" in found
-    assert "Region and attack were frozen during the audit, and counted on 5,000 outputs" in found
+    assert "Region and attack were frozen during the audit, and counted on 5,000 later outputs" in found
     assert "4.1 to 8.3" in found
-    assert "28 to 39" in found  # of d1 in the region
+    assert "28 to 39" in found  # the interval of d1's rate
     assert "which hold whenever the audit stops" in found
     for never in ("do not account", "chosen by these counts", "chosen after looking", "Clopper"):
         assert never not in found
@@ -84,13 +84,13 @@ def test_counts_of_moving_scores_have_no_intervals() -> None:
     moving = {**NEAR, "counted": "moving", "alpha_upper": math.nan, "allowed_upper": math.nan}
     found = text_of(with_witness(sample.violation(), **moving))
     assert "So its rates have no intervals." in found
-    assert "without intervals, since its score moved" in found
+    assert "without intervals, since its score changed" in found
     assert "5.35 to 6.7" not in found
     assert "of d1 if the rate on d0 is what was observed" in found
     for never in ("upper end", "Clopper"):
         assert never not in found
     old = text_of(with_witness(sample.violation(), **(moving | {"alpha_upper": 0.067, "allowed_upper": 0.31})))
-    assert "5.35 to 6.7" in old  # a file of an earlier version
+    assert "5.35 to 6.7" in old  # a file of an earlier version states no intervals
     assert "they do not account for that choice" in old
 
 
@@ -136,8 +136,8 @@ def test_the_tested_region_of_a_fixed_audit_has_fresh_counts() -> None:
 
 def test_a_violation_found_by_stopping_gives_no_estimate_of_its_size() -> None:
     found = text_of(pure_violation())
-    assert "The audit stopped at the first proof; this is no estimate of the size." in found
-    assert "no estimate of the size" not in text_of(fixed(0.5))
+    assert "The audit stopped at the first proof, so its bounds do not estimate the size of the violation." in found
+    assert "do not estimate the size" not in text_of(fixed(0.5))
 
 
 def test_a_violation_does_not_say_that_none_would_have_been_found() -> None:

@@ -1,4 +1,4 @@
-"""What all panels share: size, look, axes, and how they become SVG."""
+"""What all panels share: size, style, axes, and the conversion to SVG."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from matplotlib.font_manager import fontManager
 from matplotlib.ticker import FixedFormatter, FixedLocator
 
 WIDTH = 6.69  # inches: the text width of an A4 page with margins of 20 mm
-PANEL = 3.25  # inches: half of it, less the gap between two panels
+PANEL = 3.25  # inches: half the text width, less the gap between two panels
 
-# Fixed margins: the panels of a page line up, and measuring every label would take as long as drawing.
-_LEFT, _RIGHT = 0.17, 0.945  # parts of the width
-_BELOW, _ABOVE = 0.42, 0.09  # inches: for the labels of the horizontal axis; half a label of the vertical one
-_LEGEND = 0.17  # inches, above the axes
+# Margins are fixed, so that the panels of a page line up.  Measuring every label would take as long as drawing.
+_LEFT, _RIGHT = 0.17, 0.945  # ends of the axes, as shares of the width
+_BELOW, _ABOVE = 0.42, 0.09  # inches: labels of the horizontal axis, and half a label of the vertical one
+_LEGEND = 0.17  # inches: height of the legend above the axes
 
 _LONG_NUMBER = re.compile(r"(?<![\w.])(-?\d+\.\d\d)\d+\b")  # a hundredth of a point is finer than any screen or printer
 _TAG = re.compile(r"<[^>]*>")
@@ -34,7 +34,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class _Axes(threading.local):
-    """Empty axes to draw panels on, each thread its own: to make new ticks for each would take as long as drawing."""
+    """Empty axes for panels, separate for each thread; reused, since making ticks takes as long as drawing."""
 
     def __init__(self) -> None:
         self.made: dict[tuple[float, int, str], tuple[Figure, Axes]] = {}
@@ -47,7 +47,7 @@ class _Axes(threading.local):
             ax = figure.add_axes((_LEFT, bottom, _RIGHT - _LEFT, top - bottom))
             for direction in logarithmic:
                 ax.set(**{f"{direction}scale": "log"})
-            # else each label would be placed by measuring all others
+            # fixed places, since matplotlib would measure all other labels to place each of these
             ax.xaxis.set_label_coords(0.5, -0.27 / height / (top - bottom))
             ax.yaxis.set_label_coords(-0.145, 0.5)
             self.made[key] = figure, ax
@@ -58,10 +58,13 @@ _axes = _Axes()
 
 
 def panel_svg(draw: Callable[[Axes], None], *, height: float, legend: int = 0, logarithmic: str = "") -> str:
-    """One panel as SVG, the same bytes for the same drawing.
+    """Return one panel as SVG.  Equal drawings give equal bytes.
 
-    `draw` sets limits, ticks and labels of both axes.  `height`: inches.  `legend`: its columns, in a row over the
-    axes, where no curve can be; 0 for none.  `logarithmic`: "", "y" or "xy".
+    Args:
+        draw: Draws on the axes, and sets limits, ticks and labels of both.
+        height: Height of the panel, in inches.
+        legend: Number of columns of the legend, which stands above the axes; 0 for none.
+        logarithmic: The logarithmic axes: "", "y" or "xy".
     """
     with style():
         figure, ax = _axes.of(height, legend, logarithmic)
@@ -76,26 +79,26 @@ def panel_svg(draw: Callable[[Axes], None], *, height: float, legend: int = 0, l
 
 
 def decades(axis: Axis, low: int, high: int, *, most: int = 7) -> None:
-    """Ticks at powers of ten from 10^low to 10^high, at most `most` of them.  In plain text: quick, and searchable."""
+    """Set at most `most` ticks at powers of ten, from 10^low to 10^high, with labels in plain text."""
     step = max(1, -(-(high - low) // (most - 1)))
     exponents = range(high, low - 1, -step)
     ticks(axis, [10.0**e for e in exponents], [power_of_ten(e) for e in exponents])
 
 
 def ticks(axis: Axis, places: list[float], labels: list[str]) -> None:
-    """Exactly these ticks."""
+    """Set exactly these ticks."""
     axis.set_major_locator(FixedLocator(places))
     axis.set_major_formatter(FixedFormatter(labels))
     axis.set_minor_locator(FixedLocator([]))
 
 
 def power_of_ten(exponent: int) -> str:
-    """10 to the exponent: 1, 10, 10⁻³."""
+    """Return 10 to the exponent as text, such as 1, 10 or 10⁻³."""
     return {0: "1", 1: "10"}.get(exponent, f"10{str(exponent).translate(_SUPERSCRIPT)}")
 
 
 def amounts(axis: Axis, low: float, high: float, *, most: int = 6) -> None:
-    """Round ticks from low to high; thousands apart, a proper minus."""
+    """Set at most `most` ticks at round numbers from low to high, with commas between thousands."""
     step = _round_step((high - low) / (most - 1))
     first, last = int(np.ceil(low / step - 1e-9)), int(np.floor(high / step + 1e-9))
     places = [k * step for k in range(first, last + 1)]
@@ -114,9 +117,10 @@ def _amount(value: float) -> str:
 
 @cache
 def _know_packaged_fonts() -> None:
-    """Add matplotlib's own serif if its list lacks it.
+    """Add matplotlib's own serif font if matplotlib's font list lacks it.
 
-    The list is kept per user, not per environment: made while another environment was being deleted, it has none.
+    The list is kept for each user, not for each environment.  If it was made while another environment was being
+    deleted, it lacks the font.
     """
     if not any(font.name == "DejaVu Serif" for font in fontManager.ttflist):
         for path in Path(matplotlib.get_data_path(), "fonts", "ttf").glob("DejaVuSerif*.ttf"):
@@ -124,7 +128,7 @@ def _know_packaged_fonts() -> None:
 
 
 class _Styled(threading.local):
-    """Whether this thread draws in our style already: setting it takes as long as a curve."""
+    """Whether this thread already draws in this style, since setting it takes as long as drawing a curve."""
 
     now = False
 
@@ -134,7 +138,7 @@ _styled = _Styled()
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The look of all figures, for what is drawn inside; all at once is quicker than one by one."""
+    """Set the style of all figures inside the block.  One block for many figures is faster than one for each."""
     if _styled.now:
         yield
         return
@@ -152,5 +156,5 @@ def _svg(figure: Figure) -> str:
     target = io.StringIO()
     figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
     svg = target.getvalue().replace("'DejaVu Serif'", "'Libertinus Serif', 'STIX Two Text', serif")
-    # of the drawing only: a number in its words stays what it is
+    # Numbers are shortened inside tags only, so that numbers in the texts of the drawing keep all digits.
     return _TAG.sub(lambda tag: _LONG_NUMBER.sub(r"\1", tag[0]), svg)

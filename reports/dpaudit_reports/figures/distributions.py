@@ -1,4 +1,4 @@
-"""How the attack's score is distributed under d0 and under d1, with the witness's region."""
+"""Draws the distributions of the attack's score under d0 and d1, with the witness's region."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN, WITNESS
 from dpaudit_reports.scores import Scores
 
 _BARS = 36
-_OUTSIDE = 0.002  # of either side's outputs may lie beyond the ends; they are counted in the last bars
+_OUTSIDE = 0.002  # largest share of a side's outputs beyond each end; they are counted in the last bars
 
 
 def distributions_svg(scores: Scores) -> str:
-    """Share of outputs against the estimated log-likelihood ratio, in bars of one width."""
+    """Return a panel with the share of outputs against the estimated log-likelihood ratio, in bars of equal width."""
     return panel_svg(lambda ax: _draw(ax, scores), height=2.4, legend=3)
 
 
@@ -41,7 +41,7 @@ def _draw(ax: Axes, scores: Scores) -> None:
 
 
 def _range(scores: Scores, cut: float) -> tuple[float, float]:
-    """From where to where almost all outputs lie, the cut within."""
+    """Return an interval that holds almost all outputs, and the cut."""
     below = np.array([np.cumsum(c)[:-1] / max(1, c.sum()) for c in (scores.counts0, scores.counts1)])
     inner = np.flatnonzero((below.min(axis=0) >= _OUTSIDE) | (below.max(axis=0) >= _OUTSIDE))
     outer = np.flatnonzero(below.min(axis=0) <= 1 - _OUTSIDE)
@@ -52,7 +52,7 @@ def _range(scores: Scores, cut: float) -> tuple[float, float]:
 
 
 def _shares(counts: npt.NDArray[np.int64], bins: Array, edges: Array) -> Array:
-    """Share of the outputs in each bar; `bins` are cut as if outputs were spread evenly within them."""
+    """Return the share of the outputs in each bar, as if outputs were uniform within each of the `bins`."""
     total = max(1, int(counts.sum()))
     below: Array = np.interp(edges, bins, np.cumsum(counts)[:-1] / total)
     below[0], below[-1] = 0.0, 1.0 if counts.sum() else 0.0

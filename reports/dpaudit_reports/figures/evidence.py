@@ -1,4 +1,4 @@
-"""The wealth of a bet against the claim, and the threshold at which the claim is refuted."""
+"""Draws the wealth of a bet against the claim, and the threshold that refutes the claim."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, tic
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS
 from dpaudit_reports.reasons import why_void
 
-# Wealth beyond these is drawn on the edge: nothing more is to be learned from it.
+# Wealth beyond these limits is drawn at the limit; its exact value does not matter.
 _LEAST_LOG10_E, _MOST_LOG10_E = -6.0, 12.0
 
 
 def evidence_svg(result: AuditResult) -> str:
-    """The wealth against the number of runs, as the audit saw it grow."""
+    """Return a panel with the wealth against the number of runs."""
     return panel_svg(lambda ax: _draw(ax, result), height=2.0)
 
 

@@ -1,6 +1,7 @@
-"""The colours of figures: Okabe-Ito, told apart without colour vision; every curve differs by its line or marker too.
+"""The colours of figures: those of Okabe and Ito, which colour-blind readers can distinguish.
 
-Each has a name and a second value, for dark backgrounds: a document on a screen swaps them, `html` says how.
+Curves also differ by their line or marker.  Each colour has a name and a second value for dark backgrounds; `html`
+exchanges the two values.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 CLAIM, ATTACK, WITNESS = "#000000", "#0072b2", "#d55e00"
 FORBIDDEN, CHANCE, PAPER = "#e3e3e3", "#9a9a9a", "#ffffff"
 
-# name -> on light, on dark; the last three are the frame's, set in dpaudit.mplstyle
+# name -> colour on light, on dark; dpaudit.mplstyle sets the last three, those of the frame
 COLORS = {
     "claim": (CLAIM, "#f4f4f4"),
     "attack": (ATTACK, "#56b4e9"),

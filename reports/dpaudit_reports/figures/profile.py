@@ -1,4 +1,4 @@
-"""The privacy profile: the least delta at every epsilon, as claimed and as certified."""
+"""Draws the privacy profile, the least delta at every epsilon, as claimed and as certified."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MIN_DELTA = 1e-10  # the smallest delta that is drawn
 
 
 def profile_svg(result: AuditResult) -> str:
-    """delta on a logarithmic axis against epsilon >= 0."""
+    """Return a panel with delta on a logarithmic axis against epsilon >= 0."""
     return panel_svg(lambda ax: _draw(ax, result), height=2.4, legend=3, logarithmic="y")
 
 
@@ -27,7 +27,7 @@ def _draw(ax: Axes, result: AuditResult) -> None:
     ax.fill_between(epsilon, claimed, 1, color=FORBIDDEN, linewidth=0, label="forbidden")
     ax.plot(epsilon, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     if steps:
-        # delta(epsilon) > d for all epsilon below the bound at d: under a staircase, largest delta first
+        # delta(epsilon) > d for all epsilon below the bound at d.  These bounds make a staircase, largest delta first.
         x = [0.0, *(corner for corner, _ in steps for _ in range(2))]
         heights = [max(delta, _MIN_DELTA / 10) for _, delta in steps]
         y = [heights[0], *(h for pair in zip(heights, [*heights[1:], _MIN_DELTA / 10], strict=True) for h in pair)]
@@ -42,7 +42,7 @@ def _draw(ax: Axes, result: AuditResult) -> None:
 
 
 def _claimed_reach(result: AuditResult) -> float:
-    """Where the claim's profile leaves the drawing, or stays level for good."""
+    """Return the epsilon at which the claim's profile leaves the drawing or becomes constant."""
     level = float(result.claim.delta(np.inf))
     epsilon = result.claim.epsilon(min(max(_MIN_DELTA, 1.01 * level), 1.0))
     return min(epsilon, 50.0) if math.isfinite(epsilon) else 1.0

@@ -1,4 +1,4 @@
-"""Axes that show themselves as a picture where a notebook displays them."""
+"""Axes that notebooks display as a picture."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 
 class ShownAxes(Axes):
-    """Axes of a figure that belongs to no pyplot: notebooks call `_repr_png_` of what a cell returns."""
+    """Axes of a figure outside pyplot.  Notebooks call `_repr_png_` of the value of a cell."""
 
     def _repr_png_(self) -> bytes:
         target = io.BytesIO()

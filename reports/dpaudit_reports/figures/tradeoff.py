@@ -1,4 +1,4 @@
-"""The trade-off plot: what the claim promises, what the attack reached."""
+"""Draws the trade-off plot: the claim's curve, and the errors that the attack reached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEIGHT = 2.75
 
 
 def point_name(result: AuditResult) -> str:
-    """What the diamond stands for; "" where none is drawn: one run, and where nothing came near a violation."""
+    """Return the legend's name for the diamond; "" if none is drawn, since there is no region or none came near."""
     match region_status(result):
         case RegionStatus.WITNESS:
             if result.evidence.frozen:
@@ -35,7 +35,15 @@ def point_name(result: AuditResult) -> str:
 
 
 def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
-    """The trade-off plot on linear axes, with its legend, on `ax` or on a new figure."""
+    """Draw the trade-off plot on linear axes, with its legend.
+
+    Args:
+        result: The result of an audit.
+        ax: The axes to draw on; None for those of a new figure.
+
+    Returns:
+        The axes.
+    """
     if ax is None:
         with style():
             figure = Figure(figsize=(PANEL, PANEL), layout="constrained")
@@ -46,7 +54,7 @@ def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
 
 
 def tradeoff_svg(result: AuditResult) -> str:
-    """The panel on linear axes, with its legend."""
+    """Return the trade-off plot on linear axes as a panel, with its legend."""
 
     def draw(ax: Axes) -> None:
         _draw(ax, result)
@@ -58,25 +66,25 @@ def tradeoff_svg(result: AuditResult) -> str:
 
 
 def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
-    """The same on logarithmic axes, down to `floor`; by default to errors too rare for this audit to see."""
+    """Return the trade-off plot on logarithmic axes as a panel, down to `floor`; `smallest_error` is the default."""
     floor = smallest_error(result) if floor is None else floor
     return panel_svg(lambda ax: _draw(ax, result, floor=floor), height=_HEIGHT, logarithmic="xy")
 
 
 def smallest_error(result: AuditResult) -> float:
-    """The smallest error worth drawing, a power of ten: events rarer than 3 in all trials go unseen."""
+    """Return the smallest error worth drawing, a power of ten; events rarer than 3 in all trials may not occur."""
     return float(10.0 ** np.clip(np.floor(np.log10(3 / max(1, result.trials_used))), -6, -2))
 
 
 def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None) -> None:
-    """Log-log down to `floor` if there is one, else linear."""
+    """Draw on log-log axes down to `floor`; on linear axes if it is None."""
     low = 0.0 if floor is None else floor
     ends = np.geomspace(1e-6, 0.5, 120)
     alpha = np.unique(np.concatenate([[0.0], ends, 1 - ends, [1.0]]))
     claimed = np.maximum(result.claim.beta(alpha), low)
     chance = np.maximum(1 - alpha, low)
     alpha = np.maximum(alpha, low)
-    # thin and on top, so that an attack's curve that follows it shows on both sides
+    # The claim's curve is thin and on top, so that an attack's curve beneath it is visible on both sides.
     ax.plot(alpha, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     ax.fill_between(alpha, low, claimed, color=FORBIDDEN, linewidth=0, label="forbidden by it")
     _draw_curve(ax, result, low)
@@ -108,7 +116,7 @@ def _draw_curve(ax: Axes, result: AuditResult, low: float) -> None:
 
 
 def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    """A diamond at the witness, with 95 % intervals of both errors; hollow where it shows no violation."""
+    """Draw a diamond at the region, with 95 % intervals of both errors; it is hollow if it shows no violation."""
     name, found = point_name(result), result.witness
     if not name or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
         return
@@ -122,7 +130,7 @@ def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
 
 
 def _fine(corners: Array) -> Array:
-    """A polygon through `corners`, (n, d), with points on its long sides: straight lines bend on log axes."""
+    """Return a polygon through `corners`, (n, d), with further points on long sides, which bend on log axes."""
     ends = np.geomspace(1e-5, 0.5, 12, endpoint=False)
     share = np.concatenate([[0.0], ends, 1 - ends[::-1]])[:, None]
     sides = [a + share * (b - a) if np.abs(b - a).max() > 0.02 else a for a, b in pairwise(corners)]

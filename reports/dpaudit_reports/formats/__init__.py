@@ -1,7 +1,7 @@
 """The results of one command as text for stdout: a table for people, other formats for programs.
 
-Each format is a file of its own with a function `text(run, screen) -> str`, and a line in `FORMATS`.
-Every format escapes control characters and changes of direction in text that others have written.
+Each format is a module with a function `text(run, screen) -> str`, and a line in `FORMATS`.  Every format escapes
+control characters and changes of direction in foreign text.
 Importing this package loads none of the formats.
 """
 

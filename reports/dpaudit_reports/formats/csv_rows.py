@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
 
 from dpaudit.text.printable import one_line
 from dpaudit_reports.formats.facts import facts
 from dpaudit_reports.formats.run import Audited, Run, Screen
 
-_FORMULA = ("=", "+", "-", "@")
+_FORMULA = ("=", "+", "-", "@")  # a spreadsheet reads a cell with this beginning as a formula
 
 
 def text(run: Run, screen: Screen) -> str:
@@ -23,7 +22,7 @@ def text(run: Run, screen: Screen) -> str:
     return stream.getvalue()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -31,4 +30,4 @@ def _cell(value: Any) -> str:
     if isinstance(value, (int, float)):
         return repr(value)
     words = one_line(" | ".join(value) if isinstance(value, list) else str(value))
-    return f"'{words}" if words.startswith(_FORMULA) else words  # a spreadsheet would run it as a formula
+    return f"'{words}" if words.startswith(_FORMULA) else words  # the apostrophe makes it text

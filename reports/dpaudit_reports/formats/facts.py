@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeAlias
 
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Verdict
@@ -16,8 +16,11 @@ from dpaudit_reports.reasons import reason
 
 _NAMES = {"ε": "epsilon", "μ": "mu"}
 
+Fact: TypeAlias = str | int | float | bool | list[str] | None
+"""A value that JSON can hold."""
 
-def facts(audited: Audited) -> dict[str, Any]:
+
+def facts(audited: Audited) -> dict[str, Fact]:
     """Return the facts with all digits.  Every audit has the same keys; a value that does not apply is None."""
     result = audited.result
     bound = headline(result) if result is not None and result.bounds_valid else None
@@ -56,9 +59,10 @@ def finite(value: float) -> float | str | None:
 
 
 def detectable(result: AuditResult | None) -> str:
-    """The smallest violation that would have been found with 90 % probability.
+    """Return the smallest violation that would have been found with 90 % probability.
 
-    "" after a violation, if nothing is certified, and of no result.
+    Returns:
+        The claim of that violation, or "nothing"; "" after a violation, if nothing is certified, or without a result.
     """
     if result is None or result.violated or not result.bounds_valid:
         return ""
@@ -66,22 +70,22 @@ def detectable(result: AuditResult | None) -> str:
 
 
 def certified(result: AuditResult) -> str:
-    """The certified bound on the claim's own parameter beside the claimed value, "ε ≥ 1.003 / 1 at δ = 0"."""
+    """Return the certified bound on the claim's own parameter and the claimed value, "ε ≥ 1.003 / 1 at δ = 0"."""
     return flat(certified_of_claimed(result))
 
 
 def flat(text: Text) -> str:
-    """The text of a block without its markup."""
+    """Return the text of a block without its markup."""
     return text if isinstance(text, str) else "".join(s if isinstance(s, str) else s.text for s in text)
 
 
 def why(audited: Audited) -> str:
-    """Why there is no verdict, on one line; "" if there is one."""
+    """Return why there is no verdict, on one line; "" if there is one."""
     return one_line(audited.reason if audited.result is None else reason(audited.result))
 
 
 def sentence(audited: Audited) -> str:
-    """The verdict and its numbers on one printable line, for a message of another program."""
+    """Return the verdict and its numbers on one printable line, for a message of another program."""
     result = audited.result
     if result is None:
         return f"no result: {why(audited)}"
@@ -97,7 +101,7 @@ def sentence(audited: Audited) -> str:
         case _ if result.measurement:
             words = f"measurement at {confidence}: certified {certified(result)}"
         case _:
-            words = f"inconclusive about {claim}{expected}: {why(audited) or 'the result does not say why'}"
+            words = f"inconclusive about {claim}{expected}: {why(audited) or 'the result does not record the reason'}"
     if assumption := result.evidence.words.assumption:
         words = f"{words.rstrip('.')}; assumed, not tested: {assumption}"
     p_value = f", p {p_value_words(result, at_most)}" if tells(result) else ""

@@ -1,4 +1,4 @@
-"""What a format gets: the audits of one command, and the screen that shows them."""
+"""The arguments of a format: the audits of one command, and the screen that shows them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dpaudit.text.signs import NO_RESULT, SIGNS, Sign
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audited:
-    """One audit of a command: its result, or why there is none."""
+    """One audit of a command: its result, or the reason why there is none."""
 
     name: str
     result: AuditResult | None = None
     reason: str = ""  # why there is no result; "" if there is one
-    failed: bool = False  # there is no result because the audit failed, not because the command ended before it
+    failed: bool = False  # whether the audit failed; False, too, if the command ended before it
     expected: str | None = None  # the config's `expect`: "violation", "no violation" or None
     file: Path | None = None  # the config, as the user named it
     line: int = 1  # where the audit begins in the config
@@ -31,7 +31,7 @@ class Audited:
 
     @property
     def as_expected(self) -> bool | None:
-        """Whether the verdict is the one that the config expects; None if it expects none."""
+        """Whether the verdict is the one that the config expects; None if the config expects none."""
         if self.expected is None:
             return None
         wanted = Verdict.VIOLATION if self.expected == "violation" else Verdict.NO_VIOLATION
@@ -43,7 +43,7 @@ class Run:
     """All audits of one command, in the order of the configs."""
 
     audits: Sequence[Audited]
-    together: str = ""  # what holds of all audits together, in words
+    together: str = ""  # a sentence about all audits together
 
     @classmethod
     def of(cls, results: Sequence[AuditResult], expected: Sequence[str | None] | None = None) -> Run:
@@ -58,6 +58,6 @@ class Run:
 class Screen:
     """Where a table is shown."""
 
-    width: int | None = None  # in character cells; None for as many as are needed, e.g. in a file
+    width: int | None = None  # in character cells; None if lines may have any length, e.g. in a file
     encoding: str = "utf-8"
-    terminal: bool = False  # whether it shows colours; NO_COLOR and TERM are respected
+    terminal: bool = False  # whether colours are shown, subject to NO_COLOR and TERM

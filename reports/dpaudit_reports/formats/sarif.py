@@ -10,13 +10,12 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import one_line
 from dpaudit.text.version import __version__
-from dpaudit_reports.formats.facts import facts, sentence
+from dpaudit_reports.formats.facts import Fact, facts, sentence
 from dpaudit_reports.formats.run import Audited, Run, Screen
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
@@ -34,10 +33,10 @@ _RULES = {
 
 
 def text(run: Run, screen: Screen) -> str:
-    """Return a log with one run."""
+    """Return a log with one run, in ASCII."""
     results = [_result(audited) for audited in run.audits if audited.result is not None]
     unanswered = [a for a in run.audits if a.result is None or a.result.verdict is Verdict.INCONCLUSIVE]
-    invocation: dict[str, Any] = {
+    invocation: dict[str, object] = {
         "executionSuccessful": not any(audited.result is None for audited in run.audits),
         "toolExecutionNotifications": [_notification(audited) for audited in unanswered],
     }
@@ -70,11 +69,10 @@ def text(run: Run, screen: Screen) -> str:
     return json.dumps(log, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def _result(audited: Audited) -> dict[str, Any]:
+def _result(audited: Audited) -> dict[str, object]:
     assert audited.result is not None
     rule, kind, level, _ = _RULES[audited.result.verdict]
-    properties = {key: one_line(value) if isinstance(value, str) else value for key, value in facts(audited).items()}
-    properties["warnings"] = [one_line(words) for words in properties["warnings"]]
+    properties = {key: _printable(value) for key, value in facts(audited).items()}
     return {
         "ruleId": rule,
         "ruleIndex": list(_RULES).index(audited.result.verdict),
@@ -87,7 +85,13 @@ def _result(audited: Audited) -> dict[str, Any]:
     }
 
 
-def _notification(audited: Audited) -> dict[str, Any]:
+def _printable(value: Fact) -> Fact:
+    if isinstance(value, list):
+        return [one_line(words) for words in value]
+    return one_line(value) if isinstance(value, str) else value
+
+
+def _notification(audited: Audited) -> dict[str, object]:
     level = "error" if audited.failed else "warning"
     return {"level": level, "message": {"text": _message(audited)}, **_locations(audited)}
 
@@ -96,7 +100,7 @@ def _message(audited: Audited) -> str:
     return f"{one_line(audited.name)}: {sentence(audited)}"
 
 
-def _locations(audited: Audited) -> dict[str, Any]:
+def _locations(audited: Audited) -> dict[str, object]:
     if audited.file is None:
         return {}
     artifact = {"uri": _uri(audited.file)}

@@ -1,6 +1,6 @@
-"""The table of a terminal: a line for each audit, with further lines for what does not fit beside it.
+"""The table of a terminal: a line for each audit, and further lines for columns that do not fit.
 
-Nothing is cut off.  Columns that do not fit move below their audit, the longest first, each with its name.
+No text is cut off.  Columns that do not fit move below their audit, the longest first, each with its name.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dpaudit_reports.formats.wrapping import packed, wrapped
 from dpaudit_reports.sections.summary import p_value
 
 _GAP, _INDENT = 2, 4
-_MIN_NAME = 24  # cells: a name is broken to this width before another column moves below
+_MIN_NAME = 24  # cells: names are wrapped to this width before another column moves below
 _LONG = ("claim", "certified / claimed", "detectable (90 %)")
 _MOVES = (_LONG, ("as expected",), ("p-value",), ("runs",), ("audit",))  # which columns move below, in this order
 _RIGHT = {"runs", "p-value"}
 _NO_VALUE = "–"
 _LEGEND = {
     "runs": "runs: on each dataset.",
-    "p-value": "p-value: – if it is no evidence against the claim.",
+    "p-value": "p-value: – if it is not evidence against the claim.",
     "certified / claimed": "certified: the mechanism's parameter is at least this; claimed: at most this.",
     "detectable (90 %)": "detectable: such a violation would have been found with 90 % probability.",
 }
@@ -43,11 +43,11 @@ class _Row:
     cells: dict[str, str]  # by the column's name
     style: str  # of the verdict
     expected: bool | None
-    below: tuple[str, ...]  # always below the audit
+    below: tuple[str, ...]  # texts that always stand below the audit
 
 
 def text(run: Run, screen: Screen) -> str:
-    """Return the table, a legend and what holds of all audits together, with colours on a terminal."""
+    """Return the table, a legend and the sentence about all audits together, with colours on a terminal."""
     reported = [audited for audited in run.audits if audited.result is not None or audited.failed]
     if not reported:
         return ""
@@ -90,7 +90,7 @@ def _row(audited: Audited, encoding: str) -> _Row:
         "detectable (90 %)": one_line(detectable(result)),
     }
     unanswered = result is None or result.verdict is Verdict.INCONCLUSIVE
-    because = (f"because: {why(audited) or 'the result does not say why'}",) if unanswered else ()
+    because = (f"because: {why(audited) or 'the result does not record the reason'}",) if unanswered else ()
     return _Row(
         {name: encodable(cell, encoding) for name, cell in cells.items()},
         audited.sign.style,
@@ -100,7 +100,7 @@ def _row(audited: Audited, encoding: str) -> _Row:
 
 
 def _beside(columns: Sequence[str], rows: Sequence[_Row], width: int | None) -> list[str]:
-    """The columns that fit beside each other."""
+    """Return the columns that fit beside each other."""
     beside = list(columns)
     for moved in _MOVES:
         if width is None or _total(_widths(beside, rows, width)) <= width:
@@ -110,7 +110,7 @@ def _beside(columns: Sequence[str], rows: Sequence[_Row], width: int | None) -> 
 
 
 def _widths(beside: Sequence[str], rows: Sequence[_Row], width: int | None) -> dict[str, int]:
-    """The width of each column; that of the names takes what the others leave, but at least `_MIN_NAME`."""
+    """Return the width of each column.  The names get the remaining width, but at least `_MIN_NAME`."""
     widths = {name: max(cell_len(name), *(cell_len(row.cells[name]) for row in rows)) for name in beside}
     if width is not None and "audit" in widths:
         left = width - (_total(widths) - widths["audit"])
@@ -159,7 +159,7 @@ def _prose(words: str, screen: Screen) -> list[str]:
 
 
 def drawn(lines: Sequence[Text], screen: Screen) -> str:
-    """Return lines as text for a screen, with colours as codes.  No line is broken or cut."""
+    """Return lines as text for a screen, with colours as codes.  No line is wrapped or cut."""
     stream = io.StringIO()
     console = Console(
         file=stream,

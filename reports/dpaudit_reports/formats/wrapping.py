@@ -1,4 +1,4 @@
-"""Breaks text into lines of a number of character cells, of which wide letters take two."""
+"""Wraps text to a width in character cells, of which wide letters take two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
-    """Break text after spaces, or else after a hyphen, a comma or another sign, or else anywhere.
+    """Break text after spaces; if that does not suffice, after a hyphen, a comma or another sign; otherwise anywhere.
 
     Args:
         text: One line of text.
@@ -42,7 +42,7 @@ def packed(items: Sequence[str], separator: str, width: int | None) -> list[str]
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """The word if it fits on a line, otherwise parts of it that fit."""
+    """Yield the word if it fits on a line, otherwise parts of it that fit."""
     if cell_len(word.rstrip(" ")) <= width:
         yield word
         return
@@ -55,7 +55,7 @@ def _pieces(word: str, width: int) -> Iterator[str]:
 
 
 def _fitting(text: str, width: int) -> int:
-    """How many characters of the text fit."""
+    """Return how many characters of the text fit."""
     used = 0
     for number, character in enumerate(text):
         used += cell_len(character)

@@ -1,9 +1,9 @@
-"""What a report says about one audit: one section, one function, one file.
+"""The sections of a report about one audit: one section, one function, one file.
 
-To add a section, write `sections/NAME.py` with a function from a result to blocks, beginning with a
-`Heading`, and put it into `SECTIONS` where it is to appear.  It must cope with a result in which its part
-is empty, None, nan or infinite, and gives no blocks for a result that it has nothing to say about.  Sections from
-outside this project: `foreign`.
+To add a section, write `sections/NAME.py` with a function from a result to blocks, which begin with a `Heading`.  Put
+the function into `SECTIONS` at its place in the report.  It must accept a result in which its part is empty, None, nan
+or infinite.  It returns no blocks for a result to which it does not apply.  `foreign` has the sections of other
+packages.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dpaudit_reports.sections.warnings import warnings
 from dpaudit_reports.sections.witness import witness
 
 Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]
+"""Maps a result to the blocks of a section."""
 
 SECTIONS: tuple[Section, ...] = (
     verdict,
@@ -47,5 +48,5 @@ SECTIONS: tuple[Section, ...] = (
     repeat,
 )
 
-# what a comment or a notebook has room for
+# the short form for comments and notebooks
 BRIEF: tuple[Section, ...] = (verdict, warnings, one_run, witness, bounds, detection_limits, repeat)

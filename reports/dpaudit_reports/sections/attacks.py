@@ -1,4 +1,4 @@
-"""The attacks, and how well each told the datasets apart."""
+"""The attacks, and how well each of them distinguished the datasets."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dpaudit.result.values import AttackRow
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Table
 from dpaudit_reports.numbers import number, percent
 
-_UNUSED = "not used: "  # begins the note of an attack that was not used, before the reason
+_UNUSED = "not used: "  # prefix of the note of an unused attack, before the reason
 
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
-    """One row for each attack that was used, by weight, and one line for the others.  Nothing without pairs."""
+    """Return a table of the used attacks, by weight, and one line with the others; nothing without pairs."""
     if not result.evidence.of_pairs:
         return ()
     heading = Heading("Attacks")
@@ -50,21 +50,21 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
 
 
 _MEANING = (
-    "All attacks learned from the same runs: none costs runs of its own. Weight: its final say in the combined "
-    "score. Log loss on outputs not seen before, in nats; blind guessing has ln 2 = 0.693, less is better. "
-    "Seconds: spent on fitting and scoring."
+    "All attacks learned from the same runs, so no attack costs additional runs. Weight: final weight in the combined "
+    "score. Log loss: on outputs not seen before, in nats; blind guessing has ln 2 = 0.693, and less is better. "
+    "Seconds: time for fitting and scoring."
 )
 
 
 def _by_reason(rows: list[AttackRow]) -> str:
-    """Names of attacks, those with one reason together."""
+    """Return the names of attacks, grouped by reason."""
     reasons = dict.fromkeys(_reason(row) for row in rows)
     named = {reason: [row.name for row in rows if _reason(row) == reason] for reason in reasons}
     return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in named.items())
 
 
 def _reason(row: AttackRow) -> str:
-    """Of several pairs a note has several parts, each with the words of `_UNUSED`."""
+    """Return the reasons in a note.  With several pairs, a note has several parts, each with the prefix `_UNUSED`."""
     return " or ".join(part.removeprefix(_UNUSED) for part in row.note.split("; "))
 
 

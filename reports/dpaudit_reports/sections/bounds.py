@@ -1,4 +1,4 @@
-"""What is certified about the mechanism, whatever was claimed."""
+"""The bounds that are certified about the mechanism, whatever was claimed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dpaudit_reports.reasons import why_void
 
 
 def bounds(result: AuditResult) -> tuple[Block, ...]:
-    """Certified lower bounds beside the values that the claim allows: the claim's own parameter first."""
+    """Return certified lower bounds beside the values that the claim allows, the claim's own parameter first."""
     heading = Heading("Certified bounds")
     if void := why_void(result):
         return heading, Paragraph((Strong(f"Nothing is certified: {void}."),))
     shown = _bounds(result)
-    curve = "The claim is false as a curve: no single bound is above what it allows. "
+    curve = "The claim is false as a curve, although no single bound exceeds what it allows. "
     alone = curve if result.violated and not any(bound.exceeds for bound in shown) else ""
     assumption = result.evidence.words.assumption
     assumed = f"They rest on an assumption that was not tested: {assumption}. " if assumption else ""
@@ -35,15 +35,15 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
         Paragraph(
             f"{alone}{_together(result)} with {percent(result.confidence)} confidence. {assumed}Nothing is assumed "
             "about the noise. These are lower bounds on the privacy loss: 0 means that nothing could be certified, not "
-            "that nothing is lost. μ speaks of Gaussian curves only and is no bound on ε. ▲ marks a bound above what "
-            "the claim allows.",
+            "that there is no loss. The bound on μ refers to Gaussian curves, and is not a bound on ε. ▲ marks a bound "
+            "above what the claim allows.",
             quiet=True,
         ),
     )
 
 
 def _bounds(result: AuditResult) -> tuple[Bound, ...]:
-    """Of each parameter one, that of the headline first."""
+    """Return one bound for each parameter, that of the headline first."""
     known = bool(result.evidence.trials)
     everywhere = (
         Bound("μ", None, result.mu_lower, result.claim.mu()),

@@ -1,4 +1,4 @@
-"""The same audits on several versions, side by side."""
+"""A comparison of the same audits on several versions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ from dpaudit_reports.sections.summary import p_value
 
 Versions = Mapping[str, AuditResult]
 _NOT_RUN = "could not be run"
-_ACROSS = 4  # versions beside each other in one table; more are rows
+_ACROSS = 4  # versions that fit as columns of a table; more versions become rows
 
 
 def side_by_side(audits: Mapping[str, Versions]) -> tuple[Block, ...]:
-    """Verdicts of all audits and versions, then for each audit its numbers and curves, a version beside the other."""
+    """Return the verdicts of all audits and versions, and then the numbers and curves of each audit.
+
+    Args:
+        audits: The results by audit and version.
+    """
     versions = tuple(dict.fromkeys(version for results in audits.values() for version in results))
     places = _places(audits)
     details = (block for name, results in audits.items() for block in _audit(name, results, versions, places))
@@ -47,7 +51,7 @@ def side_by_side(audits: Mapping[str, Versions]) -> tuple[Block, ...]:
 
 
 def _places(audits: Mapping[str, Versions]) -> dict[tuple[str, str], int]:
-    """Which part of the document is about which audit and version."""
+    """Return the number of the part about each audit and version."""
     keys = ((name, version) for name, results in audits.items() for version in results)
     return {key: place for place, key in enumerate(keys)}
 
@@ -82,8 +86,10 @@ def _audit(
     name: str, results: Versions, versions: Sequence[str], places: Mapping[tuple[str, str], int]
 ) -> tuple[Block, ...]:
     if not results:
-        return Heading(name.strip() or "–"), Paragraph("It could not be run on any version.")
-    floor = min(smallest_error(result) for result in results.values())  # one scale, or curves could not be compared
+        return Heading(name.strip() or "–"), Paragraph("This audit could not be run on any version.")
+    floor = min(
+        smallest_error(result) for result in results.values()
+    )  # one scale for all versions, so that curves can be compared
     return (
         Heading(name.strip() or "–"),
         Table(
@@ -108,8 +114,8 @@ def _audit(
                 " against type I error ",
                 Math("α"),
                 ", logarithmic, on one scale: the claim's curve (black) with what it forbids (grey), the attack's "
-                "errors (blue; grey where they are not valid), an upper bound of the mechanism's own curve (dashed). A "
-                "full diamond is the witness of a violation, a hollow one the region that came closest.",
+                "errors (blue, or grey if not valid), and an upper bound of the mechanism's own curve (dashed). "
+                "A full diamond is the witness of a violation, a hollow one the region that came closest.",
             ),
         ),
     )

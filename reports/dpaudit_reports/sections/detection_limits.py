@@ -1,4 +1,4 @@
-"""What could not have been seen."""
+"""The violations that the audit could not have detected."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _AT_MOST = "≤\u00a0"
 
 
 def detection_limits(result: AuditResult) -> tuple[Block, ...]:
-    """The limits of this audit."""
+    """Return the limits of the audit."""
     heading = Heading("What could not have been seen")
     if void := why_void(result):
-        words = f"Nothing can be said about the violations that this audit would have found: {void}."
+        words = f"It is unknown which violations this audit would have found: {void}."
         return heading, Paragraph(words)
     if result.measurement:
         items = (*_rate(result.detectable.rule_of_three_rate), *_loss(result), result.evidence.words.untried)
@@ -29,7 +29,7 @@ def detection_limits(result: AuditResult) -> tuple[Block, ...]:
 
 
 def _stopped(result: AuditResult) -> str:
-    """A violation is a proof about what was tried, and says nothing about the rest."""
+    """Return a reminder that a violation is a proof about what was tried only."""
     others = result.evidence.words.others
     if result.stopped_by == "evidence":
         return f"The audit stopped at its proof; it says nothing about {others}."
@@ -38,7 +38,7 @@ def _stopped(result: AuditResult) -> str:
 
 def _size(result: AuditResult) -> Text:
     if not result.detectable.claim:
-        few = "one run" if result.evidence.once else "so few runs"
+        few = "one run" if result.evidence.once else "this number of runs"
         return f"Violations of any size: none would have been found with 90\u00a0% probability by {few}."
     return (
         "Smaller violations: the smallest that would have been found with 90\u00a0% probability is ",
@@ -48,7 +48,7 @@ def _size(result: AuditResult) -> Text:
 
 
 def assumption(result: AuditResult) -> str:
-    """Under which the size of a violation that would have been found was computed, in brackets; may be ""."""
+    """Return the assumption behind the size of the smallest detectable violation, in brackets; may be ""."""
     words = result.detectable.assumption.replace("e^epsilon", "e^ε")
     return f" ({words})" if words else ""
 
@@ -57,11 +57,11 @@ def _rate(rate: float) -> tuple[Text, ...]:
     if math.isnan(rate):
         return ()
     odds = f", 1 in {number(1 / rate, 2)}" if 0 < rate < 0.1 else ""
-    return (f"Rare events: what happens with a probability below {number(rate, 2)}{odds}.",)
+    return (f"Rare events: those with a probability below {number(rate, 2)}{odds}.",)
 
 
 def _loss(result: AuditResult) -> tuple[Text, ...]:
-    """The limit of what could be certified; nothing if more than that was, as older results may say."""
+    """Return the largest epsilon that could have been certified; nothing if an older result certifies more."""
     epsilon = result.detectable.largest_epsilon
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()

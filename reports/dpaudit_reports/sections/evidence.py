@@ -1,4 +1,4 @@
-"""How the evidence against the claim grew."""
+"""The growth of the evidence against the claim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpaudit_reports.reasons import why_void
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:
-    """Wealth against trials with the threshold at which the claim is refuted.  Nothing without pairs."""
+    """Return the wealth over the trials, with the threshold that refutes the claim; nothing without pairs."""
     if not result.evidence.of_pairs:
         return ()
     heading, void = Heading("Evidence against the claim"), why_void(result)
@@ -23,7 +23,7 @@ def evidence(result: AuditResult) -> tuple[Block, ...]:
         return heading, Paragraph("The growth of the evidence was not recorded.", quiet=True)
     significance = 1 - result.confidence
     threshold = number(1 / significance if significance > 0 else math.inf)
-    words = f"Not valid: {void}. No evidence follows from it." if void else _in_words(result, threshold)
+    words = f"The wealth is not valid: {void}. It is no evidence." if void else _in_words(result, threshold)
     caption = _void(void) if void else _caption(threshold, significance)
     return heading, Figure((Panel(partial(evidence_svg, result), alt=words),), caption=caption)
 
@@ -32,9 +32,9 @@ def _caption(threshold: str, significance: float) -> Text:
     return (
         "The wealth ",
         Math("E"),
-        " of someone who bets against the claim, starting from 1. If the claim is true it ever "
-        f"reaches {threshold} with probability at most {percent(significance)}, so the audit may "
-        "stop as soon as it does. A small wealth does not prove the claim.",
+        " of someone who bets against the claim and starts with 1. If the claim is true, the wealth ever "
+        f"reaches {threshold} with probability at most {percent(significance)}. So the audit may stop as soon as the "
+        "wealth reaches it. A small wealth does not prove the claim.",
     )
 
 
@@ -42,22 +42,22 @@ def _void(reason: str) -> Text:
     return (
         "Not valid: ",
         f"{reason}. The grey line is the wealth that bets against the claim would have had. It is no evidence, "
-        "whatever it reached.",
+        "whatever its value.",
     )
 
 
 def _by_p_value(result: AuditResult) -> str:
-    """Tests that look once have no wealth that grows."""
+    """Return the evidence of a test that looks once, and so has no growing wealth."""
     limit = number(1 - result.confidence)
     p_value = p_value_words(result, at_most)
     return (
-        "This audit looked once, after a number of runs that was fixed beforehand: its evidence did not grow step by "
-        f"step. The p-value of the claim is {p_value}; the claim is refuted at {limit} and below."
+        "This audit looked once, after a number of runs that was fixed beforehand. So its evidence did not grow step "
+        f"by step. The p-value of the claim is {p_value}; the claim is refuted at {limit} and below."
     )
 
 
 def _in_words(result: AuditResult, threshold: str) -> str:
     return (
-        f"Evidence against the claim over {count(result.trials_used)} runs per dataset; at the end it is "
-        f"{number(result.e_value)}, the claim is refuted from {threshold}."
+        f"Evidence against the claim over {count(result.trials_used)} runs per dataset. At the end it is "
+        f"{number(result.e_value)}; {threshold} refutes the claim."
     )

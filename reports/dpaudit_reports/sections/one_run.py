@@ -1,4 +1,4 @@
-"""One run with many canaries: what was guessed, and how many right guesses refute the claim."""
+"""One run with many canaries: the guesses, and the number of right ones that refutes the claim."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dpaudit_reports.numbers import at_most, count, number
 
 
 def one_run(result: AuditResult) -> tuple[Block, ...]:
-    """Guesses made and right, by chance, and needed; nothing where outputs are counted."""
+    """Return the numbers of guesses: made, right, right by chance, and needed; nothing for audits of pairs."""
     guessed = result.evidence.guessed
     if guessed is None:
         return ()

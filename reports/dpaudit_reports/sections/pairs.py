@@ -1,4 +1,4 @@
-"""The pairs of neighbouring datasets, and what was spent on each."""
+"""The pairs of neighbouring datasets, and the runs on each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpaudit_reports.reasons import why_void
 
 
 def pairs(result: AuditResult) -> tuple[Block, ...]:
-    """One row a pair; its evidence only where that is valid.  Nothing without pairs."""
+    """Return a row for each pair, with its evidence if that is valid; nothing without pairs."""
     if not result.evidence.of_pairs:
         return ()
     heading = Heading("Pairs of neighbouring datasets")
@@ -46,18 +46,16 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
 
 
 def _meaning(result: AuditResult, *, valid: bool) -> str:
-    """What was spent, and how to read what was found."""
+    """Return the meaning of the columns."""
     spent = "Runs: how often the mechanism ran on each of the two datasets."
     if void := why_void(result):
         return f"{spent} No evidence is shown for a pair: {void}."
     if not valid:
-        return (
-            spent if len(result.pairs) < 2 else f"{spent} The first runs chose the pair that the others were spent on."
-        )
-    own = "e-value: the evidence that this pair alone gives against the claim; 1 is none."
+        return spent if len(result.pairs) < 2 else f"{spent} The first runs chose the pair for all other runs."
+    own = "e-value: the evidence of this pair alone against the claim; 1 is no evidence."
     if len(result.pairs) < 2:
         return f"{spent} {own}"
-    return f"{spent} They went where evidence grew. {own} The verdict rests on all pairs together."
+    return f"{spent} The pairs whose evidence grew got more runs. {own} The verdict rests on all pairs together."
 
 
 def _exp(log_e: float) -> float:

@@ -1,4 +1,4 @@
-"""The claim's privacy profile beside what is certified about the mechanism's own."""
+"""The claim's privacy profile, and the certified bound of the mechanism's own profile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpaudit_reports.numbers import at_least, number, percent
 
 
 def profile(result: AuditResult) -> tuple[Block, ...]:
-    """delta against epsilon: the claim's curve, and the staircase that the certified bounds make."""
+    """Return the plot of delta against epsilon: the claim's curve, and the staircase of the certified bounds."""
     return (
         Heading("Privacy profile"),
         Figure(
@@ -34,19 +34,19 @@ def profile(result: AuditResult) -> tuple[Block, ...]:
 
 def _certified(result: AuditResult) -> tuple[Span, ...]:
     if not certified_profile(result):
-        return ("Nothing could be certified about the mechanism's own profile, which does not make it small.",)
+        return ("Nothing could be certified about the mechanism's own profile. It may still be large.",)
     hold = "everywhere at once" if result.evidence.joint else "at each of its steps alone"
     return (
         f"With {percent(result.confidence)} confidence, {hold}, the mechanism's own profile lies above the dashed "
-        "staircase; where the staircase reaches into the grey, the claim is exceeded. It is drawn from the bounds at "
-        "a few ",
+        "staircase. Where the staircase reaches into the grey, the claim is exceeded. The staircase is drawn from the "
+        "bounds at a few ",
         Math("δ"),
-        ", listed below.",
+        ", which are listed below.",
     )
 
 
 def _in_words(result: AuditResult) -> str:
-    words = f"delta against epsilon. The claim {label(result.claim)} forbids the region above its curve."
+    words = f"The plot shows delta against epsilon. The claim {label(result.claim)} forbids the region above its curve."
     steps = certified_profile(result)
     if not steps:
         return f"{words} Nothing is certified."

@@ -1,10 +1,9 @@
-"""Where the numbers come from."""
+"""The origin of the numbers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import key
@@ -12,15 +11,15 @@ from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Par
 from dpaudit_reports.numbers import count, seconds
 
 _ELSEWHERE = ("command", "audit", "outputs", "first_outputs", "attack_seconds")
-"""Fields that are shown in `repeat`, below, and with the attacks."""
+"""Fields that other sections show, or that are shown separately below."""
 
-_MAX_LISTED = 40  # files or packages; a longer list would fill pages
+_MAX_LISTED = 40  # files or packages in one list; a longer one would fill pages
 _FIRST = tuple(map(key, ("mechanism", "mechanism_packages", "claim_stated_by", "source")))
-"""What was audited, and who says so."""
+"""The fields that are shown first: what was audited, and who stated the claim."""
 
 
 def provenance(result: AuditResult) -> tuple[Block, ...]:
-    """All that is recorded about the run, a fingerprint of its evidence, and the config."""
+    """Return all that is recorded about the audit, the fingerprint of its evidence, and the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
     if result.evidence.once:
         runs = "one"
@@ -44,7 +43,7 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
     )
 
 
-def _value(value: Any) -> Text:
+def _value(value: object) -> Text:
     match value:
         case None | "":
             return "–"
@@ -58,6 +57,6 @@ def _value(value: Any) -> Text:
             return str(value)
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     nested = isinstance(value, dict | list | tuple)
     return json.dumps(value, ensure_ascii=False, default=str) if nested else str(value)

@@ -1,4 +1,4 @@
-"""How a reader repeats what was found."""
+"""How a reader repeats the audit, or counts its region again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpaudit_reports.rates import RegionStatus, region_status
 
 
 def repeat(result: AuditResult) -> tuple[Block, ...]:
-    """The line that counts the witness again on fresh randomness, and the one that made the result."""
+    """Return the command that counts the region on fresh randomness, and the command that made the result."""
     return Heading("Repeating it"), *_replay(result), *_again(result)
 
 
@@ -20,19 +20,15 @@ def _replay(result: AuditResult) -> tuple[Block, ...]:
     if result.witness is None:
         return (Paragraph("There is no rejection region that could be counted again."),)
     if region_status(result) is RegionStatus.VOID:
-        return (Paragraph("Nothing is certified, so no region is worth counting again."),)
+        return (Paragraph("Nothing is certified, so it is not useful to count a region again."),)
     if region_status(result) is RegionStatus.FAR:
-        return (
-            Paragraph(
-                "No region that was counted came near a violation, so there is none that is worth counting again."
-            ),
-        )
+        return (Paragraph("No region that was counted came near a violation, so it is not useful to count one again."),)
     region = "the witness's region" if result.violated else "the region above"
-    words = f"Fresh outputs, counted in {region}, with an exact p-value of their own"
+    words = f"To count fresh outputs in {region}, with a separate exact p-value"
     if result.provenance.audit is not None:
         return Paragraph(f"{words}:"), Listing(f"dpaudit replay {shlex.quote(f'{result.name}.json')}")
     if result.provenance.test is not None:
-        file = ": FILE.json is the result that the test kept, the folder is the one in which pytest ran."
+        file = ", run this in the folder in which pytest ran; FILE.json is the result that the test kept:"
         return Paragraph(f"{words}{file}"), Listing("dpaudit replay FILE.json")
     text: Text = (
         f"{words}: ",
@@ -46,7 +42,7 @@ def _replay(result: AuditResult) -> tuple[Block, ...]:
 
 def _again(result: AuditResult) -> tuple[Block, ...]:
     words = (
-        "A mechanism that draws only from the random generator it is given has, with the same seed and versions, the "
+        "If the mechanism draws only from the random generator that it is given, the same seed and versions give the "
         "same result, bit for bit. A mechanism that draws its own randomness gives other outputs; the guarantee is the "
         "same."
     )

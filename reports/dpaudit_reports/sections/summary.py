@@ -1,4 +1,4 @@
-"""Several audits at a glance."""
+"""A summary of several audits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpaudit_reports.numbers import at_most, count, percent
 
 
 def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
-    """One row an audit, in the order given.  Stands under the title, like a verdict."""
+    """Return a tally of the verdicts, and a table with one row for each audit, in the given order."""
     tally = ". ".join(
         f"{mark.word}: {sum(result.verdict is verdict for result in results)}"
         for verdict, mark in MARKS.items()
@@ -51,7 +51,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
 
 
 def p_value(result: AuditResult) -> str:
-    """The p-value where it says something."""
+    """Return the p-value as text; "–" if it is not evidence against the claim."""
     return p_value_words(result, at_most) if tells(result) else "–"
 
 
@@ -64,14 +64,16 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
         if together := named_together(results):
             notes.append("The correction for several audits holds if every audit that was made is in this list.")
     if any(result.verdict is Verdict.NO_VIOLATION for result in results):
-        notes.append("Where none was found, the audit's own part says how small a one would have been found.")
+        notes.append(
+            "If no violation was found, the part about the audit states the smallest one that would have been found."
+        )
     notes += dict.fromkeys(
         f"Assumed, not tested, of audits of method {result.method}: {words}."
         for result in results
         if (words := result.evidence.words.assumption)
     )
     if any(result.violated for result in results):
-        notes.append("Certified: a lower bound, beside the most that the claim allows.")
+        notes.append("Certified / claimed: a lower bound, and the maximum that the claim allows.")
     return (
         *((Paragraph(together),) if together else ()),
         *((Paragraph(" ".join(notes), quiet=True),) if notes else ()),

@@ -1,4 +1,4 @@
-"""The claim's trade-off function beside what the attack reached."""
+"""The claim's trade-off function, and the errors that the attack reached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit_reports.reasons import why_void
 
 
 def tradeoff(result: AuditResult) -> tuple[Block, ...]:
-    """The figure, linear and log-log; small errors decide about privacy, and only show on the latter."""
+    """Return the figure, linear and log-log.  Small errors decide about privacy, and only log-log axes show them."""
     return (
         Heading("Trade-off between the two errors"),
         Figure(
@@ -27,39 +27,39 @@ def tradeoff(result: AuditResult) -> tuple[Block, ...]:
                 *with_mathematics(result.evidence.words.errors),
                 " The claim promises that no attack gets into the grey. ",
                 _curve(result),
-                f"{_evidence(result)} Then the same on logarithmic axes, since small errors decide.",
+                f"{_evidence(result)} The second panel shows the same on logarithmic axes, since small errors decide.",
             ),
         ),
     )
 
 
 def _curve(result: AuditResult) -> str:
-    """What the drawn curves are."""
+    """Return the meaning of the drawn curves."""
     if result.curve.alpha.size == 0:
         return "The attack's own curve was not recorded."
     if void := why_void(result):
-        return f"Grey line: the errors that were observed. They bound nothing: {void}."
+        return f"Grey line: the observed errors. They bound nothing: {void}."
     if not has_band(result):
         return result.evidence.words.no_band
     return (
-        "Blue: the attack's observed errors, which chance can carry into the grey. With "
+        "Blue line: the attack's observed errors, which chance can carry into the grey. With "
         f"{percent(result.confidence)} confidence the mechanism's own curve lies below the dashed line, everywhere at "
         "once."
     )
 
 
 def _evidence(result: AuditResult) -> str:
-    """Under a violation: that the band may well agree with the claim, and what does not."""
+    """Return the meaning of the diamond and, after a violation, the evidence on which the verdict rests."""
     found = result.witness
     lines = "its lines are 95\u00a0% intervals of the two errors"
     if found is not None and intervals(found) is None:
-        lines = "without intervals, since its score moved while the attack learned"
+        lines = "without intervals, since its score changed while the attack learned"
     elif found is not None and accounted(found):
         lines += ", which hold whenever the audit stops"
     elif not result.evidence.frozen:
         lines += ", which do not account for the choice of the region"
     if getattr(found, "counted", "") in ("named", "later") or len(result.pairs) > 1:
-        lines += "; it is of its own outputs, and need not lie on the blue line"
+        lines += "; it was counted on other outputs than the blue line, and need not lie on it"
     if not result.violated:
         return f" The hollow diamond is a region that shows no violation, {lines}." if point_name(result) else ""
     proof = f"{result.evidence.words.proof} (p-value {p_value_words(result, at_most)})"
@@ -69,7 +69,8 @@ def _evidence(result: AuditResult) -> str:
 
 
 def _in_words(result: AuditResult) -> str:
-    words = f"Type II against type I error. The claim {label(result.claim)} forbids the region below its curve."
+    claim = label(result.claim)
+    words = f"The plot shows type II against type I error. The claim {claim} forbids the region below its curve."
     if void := why_void(result):
         return f"{words} Observed errors are drawn in grey. They bound nothing: {void}."
     name, found = point_name(result), result.witness

@@ -1,4 +1,4 @@
-"""What was found, in one sentence, with the claim, the confidence and the runs."""
+"""The verdict in one sentence, with the claim, the confidence and the runs."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, number, percent, 
 from dpaudit_reports.reasons import reason
 from dpaudit_reports.sections.detection_limits import assumption
 
-_MAX_PACKAGES = 8  # on the first page; all are in the provenance
+_MAX_PACKAGES = 8  # packages on the first page; the provenance lists all
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:
-    """The verdict and its numbers.  The only section without a heading: it stands under the title."""
+    """Return the verdict and its numbers.  It stands under the title, and so has no heading."""
     mark = MARKS[result.verdict]
     audited = tuple(_audited(result))
     word = "Measurement" if result.measurement else mark.word
@@ -57,7 +57,7 @@ def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
 
 
 def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
-    """Which code was audited and who states its claim, as far as the result knows."""
+    """Yield which code was audited and who states its claim, as far as the result records it."""
     about = result.provenance
     if about.mechanism and about.mechanism != result.name:
         yield "mechanism", about.mechanism
@@ -74,7 +74,7 @@ def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
 
 
 def _is_fingerprint(key: str, value: object) -> bool:
-    """Whether this is the SHA-256 of the mechanism's file, or of its files."""
+    """Return whether this is the SHA-256 of the mechanism's files."""
     reported = "sha" in key.lower() or str(value).startswith("sha256")
     return bool(value) and "mechanism" in key and key != "mechanism" and reported
 
@@ -99,7 +99,7 @@ def _sentence(result: AuditResult) -> Text:
             return (
                 "The mechanism does not keep the claim ",
                 claim,
-                f": it is refuted at {confidence} confidence, after {_spent(result)}. Were the claim true, an audit "
+                f": it is refuted at {confidence} confidence, after {_spent(result)}. If the claim were true, an audit "
                 f"would end like this with probability at most {percent(1 - result.confidence)}.{_no_size(result)}",
             )
         case Verdict.NO_VIOLATION:
@@ -114,7 +114,7 @@ def _sentence(result: AuditResult) -> Text:
             return (
                 "This audit cannot say whether the claim ",
                 claim,
-                f" holds. {reason(result) or 'Its result does not say why.'}",
+                f" holds. {reason(result) or 'Its result does not record the reason.'}",
             )
 
 
@@ -130,14 +130,14 @@ def _spent(result: AuditResult) -> str:
 
 
 def _no_size(result: AuditResult) -> str:
-    """A bound that was reached by stopping at once is just above the claim, however false the claim is."""
+    """Return a note that the bound of an audit that stopped at its first proof is not an estimate."""
     if not result.evidence.anytime:
         return ""
     if result.stopped_by == "evidence":
-        return " The audit stopped at the first proof; this is no estimate of the size."
+        return " The audit stopped at the first proof, so its bounds do not estimate the size of the violation."
     if result.refuted_at is None:
         return ""
-    return f" The claim fell after {runs(result.refuted_at)}; the bounds are those of the end."
+    return f" The claim was refuted after {runs(result.refuted_at)}; the bounds are those of the end."
 
 
 def _visible(result: AuditResult) -> tuple[str | Code, ...]:

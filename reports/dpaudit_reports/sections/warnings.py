@@ -1,4 +1,4 @@
-"""What a reader must know before trusting the rest."""
+"""Warnings, which a reader must know before trusting the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dpaudit_reports.reasons import why_inconclusive
 
 
 def warnings(result: AuditResult) -> tuple[Block, ...]:
-    """The audit's warnings, if there are any that the verdict does not give as its reason."""
+    """Return the warnings that the verdict does not give as its reason; nothing if there are none."""
     reported = why_inconclusive(result)
     rest = tuple(warning for warning in result.warnings if warning not in reported)
     return (Heading("Warnings"), Items(rest)) if rest else ()

@@ -1,4 +1,4 @@
-"""The rejection region that shows the violation, or came closest."""
+"""The rejection region that shows the violation, or that came closest to one."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _HEADINGS = {
 
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
-    """The region in words, its counts with exact intervals, and what it may be taken for.  Nothing without pairs."""
+    """Return the region in words, its counts with exact intervals, and its meaning; nothing without pairs."""
     if not result.evidence.of_pairs:
         return ()
     kind, found = region_status(result), result.witness
     heading = Heading(_heading(kind, found))
     if found is None:
-        return heading, Paragraph("No rejection region was examined long enough to be named.", quiet=True)
+        return heading, Paragraph("No rejection region was counted on enough outputs to be named.", quiet=True)
     match kind:
         case RegionStatus.FAR:
             return heading, Paragraph("No region that was counted came near a violation.")
@@ -105,8 +105,8 @@ def _table(result: AuditResult, found: Witness, *, allowance: bool) -> Table:
 
 
 def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
-    """Which outputs were counted, how the region was found, and what that makes of its counts."""
-    intervals_are = "Intervals are exact (Clopper-Pearson), each rate by itself"
+    """Return which outputs were counted, how the region was found, and what the counts mean."""
+    intervals_are = "The intervals are exact (Clopper-Pearson), for each rate by itself"
     if result.evidence.frozen:
         rests = f"the verdict rests on these counts, p-value {p_value_words(result, at_most)}"
         return f"Region and attack were frozen before these outputs were drawn: {rests}. {intervals_are}."
@@ -115,16 +115,16 @@ def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
     )
     if accounted(found):
         return (
-            f"Region and attack were frozen during the audit, and counted on {count(found.counts.n0)} outputs of each "
-            f"dataset that came afterwards. {explains}The audit stops by its outputs, so observed rates may look worse "
-            "for the claim than the true ones are. The intervals account for that: each holds, by itself, whenever the "
-            "audit stops."
+            f"Region and attack were frozen during the audit, and counted on {count(found.counts.n0)} later outputs of "
+            f"each dataset. {explains}The outputs decide when the audit stops, so observed rates may look worse for "
+            "the claim than the true ones. The intervals account for that: each holds, by itself, whenever the audit "
+            "stops."
         )
     if getattr(found, "counted", "") == "named":
         counted = f"Counted on the last {count(found.counts.n0)} outputs of each dataset, after the score was learned."
     else:
         counted = (
-            "Counted with scores that moved while the attack learned. The words are of the last score, whose own rates "
+            "Counted with scores that changed while the attack learned. The words describe the last score, whose rates "
             "may differ."
         )
     chosen = f"{counted} The region was chosen by these counts. {explains}"
@@ -134,20 +134,19 @@ def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
 
 
 def _distributions(result: AuditResult) -> tuple[Block, ...]:
-    """The attack's score under both datasets; nothing if the evidence holds no scores."""
+    """Return the distributions of the attack's score under both datasets; nothing if the result holds no scores."""
     scores = witness_scores(result)
     if scores is None:
         return ()
     cut = number(scores.cut)
-    sides = "The score of the outputs of d0 and of d1, and the region above"
+    sides = "The plot shows the scores of the outputs of d0 and of d1, and the region above"
     return (
         Figure(
             (Panel(partial(distributions_svg, scores), alt=f"{sides} {cut}. Its counts are in the table."),),
             caption=(
-                "The attack gives each output a score, its estimate of how much likelier the output is under d1 than "
-                f"under d0 (natural logarithm of the ratio). The region, shaded, is where the score exceeds {cut}. If "
-                "the mechanism gave nothing away, the two distributions would be the same. What lies beyond the ends "
-                "is counted in the last bars."
+                "The attack gives each output a score: its estimate of the natural logarithm of the likelihood ratio "
+                f"of d1 to d0. In the shaded region the score exceeds {cut}. If the outputs revealed nothing, the two "
+                "distributions would be equal. Outputs beyond the ends are counted in the last bars."
             ),
         ),
     )
