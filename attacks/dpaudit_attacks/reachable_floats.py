@@ -105,7 +105,7 @@ class ReachableFloats:
     automatic: ClassVar[str] = "released"
     sees: ClassVar[str] = "features"
     calibrated: ClassVar[bool] = True
-    from_trials: ClassVar[int] = 10  # then the slow search is repeated only when the outputs have doubled
+    from_trials: ClassVar[int] = 10  # > 0, so that the slow search is repeated only when the outputs have doubled
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
         """Return whether the search finds noise that explains a number of the outputs."""

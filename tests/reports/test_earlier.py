@@ -1,7 +1,7 @@
 """Results that earlier versions wrote are read, reported and compared with their own counts.
 
-The files in `earlier` were written by commit fc0de25, which had no thresholds of witnesses, no notes and no seconds of
-attacks, and no fingerprint of the outputs; the number of its version was written in afterwards.
+The files in `earlier` were written by commit fc0de25.  It had no thresholds of witnesses, no notes and no seconds of
+attacks, and no fingerprint of the outputs.  The version number was added to the files later.
 """
 
 from __future__ import annotations

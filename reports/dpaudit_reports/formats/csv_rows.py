@@ -30,4 +30,4 @@ def _cell(value: object) -> str:
     if isinstance(value, (int, float)):
         return repr(value)
     words = one_line(" | ".join(value) if isinstance(value, list) else str(value))
-    return f"'{words}" if words.startswith(_FORMULA) else words  # the apostrophe makes it text
+    return f"'{words}" if words.startswith(_FORMULA) else words  # an apostrophe keeps a spreadsheet from running it
