@@ -205,7 +205,7 @@ def changed(file: Path, **environment: Any) -> str:
         ("../test_evil.py::test_e", "outside the current folder"),
         ("a/../../test_evil.py::test_e", "outside the current folder"),
         ("/etc/test_evil.py::test_e", "outside the current folder"),
-        ("test_\x1b[2K.py::test_e", "cannot be printed"),
+        ("test_\x1b[2K.py::test_e", "it has unprintable characters"),
         ("test_absent.py::test_e", "whose file does not exist here"),
         (["test_it.py::test_e"], "must name its test as text"),
     ],

@@ -30,6 +30,7 @@ from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, shown
 from dpaudit.text.reasons import About, Reason
+from dpaudit.text.rounding import upper
 
 Independence = Literal["runs", "canaries"] | None
 ScoresEvidence = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence
@@ -243,7 +244,7 @@ def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
         return ()
     return (
         f"the coins were not fair: {into:,} of {m:,} canaries were included, and fair coins are so uneven with "
-        f"probability {p_value:.1g}; the bounds need fair coins",
+        f"probability {upper(p_value)} at most; the bounds need fair coins",
     )
 
 
