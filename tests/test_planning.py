@@ -127,9 +127,7 @@ def test_with_several_pairs_no_report_contradicts_its_bounds(method: str, tmp_pa
     values = json.loads(file.read_text())
     values["detectable"]["largest_epsilon"] = 0.435
     file.write_text(json.dumps(values))
-    with pytest.raises(
-        ValueError, match=r"the counts certify epsilon >= .* no epsilon above .*0\.435"
-    ):
+    with pytest.raises(ValueError, match=r"the counts certify epsilon >= .* no epsilon above .*0\.435"):
         AuditResult.from_json(file)
 
 
