@@ -134,7 +134,7 @@ def _no_size(result: AuditResult) -> str:
     if not result.evidence.anytime:
         return ""
     if result.stopped_by == "evidence":
-        return " The audit stopped at the first proof, so its bounds do not estimate the size of the violation."
+        return " The audit stopped at the first proof; this is no estimate of the size."
     if result.refuted_at is None:
         return ""
     return f" The claim was refuted after {runs(result.refuted_at)}; the bounds are those of the end."
