@@ -23,7 +23,7 @@ UNSEEDED = {"audit_unseeded", "unseeded_generator", "CONFIDENCE", "CONFIDENCE_OP
 
 # Where something forbidden is meant, and why no outcome depends on it.
 JUSTIFIED = {
-    ("engine/test_shared_state.py", "legacy"): "every audit seeds the global state that it draws from",
+    ("engine/test_shared_random_state.py", "legacy"): "every audit seeds the global state that it draws from",
     ("typed/optional_members.py", "called"): "is read by mypy and never runs",
     ("test_reasons.py", "legacy"): "every audit seeds the global state that it draws from",
     ("engine/test_foreign_attacks.py", "test_attacks_leave_the_global_random_state_as_it_was"): "is seeded there",

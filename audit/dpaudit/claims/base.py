@@ -16,8 +16,6 @@ approximation (a grid, a search, a Fourier transform, finitely many orders) errs
 Hence no approximation can refute a true claim.
 """
 
-# long: one abstract class, whose public methods state their arguments, results and errors
-
 from __future__ import annotations
 
 import dataclasses
@@ -26,14 +24,11 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar, NamedTuple, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.envelope import Envelope, SupportingLines
 from dpaudit.claims.inverse_profile import least_below
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import Parameters
@@ -251,15 +246,8 @@ class TradeoffFunction(ABC):
         raise NotImplementedError(f"{type(self).__name__} is not symmetric, so it must define inverse()")
 
     def symmetrized(self) -> TradeoffFunction:
-        """Return the promise for both directions of a pair in one curve, max(f, f inverse).  An audit tests this curve.
-
-        T(Q, P) is the inverse of T(P, Q).  A claim holds for (d0, d1) and for (d1, d0).  So it implies T(P, Q) >= f
-        and T(P, Q) >= f inverse (Dong, Roth & Su 2022, Prop. 2).  The maximum is convex.  Its profile is
-        the sup over alpha of 1 - max(f, f inverse)(alpha) - exp(epsilon) alpha.
-        """
-        if self.symmetric:
-            return self
-        return Symmetrized(self)
+        """Return the promise for both directions in one curve; see `claims.operations.symmetrize.symmetrized`."""
+        return _OPERATIONS["symmetrized"](self)
 
     def repeated(self, n: int) -> TradeoffFunction:
         """Return the promise of n such mechanisms on the same data; see `claims.operations.compose.repeated`."""
@@ -292,56 +280,6 @@ class TradeoffFunction(ABC):
 
     def _text(self, *, brief: bool) -> str:
         return f"{self.name}({', '.join(_argument(k, v, brief=brief) for k, v in self.parameters.items())})"
-
-
-class PolygonalClaim(TradeoffFunction):
-    """A claim whose f is the polygon that `_make_envelope` returns.  f and its profile are exact duals."""
-
-    @abstractmethod
-    def _make_envelope(self) -> Envelope: ...
-
-    @cached_property
-    def _envelope(self) -> Envelope:
-        return self._make_envelope()
-
-    def _curve(self, alpha: Array) -> Array:
-        return self._envelope.beta(alpha)
-
-    def _profile(self, epsilon: Array) -> Array:
-        return self._envelope.delta(epsilon)
-
-    def mu(self) -> float:
-        """Return the least mu with G_mu <= f, computed from the corners of f; inf if f(0) < 1."""
-        return self._envelope.mu()
-
-    def _max_privacy_loss(self) -> float:
-        return float(self._envelope.steep.slope[-1])
-
-    def _slopes(self) -> Array:
-        return self._envelope.steep.slope
-
-
-@dataclass(frozen=True, init=False, repr=False)
-class Symmetrized(PolygonalClaim):
-    """max(f, f inverse); Dong, Roth & Su 2022, Prop. 2.  Lines below f or f inverse lie below the maximum."""
-
-    name: ClassVar[str] = "symmetrized"
-    _claim: TradeoffFunction
-
-    def __init__(self, claim: TradeoffFunction) -> None:
-        object.__setattr__(self, "_claim", claim)
-
-    symmetric = True
-
-    def _make_envelope(self) -> Envelope:
-        ours, theirs = Envelope.of(self._claim), Envelope.of(self._claim.inverse())
-        both = SupportingLines.hull(
-            np.concatenate([ours.steep.slope, theirs.steep.slope]), np.concatenate([ours.steep.gap, theirs.steep.gap])
-        )
-        return Envelope(both, both)
-
-    def _curve(self, alpha: Array) -> Array:
-        return np.maximum(self._claim.beta(alpha), self._claim.inverse().beta(alpha))
 
 
 _TANGENTS = ((1e-4, 1201), (1e-13, 301), (1e-290, 201), (0.0, 2))

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpaudit.claims.base import PolygonalClaim
 from dpaudit.claims.envelope import Envelope, SupportingLines
+from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 
 

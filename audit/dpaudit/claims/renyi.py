@@ -10,9 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpaudit.claims.base import PolygonalClaim, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.divergences import fixed_orders
 from dpaudit.claims.envelope import Envelope
+from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.claims.ranges import nonnegative
 from dpaudit.values import Parameters
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpaudit.claims.base import PolygonalClaim
 from dpaudit.claims.envelope import Envelope, SupportingLines
+from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpaudit.claims.base import PolygonalClaim, TradeoffFunction
+from dpaudit.claims.base import TradeoffFunction
 from dpaudit.claims.divergences import all_orders
 from dpaudit.claims.envelope import Envelope
+from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.claims.ranges import nonnegative
 
 

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpaudit.claims.base import PolygonalClaim, TradeoffFunction, operation
+from dpaudit.claims.base import TradeoffFunction, operation
 from dpaudit.claims.envelope import Envelope
+from dpaudit.claims.polygonal import PolygonalClaim
 from dpaudit.claims.ranges import count
 
 

@@ -1,0 +1,53 @@
+"""Both directions of a pair in one curve: the greater of f and f inverse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpaudit.claims.base import TradeoffFunction, operation
+from dpaudit.claims.envelope import Envelope, SupportingLines
+from dpaudit.claims.polygonal import PolygonalClaim
+from dpaudit.numerics.arrays import Array
+
+
+@operation
+def symmetrized(claim: TradeoffFunction) -> TradeoffFunction:
+    """Return the promise for both directions of a pair in one curve, max(f, f inverse).  An audit tests this curve.
+
+    T(Q, P) is the inverse of T(P, Q).  A claim holds for (d0, d1) and for (d1, d0).  So it implies T(P, Q) >= f
+    and T(P, Q) >= f inverse (Dong, Roth & Su 2022, Prop. 2).  The maximum is convex.  Its profile is
+    the sup over alpha of 1 - max(f, f inverse)(alpha) - exp(epsilon) alpha.
+
+    Args:
+        claim: The promise f.
+
+    Returns:
+        The claim itself if f is its own inverse, otherwise max(f, f inverse).
+    """
+    return claim if claim.symmetric else Symmetrized(claim)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Symmetrized(PolygonalClaim):
+    """max(f, f inverse); Dong, Roth & Su 2022, Prop. 2.  Lines below f or f inverse lie below the maximum."""
+
+    name: ClassVar[str] = "symmetrized"
+    _claim: TradeoffFunction
+
+    def __init__(self, claim: TradeoffFunction) -> None:
+        object.__setattr__(self, "_claim", claim)
+
+    symmetric = True
+
+    def _make_envelope(self) -> Envelope:
+        ours, theirs = Envelope.of(self._claim), Envelope.of(self._claim.inverse())
+        both = SupportingLines.hull(
+            np.concatenate([ours.steep.slope, theirs.steep.slope]), np.concatenate([ours.steep.gap, theirs.steep.gap])
+        )
+        return Envelope(both, both)
+
+    def _curve(self, alpha: Array) -> Array:
+        return np.maximum(self._claim.beta(alpha), self._claim.inverse().beta(alpha))

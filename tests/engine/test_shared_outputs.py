@@ -1,0 +1,141 @@
+"""No run shares its output with another run: a mechanism may reuse its buffers.
+
+Seeds are fixed, so nothing here fails by chance.  Most tests compare the evidence with that of a correct version of the
+same mechanism: all counts must be equal.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, MechanismError, batched
+from dpaudit.sampling.detached import detached_batch
+
+from .shared_state import Rng, audited, fresh
+
+
+def one_array() -> Callable[..., Any]:
+    buffer = np.empty(2)
+
+    def release(dataset: list[float], rng: Rng) -> Any:
+        buffer[:] = fresh(dataset, rng)
+        return buffer
+
+    return release
+
+
+def array_per_dataset() -> Callable[..., Any]:
+    buffers: dict[float, Any] = {}
+
+    def release(dataset: list[float], rng: Rng) -> Any:
+        buffer = buffers.setdefault(dataset[0], np.empty(2))
+        buffer[:] = fresh(dataset, rng)
+        return buffer
+
+    return release
+
+
+def one_list() -> Callable[..., Any]:
+    kept = [0.0, 0.0]
+
+    def release(dataset: list[float], rng: Rng) -> Any:
+        kept[:] = fresh(dataset, rng).tolist()
+        return kept
+
+    return release
+
+
+def one_dict() -> Callable[..., Any]:
+    kept = {"values": np.empty(2)}
+
+    def release(dataset: list[float], rng: Rng) -> Any:
+        kept["values"][:] = fresh(dataset, rng)
+        return kept
+
+    return release
+
+
+COPIES: dict[Callable[..., Any], Callable[..., Any]] = {
+    one_array: fresh,
+    array_per_dataset: fresh,
+    one_list: lambda dataset, rng: fresh(dataset, rng).tolist(),
+    one_dict: lambda dataset, rng: {"values": fresh(dataset, rng)},
+}
+
+
+@functools.cache
+def audited_copy(mechanism: Callable[..., Any], method: str) -> AuditResult:
+    return audited(mechanism, method=method)
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+@pytest.mark.parametrize("make", COPIES)
+def test_an_output_buffer_that_is_used_again_changes_nothing(make: Callable[..., Any], method: str) -> None:
+    reused, copied = audited(make(), method=method), audited_copy(COPIES[make], method)
+    assert reused.evidence.fingerprint() == copied.evidence.fingerprint()
+    assert reused.environment["outputs"] == copied.environment["outputs"]
+
+
+def test_a_leak_through_one_output_buffer_is_found_ten_times_of_ten() -> None:
+    """The true mu is 10; the seeds are fixed."""
+    for seed in range(10):
+        kept = [0.0, 0.0]
+
+        def release(dataset: list[float], rng: Rng, kept: list[float] = kept) -> list[float]:
+            kept[0], kept[1] = dataset[0] + 0.1 * float(rng.normal()), float(rng.normal())
+            return kept
+
+        assert audited(release, attacks="logistic", seed=seed).violated
+
+
+def test_an_array_that_a_batched_mechanism_uses_again_changes_nothing() -> None:
+    buffers: dict[int, Any] = {}
+
+    @batched
+    def reuses(dataset: list[float], n: int, rng: Rng) -> Any:
+        buffer = buffers.setdefault(n, np.empty((n, 2)))
+        buffer[:] = rng.normal(size=(n, 2))
+        buffer[:, 0] += dataset[0]
+        return buffer
+
+    @batched
+    def copies(dataset: list[float], n: int, rng: Rng) -> Any:
+        return copy.deepcopy(reuses.function(dataset, n, rng))
+
+    assert audited(reuses).evidence.fingerprint() == audited(copies).evidence.fingerprint()
+
+
+@pytest.mark.parametrize("kind", [list, np.empty, lambda _: {"a": [1]}, lambda _: np.zeros((3, 1))[:2]])
+def test_a_batch_that_holds_one_object_for_several_runs_is_refused(kind: Any) -> None:
+    kept = kind((2,))
+
+    def same(dataset: list[float], n: int, rng: Rng) -> Any:
+        return [kept for _ in range(n)]
+
+    with pytest.raises(MechanismError, match=r"returned the same .* object for several runs .* return a new object"):
+        audited(batched(same))
+    with pytest.raises(MechanismError, match=r"returned the same .* object for several runs"):
+        audited(batched(lambda dataset, n, rng: [(float(rng.normal()), kept) for _ in range(n)]))
+
+
+@dataclass(frozen=True)
+class Nothing:
+    reason: str = "too few"
+
+
+def test_a_batch_may_hold_one_immutable_object_for_several_runs() -> None:
+    nothing, sentinel = Nothing(), ("none", 1)
+    for value in (nothing, sentinel, None, "text", float, 2**80):
+        assert detached_batch([value] * 3) == [value] * 3
+
+
+def test_an_output_that_cannot_be_copied_ends_the_audit_in_words() -> None:
+    with pytest.raises(MechanismError, match=r"returned an output that cannot be kept: a builtins\.generator cannot"):
+        audited(lambda dataset, rng: (i for i in range(3)))
