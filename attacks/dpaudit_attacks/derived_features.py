@@ -34,16 +34,7 @@ class DerivedFeatures:
         return varied_features(outputs0, outputs1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, d).
-            outputs1: Outputs of d1, likewise.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-odds (n,).
-        """
+        """Fit to arrays (n, d); return a function from them to log-odds."""
         scale = Scale.of(np.concatenate([outputs0, outputs1]))
         rows0, rows1 = scale(outputs0), scale(outputs1)
         error = np.sqrt(rows0.var(axis=0) / len(rows0) + rows1.var(axis=0) / len(rows1)) + 1e-3

@@ -32,16 +32,7 @@ class NearestNeighbours:
         return bool(2 <= outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, d).
-            outputs1: Outputs of d1, likewise.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-odds (n,).
-        """
+        """Fit to arrays (n, d); return a function from them to log-odds."""
         from scipy.spatial import cKDTree
 
         scale = Scale.of(np.concatenate([outputs0, outputs1]))

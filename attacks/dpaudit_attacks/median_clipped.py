@@ -30,16 +30,7 @@ class MedianClipped:
         return bool(outputs0.shape[1] == 1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, 1).
-            outputs1: Outputs of d1, likewise.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats.
-        """
+        """Fit to arrays (n, 1); return a function from them to log-likelihood ratios in nats."""
         low, high = sorted((_median(outputs0), _median(outputs1)))
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         if not (np.isfinite(half) and half > 0):  # half is also 0 if the medians differ too little for a float

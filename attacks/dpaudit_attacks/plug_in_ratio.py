@@ -32,16 +32,7 @@ class PlugInRatio:
         return len(set(_rows(outputs))) <= min(_MAX_VALUES, len(outputs) // _MIN_MEAN_OCCURRENCES)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, d).
-            outputs1: Outputs of d1, likewise.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats; unknown values score 0.
-        """
+        """Fit to arrays (n, d); return a function from them to log-likelihood ratios in nats, 0 for unknown values."""
         if outputs0.shape[1] == 1:
             known = np.unique(np.concatenate([outputs0[:, 0], outputs1[:, 0]]))  # NaN comes last and once
 

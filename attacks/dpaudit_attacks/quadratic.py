@@ -25,16 +25,7 @@ class Quadratic:
     calibrated: ClassVar[bool] = True
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, d).
-            outputs1: Outputs of d1, likewise.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats.
-        """
+        """Fit to arrays (n, d); return a function from them to log-likelihood ratios in nats."""
         scale = Scale.of(np.concatenate([outputs0, outputs1]))
 
         def design(outputs: Array) -> Array:

@@ -40,16 +40,7 @@ class Spline:
         return bool(outputs0.shape[1] <= _MAX_COLUMNS)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, d).
-            outputs1: Outputs of d1, likewise.
-            rng: Not used.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats.
-        """
+        """Fit to arrays (n, d); return a function from them to log-likelihood ratios in nats."""
         return self._fitted(outputs0, outputs1)
 
     def fit_second_stage(

@@ -39,16 +39,7 @@ class Trees:
         return varied_features(outputs0, outputs1)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:
-        """Return a scorer that is fitted to outputs of both datasets.
-
-        Args:
-            outputs0: Outputs of d0, (n, d).
-            outputs1: Outputs of d1, likewise.
-            rng: Seeds the trees.
-
-        Returns:
-            A function from such outputs to log-likelihood ratios (n,) in nats.
-        """
+        """Fit to arrays (n, d); return a function from them to log-likelihood ratios in nats; `rng` seeds the trees."""
         return boosted(outputs0, outputs1, rng)
 
     def fit_second_stage(
