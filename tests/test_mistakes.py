@@ -76,6 +76,11 @@ CONFIG_MISTAKES: dict[str, tuple[tuple[str, str], int, str]] = {
         2,
         "pairs[0].search.xyz is not a known key; allowed are relation, size, bounds, step, whole, schema, out_of_domain",
     ),
+    "key of a mechanism": (
+        ("trials: 60", "requires: [opendp]"),
+        2,
+        "c.yaml:7: requires is not a known key; it is a key of mechanism",
+    ),
     "percent": (("confidence: 0.95", "confidence: 95"), 2, "got 95; did you mean 0.95?"),
     "percent sign": (("confidence: 0.95", "confidence: 99.9 %"), 2, "got '99.9 %'; did you mean 0.999?"),
     "class without params": (python("Release"), 2, "c.yaml:4: audit noise: mechanism: mine.py:Release is a class; in a "),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 from dpaudit.result.atomic_write import write_whole
@@ -41,18 +42,21 @@ __all__ = [
 ]
 
 
-def comparison(audits: Mapping[str, Mapping[str, AuditResult]]) -> Document:
+def comparison(
+    audits: Mapping[str, Mapping[str, AuditResult]], missing: Mapping[tuple[str, str], str] = MappingProxyType({})
+) -> Document:
     """Return a document that shows audits of several versions side by side.
 
     Args:
         audits: The results by audit and version.  A version may lack audits that could not be run.
+        missing: Why an audit has no result on a version, by audit and version.
 
     Raises:
         ValueError: If there is no result.
     """
     from dpaudit_reports.document import comparison
 
-    return comparison(audits)
+    return comparison(audits, missing)
 
 
 def write_report(reported: Reported, path: str | PathLike[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Document, Part
@@ -33,11 +34,14 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     return Document(f"{len(results)} privacy audits", subtitle, date, summary(results), parts)
 
 
-def comparison(audits: Mapping[str, Mapping[str, AuditResult]]) -> Document:
+def comparison(
+    audits: Mapping[str, Mapping[str, AuditResult]], missing: Mapping[tuple[str, str], str] = MappingProxyType({})
+) -> Document:
     """Return a document that shows audits of several versions side by side.
 
     Args:
         audits: The results by audit and version.  A version may lack audits that failed.
+        missing: Why an audit has no result on a version, by audit and version.
 
     Raises:
         ValueError: If there is no result.
@@ -48,7 +52,7 @@ def comparison(audits: Mapping[str, Mapping[str, AuditResult]]) -> Document:
     date = newest([result for _, result in named])
     parts = tuple(Part(title, _blocks(result, SECTIONS)) for title, result in named)
     subtitle = f"The same audits on several versions{day(date)}"
-    return Document("Comparison of versions", subtitle, date, side_by_side(audits), parts)
+    return Document("Comparison of versions", subtitle, date, side_by_side(audits, missing), parts)
 
 
 def _title(result: AuditResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +30,8 @@ def compare(
     Each `--with` names a version as `package==number`.  It replaces the version that the configs require.  Audits that
     do not require the package are skipped.
 
+    Versions that cannot be installed or imported are reported, and the others are compared.
+
     All audits share one guarantee, and the exit codes are those of `dpaudit run`.
     """
     from dpaudit.config import ConfigError, read_configs, side_by_side
@@ -40,24 +43,28 @@ def compare(
         variants = side_by_side(read_configs(configs), with_)
     except ConfigError as error:
         refuse(str(error))
-    results, code = run_and_judge(list(variants.values()), command)
-    if results:
+    outcome, code = run_and_judge(list(variants.values()), replace(command, needs_all=False))
+    if outcome.results:
         from dpaudit.cli.console import screen
         from dpaudit.cli.terminal import drawn
         from dpaudit.cli.write_result import refuse_links
         from dpaudit_reports import comparison, write_pdf
         from dpaudit_reports.formats.versions import text
 
-        by_name = {result.name: result for result in results}
+        by_name = {result.name: result for result in outcome.results}
         audits: dict[str, dict[str, AuditResult]] = {}
+        missing: dict[tuple[str, str], str] = {}
         for (name, version), variant in variants.items():
+            shown = audits.setdefault(name, {})
             if variant.config.name in by_name:
-                audits.setdefault(name, {})[version] = by_name[variant.config.name]
-        drawn(text(audits, screen()))
+                shown[version] = by_name[variant.config.name]
+            else:
+                missing[name, version] = outcome.reasons.get(variant.config.name, "not run")
+        drawn(text(audits, screen(), missing))
         try:
             if not options.no_pdf:
                 refuse_links(options.output / "comparison.pdf")
-                write_pdf(comparison(audits), options.output / "comparison.pdf")
+                write_pdf(comparison(audits, missing), options.output / "comparison.pdf")
         except OSError as error:
             say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")
     leave(code)

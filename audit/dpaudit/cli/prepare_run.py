@@ -44,6 +44,7 @@ class CommandSettings:
     log: Path | None = None  # file of the event log, see `event_log`
     form: str = "table"  # format of the results on stdout, see `dpaudit_reports.formats`
     stop_first: bool = False  # whether the command ends at the first violation
+    needs_all: bool = True  # whether a mechanism that does not load ends the command before the first audit
 
     def over(self, settings: AuditSettings) -> AuditSettings:
         """Return the settings of a config with the overrides of the command line."""
@@ -63,6 +64,10 @@ class CommandSettings:
 
 class NotReady(Exception):
     """Raised if the audits cannot start, e.g. because a mechanism does not load; the message names the place."""
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason or message  # without the place
 
 
 def share_guarantee(planned: Sequence[PlannedAudit], command: CommandSettings) -> Promise:
@@ -135,10 +140,10 @@ def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, Trad
         return mechanism, claim
     except (MechanismError, ValueError) as error:
         show_traceback(command)
-        raise NotReady(f"{place}: {message_of(error)}") from None
+        raise NotReady(f"{place}: {message_of(error)}", reason=message_of(error)) from None
     except Exception as error:
         show_traceback(command)
-        raise NotReady(f"{place}: {raised(error)}") from None
+        raise NotReady(f"{place}: {raised(error)}", reason=raised(error)) from None
 
 
 @contextlib.contextmanager

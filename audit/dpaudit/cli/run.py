@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dpaudit.cli.prepare_run import CommandSettings
     from dpaudit.cli.run_configs import Outcome
     from dpaudit.config import PlannedAudit
-    from dpaudit.result.model import AuditResult
 
 
 @with_run_options
@@ -114,8 +113,8 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
     )
 
 
-def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tuple[list[AuditResult], int]:
-    """Run the audits; return their results and the exit code."""
+def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tuple[Outcome, int]:
+    """Run the audits; return their outcome and the exit code."""
     with waiting("loading the audits", shown=not command.quiet and sys.stderr.isatty()):
         from dpaudit.cli.prepare_run import NotReady
         from dpaudit.cli.run_configs import run_all
@@ -123,7 +122,7 @@ def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tupl
         outcome = run_all(planned, command)
     except NotReady as error:
         refuse(str(error))
-    return outcome.results, _exit_code(outcome)
+    return outcome, _exit_code(outcome)
 
 
 def _exit_code(outcome: Outcome) -> int:

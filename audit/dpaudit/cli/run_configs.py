@@ -12,6 +12,7 @@ from dpaudit.cli.event_log import event_log, log_result
 from dpaudit.cli.internal_errors import command_line, report_internal_error
 from dpaudit.cli.prepare_run import (
     CommandSettings,
+    NotReady,
     check_claims,
     load,
     prepare_folder,
@@ -62,11 +63,13 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings) -> Outcom
     promise = share_guarantee(planned, command)
     check_claims(planned, command)
     replaced = prepare_folder(planned, command)
-    ready = [(one, *load(one, command)) for one in planned]
     outcome = Outcome()
+    ready = _load_all(planned, command, outcome)
     with event_log(command.log) as log, workers(command):
         try:
             for number, (audit_, confidence) in enumerate(zip(ready, promise.confidences, strict=True), 1):
+                if audit_ is None:
+                    continue
                 place = numbered(number, len(planned), audit_[0].config.name)
                 result = _run_one(place, *audit_, confidence, promise, command, log, outcome)
                 if result is None:
@@ -89,6 +92,32 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings) -> Outcom
         say("stopped at the first violation (-x); the audits after this one were not run")
     _show(planned, outcome, promise, command)
     return outcome
+
+
+def _load_all(
+    planned: Sequence[PlannedAudit], command: CommandSettings, outcome: Outcome
+) -> list[tuple[PlannedAudit, Foreign, TradeoffFunction] | None]:
+    """Load mechanisms and claims; None stands for an audit that does not load, which `outcome` records.
+
+    Raises:
+        NotReady: If one does not load and the command needs all, or if none loads.
+    """
+    ready: list[tuple[PlannedAudit, Foreign, TradeoffFunction] | None] = []
+    problems = []
+    for one in planned:
+        try:
+            ready.append((one, *load(one, command)))
+        except NotReady as error:
+            if command.needs_all:
+                raise
+            ready.append(None)
+            problems.append(str(error))
+            say(str(error))
+            outcome.failed.append(one.config.name)
+            outcome.reasons[one.config.name] = f"could not be run: {error.reason}"
+    if problems and not any(ready):
+        raise NotReady("no mechanism could be loaded; see the messages above")
+    return ready
 
 
 def _keep(result: AuditResult, command: CommandSettings, outcome: Outcome, replaced: Set[str]) -> None:

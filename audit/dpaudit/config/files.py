@@ -206,7 +206,7 @@ def _problem(
             return f"{file}:{line}: {key} is missing"
         case "extra_forbidden":
             allowed = _allowed(error["loc"])
-            meant = hint(str(error["loc"][-1]), allowed, f"allowed are {', '.join(allowed)}")
+            meant = hint(str(error["loc"][-1]), allowed, _belongs(error["loc"]) or f"allowed are {', '.join(allowed)}")
             return f"{file}:{line}: {key} is not a known key; {meant}"
         case "value_error":
             return f"{file}:{line}: {key}: {error['ctx']['error']}"
@@ -233,14 +233,22 @@ def _dotted(location: Sequence[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
 
 
+_INSIDE: dict[str | int, type[BaseModel]] = {"mechanism": MechanismConfig, "pairs": PairConfig, "search": SearchConfig}
+
+
 def _allowed(location: Sequence[str | int]) -> list[str]:
     """Return the keys that are allowed where an unknown key was found."""
     model: type[BaseModel] = AuditConfig
-    inside: dict[str | int, type[BaseModel]] = {
-        "mechanism": MechanismConfig,
-        "pairs": PairConfig,
-        "search": SearchConfig,
-    }
     for part in location[:-1]:
-        model = inside.get(part, model)
+        model = _INSIDE.get(part, model)
+    return _keys(model)
+
+
+def _belongs(location: Sequence[str | int]) -> str:
+    """Return where a key belongs that is known in another place, such as `requires` outside of `mechanism`."""
+    places = [str(place) for place, model in _INSIDE.items() if location[-1] in _keys(model)]
+    return f"it is a key of {' and of '.join(places)}" if places else ""
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
     return [field.alias or name for name, field in model.model_fields.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -18,17 +18,21 @@ from dpaudit_reports.formats.wrapping import wrapped
 _GAP = "  "
 
 
-def text(audits: Mapping[str, Mapping[str, AuditResult]], screen: Screen) -> str:
+def text(
+    audits: Mapping[str, Mapping[str, AuditResult]], screen: Screen, missing: Collection[tuple[str, str]] = ()
+) -> str:
     """Return the verdicts.
 
     Args:
         audits: The results by audit and version.  A version may lack audits that could not be run.
         screen: If the columns do not fit on it, each version is a line below its audit.
+        missing: Pairs (audit, version) that have no result.
 
     Returns:
         Lines in the order of the audits and of the versions.
     """
-    versions = tuple(dict.fromkeys(version for results in audits.values() for version in results))
+    with_result = (version for results in audits.values() for version in results)
+    versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
     names = {name: encodable(one_line(name), screen.encoding) for name in audits}
     titles = {version: encodable(one_line(version), screen.encoding) for version in versions}
     signs = {(name, version): _sign(audits[name].get(version)) for name in audits for version in versions}

@@ -7,6 +7,7 @@ from functools import partial
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import promised_together
+from dpaudit.text.printable import one_line
 from dpaudit_reports.blocks import (
     Block,
     Code,
@@ -28,26 +29,37 @@ from dpaudit_reports.numbers import count
 from dpaudit_reports.sections.summary import p_value
 
 Versions = Mapping[str, AuditResult]
+Missing = Mapping[tuple[str, str], str]
 _NOT_RUN = "could not be run"
+_MAX_REASON = 300  # characters of the reason why an audit has no result
 _ACROSS = 4  # versions that fit as columns of a table; more versions become rows
 
 
-def side_by_side(audits: Mapping[str, Versions]) -> tuple[Block, ...]:
+def side_by_side(audits: Mapping[str, Versions], missing: Missing) -> tuple[Block, ...]:
     """Return the verdicts of all audits and versions, and then the numbers and curves of each audit.
 
     Args:
         audits: The results by audit and version.
+        missing: Why an audit has no result on a version, by audit and version.
     """
-    versions = tuple(dict.fromkeys(version for results in audits.values() for version in results))
+    with_result = (version for results in audits.values() for version in results)
+    versions = tuple(dict.fromkeys([*with_result, *(version for _, version in missing)]))
     places = _places(audits)
     details = (block for name, results in audits.items() for block in _audit(name, results, versions, places))
     together = promised_together([result for results in audits.values() for result in results.values()])
     return (
         Paragraph((Strong(_changes(audits)),)),
         _verdicts(audits, versions, places),
+        *(Paragraph(f"{name} – {version} {_brief(reason)}") for (name, version), reason in missing.items()),
         *((Paragraph(together),) if together else ()),
         *details,
     )
+
+
+def _brief(reason: str) -> str:
+    """Return the first line of a reason; what follows is a traceback or the output of an installer."""
+    first = one_line(next(iter(reason.strip().splitlines()), "has no result"))
+    return first if len(first) <= _MAX_REASON else f"{first[:_MAX_REASON]}…"
 
 
 def _places(audits: Mapping[str, Versions]) -> dict[tuple[str, str], int]:
