@@ -13,7 +13,8 @@ Theorem (sides):
     the change lies between the returned ends.
 
 Proof:
-    A step evaluates the condition at a point between the ends and moves the end with the same answer to that point.
+    A step evaluates the condition at a point between the ends.  This point replaces `inside` if the condition holds
+    there, and `outside` if it fails there.
 
 An end that never moves is returned as given.  The condition is not evaluated there.
 

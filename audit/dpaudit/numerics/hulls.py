@@ -48,14 +48,16 @@ def lower_hull(
         x and y of the remaining points, in order.
 
     Theorem:
-        The first point, the last point and all corners of the hull between them remain.  All other points are removed.
+        The first point, the last point and all corners of the hull between them remain.  All other points are removed,
+        except those on the hull if `straight` is true.
 
     Proof:
         A point is removed if the chord from its left neighbour is at least as steep as the chord to its right
-        neighbour.  It then lies on or above the line between two points of the set, so it is no corner.  A corner lies
-        below every such line and is never removed.  Each round except the last removes a point, so at most n rounds
-        are needed.  After the last round, the slopes of the chords strictly increase, so the remaining points are
-        convex.
+        neighbour.  The point then lies on or above the line between two other points, so it is no corner.  A corner
+        lies below each line between points on its two sides, so it is never removed.  Each round except the last
+        removes a point, so at most n rounds are needed.  After the last round, the slopes of the chords strictly
+        increase, so the remaining points are convex.  If `straight` is true, a point is removed only if the chord from
+        its left neighbour is steeper, so it lies above such a line.  After the last round, the slopes do not decrease.
     """
     while True:
         steep = steepness(x, y)

@@ -9,7 +9,7 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 
 _MAX_STEPS = 30
-_CLOSE = 1e-4  # nats; the search stops when the total loss could decrease by less than half of this
+_CLOSE = 1e-4  # nats; the search stops when the total loss could decrease by less than half of this value
 _MIN_ROWS_OF_WARM_START = 10_000  # with more rows, a fit to a subset supplies the starting point
 _WARM_START_STRIDE = 8  # the subset holds every eighth row
 
@@ -18,7 +18,7 @@ def fit_logistic(rows: Array, n0: int) -> tuple[Array, float]:
     """Fit a logistic regression that separates rows of d0 from rows of d1.
 
     The loss is that of scikit-learn's LogisticRegression(C=1, solver="newton-cholesky").  The arguments are not
-    checked, because the checks of scikit-learn would take most of the time of an audit.
+    checked, because checks like those of scikit-learn would take longer than the fit.
 
     Args:
         rows: Features, (n, d), all finite.  The first `n0` rows are of d0, the others of d1.
