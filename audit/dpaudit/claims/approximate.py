@@ -51,7 +51,7 @@ class ApproxDP(TradeoffFunction):
         return self._delta + (1 - self._delta) * PureDP(self._epsilon).delta(epsilon)
 
     def mu(self) -> float:
-        """Return inf if delta > 0: an attack may then be certain, which no Gaussian curve allows."""
+        """Return inf if delta > 0, because f(0) < 1, which no Gaussian curve allows."""
         return PureDP(self._epsilon).mu() if self._delta == 0 else math.inf
 
     def _max_privacy_loss(self) -> float:

@@ -1,11 +1,11 @@
 """Base class of privacy claims: a trade-off function f and its privacy profile.
 
-A claim states for ALL pairs of neighbouring datasets (d0, d1), in both directions: no attack on one output has type I
-error `alpha` and a type II error below `f(alpha)`.  Dong, Roth & Su 2022, "Gaussian differential privacy", JRSS-B
-84(1), section 2.
+A claim covers ALL pairs of neighbouring datasets (d0, d1), in both directions.  It states that no attack on one output
+has type I error `alpha` and a type II error below `f(alpha)`.  Dong, Roth & Su 2022, "Gaussian differential privacy",
+JRSS-B 84(1), section 2.
 
 Conventions: the type I error `alpha` is the probability that the attack answers "d1" for an output of d0.  The type II
-error `beta` is the probability that it answers "d0" for an output of d1.  Epsilon is in nats, of d1 against d0:
+error `beta` is the probability that it answers "d0" for an output of d1.  Epsilon is in nats:
 
     Q(S) <= exp(epsilon) P(S) + delta(epsilon)    for every event S, P = law of M(d0), Q = law of M(d1).
 
@@ -37,7 +37,7 @@ Operation = TypeVar("Operation", bound="Callable[..., TradeoffFunction]")
 
 
 def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:
-    """Return the constructor with TypeErrors that show the correct call."""
+    """Wrap a constructor so that its TypeErrors show the correct call."""
     signature = inspect.signature(init)
     names = [f"{p.name}=..." for p in list(signature.parameters.values())[1:] if p.default is p.empty]
 
@@ -113,7 +113,7 @@ class TradeoffFunction(ABC):
     def mu(self) -> float:
         """Return the least mu >= 0 such that the claim implies mu-GDP, G_mu <= f; inf if there is none.
 
-        Definition: Dong, Roth & Su 2022, Def. 3.  For claims that are computed numerically, an upper bound.
+        Definition: Dong, Roth & Su 2022, Def. 3.  Claims that are computed numerically return an upper bound.
         """
 
     # --- optional in subclasses, for closed forms
@@ -144,11 +144,11 @@ class TradeoffFunction(ABC):
         )
 
     def _repeated(self, n: int) -> TradeoffFunction | None:
-        """Return the claim of n >= 2 such mechanisms if it is of the same kind; otherwise None."""
+        """Return the composition of n >= 2 copies of this claim if it is of the same kind; otherwise None."""
         return None
 
     def _composed_with(self, other: TradeoffFunction) -> TradeoffFunction | None:
-        """Return the claim of both mechanisms together if it is of the same kind; otherwise None."""
+        """Return the composition of both claims if it is of the same kind; otherwise None."""
         return None
 
     def _grouped(self, k: int) -> TradeoffFunction | None:
@@ -187,7 +187,7 @@ class TradeoffFunction(ABC):
     @overload
     def delta(self, epsilon: npt.ArrayLike) -> Array: ...
     def delta(self, epsilon: npt.ArrayLike) -> Array | float:
-        """Return the privacy profile: the least delta such that f is (epsilon, delta)-DP in the direction (d0, d1).
+        """Return the privacy profile: the least delta for which f implies (epsilon, delta)-DP in direction (d0, d1).
 
         delta(epsilon) = sup over alpha of 1 - f(alpha) - exp(epsilon) alpha; Dong, Roth & Su 2022, Prop. 6.
 
@@ -230,7 +230,7 @@ class TradeoffFunction(ABC):
             raise ValueError(f"delta must lie in [0, 1], got {_first(values, ~legal)}")
         wanted = np.ravel(values)
         least = float(self.delta(math.inf))
-        # The profile may reach its floor by underflow alone, so the largest loss answers for the floor.
+        # Underflow may make the profile reach its floor too early.  The epsilon of the floor is the largest loss.
         largest = self._max_privacy_loss()
         found = np.where(wanted < least, math.inf, largest)
         found[wanted >= float(self.delta(0.0))] = 0.0
@@ -240,7 +240,7 @@ class TradeoffFunction(ABC):
         return _like(delta, found.reshape(values.shape))
 
     def inverse(self) -> TradeoffFunction:
-        """Return f inverse: the promise with d0 and d1, and hence the two errors, exchanged."""
+        """Return the inverse of f: the promise for (d1, d0), which exchanges the two errors."""
         if self.symmetric:
             return self
         raise NotImplementedError(f"{type(self).__name__} is not symmetric, so it must define inverse()")
@@ -254,7 +254,7 @@ class TradeoffFunction(ABC):
         return _OPERATIONS["repeated"](self, n)
 
     def group(self, k: int) -> TradeoffFunction:
-        """Return the promise for datasets that are k neighbours apart; see `claims.operations.group.group`."""
+        """Return the promise for datasets that are k steps apart; see `claims.operations.group.group`."""
         return _OPERATIONS["group"](self, k)
 
     def subsampled(self, rate: float, *, relation: str = "unspecified") -> TradeoffFunction:
@@ -283,7 +283,10 @@ class TradeoffFunction(ABC):
 
 
 _TANGENTS = ((1e-4, 1201), (1e-13, 301), (1e-290, 201), (0.0, 2))
-"""Pairs (delta relative to delta(0), number of tangents down to it): the curve, its tail, its far end, largest loss."""
+"""Pairs (level, number of tangents); levels are values of delta relative to delta(0), from the bulk to the far tail.
+
+Each number counts the tangents between the previous level and this one.
+"""
 
 
 def _like(given: npt.ArrayLike, values: Array) -> Array | float:

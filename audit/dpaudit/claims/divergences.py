@@ -11,9 +11,10 @@ Hsu & Sato 2020, "Hypothesis testing interpretations and Renyi differential priv
 that satisfy (1) form a convex set, because D_a is jointly quasi-convex (van Erven & Harremoes, Thm 13).  The set is
 symmetric in (alpha, beta).
 
-**Safe side.**  Below the diagonal alpha = beta, the first inequality of (1) is the stronger one, and only it is used.
-Bisection approaches its boundary from outside.  The envelope consists of tangents to level sets through points outside,
-which lie below f at any precision.  Using finitely many tangents and finitely many orders only lowers f.
+**Safe side.**  For alpha <= beta, the first inequality of (1) is the stronger one, and only it is used.  Bisection
+approaches the boundary of its set from outside.  The envelope consists of tangents to level sets of the divergence at
+points outside the set.  These tangents lie below f at any precision.  Using finitely many tangents and finitely many
+orders only lowers f.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def fixed_orders(orders: Array, divergences: Array) -> Envelope:
 def all_orders(rho: float) -> Envelope:
     """Return the trade-off function of zero-concentrated DP: D_a <= rho a in both directions, for every a > 1.
 
-    At each alpha, a golden-section search on log(a - 1) finds the order with the best bound.  Every order is valid.
+    At each alpha, a golden-section search on log(a - 1) finds the order with the best bound.  Every order gives a
+    valid bound.
 
     Args:
         rho: Nats, >= 0.
@@ -73,13 +75,16 @@ def all_orders(rho: float) -> Envelope:
 
 
 def _nearly_equal(divergence: float) -> Envelope:
-    """Use Pinsker's inequality for order 1, which every order a > 1 bounds: total variation <= sqrt(D / 2)."""
+    """Use Pinsker's inequality, total variation <= sqrt(D_1 / 2), where D_1 <= D_a for every order a > 1."""
     supporting = SupportingLines(np.zeros(1), np.full(1, np.sqrt(divergence / 2)))
     return Envelope(supporting, supporting)
 
 
 def _grid(largest: float) -> Array:
-    """Return log alpha from -largest to log 1/2, evenly spaced in its square root like the log-slopes of G_mu."""
+    """Return values of log alpha from -largest to log 1/2 with evenly spaced sqrt(-log alpha).
+
+    The log-slopes of G_mu at these points are about evenly spaced, too.
+    """
     return -(np.linspace(np.sqrt(np.log(2)), np.sqrt(largest), 2000) ** 2)
 
 

@@ -23,11 +23,11 @@ from scipy.special import ndtri, ndtri_exp
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.hulls import lower_hull, lowest
 
-NEGLIGIBLE = 1e-280  # smaller gaps are artefacts of underflow at 1e-308
+NEGLIGIBLE = 1e-280  # smaller gaps may be artefacts of underflow, which begins at 1e-308
 
 
 class Curve(Protocol):
-    """The part of `claims.base.TradeoffFunction` that the lines of an envelope are computed from."""
+    """The part of `claims.base.TradeoffFunction` from which the lines of an envelope are computed."""
 
     @property
     def symmetric(self) -> bool: ...
@@ -99,7 +99,7 @@ class SupportingLines:
     def thinned(self, most: int) -> SupportingLines:
         """Return at most `most` of the guarantees.
 
-        The density of two thirds is proportional to sqrt(mass * spacing).  One third is spaced evenly by slope.
+        Two thirds of them have a density proportional to sqrt(mass * spacing).  The others have evenly spaced slopes.
         """
         if len(self.slope) <= most:
             return self
@@ -120,7 +120,7 @@ def _log_meeting(slope: Array, gap: Array) -> Array:
 
 
 class Envelope:
-    """A trade-off function given by its steep lines and, mirrored, its flat lines.
+    """A trade-off function given by its steep lines and its mirrored flat lines.
 
     Args:
         steep: Guarantees in the direction (d0, d1).
@@ -262,7 +262,7 @@ class _Power:
         return np.maximum.accumulate(rise - self.s[:-1] - np.log(-np.expm1(np.diff(self.s))))
 
     def after(self, inner: _Power) -> _Power:
-        """Return alpha -> g(inner(alpha)), as lines of g after lines of `inner`.  Any such pair is an upper bound."""
+        """Return alpha -> g(inner(alpha)) by composing lines.  Each composition of two lines is an upper bound."""
         with np.errstate(divide="ignore"):
             reached = np.maximum.accumulate(np.logaddexp(np.log(inner.c[:-1]), inner.s[:-1] + inner.log_alpha))
         changes = np.concatenate([reached, self.log_alpha])
@@ -305,6 +305,6 @@ def _iterated(envelope: Envelope, k: int) -> SupportingLines:
         once = once.after(once)
     assert result is not None
     steep = result.s >= 0
-    if not np.any(steep):  # all slopes e^s are below 1, so the line of slope 1 is an upper bound
+    if not np.any(steep):  # all slopes e^s are below 1, so slope 1 with the same constant is an upper bound
         return SupportingLines(np.zeros(1), result.c[:1])
     return SupportingLines.hull(result.s[steep], result.c[steep])

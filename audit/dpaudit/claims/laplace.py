@@ -23,7 +23,8 @@ class LaplaceDP(TradeoffFunction):
     Profile: 1 - e^((t - eps) / 2) for |t| <= eps.  Dong, Roth & Su 2022, section 2 (T(Lap(0, 1), Lap(mu, 1))).
 
     Args:
-        epsilon: Distance of the two means in units of the scale, which is the maximum privacy loss in nats; >= 0.
+        epsilon: Distance of the two means in units of the scale, finite, >= 0.  It equals the maximum privacy loss in
+            nats.
 
     Raises:
         ValueError: If `epsilon` is out of range.
@@ -53,8 +54,9 @@ class LaplaceDP(TradeoffFunction):
     def mu(self) -> float:
         """Return the mu for which the point alpha = beta = e^(-eps/2) / 2 lies on G_mu.
 
-        On the hyperbola, log alpha + log beta is constant.  Since log Phi is concave, -Phi^-1(alpha) - Phi^-1(beta)
-        is maximal in the middle.  The straight ends lie above G_mu by convexity.
+        The middle part of the curve is a hyperbola, on which log alpha + log beta is constant.  Since log Phi is
+        concave, -Phi^-1(alpha) - Phi^-1(beta) is maximal at alpha = beta.  The straight ends lie above G_mu, because
+        G_mu is convex.
         """
         return max(0.0, float(-2 * ndtri_exp(-self._epsilon / 2 - np.log(2))))
 
@@ -62,5 +64,5 @@ class LaplaceDP(TradeoffFunction):
         return self._epsilon
 
     def _grouped(self, k: int) -> TradeoffFunction:
-        """Use that the density is log-concave, so that the curve of a group is that of k steps in one direction."""
+        """Multiply epsilon by k: the density is log-concave, so k steps in the same direction are the worst case."""
         return LaplaceDP(self._epsilon * k)

@@ -5,4 +5,4 @@ from __future__ import annotations
 from dpaudit.claims.tabulated import TabulatedTradeoff
 
 NO_CLAIM = TabulatedTradeoff(alpha=(0.0, 1.0), beta=(0.0, 0.0))
-"""f = 0: every mechanism keeps it, so that no test refutes it."""
+"""f = 0: every mechanism satisfies this claim, so no test refutes it."""

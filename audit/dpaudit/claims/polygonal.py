@@ -27,7 +27,10 @@ class PolygonalClaim(TradeoffFunction):
         return self._envelope.delta(epsilon)
 
     def mu(self) -> float:
-        """Return the least mu with G_mu <= f, computed from the corners of f; inf if f(0) < 1."""
+        """Return the least mu with G_mu <= f, computed from the corners of f.
+
+        It is inf if f(0) < 1, or if f(alpha) = 0 for an alpha < 1.
+        """
         return self._envelope.mu()
 
     def _max_privacy_loss(self) -> float:

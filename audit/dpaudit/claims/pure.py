@@ -48,9 +48,8 @@ class PureDP(TradeoffFunction):
 
     def mu(self) -> float:
         """Return mu = 2 Phi^-1(e^eps / (1 + e^eps)), for which the kink of f lies on G_mu."""
-        return max(
-            0.0, float(-2 * ndtri_exp(-np.logaddexp(0.0, self._epsilon)))
-        )  # alpha = beta = 1 / (1 + e^eps) there
+        # The kink is at alpha = beta = 1 / (1 + e^eps).
+        return max(0.0, float(-2 * ndtri_exp(-np.logaddexp(0.0, self._epsilon))))
 
     def _max_privacy_loss(self) -> float:
         return self._epsilon

@@ -22,9 +22,10 @@ from dpaudit.values import Parameters
 class RenyiDP(PolygonalClaim):
     """(order, epsilon)-RDP: the Renyi divergence of this order is at most epsilon.  Mironov 2017, Def. 4.
 
-    Curve: the least beta with D_order(Ber(1 - beta) || Ber(alpha)) <= epsilon and the reverse; see
-    `claims.divergences`.  Divergences increase with their order, so the bound also holds for smaller orders.  These add
-    nothing to the curve, because divergences of Bernoulli pairs increase with their order, too.  The promise of several
+    Curve: the least beta for which D_order(Ber(1 - beta) || Ber(alpha)) and D_order(Ber(alpha) || Ber(1 - beta)) are
+    at most epsilon; see `claims.divergences`.  Divergences increase with their order, so the bound also holds for
+    smaller orders.  Smaller orders do not change the curve, because the divergences of Bernoulli pairs increase with
+    their order, too.  The promise of several
     orders, as accountants list them, is the maximum of their curves.
 
     Args:

@@ -21,7 +21,7 @@ _ROUNDING = 1e-12  # a corner may be too high by this much, because of rounding 
 
 @dataclass(frozen=True, init=False, repr=False)
 class TabulatedTradeoff(PolygonalClaim):
-    """Straight lines between the points (alpha_i, beta_i); every discrete mechanism has such a curve.
+    """Straight lines between points (alpha_i, beta_i).  Every mechanism with finitely many outputs has such a curve.
 
     f need not be symmetric.  Like every claim, it holds in both directions of each pair.  Rounding errors may put a
     corner above the line between its neighbours, by at most 1e-12.  Such corners are removed, which lowers f.
@@ -114,7 +114,10 @@ class TabulatedTradeoff(PolygonalClaim):
 
 
 def _steep(alpha: Array, beta: Array) -> SupportingLines:
-    """The lines through the sides of slope below -1, and the one of slope -1 that touches; gaps are sums: precise."""
+    """Return the lines through the sides with slope below -1, and the line of slope -1 that touches f.
+
+    Gaps are sums of nonnegative terms, which preserves relative precision.
+    """
     with np.errstate(divide="ignore"):
         log_slope = np.log(-np.diff(beta)) - np.log(np.diff(alpha))
         log_alpha = np.log(alpha[1:])

@@ -42,12 +42,12 @@ CLAIMS: dict[str, type[TradeoffFunction]] = {
 
 
 def symmetrized(claim: TradeoffFunction) -> TradeoffFunction:
-    """Combine both directions of a pair in one curve, max(f, f inverse)."""
+    """Return the promise for both directions of a pair in one curve, max(f, f inverse)."""
     return claim.symmetrized()
 
 
 def inverse(claim: TradeoffFunction) -> TradeoffFunction:
-    """Exchange d0 and d1, and hence the two errors: f inverse."""
+    """Return the inverse of f: the promise for (d1, d0), which exchanges the two errors."""
     return claim.inverse()
 
 
@@ -65,7 +65,7 @@ MAX_DEPTH = 40
 MAX_CALLS = 500
 """Maximum number of claims and operations in one text; composing more would take minutes."""
 
-_SHOWN = 80  # characters of a text that a message quotes
+_SHOWN = 80  # maximum number of characters that a message quotes from a text
 _OTHER_NAMES = {
     "rdp": "renyi",
     "dp": "pure",
@@ -244,7 +244,10 @@ def _not_a_claim(text: str, node: ast.expr | None = None) -> ValueError:
 
 
 def _meant(text: str, node: ast.expr | None) -> str:
-    """Return the claim that 1, (1, 1e-5), epsilon=1 or eps=1, delta=1e-5 probably mean; "" for other texts."""
+    """Return the claim that a text such as "1" or "(1, 1e-5)" probably means; "" for other texts.
+
+    Other examples are "epsilon=1" and "eps=1, delta=1e-5".
+    """
     number = r"[0-9.]+(?:[eE][-+]?[0-9]+)?"
     if pair := re.fullmatch(rf"\(?\s*({number})\s*,\s*({number})\s*\)?", text):
         return f"approximate(epsilon={pair[1]}, delta={pair[2]})"

@@ -16,8 +16,8 @@ from dpaudit.claims.ranges import nonnegative
 class ZeroConcentratedDP(PolygonalClaim):
     """rho-zCDP: the Renyi divergence of every order a > 1 is at most rho a.  Bun & Steinke 2016, Def. 1.1.
 
-    Curve: the least beta with D_a(Ber(1 - beta) || Ber(alpha)) <= rho a and the reverse, for every a > 1; see
-    `claims.divergences`.  mu-GDP implies (mu^2 / 2)-zCDP, but not conversely.
+    Curve: the least beta for which D_a(Ber(1 - beta) || Ber(alpha)) and D_a(Ber(alpha) || Ber(1 - beta)) are at most
+    rho a for every a > 1; see `claims.divergences`.  mu-GDP implies (mu^2 / 2)-zCDP, but not conversely.
 
     Args:
         rho: Nats, finite, >= 0.

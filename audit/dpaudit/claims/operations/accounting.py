@@ -147,9 +147,9 @@ def _tangents(profile: SupportingLines) -> SupportingLines:
 def with_slack(delta: Array) -> Array:
     """Add a slack that exceeds the rounding errors of a mass function and of its convolutions.
 
-    The slack is min(1e-7, 1e-10 + delta / 1000).  It exceeds the differences from exact profiles of up to 10^6
-    compositions.  These are 1e-13 in the tail, from the Fourier transform, and less than the excess of the grid in the
-    bulk.
+    The slack is min(1e-7, 1e-10 + delta / 1000).  For up to 10^6 compositions, it exceeds the differences from exact
+    profiles.  In the tail, the Fourier transform causes errors of 1e-13.  In the bulk, the errors are smaller than the
+    amount by which the grid raises delta.
 
     Args:
         delta: Probabilities, (n,).

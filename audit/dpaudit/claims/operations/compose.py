@@ -24,11 +24,12 @@ from dpaudit.numerics.arrays import Array
 def compose(*claims: TradeoffFunction) -> TradeoffFunction:
     """Compose mechanisms on the same data, each of which may depend on earlier outputs.
 
-    The joint promise is T(P x P', Q x Q') for the pairs behind the curves; Dong, Roth & Su 2022, Def. 5 and Thm 4.
+    The joint promise of curves T(P, Q) and T(P', Q') is T(P x P', Q x Q'); Dong, Roth & Su 2022, Def. 5 and Thm 4.
 
     Gaussian claims have a closed form, as do zCDP claims and Renyi claims of the same orders.  Pure and approximate
-    claims are composed exactly.  Other compositions use privacy-loss distributions (`claims.operations.accounting`).
-    Their methods raise ImportError if dp-accounting is not installed.
+    claims are composed exactly if the composition has at most 2^17 distinct outcomes.  Other compositions use
+    privacy-loss distributions (`claims.operations.accounting`).  Their methods raise ImportError if dp-accounting is
+    not installed.
 
     Args:
         *claims: One claim for each mechanism, at least one.
@@ -125,11 +126,11 @@ class Composition(TradeoffFunction):
         return self._mass + (1 - self._mass) * self._core.delta(epsilon)
 
     def mu(self) -> float:
-        """Return at most the root of the sum of squares, because G_mu (x) G_mu' = G_{sqrt(mu^2 + mu'^2)}."""
+        """Return at most sqrt(sum of the squared mus), because G_mu (x) G_mu' = G_{sqrt(mu^2 + mu'^2)}."""
         if self._mass > 0:
             return math.inf
         bound = math.sqrt(sum(n * claim.mu() ** 2 for claim, n in self._parts))
-        # With unbounded losses, underflow hides the tail from the vertices of the envelope.
+        # If losses are unbounded, underflow removes vertices far in the tail, so the envelope's mu may be too small.
         return min(self._core.mu(), bound) if self._max_privacy_loss() < math.inf else bound
 
     def _max_privacy_loss(self) -> float:

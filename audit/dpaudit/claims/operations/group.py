@@ -14,17 +14,17 @@ from dpaudit.claims.ranges import count
 
 @operation
 def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
-    """Extend a claim to datasets that are k neighbours apart: 1 - (1 - f)^{o k}.
+    """Extend a claim to datasets that are k steps apart: 1 - (1 - f)^{o k}.
 
     Source: Dong, Roth & Su 2022, Thm 2.14 of the arXiv version (1905.02383).  Gaussian, Laplace and zCDP claims have a
     closed form.  For PureDP(epsilon), the result is stronger than PureDP(k epsilon).
 
     Args:
         claim: The promise for neighbours.
-        k: Number of steps between neighbours, >= 1.
+        k: Number of steps, each from a dataset to a neighbour, >= 1.
 
     Returns:
-        The promise for datasets that are k neighbours apart.
+        The promise for datasets that are k steps apart.
 
     Raises:
         ValueError: If `k` is not a whole number >= 1.
@@ -39,7 +39,9 @@ def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Group(PolygonalClaim):
-    """1 - (1 - f)^{o k}, computed from tangents of f: exact if f is a polygon, otherwise slightly too low.
+    """1 - (1 - f)^{o k}, computed from tangents of f; exact if f is a polygon, otherwise slightly too low.
+
+    It is also slightly too low if the computation omits lines, because their number would exceed 6,000.
 
     Let c + e^s alpha and c' + e^s' alpha be upper bounds of 1 - f.  Then c' + e^s' c + e^(s + s') alpha is an upper
     bound for two steps.  This holds for any two lines, so all combinations are valid.

@@ -11,10 +11,10 @@ Let f be the promise of the mechanism on its sample, p the rate, and f_p(alpha) 
   Su 2022, Thm 9).  Poisson sampling also satisfies it if f holds for adding, removing and replacing one record.
 - **"unspecified"**: The promise is C_p(f), which holds in all these cases.
 
-As a curve for both directions of a pair, all three are C_p(f), and an audit tests the same curve.  They differ in
-compositions.  "add_remove" composes the two directions separately, as accountants do: T of n steps is
-f_p (x) ... (x) f_p in one direction and its inverse in the other.  This promise is much stronger than n-fold C_p(f):
-for mu = 1, p = 0.01 and n = 10,000, delta(1) is 0.24 instead of 0.39.
+For both directions of a pair together, all three relations promise C_p(f), the curve that an audit tests.  They differ
+in compositions.  "add_remove" composes the two directions separately, as accountants do.  The promise of n steps is
+then f_p (x) ... (x) f_p in one direction and its inverse in the other.  This promise is much stronger than n-fold
+C_p(f): for mu = 1, p = 0.01 and n = 10,000, delta(1) is 0.24 instead of 0.39.
 
 C_p(f) is symmetric.  Its profile is delta'(eps) = p delta(log(1 + (e^eps - 1)/p)) for eps >= 0 (Balle, Barthe &
 Gaboardi 2018, Thm 8).  C_p is defined only for symmetric f, so f is symmetrised first.
@@ -88,7 +88,7 @@ class Subsampled(TradeoffFunction):
 
     @cached_property
     def _fixed_point(self) -> float:
-        """The x = f(x) of the base, where f_p has slope -1, by bisection."""
+        """The fixed point x = f(x) of the base, where f_p has slope -1; computed by bisection."""
         return bisect(lambda x: self._base.beta(x) > x, inside=0.0, outside=0.5).inside
 
     def _mixed(self, alpha: Array) -> Array:
@@ -145,13 +145,13 @@ class Subsampled(TradeoffFunction):
         return np.where(possible, share * self._base.delta(-t), 0.0)
 
     def mu(self) -> float:
-        """Return the mu of the base, or a smaller one if losses are bounded and the corners allow it.
+        """Return the mu of the base, or a smaller value if losses are bounded and the corners of the curve allow it.
 
         With unbounded losses, the far tail determines mu, and sampling does not improve it: C_p(G_mu) >= G_m only for
         m >= mu.
         """
         bound = self._base.mu()
-        # With unbounded losses, underflow hides the tail from the vertices of the envelope.
+        # If losses are unbounded, underflow removes vertices far in the tail, so the envelope's mu may be too small.
         return min(Envelope.of(self).mu(), bound) if self._max_privacy_loss() < math.inf else bound
 
     def _max_privacy_loss(self) -> float:
@@ -160,7 +160,10 @@ class Subsampled(TradeoffFunction):
         return loss if loss == math.inf else float(self._sampled(np.array([loss]))[0])
 
     def _slopes(self) -> Array:
-        """Return the transformed slopes of the base, and 0: corners remain corners, and a line of slope -1 is new."""
+        """Return the transformed slopes of the base, and 0.
+
+        Corners of the base remain corners.  The log-slope 0 is that of the line of slope -1 in the middle of C_p(f).
+        """
         return np.unique(np.concatenate([[0.0], self._sampled(self._base._slopes())]))
 
     def _sampled(self, epsilon: Array) -> Array:
