@@ -24,7 +24,7 @@ class Pair:
     Args:
         d0: The first dataset: any object that the mechanism accepts.
         d1: The second dataset.
-        relation: How the datasets are neighbours: "add_remove", "replace_one" or "unspecified".  For the report.
+        relation: How the datasets differ: "add_remove", "replace_one" or "unspecified".  The report shows it.
         label: Name of the pair in the report.  If empty, the report shows the datasets, shortened.
 
     Raises:
@@ -64,7 +64,7 @@ def doubts(pair: Pair) -> str:
         return ""
     numbers = f"d0 has {n0} record{'' if n0 == 1 else 's'} and d1 has {n1}"
     if pair.relation == "replace_one" and n0 != n1:
-        return f"the relation is replace_one, but {numbers}: replacing a record keeps their number"
+        return f"the relation is replace_one, but {numbers}: replacing a record does not change the number of records"
     if pair.relation == "add_remove" and n0 == n1:
         return f"the relation is add_remove, but {numbers}: no record was added or removed, if these are records"
     if pair.relation == "add_remove" and abs(n0 - n1) > 1:
@@ -74,14 +74,14 @@ def doubts(pair: Pair) -> str:
         return f"the relation is replace_one, but d0 and d1 differ in {only0} records, if these are records"
     if pair.relation == "add_remove" and min(only0, only1) > 0:
         return (
-            f"the relation is add_remove, but d0 has {only0} that d1 lacks and d1 has {only1} that d0 lacks, "
+            f"the relation is add_remove, but d1 lacks {only0} of d0's records and d0 lacks {only1} of d1's records, "
             "if these are records: neighbours differ by one record"
         )
     return ""
 
 
 def _unshared(d0: Dataset, d1: Dataset) -> tuple[int, int]:
-    """Count the records that only d0 has, and only d1; (0, 0) if records are not compared."""
+    """Count the records that only d0 has, and those that only d1 has; (0, 0) if records are not compared."""
     if not (isinstance(d0, list | tuple) and isinstance(d1, list | tuple)) or len(d0) > _MAX_COMPARED_RECORDS:
         return 0, 0
     if not all(isinstance(record, _PLAIN) for record in (*d0, *d1)):

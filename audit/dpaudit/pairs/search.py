@@ -42,21 +42,24 @@ class SearchPairs:
             "one_value": one value of a vector changes.  "all_values": all values of a vector may change, as the answers
             to several queries do when one record is added or removed.
         size: Number of records in the larger dataset, or of values in the vector.
-        bounds: Smallest and largest value.  If None, records are in [0, 1], and vectors are around 1 and change by 1.
-        step: Maximum change of a value in a vector; anywhere in `bounds` if None.
+        bounds: Smallest and largest value.  If None, records are in [0, 1], and values of vectors are about 1
+            and change by 1.
+        step: Maximum change of a value in a vector.  If None, a value may change to any other value in `bounds`;
+            without bounds, it changes by 1.
         whole: Whether to use only whole numbers.
-        schema: Makes records dicts; maps each column to (low, high) or to a list of categories.
+        schema: If given, records are dicts.  It maps each column to (low, high) or to a list of categories.
         out_of_domain: Whether to try records that a mechanism must clamp, drop or count: beyond the bounds, NaN,
-            None.  If None, they are tried if `bounds` or `schema` is given, since the mechanism should then know them.
-        generator: Replaces the patterns by a function of a numpy Generator.  It returns a Pair, or a sequence of
+            None.  If None, they are tried if `bounds` or `schema` is given, since the mechanism should then know the
+            bounds.
+        generator: Function of a numpy Generator, used instead of the patterns.  It returns a Pair, or a sequence of
             records from which the search makes neighbours.
-        build: Applied to each dataset, e.g. `numpy.array` or `pandas.DataFrame`.
+        build: Function that is applied to each dataset, e.g. `numpy.array` or `pandas.DataFrame`.
         most: Maximum number of pairs.  If None, it is 4 for relation "all_values", where further patterns are similar,
             and 12 otherwise.
         seed: Seed of the generator.
 
     Raises:
-        ValueError: If an argument is not allowed; while iterating, if the generator draws no different neighbours.
+        ValueError: If an argument is not allowed, or, while iterating, if the generator draws no different neighbours.
     """
 
     relation: Moves
@@ -136,7 +139,7 @@ class SearchPairs:
         return self._records(kinds)
 
     def _records(self, kinds: _Records) -> Iterator[Pair]:
-        """Yield pairs of a shared `rest` and one record that is added, or replaced by another one."""
+        """Yield pairs whose datasets share a `rest`; one other record is added, or replaced by another one."""
         low, high, middle = kinds.low, kinds.high, kinds.middle
         many = self.size - 1
         spread = [kinds.at(share) for share in np.linspace(0, 1, many)]
@@ -256,7 +259,7 @@ class SearchPairs:
 class _Records:
     """The records that a search may use."""
 
-    at: Callable[[float], Record]  # maps 0 to the smallest record, 1 to the largest, and shares between them
+    at: Callable[[float], Record]  # maps 0 to the smallest record, 1 to the largest, and shares to records in between
     unusual: Sequence[tuple[str, Record]]  # label and record that a mechanism must clamp or drop
     bounded: bool  # whether bounds were given, so that the mechanism should know which records are unusual
 

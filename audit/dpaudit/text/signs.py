@@ -1,4 +1,4 @@
-"""The sign, the word and the colour of each verdict, shared by terminals, documents, test suites and machines.
+"""The sign, the word and the colour of each verdict, shared by terminals, documents and machine-readable formats.
 
 No verdict has a tick or a green light, because no audit shows that a mechanism is private.
 The signs differ in shape, so that they can be distinguished without colour.

@@ -33,7 +33,7 @@ Parameters = Mapping[str, Any]
 """Keyword arguments, by name."""
 
 Json = Any
-"""A value as `json.loads` returns it.  The code that reads it checks it."""
+"""A value as `json.loads` returns it.  The code that reads such a value checks its type."""
 
 JsonObject = dict[str, Json]
 """A JSON object, as `json.loads` returns it."""
