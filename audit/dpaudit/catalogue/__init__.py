@@ -1,9 +1,10 @@
 """Builtin mechanisms, correct and wrong, for tests, examples and calibration.
 
 The docstring of each class states what the mechanism computes, its source, and its true privacy parameter.  The
-attribute `claim` is the claim against which it is usually audited, and `private` whether that claim is true.  `inputs`
-describes its neighbouring datasets, as arguments of `SearchPairs`.  "x" is the dataset as a vector.  If x holds answers
-to counting queries, one of them or all of them may change by at most 1 between neighbours, as `inputs` states.
+attribute `claim` is the claim against which the mechanism is usually audited, and `private` states whether that claim
+is true.  The attribute `inputs` describes neighbouring datasets by arguments of `SearchPairs`.  In the docstrings, x is
+the dataset as a vector.  If x holds answers to counting queries, neighbours differ in one answer or in all answers, as
+`inputs` states.  Each answer changes by at most 1.
 
 May import: `claims`, `numerics`, `values`.
 Public names: `BUILTIN`, and those below.

@@ -1,7 +1,8 @@
 """Mechanisms that are correct in real arithmetic, but leak through floating-point rounding or running time.
 
 Mironov 2012, "On significance of the least significant bits for differential privacy".  The attack `float_bits`
-detects the first two; "auto" uses it only for finished programs.  The third mechanism needs `observe_time`.
+detects the first two mechanisms; "auto" uses it only for mechanisms in private environments or behind commands.  The
+third mechanism leaks only if the audit observes running times (`observe_time`).
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ _ANSWER: Inputs = {"relation": "one_value", "size": 1}
 
 @dataclass(frozen=True)
 class LaplaceInverseCdf(Pure):
-    """Wrong in floats: x + sign(u) b log(1 - 2 |u|), u uniform in [-1/2, 1/2), b = 1 / epsilon: no finite epsilon.
+    """Wrong in floats: x + sign(u) b log(1 - 2 |u|), u uniform in [-1/2, 1/2), b = 1 / epsilon; no finite epsilon.
 
-    Mironov 2012, section 3: the noise takes few floating-point values, so the reachable outputs differ for each x.
+    Mironov 2012, section 3: the noise takes few floating-point values, so each x has other reachable outputs.
     """
 
     epsilon: float = 1.0
@@ -41,7 +42,7 @@ class LaplaceInverseCdf(Pure):
 
 @dataclass(frozen=True)
 class GaussianBoxMuller(GaussianSum):
-    """Wrong in floats: x + sigma sqrt(-2 log u) cos(2 pi v): no finite mu, although mu = 1 / sigma is claimed.
+    """Wrong in floats: x + sigma sqrt(-2 log u) cos(2 pi v); no finite mu, although mu = 1 / sigma is claimed.
 
     Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we there yet?  Timing and floating-point attacks on differential
     privacy systems", section IV.

@@ -31,9 +31,10 @@ class NoisyHistogram1(Pure):
 
 @dataclass(frozen=True)
 class NoisyHistogram2(Pure):
-    """Wrong: each x_i + Lap(epsilon): (1 / epsilon)-DP.
+    """Wrong: each x_i + Lap(epsilon), which is (1 / epsilon)-DP.
 
-    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1; witness: one cell below its count.
+    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.  The event of the witness is that the changed
+    cell lies below its count.
     """
 
     inputs: ClassVar[Inputs] = _CELLS
@@ -46,9 +47,10 @@ class NoisyHistogram2(Pure):
 
 @dataclass(frozen=True)
 class PrefixSum(Pure):
-    """Wrong if all x_i may change: running sums of x_i + Lap(1 / epsilon): (d epsilon)-DP for d queries.
+    """Wrong if all x_i may change: running sums of x_i + Lap(1 / epsilon), which are (d epsilon)-DP for d queries.
 
-    Bichsel et al. 2021.  delta(.1) = .086 for 10 queries, epsilon = .1; epsilon-DP if only one x_i changes.
+    Bichsel et al. 2021.  delta(.1) = .086 for 10 queries and epsilon = .1.  If only one x_i changes, the
+    mechanism is epsilon-DP.
     """
 
     inputs: ClassVar[Inputs] = {"relation": "all_values", "size": 10}
@@ -68,7 +70,7 @@ def _noisy_counts(dataset: Dataset, n: int, rng: np.random.Generator, scale: flo
 
 @dataclass(frozen=True)
 class MissingCells(Pure):
-    """Wrong: counts of the nonempty cells plus Lap(1 / epsilon), which reveals these cells: no finite epsilon.
+    """Wrong: counts of the nonempty cells plus Lap(1 / epsilon), which reveals these cells; no finite epsilon.
 
     Korolova, Kenthapadi, Mishra & Ntoulas 2009.  Outputs map each cell to its count.
     """
@@ -88,7 +90,7 @@ class ThresholdRelease(Pure):
     """Wrong without a delta: counts of the nonempty cells plus Lap(1 / epsilon), if they are above `threshold`.
 
     Korolova et al. 2009.  A cell with one record is released with probability delta = e^(-epsilon (threshold - 1)) / 2,
-    and an empty cell never.
+    and an empty cell is never released.
     """
 
     epsilon: float = 1.0

@@ -1,4 +1,4 @@
-"""Mechanisms with one mistake each, all of which occurred in released software, and one correct mechanism."""
+"""Mechanisms with one mistake each, and one correct mechanism.  All mistakes occurred in released software."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NoisySum(Pure):
 
 @dataclass(frozen=True)
 class NanSurvives(Pure):
-    """Wrong: like `NoisySum`, but numpy's clip keeps NaN, so the sum is NaN as well: no finite epsilon."""
+    """Wrong: like `NoisySum`, but numpy's clip keeps NaN, so the sum may be NaN; no finite epsilon."""
 
     epsilon: float = 1.0
 
@@ -51,9 +51,9 @@ class NanSurvives(Pure):
 
 @dataclass(frozen=True)
 class SensitivityOff(Pure):
-    """Wrong: sum of values in [-1, 1] plus Lap(1 / epsilon), but replacing a record changes it by 2: (2 epsilon)-DP.
+    """Wrong: sum of values in [-1, 1] plus Lap(1 / epsilon), but replacing a record may change it by 2; (2 epsilon)-DP.
 
-    The sensitivity to adding or removing a record is used for replacing one.  Kifer & Machanavajjhala 2011.
+    The noise is scaled to the sensitivity to adding or removing a record, which is 1.  Kifer & Machanavajjhala 2011.
     """
 
     epsilon: float = 1.0
@@ -68,9 +68,9 @@ class SensitivityOff(Pure):
 
 @dataclass(frozen=True)
 class BoundsFromData(Pure):
-    """Wrong: the bounds, which set the scale of the noise, are computed from the records: no finite epsilon.
+    """Wrong: the bounds, which set the scale of the noise, are computed from the records; no finite epsilon.
 
-    This happens if the user gives no bounds.  diffprivlib warns about it (PrivacyLeakWarning).
+    Libraries may do so if the user gives no bounds.  diffprivlib then warns (PrivacyLeakWarning).
     """
 
     epsilon: float = 1.0
@@ -86,7 +86,7 @@ class BoundsFromData(Pure):
 
 @dataclass(frozen=True)
 class FixedSeed(Pure):
-    """Wrong: each run creates a generator with the same seed, so the noise is known: no finite epsilon."""
+    """Wrong: each run creates a generator with the same seed, so the noise is known; no finite epsilon."""
 
     epsilon: float = 1.0
     seed: int = 42
@@ -101,9 +101,9 @@ class FixedSeed(Pure):
 
 @dataclass(frozen=True)
 class ReusedNoise(Pure):
-    """Wrong: a sum and a count, each with budget epsilon / 2, share the same noise: no finite epsilon.
+    """Wrong: a sum and a count, each with budget epsilon / 2, share the same noise; no finite epsilon.
 
-    Witness: their difference, which has no noise.
+    The witness is the difference of the two outputs, which has no noise.
     """
 
     epsilon: float = 1.0
@@ -139,7 +139,7 @@ class MeanOfTrueCount(Pure):
 
 @dataclass(frozen=True)
 class VarianceForDeviation(GaussianSum):
-    """Wrong if sigma > 1: sum plus N(0, sigma), sigma being its variance: mu = 1 / sqrt(sigma); claimed: 1 / sigma."""
+    """Wrong if sigma > 1: sum plus noise of variance sigma, not sigma^2; mu is 1 / sqrt(sigma), the claim 1 / sigma."""
 
     sigma: float = 2.0
 

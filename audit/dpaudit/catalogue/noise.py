@@ -115,7 +115,7 @@ class Snapping(Pure):
         scale = (1 + self.bound * 2.0**-49) / self.epsilon
         grid = 2.0 ** math.ceil(math.log2(scale))
         x = float(np.clip(_number(dataset), -self.bound, self.bound))
-        # -log of a uniform number; unlike one of 53 random bits, it may be as small as the smallest float
+        # The standard exponential distribution is that of -log of a uniform number.
         noise = rng.choice([-1.0, 1.0], n) * scale * rng.standard_exponential(n)
         return np.clip(np.round((x + noise) / grid) * grid, -self.bound, self.bound)
 
@@ -125,8 +125,8 @@ class TruncatedGeometric:
     """Count in 0..most plus truncated geometric noise, computed with integers only: log(1 + 2^-k)-DP.
 
     Balcer & Vadhan 2018, "Differential privacy on finite computers", Algorithm GeoSample, with k = ceil(log(2 /
-    epsilon)).  This is the best parameter, and the claim.  It is .1178 for epsilon = .1, so a claim of .1 is false.
-    The best witness of that for most = 5: {z >= 2}, 2 against 1.
+    epsilon)).  The claim is log(1 + 2^-k), the best parameter.  It is .1178 for epsilon = .1, so a claim of .1 would be
+    false.  For most = 5, the best witness compares the counts 2 and 1 by the event {z >= 2}.
     """
 
     epsilon: float = 0.1
@@ -172,7 +172,8 @@ class TruncatedGeometric:
 class LaplaceParallel(Pure):
     """`times` noisy copies of one number, each plus Lap(times / epsilon): epsilon-DP.
 
-    Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper", Table I.  Best witness: all outputs on one side.
+    Bichsel, Steffen, Bogunovic & Vechev 2021, "DP-Sniper", Table I.  The event of the best witness
+    is that all outputs lie on the same side of both numbers.
     """
 
     times: int = 20

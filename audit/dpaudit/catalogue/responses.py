@@ -124,7 +124,7 @@ def bloom(value: int, bits: int, hashes: int) -> Flags:
 
 
 def _reported(filled: Flags, chances: tuple[float, float], n: int, rng: np.random.Generator) -> Array:
-    """Return n reports of the filter, (n, bits); chances[b] is the probability that a bit b is reported as 1."""
+    """Return n reports of the filter, (n, bits); chances[b] is the probability that a bit with value b becomes 1."""
     return (rng.random((n, len(filled))) < np.where(filled, chances[1], chances[0])).astype(np.float64)
 
 
@@ -133,7 +133,7 @@ _WORDS: Inputs = {"relation": "one_value", "size": 1, "bounds": (-10, 10), "whol
 
 @dataclass(frozen=True, slots=True)
 class OneTimeRappor:
-    """Bloom filter, each bit kept with probability 1 - f, else a fair coin: (2 hashes log((2 - f) / f))-DP.
+    """Bloom filter; each bit is kept with probability 1 - f, else a fair coin: (2 hashes log((2 - f) / f))-DP.
 
     Erlingsson, Pihur & Korolova 2014, "RAPPOR", section 3.1.  For f = .95 and 4 hashes, epsilon is .801 for values that
     set no bit in common, and .601 for 0 against 1.
@@ -160,7 +160,7 @@ class OneTimeRappor:
 
 @dataclass(frozen=True, slots=True)
 class Rappor:
-    """Like `OneTimeRappor`, but a bit of its output is reported as 1 with probability q if it is set, and p if not.
+    """Output of `OneTimeRappor`, randomised again: a bit becomes 1 with probability q if it is 1, and p if it is 0.
 
     Erlingsson et al. 2014, section 3.2.  For f = .75, p = .45, q = .55 and 4 hashes, epsilon is .400 for values that
     set no bit in common, and .300 for 0 against 1.
@@ -181,7 +181,7 @@ class Rappor:
 
     @property
     def chances(self) -> tuple[float, float]:
-        """Probability that a bit is reported as 1: if the value does not set it, and if it does."""
+        """Probabilities that a bit is reported as 1: if the value does not set it, and if it does."""
         low, high = self.f / 2, 1 - self.f / 2
         return self.p + low * (self.q - self.p), self.p + high * (self.q - self.p)
 

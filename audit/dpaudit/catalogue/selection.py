@@ -1,7 +1,7 @@
-"""Selection of the query with the largest answer; the wrong mechanisms release the answer itself.
+"""Selection of the query with the largest answer.  The wrong mechanisms release the noisy answer itself.
 
-The queries have answers x, each of which may change by 1.  Noisy maxima: Dwork & Roth 2014, section 3.3.  Their numbers
-1 to 4 are those of Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy", section 5.1.
+The queries have answers x, each of which may change by 1.  Noisy maxima: Dwork & Roth 2014, section 3.3.  They are
+numbered as in Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy", section 5.1.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Exponential(Pure):
 class NoisyMax1(Pure):
     """Index of the largest x_i + Lap(2 / epsilon): epsilon-DP.
 
-    The best witness is 1 against (0, 2, .., 2), {index 0}.  It has a privacy loss of .0946 for 5 queries, epsilon = .1.
+    The best witness compares (1, 1, .., 1) with (0, 2, .., 2) by the event {index 0}.  For 5 queries and epsilon = .1,
+    its privacy loss is .0946.
     """
 
     inputs: ClassVar[Inputs] = _QUERIES
@@ -54,7 +55,10 @@ class NoisyMax1(Pure):
 
 @dataclass(frozen=True)
 class NoisyMax2(Pure):
-    """Index of the largest x_i + Exp(2 / epsilon): epsilon-DP.  Best witness: 1 against (0, 2, .., 2), {index 0}."""
+    """Index of the largest x_i + Exp(2 / epsilon): epsilon-DP.
+
+    The best witness compares (1, 1, .., 1) with (0, 2, .., 2) by the event {index 0}.
+    """
 
     inputs: ClassVar[Inputs] = _QUERIES
     private: ClassVar[bool] = True
@@ -66,9 +70,10 @@ class NoisyMax2(Pure):
 
 @dataclass(frozen=True)
 class NoisyMax3(Pure):
-    """Wrong: the value of max(x_i + Lap(2 / epsilon)), not its index: (d epsilon / 2)-DP for d queries.
+    """Wrong: the value of max(x_i + Lap(2 / epsilon)), not its index; (d epsilon / 2)-DP for d queries.
 
-    delta(.1) = 5.6e-3 for 5 queries, epsilon = .1; witness: 1 against 2, a low maximum.
+    delta(.1) = 5.6e-3 for 5 queries and epsilon = .1.  The witness compares (1, .., 1) with (2, .., 2) by the event
+    that the maximum is low.
     """
 
     inputs: ClassVar[Inputs] = _QUERIES
@@ -82,9 +87,10 @@ class NoisyMax3(Pure):
 
 @dataclass(frozen=True)
 class NoisyMax4(Pure):
-    """Wrong: the value of max(x_i + Exp(2 / epsilon)), not its index: no finite epsilon.
+    """Wrong: the value of max(x_i + Exp(2 / epsilon)), not its index; no finite epsilon.
 
-    delta(.1) = 5.6e-3 for 5 queries, epsilon = .1; witness: 1 against 2, a low maximum.
+    delta(.1) = 5.6e-3 for 5 queries and epsilon = .1.  The witness compares (1, .., 1) with (2, .., 2) by the event
+    that the maximum is low.
     """
 
     inputs: ClassVar[Inputs] = _QUERIES

@@ -4,9 +4,11 @@ Lyu, Su & Li 2017, "Understanding the sparse vector technique for differential p
 combination of two of them and the numerical variant are those of Bichsel, Steffen, Bogunovic & Vechev 2021,
 "DP-Sniper".
 
-The queries have answers x, each of which may change by 1.  There is one output per query: 1 for above, 0 for below, and
--1 after the algorithm has stopped; or a number, and NaN if there is none.  Witness for all: answers 1 against 2 in the
-first half and 0 in the second.
+The queries have answers x, each of which may change by 1.  The algorithm adds noise r to the threshold.  It stops after
+c answers above the noisy threshold; c is the field `most`.  Each query has one output: 1 for above, 0 for below, and -1
+after the algorithm has stopped.  `Svt3` and `NumericalSvt` instead output a number for an answer above, and NaN or 0
+for every other query.  The witness of each mechanism compares the answers (1, .., 1) with (2, .., 2, 0, .., 0), half
+of which are 2.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _QUERIES: Inputs = {"relation": "all_values", "size": 10}
 
 
 def _until(above: Flags, most: int) -> tuple[Flags, Flags]:
-    """Return which queries are answered before the algorithm stops, after `most` above, and which of them are above."""
+    """Return which queries are asked before the algorithm stops, and which of them are above; it stops after `most`."""
     asked: Flags = np.less(np.cumsum(above, axis=1) - above, most)
     return asked, above & asked
 
@@ -52,7 +54,7 @@ class _Threshold(Pure):
     def _noisy(
         self, dataset: Dataset, n: int, rng: np.random.Generator, *, limit: float, answers: float
     ) -> tuple[Array, Array]:
-        """Return answers, (n, queries), and threshold, (n, 1), with Laplace noise of the scales `answers`, `limit`."""
+        """Return answers, (n, queries), and thresholds, (n, 1), with Laplace noise of scales `answers` and `limit`."""
         x = _x(dataset)
         limits = self.threshold + rng.laplace(0.0, limit, (n, 1))
         return x + rng.laplace(0.0, answers, (n, len(x))), limits
@@ -67,7 +69,7 @@ class _Stopping(_Threshold):
 
 @dataclass(frozen=True)
 class Svt1(_Stopping):
-    """Above if x_i + Lap(4c / epsilon) >= threshold + r, r ~ Lap(2 / epsilon), until c are above: epsilon-DP.
+    """Query i is above if x_i + Lap(4c / epsilon) >= threshold + r, where r ~ Lap(2 / epsilon): epsilon-DP.
 
     The largest privacy loss found is .0885 for epsilon = .1.
     """
@@ -106,9 +108,10 @@ class Svt2(_Stopping):
 
 @dataclass(frozen=True)
 class Svt3(_Stopping):
-    """Wrong: answers above are released as the compared numbers x_i + Lap(2c / epsilon): (n epsilon / 2)-DP.
+    """Wrong: for answers above, releases the compared number x_i + Lap(2c / epsilon); (d epsilon / 2)-DP for d queries.
 
-    Roth 2011, lecture notes.  r ~ Lap(2 / epsilon); delta(.1) = 2.0e-3 for 10 queries, epsilon = .1.
+    Roth 2011, lecture notes.  The noise of the threshold is r ~ Lap(2 / epsilon).  For 10 queries and epsilon = .1,
+    delta(.1) is 2.0e-3.
     """
 
     private: ClassVar[bool] = False
@@ -121,10 +124,10 @@ class Svt3(_Stopping):
 
 @dataclass(frozen=True)
 class Svt4(_Stopping):
-    """Wrong: r ~ Lap(4 / epsilon), and Lap(4 / (3 epsilon)) on the queries for every c: ((1 + 6c) epsilon / 4)-DP.
+    """Wrong: r ~ Lap(4 / epsilon), queries have noise Lap(4 / (3 epsilon)) for every c; ((1 + 6c) epsilon / 4)-DP.
 
-    Lee & Clifton 2014.  For c = 1 and epsilon = .1, the true epsilon is .175, and delta(.1) = 2.0e-3.  Witness: the
-    first answer above is the sixth.
+    Lee & Clifton 2014.  For c = 1 and epsilon = .1, the true epsilon is .175, and delta(.1) = 2.0e-3.  The event of
+    the witness is that the sixth answer is the first one above.
     """
 
     private: ClassVar[bool] = False
@@ -136,9 +139,10 @@ class Svt4(_Stopping):
 
 @dataclass(frozen=True)
 class Svt5(_Threshold):
-    """Wrong: r ~ Lap(2 / epsilon), no noise on the queries, and no stop: no finite epsilon.  Stoddard et al. 2014.
+    """Wrong: r ~ Lap(2 / epsilon), queries have no noise, and it never stops; no finite epsilon.  Stoddard et al. 2014.
 
-    delta >= .0488 at every epsilon for 10 queries, epsilon = .1.  Witness: five above, five below.
+    For 10 queries and the parameter epsilon = .1, delta is at least .0488 at every epsilon.  The event of the witness
+    is that the first five answers are above and the others below.
     """
 
     private: ClassVar[bool] = False
@@ -150,9 +154,10 @@ class Svt5(_Threshold):
 
 @dataclass(frozen=True)
 class Svt6(_Threshold):
-    """Wrong: r ~ Lap(2 / epsilon), Lap(2 / epsilon) on the queries, and no stop: (n epsilon / 2)-DP.
+    """Wrong: r and the noise of queries have scale 2 / epsilon, and it never stops; (d epsilon / 2)-DP for d queries.
 
-    Chen et al. 2015.  delta(.1) = 9e-3 for 10 queries, epsilon = .1.  Witness: very many or very few above.
+    Chen et al. 2015.  delta(.1) = 9e-3 for 10 queries and epsilon = .1.  The event of the witness is that very many or
+    very few answers are above.
     """
 
     private: ClassVar[bool] = False
@@ -182,9 +187,10 @@ class Svt34Parallel(Pure):
 
 @dataclass(frozen=True)
 class NumericalSvt(_Stopping):
-    """Like `Svt1`, but answers above are released as x_i + fresh Lap(3c / epsilon), others as 0: epsilon-DP.
+    """Like `Svt1`, but releases x_i + fresh Lap(3c / epsilon) for answers above, and 0 for others: epsilon-DP.
 
-    r ~ Lap(3 / epsilon), Lap(6c / epsilon) on the queries.  Dwork & Roth 2014, Algorithm 3.
+    The noise is r ~ Lap(3 / epsilon) on the threshold and Lap(6c / epsilon) on the compared answers.  Dwork & Roth
+    2014, Algorithm 3.
     """
 
     most: int = 2  # c

@@ -49,8 +49,8 @@ class SubsampledWrongly(_Subsampled):
     """Wrong: a sample of fixed size with one record replaced, accounted as Poisson sampling with one record added.
 
     Lebeda, Regehr, Kamath & Steinke 2024, "Avoiding pitfalls for privacy accounting of subsampled mechanisms under
-    composition", section 5.  Replacing a record in [-1, 1] changes the sum by 2, not by 1, so the mechanism is a
-    subsampled mu-GDP mechanism with mu = 2 / sigma.
+    composition", section 5.  Replacing a record in [-1, 1] changes the sum by up to 2, not 1.  The mechanism is
+    therefore a subsampled mu-GDP mechanism with mu = 2 / sigma.
     """
 
     inputs: ClassVar[Inputs] = {"relation": "replace_one", "size": 8, "bounds": (-1.0, 1.0), "out_of_domain": False}
