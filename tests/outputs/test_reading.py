@@ -113,7 +113,7 @@ def test_an_encoding_is_frozen_and_has_a_place_for_what_is_new() -> None:
     encoding = PartsEncoding.of(past, np.arange(6) % 2 == 1)
     new = encoding.features([parts_of("zebra"), parts_of("a"), parts_of({"k": 1})])
     assert new.shape == (3, encoding.columns)
-    assert encoding.names[-1] == "number of parts never seen before"
+    assert encoding.names[-1] == "number of parts seen at most once before"
     assert new[0, -1] > 0
     assert new[1, -1] == 0
     assert new[2, -1] > new[0, -1]

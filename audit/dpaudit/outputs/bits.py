@@ -23,8 +23,8 @@ _LOW = 0xFF  # mask of the last eight bits
 def bits(values: AnyArray | Sequence[int | float]) -> Array:
     """Return the bits of numbers as three columns.
 
-    The bits depend only on the value: 3 and 3.0 have the same bits.  The reason is that a NaN turns an array of
-    integers into an array of floats.
+    The bits depend only on the value: 3 and 3.0 have the same bits.  This is necessary, because a NaN turns an array
+    of integers into an array of floats.
 
     Args:
         values: Numbers, (n,).  Integers of any size are exact.
@@ -32,7 +32,7 @@ def bits(values: AnyArray | Sequence[int | float]) -> Array:
     Returns:
         An array (n, 3): the exponents of the first and of the last bit, and the last eight bits of the significand.
         The significand of a whole number is the number itself.  Other significands have 53 bits.  Zero, infinities and
-        NaN have special exponents from 4000.
+        NaN have special exponents of at least 4000.
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in "biu":
         return _integers(values)

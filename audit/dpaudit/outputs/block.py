@@ -93,7 +93,7 @@ class Outputs:
         """Return which outputs the encoding cannot represent, (n,); None if it can represent all."""
         if not isinstance(encoding, PlainEncoding):
             return None
-        # In a list, each output has its own type, which matters.  The type of an array belongs to no single output.
+        # In a list, the type of each output may depend on the dataset.  In an array, all outputs have the same type.
         fits = self.array is not None and encoding.fits(self.array)
         if (
             fits

@@ -1,4 +1,4 @@
-"""Columns derived from features, and their names.  Each has revealed real bugs.
+"""Columns derived from features, and their names.  Each column has revealed real bugs.
 
 Rounding that depends on the data affects integrality, parity, decimals and small denominators.  Shared or missing noise
 affects equality and differences of components.  Noise of the wrong shape affects norms, products and order.  Each
@@ -14,8 +14,8 @@ import numpy as np
 
 from dpaudit.numerics.arrays import AnyArray, Array
 
-_ALONE = 8  # columns that are examined individually
-_PAIRED = 6  # columns that are compared in pairs
+_ALONE = 8  # maximum number of columns that are examined individually
+_PAIRED = 6  # maximum number of columns that are compared in pairs
 _DECIMALS = 6  # maximum number of decimals that is detected
 _MAX_DENOMINATOR = 12
 _EXACT = 2.0**53  # whole numbers below this have an exact parity

@@ -22,10 +22,10 @@ from dpaudit.outputs.plain import Plain, plain_array
 from dpaudit.values import Foreign, Output
 
 _EXACT = 2**53  # floats represent all integers up to this exactly
-_MAX_COLUMNS = 96  # columns of an encoding, plus the number of unknown parts
-_MAX_CANDIDATES = 1000  # columns of each kind from which the columns of an encoding are selected
-_MAX_LABELS = 32  # values of a label that have separate columns
-_MAX_BITS = 16  # numbers whose bits are examined
+_MAX_COLUMNS = 96  # maximum number of columns, not counting the one for the number of unknown parts
+_MAX_CANDIDATES = 1000  # maximum number of columns of each kind from which the columns of an encoding are selected
+_MAX_LABELS = 32  # maximum number of values of a label that have separate columns
+_MAX_BITS = 16  # maximum number of numbers whose bits are examined
 _MIN_OCCURRENCES = 2  # a part or label is known if it has occurred at least this often
 
 
@@ -33,7 +33,7 @@ _MIN_OCCURRENCES = 2  # a part or label is known if it has occurred at least thi
 class PlainEncoding:
     """Encoding of plain numbers, or of vectors of the same length: one column for each number.
 
-    From integers beyond 2^53, a typical integer is subtracted exactly before the conversion to floats, so that the last
+    If integers exceed 2^53, a typical integer is subtracted exactly before the conversion to floats, so that the last
     bits are preserved.
     """
 
@@ -93,7 +93,7 @@ class PlainEncoding:
 
 
 def kind_of(array: Plain) -> str:
-    """Return the kind of the numbers in an array: "b" for booleans, "i" for all integers, "f" for floats."""
+    """Return the kind of the numbers in an array: "b" for booleans, "i" for integers of any type, "f" for floats."""
     return "i" if array.dtype.kind in "iu" else array.dtype.kind
 
 
@@ -198,7 +198,7 @@ class PartsEncoding:
             *self.numbers,
             *(f"{name} is {label}" for name, label in self.labels),
             *self.counts,
-            "number of parts never seen before",
+            "number of parts seen at most once before",
         ]
 
     def features(self, outputs: Sequence[Parts]) -> Array:

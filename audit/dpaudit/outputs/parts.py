@@ -2,7 +2,7 @@
 
 | output                            | parts                                                                          |
 |-----------------------------------|--------------------------------------------------------------------------------|
-| anything                          | its type, as a label; None, NaN and +-inf are types of their own               |
+| anything                          | its type, as a label; None, NaN and +-inf count as separate types              |
 | number, boolean, Decimal, date    | itself; integers of any size are exact                                         |
 | complex number                    | real and imaginary part                                                        |
 | text                              | itself, first and last character as labels; length, words, first three numbers |
@@ -84,8 +84,8 @@ def _add(parts: Parts, name: str, value: object, depth: int) -> None:
     if reader is None:
         raise OutputError(
             f"{name} is of type {type(value).__module__}.{type(value).__qualname__}, which dpaudit cannot read; "
-            f"let the mechanism return numbers or a dict of what the analyst sees, or register a function that does: "
-            f"register_encoder({type(value).__qualname__}, function)"
+            "let the mechanism return numbers or a dict of what the analyst sees, or register a function that converts "
+            f"such objects: register_encoder({type(value).__qualname__}, function)"
         )
     reader(parts, name, value, depth)
 

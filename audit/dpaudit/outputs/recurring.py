@@ -13,7 +13,7 @@ from dpaudit.outputs.block import Outputs
 Places = npt.NDArray[np.intp]
 
 _MAX_VALUES = 512  # outputs with more distinct values are not tabulated
-_MAX_PAIRS = 2**16  # entries of the table of a column: distinct prefixes of rows times bits in the column
+_MAX_PAIRS = 2**16  # maximum size of the table of a column: distinct prefixes of rows times distinct values
 _MAX_COLUMNS = 64
 _LOOK = 256  # outputs whose number of distinct values is checked before all outputs are sorted
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # keys are bytes per number
@@ -50,7 +50,7 @@ class Recurring:
         bits = np.concatenate(parts)
         columns: list[npt.NDArray[np.unsignedinteger]] = []
         tables: list[Places] = []
-        # The prefix of each row, numbered, and the number of distinct prefixes.
+        # The index of each row's prefix among the distinct prefixes, and their number.
         beginning, before = np.zeros(len(bits), dtype=np.intp), 1
         for found in bits.T:
             column = np.unique(found)
