@@ -217,13 +217,13 @@ def test_a_store_continued_with_another_identity_always_reports_it(tmp_path: Pat
         assert store.trials == {0: 6}
         store.get(0, 0, 3)
         assert words in store.words(5)
-    with pytest.raises(StoreError, match="What differs:\n  code: b there, a here"):
+    with pytest.raises(StoreError, match="What differs:\n  code: b in the store, a now"):
         Store(tmp_path / "s", {"code": "a", "seed": "0"})
 
 
 def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
     audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=0, confidence=0.95)
-    with pytest.raises(ValueError, match=r"another audit.  What differs:\n  seed: 0 there, 7 here\n"):
+    with pytest.raises(ValueError, match=r"another audit.  What differs:\n  seed: 0 in the store, 7 now\n"):
         audit(Gaussian(1.0), "gaussian(mu=1)", PAIRS[0], trials=20, store=tmp_path / "s", seed=7, confidence=0.95)
     (tmp_path / "other").write_text("some notes\n")
     with pytest.raises(ValueError, match="not a store of trials"):

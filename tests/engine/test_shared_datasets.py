@@ -145,5 +145,5 @@ def test_a_dataset_that_cannot_be_copied_is_refused_before_the_first_run(dataset
     def never(dataset: Any, rng: Rng) -> float:
         raise AssertionError
 
-    with pytest.raises(ValueError, match=r"^d1 of pair .* cannot be copied: .*; every run is given a new copy, so"):
+    with pytest.raises(ValueError, match=r"^d1 of pair .* cannot be copied: .*\.  Every run is given a new copy, so"):
         audited(never, Pair([], dataset))

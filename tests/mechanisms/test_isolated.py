@@ -132,7 +132,7 @@ def test_a_module_beside_the_mechanism_can_be_imported_and_replaces_none_of_pyth
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("class release: pass", "release is a class; in a config add `params: {}`"),
+        ("class release: pass", "release is a class, but a mechanism is an instance: add `params: {}` in a config"),
         ("def release(dataset): return 1", "takes (dataset), but a mechanism is called with (dataset, rng)"),
         ("def release(dataset, n, rng): return [1] * n", "set `batched: true` in the config"),
     ],

@@ -81,7 +81,7 @@ class CommandMechanism:
         Args:
             dataset: The dataset; it must have a form in JSON (`json_values`).
             n: Number of outputs.
-            rng: The generator that the program's seed is drawn from.
+            rng: The generator from which the program's seed is drawn.
 
         Raises:
             MechanismError: If the dataset has no form in JSON, or the program dies, times out, reports an error or

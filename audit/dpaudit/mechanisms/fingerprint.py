@@ -8,7 +8,7 @@ numbers, text, bytes, dates, containers, numpy arrays, data frames, tensors, fun
     an object     its class and all its attributes
     a module      its name and the SHA-256 of its file; for the user's own modules also the values that the code reads
 
-A function or class of an installed library counts as its address and the SHA-256 of its module's file.
+A function or class of an installed library is represented by its address and the SHA-256 of its module's file.
 The state of a random generator is left out, because it does not change the distribution of the outputs.
 A value with hidden state (open files, pointers of compiled libraries, caches) has no fingerprint: `Unknowable`.
 """
@@ -244,8 +244,9 @@ class _Walk:
     def _read(self, value: object, names: dict[str, object], where: str) -> bytes:
         """Return the digest of a value that code reads from a module with the namespace `names`.
 
-        A value that cannot be compared as a whole counts as the module's file, which creates it on import.  Its
-        comparable parts are added, because it may depend on command-line arguments or have changed since.
+        A value that cannot be compared as a whole is represented by the module's file, which creates it on import, and
+        by its comparable parts.  The parts are added because the value may depend on command-line arguments, or may
+        have changed since the import.
         """
         try:
             return self.token(value, where)

@@ -107,7 +107,7 @@ def _parts(value: Foreign) -> list[Foreign]:
 
 
 def _is(value: object, *kinds: type) -> bool:
-    """Like `isinstance`, which would run a property `__class__` of the user's."""
+    """Like `isinstance`, but without running the user's code, such as a property `__class__`."""
     return issubclass(type(value), kinds)
 
 
@@ -149,7 +149,7 @@ def _dict(value: object) -> dict[str, object]:
 
 
 def _of_function(function: types.FunctionType) -> list[object]:
-    """Return the values that a user's function holds and reads, including those it names in user's modules."""
+    """Return the values that a user's function holds and reads, including those of user's modules that it names."""
     if is_library(str(function.__module__ or "")):
         return []
     held: list[object] = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]

@@ -18,15 +18,15 @@ from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
 
 @dataclass(frozen=True, kw_only=True)
 class IsolatedMechanism:
-    """A mechanism by its address, in a private environment.
+    """A mechanism that is given by its address and runs in a private environment.
 
     `environments` builds the environment, and `worker` is the program that runs in it.  The mechanism gets a numpy
     Generator as its rng if the environment has numpy, otherwise a random.Random.  Before every call the global
     generators of random, numpy and torch are seeded too.  Libraries with their own secure generator cannot be seeded,
     so their outputs differ from audit to audit.
 
-    The mechanism's file can import only what its environment has.  That does not include dpaudit, so a claim that the
-    file states must be text, as for `parse_claim`.
+    The mechanism's file can import only what its environment has.  The environment does not have dpaudit, so a claim
+    that the file states must be text, as for `parse_claim`.
 
     Each process that runs trials starts one worker process, when it first needs it.
 
@@ -73,7 +73,7 @@ class IsolatedMechanism:
         Args:
             dataset: The dataset; it must have an encoding (`wire`).
             n: Number of outputs.
-            rng: The generator that the seed for the worker is drawn from.
+            rng: The generator from which the seed for the worker is drawn.
 
         Raises:
             MechanismError: If the dataset has no encoding, the mechanism raises an exception or does not return n

@@ -2,11 +2,11 @@
 
 A function that is sent to another process carries the numbers that it reads: globals of `__main__` or of a notebook,
 and variables of an outer function.  Noise that was drawn once would be the same in both processes.  So a number that is
-not whole counts as a parameter only if the source shows it:
+not whole counts as a parameter only under two conditions:
 
-- a global, or a variable of an outer function, is assigned only constant expressions, such as `SCALE = 1 / 3`;
-- an argument of an outer function counts as a parameter;
-- no statement of the source changes it in place, such as `NOISE.append(...)` or `TABLE[:] = ...`.
+- It is held by a name that is assigned only constant expressions, such as `SCALE = 1 / 3`, or by an argument of an
+  outer function.
+- No statement of the source changes the object of that name in place, such as `NOISE.append(...)` or `TABLE[:] = ...`.
 
 A function counts as one of Python, `math` or `numpy` by its name, unless the source gives another object that name.
 Changes under another name, or in a function that gets a list as its argument, are not detected.

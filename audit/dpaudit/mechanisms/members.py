@@ -46,7 +46,7 @@ class HasMovedTo(Protocol):
 
     @property
     def moved_to(self) -> str:
-        """The working directory to which loading the mechanism changed; "" if it changed to none."""
+        """The working directory that the mechanism set while it was loaded; "" if it set none."""
         ...
 
 
@@ -56,7 +56,7 @@ def samples(mechanism: object) -> TypeGuard[Mechanism]:
 
 
 def claim(mechanism: object) -> object:
-    """Return the claim that the mechanism states; None if it states none.  Exceptions of the attribute pass through."""
+    """Return the claim that the mechanism states; None if it states none.  Exceptions of the attribute propagate."""
     return getattr(mechanism, "claim", None)
 
 
@@ -71,5 +71,5 @@ def changed_dataset(mechanism: object) -> bool:
 
 
 def moved_to(mechanism: object) -> str:
-    """Return the working directory to which loading the mechanism changed; "" if it reports none."""
+    """Return the working directory that the mechanism set while it was loaded; "" if it reports none."""
     return str(getattr(mechanism, "moved_to", ""))

@@ -1,4 +1,4 @@
-"""Exceptions of other people's code in words, with the place in their own file."""
+"""Describes exceptions of the user's code in words, with the place in the user's file."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from dpaudit.mechanisms.protocol import MechanismError
 TIMEOUT = 600.0  # seconds without an answer, unless the user sets another limit
 MAX_ANSWER_BYTES = 2**31  # a program that sends a longer answer is killed before it fills the memory
 _LOOK = 1.0  # seconds between checks that a silent program is alive
-_KEPT = 4  # programs that stay alive between requests, per process of ours
+_KEPT = 4  # maximum number of programs that stay alive between requests, for each process that starts them
 _PATIENCE = 1.0  # seconds in which a program must end after its stdin is closed
 _PIECE = 1 << 18  # bytes read at once
-_STDERR_KEPT = 1 << 16  # bytes of stderr kept, the last ones
-_STDERR_LINES = 20  # last lines of stderr that a message quotes
+_STDERR_KEPT = 1 << 16  # number of last bytes of stderr that are kept
+_STDERR_LINES = 20  # number of last lines of stderr that a message quotes
 
 Finished = Callable[[bytearray], int]
 """Returns the number of bytes of the complete answer at the start of a buffer; 0 if it is incomplete."""
@@ -39,7 +39,7 @@ class Child:
     children.
 
     Attributes:
-        name: How messages call the program.
+        name: The name of the program in messages.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Child:
 
         Args:
             command: The program and its arguments.
-            name: How messages call the program.
+            name: The name of the program in messages.
             cwd: Its working directory; None: that of this process.
             env: Environment variables in addition to those of this process.
 
@@ -82,7 +82,7 @@ class Child:
 
     @property
     def usable(self) -> bool:
-        """Whether this process, rather than one that it was forked from, started the program and has not ended it."""
+        """Whether this process has started the program, not inherited it by a fork, and has not ended it."""
         return self._owner == os.getpid() and not self._ended
 
     def exchange(self, request: bytes, finished: Finished, *, timeout: float | None, awaited: str) -> bytes:

@@ -23,7 +23,7 @@ from dpaudit.values import Foreign, Parameters
 
 @dataclass(frozen=True)
 class PythonMechanism:
-    """A mechanism by its address.  Each process loads it when it first needs it, so it need not be picklable.
+    """A mechanism that is given by its address.  Each process loads it at its first use, so it need not be picklable.
 
     Args:
         address: `module:object` or `file.py:object`.
@@ -65,7 +65,7 @@ class PythonMechanism:
 
     @property
     def moved_to(self) -> str:
-        """The working directory that loading the mechanism set, before it was restored; "" if it set none."""
+        """The working directory that the mechanism set while it was loaded; "" if it set none."""
         return str(self.__dict__.get("_moved_to", ""))
 
     def _load(self) -> Foreign:
@@ -100,7 +100,7 @@ def _folder() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return "a folder that is gone"
+        return "a folder that no longer exists"
 
 
 def _module(name: str, folder: Path) -> ModuleType:
@@ -136,7 +136,7 @@ def _did(error: BaseException) -> str:
 def module_key(path: Path) -> str:
     """Return the module name for a file.
 
-    It is the same in every process, so that outputs of classes in the file can be sent between processes.  It depends
+    It is the same in every process, so that objects of classes in the file can be sent between processes.  It depends
     on the content, so that an edited file is loaded again.
 
     Args:

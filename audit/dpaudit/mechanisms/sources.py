@@ -29,8 +29,8 @@ class Source:
     """The code of a mechanism outside dpaudit.
 
     Args:
-        file: The mechanism's file, as an absolute path; None if it has none.
-        sha256: Of the file when the source was recorded; "" if it has none.
+        file: The mechanism's file, as an absolute path; None if there is no file.
+        sha256: SHA-256 of the file when the source was recorded; "" if there is no file.
         modules: SHA-256 of the user's other modules, by path.
         packages: Versions of the installed packages, by name.
     """
@@ -81,7 +81,7 @@ def _found(mechanism: object) -> Source:
 
 
 def file_of(mechanism: object) -> Path | None:
-    """Return the file with the mechanism's own code; None if it has none or belongs to an installed package.
+    """Return the file with the mechanism's code; None if there is none, or if it belongs to an installed package.
 
     Args:
         mechanism: As in `audit`.

@@ -6,8 +6,8 @@ A cache needs storage: a global, a closure, a default, an attribute, or a module
   without storage;
 - it assigns no global, no variable of an outer function, and no attribute.
 
-It may also hold lists, dicts, sets and arrays, if the code examined here changes none of them: it assigns no items, and
-calls no method that changes its object.
+It may also hold lists, dicts, sets and arrays, if the code examined here changes none of them.  Such code assigns no
+items, and calls no method that changes its object.
 
 The runs of such a function share only the modules that it uses.  `forgets` further requires that these modules keep no
 outputs, as numpy and math do not.  It also requires that no global, closure, default or class of the function holds a

@@ -102,7 +102,7 @@ def _encode(value: Foreign, out: bytearray) -> None:
 
 
 def _encode_foreign(value: Foreign, out: bytearray) -> None:
-    """A value of a type that is neither Python's own nor numpy's."""
+    """Encode a value of a type that is neither Python's own nor numpy's."""
     kind = type(value)
     if isinstance(value, int):  # IntEnum and the like
         _encode_int(int(value), out)

@@ -59,7 +59,7 @@ def misfit(found: Foreign, batched: bool = False) -> str:
     import inspect
 
     if isinstance(found, type):
-        return "is a class; in a config add `params: {}`, in Python call it: the mechanism is an instance"
+        return "is a class, but a mechanism is an instance: add `params: {}` in a config, or call the class in Python"
     many = getattr(found, "sample", found if batched else None)
     if many is None and not callable(found):
         kind = type(found).__name__
@@ -218,7 +218,7 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
         return wire.frame({"outputs": outputs, "changed": bool(loaded.changed)}), loaded
     except BaseException as error:  # SystemExit too: the mechanism must not end this process silently
         at = error.__traceback__
-        # The traceback starts at the user's code.
+        # The reported traceback starts at the user's code.
         while at is not None and at.tb_frame.f_code.co_filename in (__file__, wire.__file__):
             at = at.tb_next
         reported = "" if at is None else "".join(traceback.format_exception(type(error), error, at))
@@ -237,7 +237,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
     Args:
         requests: Frames with requests.
-        answers: Where one frame is written for each request.
+        answers: The stream to which one frame is written for each request.
     """
     loaded: _Loaded | None = None
     while True:

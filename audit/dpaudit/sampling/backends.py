@@ -16,7 +16,7 @@ from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import check_choice
 from dpaudit.values import Foreign
 
-_LOOK_SECONDS = 0.5  # between two checks of a worker that its parent is alive
+_LOOK_SECONDS = 0.5  # time between two checks of a worker that its parent process is alive
 
 
 class BackendError(Exception):
@@ -25,7 +25,7 @@ class BackendError(Exception):
 
 @contextmanager
 def backend(name: str, scheduler: str | None = None) -> Iterator[None]:
-    """Make audits inside the `with` block use these workers, if their `jobs` is not 1.
+    """Make audits inside the `with` block use the workers of a backend, if their `jobs` is not 1.
 
     Neither verdicts nor counts depend on the backend.  dpaudit and the mechanism must be importable on the workers.
 
@@ -148,12 +148,12 @@ def _parallel(jobs: int) -> Foreign:
 
 
 def _attend(parent: int) -> None:
-    """Make this worker process end soon after its parent, which can then no longer end it."""
+    """Make this worker process end soon after its parent process has ended."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    while os.getppid() == parent:  # loky's workers are its children; a slow one may be an orphan already
+    while os.getppid() == parent:  # loky's workers are children of the parent; a slow worker may be an orphan already
         time.sleep(_LOOK_SECONDS)
     end_process(1)
 

@@ -13,12 +13,15 @@ import numpy as np
 from dpaudit.values import Output
 
 _LOG_ORDERS = math.log(1e9)  # independent outputs share a fingerprint with probability at most 1e-9
-_MAX_OUTPUTS = 20_000  # read per dataset; outputs that hardly vary need not be read to the end
+_MAX_OUTPUTS = 20_000  # maximum number of outputs that are read per dataset, if they hardly vary
 
 
 @dataclass(slots=True)
 class _Side:
     """The first outputs of one dataset, in order, until they are unmistakable.
+
+    Outputs are called unmistakable if they have at least 10**9 distinct orders.  By the theorem, independent outputs
+    then equal them with probability at most 10**-9.
 
     Theorem:
         Let X be an exchangeable sequence of n outputs, and s a given sequence in which value v occurs m_v times.  Then
@@ -33,7 +36,7 @@ class _Side:
     _hash: hashlib.blake2b = field(default_factory=lambda: hashlib.blake2b(digest_size=8))
 
     def add(self, outputs: Iterable[Output]) -> None:
-        """Add outputs, and stop reading when the outputs so far are unmistakable."""
+        """Add outputs until the outputs so far are unmistakable; ignore the rest."""
         for output in outputs:
             if self.unmistakable or self.count >= _MAX_OUTPUTS:
                 return
@@ -53,7 +56,7 @@ class _Side:
 
 
 def _value(output: Output) -> bytes:
-    """Return equal bytes for equal outputs, in any process.  Collisions of unequal outputs err on the safe side."""
+    """Return equal bytes for equal outputs, in any process.  A collision of unequal outputs errs on the safe side."""
     if isinstance(output, np.ndarray | np.generic) and not output.dtype.hasobject:
         return output.tobytes()
     try:

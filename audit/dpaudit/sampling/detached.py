@@ -92,8 +92,8 @@ def detached(value: Foreign) -> Foreign:
 def generator_in(value: Foreign) -> str:
     """Return the type of a random generator inside `value`; "" if it holds none.
 
-    Copies of one generator make the same draws, so a dataset must not hold one.  Only generators that a deep copy
-    would copy count.
+    Copies of one generator make the same draws, so a dataset must not hold one.  Generators that a deep copy
+    would share are allowed.
     """
     if immutable(value) or (type(value) is np.ndarray and not value.dtype.hasobject):
         return ""
@@ -113,7 +113,7 @@ def generator_in(value: Foreign) -> str:
 class Dataset:
     """A dataset of which every run gets a copy; the original is never given to a mechanism.
 
-    The way to copy it is chosen once, so that copying a short list takes a fraction of a microsecond.
+    The function that copies it is chosen once, so that copying a short list takes a fraction of a microsecond.
 
     Attributes:
         copy: Returns a new copy.
@@ -146,7 +146,7 @@ class Dataset:
         return self._value
 
     def __getstate__(self) -> object:
-        return (self._value,)  # a tuple, because pickle does not call __setstate__ with a false state
+        return (self._value,)  # a tuple, because pickle does not call __setstate__ if the state is falsy
 
     def __setstate__(self, state: tuple[Foreign]) -> None:
         self._prepare(state[0])
@@ -193,7 +193,7 @@ def _refuse_shared(outputs: Iterable[Output]) -> None:
 
 
 def _mutable_parts(value: object) -> Iterator[tuple[object, str]]:
-    """Yield a key and the type's name of each mutable object in a value, looking into containers only."""
+    """Yield a key and the name of the type of each mutable object in a value; look into containers only."""
     kind = type(value)
     if kind in IMMUTABLE:
         return
@@ -254,7 +254,7 @@ class _Tangled(Exception):
 
 
 def _compiled(value: Foreign, seen: set[int]) -> Callable[[], Foreign]:
-    """Return the fastest function that copies part of a container.  `seen`: ids of the parts before it."""
+    """Return the fastest function that copies part of a container.  `seen` holds the ids of earlier parts."""
     if immutable(value):
         return lambda: value
     if id(value) in seen:
@@ -286,7 +286,7 @@ def _array(value: AnyArray) -> Callable[[], Foreign]:
 
 
 def _deep(value: object) -> Callable[[], Foreign]:
-    """Return a function that makes deep copies, after one trial copy, so that failures show at once."""
+    """Return a function that makes deep copies.  One copy is made at once, so that failures are found early."""
     kind = type(value)
     package = kind.__module__.partition(".")[0]
     if package == "torch" and hasattr(value, "detach"):  # torch cannot deep-copy a tensor with a gradient history

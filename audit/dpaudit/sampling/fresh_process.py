@@ -1,11 +1,12 @@
 """Runs of a mechanism in new processes, which hold nothing that earlier runs have kept in memory.
 
 Each process makes a few runs, often one on each dataset, and ends.  It is neither a fork nor a worker that has run the
-mechanism before.  Run as a program, this module is that process: it reads a pickled task from stdin and writes the
-answer to stdout.
+mechanism before.  It executes this module as a program, which reads a pickled task from stdin and writes the answer to
+stdout.
 
 Caches outside the process, such as files, remain.  So a run proves nothing if its Python code reads a file, connects to
-a server or starts a program: it may read results of earlier runs.  `sampling.outside` detects this in Python code only.
+a server or starts a program, because these may supply results of earlier runs.  `sampling.outside` detects such access
+in Python code only.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class ByName:
 
     @property
     def loaded(self) -> object:
-        """The object, loaded from its file if the module's name leads to another module here, or to none."""
+        """The object.  It is loaded from its file if this process has no such module, or another one of that name."""
         try:
             found: object = importlib.import_module(self.module)
         except ImportError:
@@ -146,8 +147,8 @@ class Twin:
     """The outcome of runs in a new process."""
 
     outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
-    kept: Counter[float]  # numbers that it held after these runs and still after as many more; empty for programs
-    # If each run adds a number, as a history does, `kept` has the numbers that it held before the first run.
+    kept: Counter[float]  # numbers that the process held after these runs and after a repetition; empty for programs
+    # If each run adds a number, as a history does, `kept` has the numbers held before the first run and at the end.
 
 
 def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:
@@ -252,7 +253,7 @@ def _here(mechanism: object) -> object:
 
 
 def _outputs(runs: Runs) -> list[Output]:
-    """Make the runs in this process.  NotPossible if they fail, or read what earlier runs may have left."""
+    """Make the runs in this process; raise NotPossible if they fail or read what earlier runs may have left."""
     mechanism = _here(runs.mechanism)
     resolved(mechanism)
     outside.running = True

@@ -38,7 +38,7 @@ class OutputsFingerprint:
             self._hash.update(number.to_bytes(8, "little"))
         try:
             body = frame([side if isinstance(side, np.ndarray) else list(side) for side in sides])
-        except Exception:  # an output may only pretend to be a frame or an array; then there is no fingerprint
+        except Exception:  # an output that only pretends to be a frame or an array has no encoding
             self._complete = False
         else:
             self._hash.update(memoryview(body)[HEADER.size :])

@@ -68,7 +68,7 @@ class Runs:
     mechanism have no effect.
 
     Args:
-        mechanism: The mechanism, or the address of one.
+        mechanism: The mechanism, or a `PythonMechanism`, which loads it from its address.
         dataset: The dataset of this side.
         seed: The seed of the audit.
         pair: Index of the pair.
@@ -88,7 +88,7 @@ class Runs:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
 
     def __call__(self) -> Outcome:
-        """Make the runs, inside `kept_global_randomness`.  Failures of the mechanism raise nothing but Ctrl-C."""
+        """Make the runs; call it inside `kept_global_randomness`.  Of the mechanism's exceptions, only KeyboardInterrupt propagates."""
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with watched(randomness=self.start == 0) as side_effects, timeout_after(self.execution.timeout) as timeout:
@@ -144,10 +144,11 @@ class Runs:
         n, detail, again = self.stop - self.start, "", self._again
         for rng in self._attempts(stream(self.seed, "batch", self.pair, self.side, self.start), self.start):
             dataset = self.dataset.copy()
-            side_effects.failed += 1  # taken back if the call returns n outputs
+            side_effects.failed += 1  # subtracted again if the call returns n outputs
             try:
                 outputs = timeout(mechanism.sample, dataset, n, rng)
-                if members.changed_dataset(mechanism) or self.dataset.changed(dataset):  # in another process, or here
+                # A mechanism in another process reports the change; in this process, the copy shows it.
+                if members.changed_dataset(mechanism) or self.dataset.changed(dataset):
                     side_effects.changed = f"d{self.side}"
                 if len(outputs) == n:
                     outcome = Outcome(detached_batch(outputs))
@@ -168,9 +169,10 @@ class Runs:
     def _goes_on(self, error: BaseException | None) -> bool:
         """Whether a run that ended with this error may be retried or counted as an outcome.
 
-        A timeout depends on the load of the machine, which drifts.  If it decided what is counted, the two runs of a
-        trial would not be comparable.  They are comparable if times are observed, because a coin decides their order.
-        An exception that is neither Python's own nor derived from Exception belongs to our caller, e.g. a test runner.
+        A timeout depends on the load of the machine, which drifts.  If timeouts decided which runs are counted, the two
+        runs of a trial would not be comparable.  They are comparable if times are observed, because their order is then
+        random.  An exception that is neither Python's own nor derived from Exception is meant for our caller, e.g. a
+        test runner.
         """
         if isinstance(error, RunTimeout):
             return self.execution.observe_time
@@ -216,5 +218,5 @@ def _failure(error: BaseException) -> str:
     if isinstance(error, (RunTimeout, SharedOutputs)):
         return message_of(error)
     if isinstance(error, NotCopyable):
-        return f"returned an output that cannot be kept: {message_of(error)}; return data, or a copy of it,"
+        return f"returned an output that cannot be copied ({message_of(error)}; return plain data instead)"
     return f"raised {in_words(error)}"

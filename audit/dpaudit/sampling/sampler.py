@@ -31,8 +31,8 @@ class Sampler:
     """Makes the trials of one mechanism.
 
     The randomness of trial t of a side has the address (seed, pair, side, t), whichever process makes the run.
-    A batched mechanism draws all runs of a call from one stream, so its calls are part of the address.  They start
-    where the caller's blocks start, and make at most CHUNK runs.
+    A batched mechanism draws all runs of a call from one stream, so its calls are part of the address.  The first
+    call starts where the caller's block starts, and each call makes at most CHUNK runs.
 
     The datasets are copied when the sampler is made, so later changes to the originals have no effect.
 
@@ -42,7 +42,7 @@ class Sampler:
         seed: The seed of the audit.
         jobs: Number of worker processes, as in joblib; 1 makes all runs in this process.
         execution: How the runs execute.
-        store: Where blocks are kept, and looked up first; None keeps nothing.
+        store: Keeps blocks; a block that it holds is read instead of sampled.  If None, no block is kept.
 
     Attributes:
         side_effects: The side effects so far, on d0 and on d1.
@@ -64,7 +64,8 @@ class Sampler:
     def __post_init__(self) -> None:
         self._datasets = [(_dataset(pair, 0, pair.d0), _dataset(pair, 1, pair.d1)) for pair in self.pairs]
         self.pairs = [
-            replace(pair, d0=d0.value, d1=d1.value, label=str(pair))  # the text of a copy may differ
+            # The label keeps the text of the original datasets; the text of a copy may differ.
+            replace(pair, d0=d0.value, d1=d1.value, label=str(pair))
             for pair, (d0, d1) in zip(self.pairs, self._datasets, strict=True)
         ]
 
@@ -146,9 +147,8 @@ class Sampler:
         return _joined(parts[0]), _joined(parts[1])
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
-        size = max(
-            1, -(-(stop - start) // (2 * self._workers))
-        )  # every run has a separate stream, so blocks may be cut anywhere
+        # Every run has a separate stream, so blocks may be cut anywhere.
+        size = max(1, -(-(stop - start) // (2 * self._workers)))
         if members.samples(resolved(self.mechanism)):
             size = CHUNK
         return [(a, min(a + size, stop)) for a in range(start, stop, size)]
@@ -164,7 +164,7 @@ def _dataset(pair: Pair, side: int, value: object) -> Dataset:
         return Dataset(value)
     except NotCopyable as error:
         raise ValueError(
-            f"d{side} of pair {pair} cannot be copied: {error}; every run is given a new copy, so give data "
+            f"d{side} of pair {pair} cannot be copied: {error}.  Every run is given a new copy, so give data "
             "(numbers, text, arrays, data frames, lists and dicts of them) or a class with __deepcopy__, and open "
             "files and connections inside the mechanism"
         ) from None

@@ -23,7 +23,7 @@ class SideEffects:
 
     lines: int = 0  # lines printed to stdout
     first_line: str = ""  # the first of these lines, at most 80 characters
-    moved_to: str = ""  # the working directory that the mechanism changed to; "" if it changed none
+    moved_to: str = ""  # the working directory that the mechanism changed to; "" if it did not change it
     legacy_randomness: bool = False  # whether the mechanism used the global random state of numpy or of Python
     changed: str = ""  # the dataset that the mechanism changed in place, e.g. "d0"; "" if it changed none
     failed: int = 0  # number of failed runs, or of failed calls of a batched mechanism
@@ -63,7 +63,7 @@ class SideEffects:
         if self.lost:
             found.append(
                 f"worker processes died or could not return their outputs ({self.lost} times), and those runs were "
-                "retried: the audit is conditional on runs that the workers survive"
+                "retried: the audit covers only runs that do not end their worker process"
             )
         return found
 
@@ -100,7 +100,7 @@ def _folder() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        return "a folder that is gone"
+        return "a folder that no longer exists"
 
 
 def _global_states() -> tuple[object, ...]:

@@ -1,6 +1,6 @@
 """Stores trials on disk, so that an audit can be resumed.  All other results can be computed from the outputs.
 
-A store is one SQLite file, with `-wal` beside it while it is in use.  Its tables:
+A store is one SQLite file, with a file NAME-wal beside it while it is in use.  Its tables:
 
     about(name, value)      identity, seed and date of the audit; `changes` lists later changes of the identity
     blocks(number, pair, start, stop, size, digest, chain)      trials [start, stop) of a pair, in chronological order
@@ -48,7 +48,7 @@ class Store:
     Attributes:
         path: The file.
         made: The date of the store, in ISO 8601, UTC.
-        changes: The differences, each time the store was continued with another identity.
+        changes: One text for each time that the store was continued with another identity; it lists the differences.
     """
 
     def __init__(self, path: str | Path, identity: Identity, *, seed: int = 0, anyway: bool = False) -> None:
@@ -95,7 +95,7 @@ class Store:
 
     @property
     def trials(self) -> dict[int, int]:
-        """Runs per dataset that the store holds, by pair, counted from the first run up to a gap."""
+        """Runs per dataset that the store holds, by pair, counted from the first run up to the first gap."""
         found: dict[int, int] = {}
         for pair in sorted({pair for pair, _ in self._places}):
             found[pair] = 0
@@ -233,7 +233,7 @@ class Store:
                 raise self._damaged(f"block {expected} is not what was written")
             self._chain = chained(self._chain, pair, start, stop, digest)
             if chain != self._chain or (pair, start) in self._places:
-                raise self._damaged(f"block {number} is not what was written after those before it")
+                raise self._damaged(f"block {number} does not match the chain of the blocks before it")
             self._places[pair, start] = _Place(number, stop, size, digest)
 
     def _body(self, place: _Place) -> bytes:
@@ -277,13 +277,14 @@ class Store:
             self._write_about(identity=here, changes=self.changes)
         elif names:
             lines = [
-                f"\n  {_line(name)}: {_line(there.get(name, 'nothing'))} there, {_line(here.get(name, 'nothing'))} here"
+                f"\n  {_line(name)}: {_line(there.get(name, 'nothing'))} in the store, "
+                f"{_line(here.get(name, 'nothing'))} now"
                 for name in names[:_MAX_LINES]
             ]
             more = f"\n  and {len(names) - _MAX_LINES} more" if len(names) > _MAX_LINES else ""
             raise StoreError(
                 f"{self.path} holds the trials of another audit.  What differs:{''.join(lines)}{more}\n"
-                f"Its {sum(self.trials.values()):,} runs per dataset are left as they are.  "
+                f"Its {sum(self.trials.values()):,} runs per dataset are unchanged.  "
                 "Name another store, remove this one, or restore what differs"
             )
 

@@ -37,8 +37,8 @@ class StoreError(Exception):
 def chained(before: bytes, pair: int, start: int, stop: int, digest: bytes) -> bytes:
     """Return the chain value of a block.
 
-    The value is the SHA-256 over the preceding chain value, the trials of the block and the digest of its body.  So it
-    reveals any block before the last that was changed, moved, repeated or removed.
+    The value is the SHA-256 over the preceding chain value, the trials of the block and the digest of its body.  A
+    check of the chain thus detects changed, moved, repeated and removed blocks, except blocks removed from the end.
 
     Args:
         before: The chain value of the preceding block; SHA-256 of BEGIN for the first block.
@@ -130,7 +130,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(f"{path} is an SQLite database, but not a store of trials, and was left as it is")
     if version > FORMAT:
         raise StoreError(
-            f"{path} has store format {version}; this version of dpaudit reads format {FORMAT}.  Update it"
+            f"{path} has store format {version}; this version of dpaudit reads format {FORMAT}.  Update dpaudit"
         )
     if found and sorted(found) != sorted(TABLES):
         raise StoreError(f"{path} is damaged: its tables are not those of a store")

@@ -107,9 +107,9 @@ def _surroundings(mechanism: object) -> dict[str, str]:
 
 
 def _modules(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str]:
-    """Return fingerprints of the user's modules that the mechanism imports, by path relative to its file.
+    """Return fingerprints of the user's modules that the mechanism imports, by name.
 
-    Names alone might not be unique.
+    Names are paths relative to the mechanism's file, because file names alone might not be unique.
     """
     source = source_of(mechanism)
     folder = source.file.parent if source.file is not None else Path()

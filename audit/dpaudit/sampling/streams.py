@@ -1,4 +1,4 @@
-"""Randomness with an address: same seed and path, same numbers, in any worker and order."""
+"""Randomness with an address: the same seed and path give the same numbers in any worker and order."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
     The generator is counter-based, so that any trial can be run alone: trial t uses the Philox counters from
     t * 2**128 on.  Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
 
-    All trials share one Generator object, which is re-seeded for each, since creating one may take longer than a run.
-    So a trial must draw all its numbers before the next one begins.
+    All trials share one Generator object, which is re-seeded for each trial, since creating one may take longer than a
+    run.  So a trial must draw all its numbers before the next one begins.
 
     Args:
         seed: The seed of the audit.
@@ -37,7 +37,7 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
     """
     philox = np.random.Philox(key=_key(seed, path))
     generator = np.random.Generator(philox)
-    place = philox.state  # fresh: no number drawn, none buffered
+    place = philox.state  # a fresh state: no number is drawn or buffered
     counter = place["state"]["counter"] = np.zeros(4, dtype=np.uint64)
     for trial in range(start, stop):
         counter[2] = trial
