@@ -30,7 +30,7 @@ _QUERIES: Inputs = {"relation": "all_values", "size": 10}
 
 
 def _until(above: Flags, most: int) -> tuple[Flags, Flags]:
-    """Return which queries are asked before the algorithm stops, and which of them are above; it stops after `most`."""
+    """Return which queries are asked, and which of them are above; the algorithm stops after `most` queries above."""
     asked: Flags = np.less(np.cumsum(above, axis=1) - above, most)
     return asked, above & asked
 

@@ -71,7 +71,8 @@ class RenyiDP(PolygonalClaim):
     def mu(self) -> float:
         """Return inf, or 0 if an epsilon is 0.
 
-        A finite order bounds the tail by a power of alpha.  No Gaussian curve lies below such a tail.
+        Near alpha = 0, 1 - f(alpha) is of order alpha^((a - 1) / a) for the largest order a.  For every mu,
+        1 - G_mu(alpha) is smaller there, so no Gaussian curve lies below f.
         """
         return 0.0 if min(self._epsilon) == 0 else math.inf
 

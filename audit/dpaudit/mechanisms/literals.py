@@ -8,8 +8,8 @@ not whole counts as a parameter only under two conditions:
   outer function.
 - No statement of the source changes the object of that name in place, such as `NOISE.append(...)` or `TABLE[:] = ...`.
 
-A function counts as one of Python, `math` or `numpy` by its name, unless the source gives another object that name.
-Changes under another name, or in a function that gets a list as its argument, are not detected.
+A function is recognised as one of Python, `math` or `numpy` by its name, unless the source gives another object that
+name.  Changes under another name, or in a function that gets a list as its argument, are not detected.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
-MAX_SECONDS = 1e6  # seconds, 11 days; longer timeouts count as this, because timers and polls have a maximum
+MAX_SECONDS = 1e6  # seconds (11 days); a longer timeout is reduced to this, because timers and polls have a maximum
 
 _GRACE = 0.1  # seconds for cleaning up after an interruption, before the next one
 _PATIENCE = 3  # interruptions at intervals of `_GRACE`; later ones are far more frequent

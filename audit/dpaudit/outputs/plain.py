@@ -20,8 +20,8 @@ _SINGLE = {bool, int, float}
 def plain_array(outputs: RawOutputs) -> Plain | None:
     """Return the outputs as one array without loss of information, if possible.
 
-    All outputs in a list must have the same types, because a difference in type may be the leak: 1 or 1.0, a list or a
-    tuple.
+    All outputs in a list must have the same types, because a difference in type may be the leak, such as 1 instead of
+    1.0, or a list instead of a tuple.
 
     Args:
         outputs: n outputs.

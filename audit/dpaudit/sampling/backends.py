@@ -16,7 +16,7 @@ from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import check_choice
 from dpaudit.values import Foreign
 
-_LOOK_SECONDS = 0.5  # time between two checks of a worker that its parent process is alive
+_LOOK_SECONDS = 0.5  # interval at which a worker checks that its parent process is alive
 
 
 class BackendError(Exception):

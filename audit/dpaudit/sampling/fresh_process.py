@@ -4,9 +4,8 @@ Each process makes a few runs, often one on each dataset, and ends.  It is neith
 mechanism before.  It executes this module as a program, which reads a pickled task from stdin and writes the answer to
 stdout.
 
-Caches outside the process, such as files, remain.  So a run proves nothing if its Python code reads a file, connects to
-a server or starts a program, because these may supply results of earlier runs.  `sampling.outside` detects such access
-in Python code only.
+Caches outside the process, such as files, remain.  So a run proves nothing if it reads a file, connects to a server or
+starts a program, because these may supply results of earlier runs.  `sampling.outside` detects this in Python code.
 """
 
 from __future__ import annotations
@@ -128,8 +127,8 @@ def outputs_in_a_fresh_process(
         seeds: One seed for each run.
         execution: The execution settings of the audit.
         timeout: Seconds after which the process is killed.
-        paths: Lists of paths to the requested parts, several for each dataset; () is the whole output.
-            The result holds fingerprints in this shape.
+        paths: For each dataset, lists of paths to the requested parts; the path () stands for the whole output.
+            The result has the same shape, with a fingerprint in place of each path.
 
     Raises:
         NotPossible: If the process could not make the runs; the message says why.

@@ -88,7 +88,10 @@ class Runs:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
 
     def __call__(self) -> Outcome:
-        """Make the runs; call it inside `kept_global_randomness`.  Of the mechanism's exceptions, only KeyboardInterrupt propagates."""
+        """Make the runs.  Of the mechanism's exceptions, only KeyboardInterrupt propagates.
+
+        Call this inside `kept_global_randomness`.
+        """
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with watched(randomness=self.start == 0) as side_effects, timeout_after(self.execution.timeout) as timeout:

@@ -6,7 +6,7 @@ A store is one SQLite file, with a file NAME-wal beside it while it is in use.  
     blocks(number, pair, start, stop, size, digest, chain)      trials [start, stop) of a pair, in chronological order
     bodies(block, part, data)      the body of a block in parts: [outputs of d0, outputs of d1], then the side effects
 
-A body has the encoding of `dpaudit.mechanisms.wire`, as between processes, so it holds no executable code.  `size` is
+A body has the encoding of `dpaudit.mechanisms.wire`, so it holds no executable code.  `size` is
 the number of bytes of its outputs, which precede the side effects.  `digest` is the SHA-256 of the body, and `chain`
 covers all blocks so far (`store_file.chained`).
 

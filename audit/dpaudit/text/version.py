@@ -1,4 +1,4 @@
-"""The version of the running code: that of the checkout that holds this file, otherwise that of the installed package.
+"""The version of the running code: that of the checkout with this file, or else that of the installed package.
 
 A checkout on PYTHONPATH need not be installed, and may differ from the installed version.
 """
