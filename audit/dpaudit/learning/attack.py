@@ -42,12 +42,13 @@ class Attack(Protocol):
     - `calibrated = True`: scores are log-likelihood ratios.  The engine calibrates the scores of other attacks.
     - `automatic`: False excludes the attack from "auto"; "released" includes it only for released programs.
     - `suits(outputs0, outputs1) -> bool`: whether the attack is applicable.  Not called if the attack is used alone.
-    - `from_trials = n`: the first fit takes place after n trials, refits when the number of trials has doubled.  For
-      expensive attacks; ignored if the attack is used alone.
+    - `from_trials = n`: the first fit takes place after n trials, and refits when the number of trials has doubled.
+      It is meant for expensive attacks, and ignored if the attack is used alone.
     - `most_rows = n`: a fit uses at most the n latest outputs of each dataset.
     - `fit_second_stage(outputs0, outputs1, rng)`: an additional fit before an audit with `method="fixed"` and more than
       three million trials freezes its score.  It uses up to a million outputs of each dataset as features (n, d),
-      whatever the attack `sees`.  `suits` is called with these features.  None keeps the previous score.
+      whatever the attack `sees`.  `suits` is called with these features.  If the method returns None, the previous
+      score is kept.
 
     A third-party attack receives copies of the outputs.  The global random state (`random`, `numpy.random`, torch) is
     restored after each call, and native threads (BLAS, OpenMP) are limited to one during the call.  Some of the counted
@@ -88,8 +89,8 @@ class AttackClass(Protocol):
 def attack_classes() -> dict[str, AttackClass]:
     """Return the attack classes that can be instantiated without arguments, by name.
 
-    Attacks of `dpaudit_attacks` come first, in the order of their modules' names or first former names.  Entry points
-    follow.
+    Attacks of `dpaudit_attacks` come first, sorted by their first former name, or by the name of their module if they
+    were never renamed.  Entry points follow.
     """
     package = importlib.import_module("dpaudit_attacks")
     places: list[tuple[str, AttackClass]] = []

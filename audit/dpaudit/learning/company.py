@@ -16,14 +16,14 @@ _SHARE_ALONE = 0.25  # probability that only one output is scored again
 def again(sides: tuple[Outputs, Outputs], rng: np.random.Generator) -> Iterator[tuple[Outputs, npt.NDArray[np.intp]]]:
     """Select a few outputs of both datasets at random, and read them again in random order.
 
-    Arrays of different types form separate blocks, since they would lose bits in one array.
+    Arrays of different types form separate blocks, since joining them in one array would lose bits.
 
     Args:
         sides: Outputs of d0 and of d1.
         rng: Generator of the selection.
 
     Yields:
-        A block of outputs and their places.  Places count through the outputs of d0 and then those of d1.
+        A block of outputs and their places.  Places index the outputs of d0 followed by those of d1.
     """
     n0 = len(sides[0])
     n = n0 + len(sides[1])

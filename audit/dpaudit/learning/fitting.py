@@ -43,7 +43,7 @@ class Fitting:
     warnings: list[str] = field(default_factory=list, init=False)
     clock: Clock = field(default_factory=Clock, init=False)
     _encoded_at: int = field(default=0, init=False)  # number of trials when the encoding was learned
-    _unknown_outputs: bool = field(default=False, init=False)  # whether later outputs are unknown to it
+    _unknown_outputs: bool = field(default=False, init=False)  # whether the encoding does not know a later output
     _fitted_at: dict[int, int] = field(default_factory=dict, init=False)  # trials at the last fit of each attack
     _recurring: Recurring | None = field(default=None, init=False)
 
@@ -96,7 +96,7 @@ class Fitting:
 
         Args:
             index: The attack.
-            why: Description of the failure; its subject is "it".
+            why: The failure as the predicate of a sentence, such as "returned NaN".
         """
         self.dropped.add(index)
         self.mixing.model_weights.leave(index)

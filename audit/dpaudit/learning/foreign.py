@@ -32,7 +32,7 @@ def fit(attack: Attack, view0: View, view1: View, rng: np.random.Generator) -> S
         rng: Generator for any randomness of the fit.
 
     Returns:
-        The scorer; that of a third-party attack copies its outputs, too.
+        The scorer; a third-party scorer receives copies of the outputs, too.
     """
     if not is_foreign(attack):
         return attack.fit(view0, view1, rng)
@@ -62,7 +62,7 @@ def protected(scorer: Scorer) -> Scorer:
 
 
 def copied(view: View) -> View:
-    """Copy n outputs, an array or a list.  An output of a list that cannot be copied is shared."""
+    """Copy an array or a list of n outputs.  If an output in a list cannot be copied, the copy shares it."""
     return view.copy() if isinstance(view, np.ndarray) else [_copied(output) for output in view]
 
 

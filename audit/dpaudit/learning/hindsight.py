@@ -15,7 +15,7 @@ from dpaudit.learning.score import Score
 from dpaudit.learning.selection import BinCounts
 from dpaudit.numerics.arrays import Array
 
-_PROBES = 32  # outputs of each dataset that verify that a frozen score has not changed
+_PROBES = 32  # number of outputs of each dataset that verify that a frozen score has not changed
 
 
 def _none() -> BinCounts:
@@ -35,8 +35,8 @@ class Moment:
     before: BinCounts  # (2, BINS), scores that were bet on since the previous moment
     after: BinCounts = field(default_factory=_none)  # (2, BINS), the frozen score's values on later outputs
     trials: int  # number of the learner's trials that `after` takes into account
-    closed: bool = False  # whether outputs were forgotten before they were counted; later ones are then left out
-    probes: Block | None = None  # outputs that verify a score with a third-party attack; None if it has none
+    closed: bool = False  # whether outputs were forgotten before they were counted; then no more are counted
+    probes: Block | None = None  # outputs that verify the score; None if it uses no third-party attack
     probed: tuple[Array, ...] = ()  # scores of the probes when the score was frozen
 
     @property
@@ -112,7 +112,7 @@ class Hindsight:
 
         Args:
             chosen_expert: The attack that is bet on alone now; None for the mixture.  If it is an attack, moments at
-                which it was not bet on alone are left out, since their scores do not show what this attack shows.
+                which it was not bet on alone are left out, since their scores are not those of this attack.
         """
         found = [moment for moment in self._moments if moment.score.ready and moment.after.any(axis=1).all()]
         found = [moment for moment in found if moment.frozen]

@@ -36,7 +36,7 @@ class HasCalibrated(Attack, Protocol):
 
 
 class HasAutomatic(Attack, Protocol):
-    """States when the list "auto" contains it."""
+    """States when "auto" includes the attack."""
 
     @property
     def automatic(self) -> bool | str:
@@ -49,7 +49,7 @@ class HasFromTrials(Attack, Protocol):
 
     @property
     def from_trials(self) -> int:
-        """Trials per dataset before the first fit, >= 0; refitted when they have doubled.  Ignored if used alone."""
+        """Trials before the first fit, >= 0; refits when they have doubled.  Ignored if the attack is used alone."""
         ...
 
 

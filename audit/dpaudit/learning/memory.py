@@ -77,7 +77,7 @@ class PastOutputs:
 
     @property
     def max_rows_by_size(self) -> int:
-        """The number of outputs as large as the latest ones that fit into the memory."""
+        """The number of outputs that fit into the memory if they are as large as the latest ones."""
         return int(self.settings.max_fit_bytes / self._bytes_each)
 
     def _forgets(self, block: Block, encoding: Encoding | None) -> bool:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from threadpoolctl import ThreadpoolController
 
 _BRINGS_THREADS = ("scipy.linalg", "sklearn", "sklearn.ensemble", "torch", "xgboost", "lightgbm", "jaxlib", "faiss")
-_known: dict[tuple[bool, ...], ThreadpoolController] = {}  # by loaded libraries; construction takes milliseconds
+_known: dict[tuple[bool, ...], ThreadpoolController] = {}  # cache by loaded libraries; construction takes milliseconds
 
 
 @contextmanager

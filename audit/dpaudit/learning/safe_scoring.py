@@ -29,8 +29,8 @@ def asked(scorer: Scorer, view: View) -> tuple[Array, str]:
         view: n outputs, as the attack sees them.
 
     Returns:
-        The scores, (n,), clipped to +-60 nats and 0 where the scorer fails, and a description of the failure.  It is ""
-        if there is none.
+        The scores, (n,), clipped to +-60 nats and 0 where the scorer fails.  Second, a description of the failure, ""
+        if the scorer does not fail.
     """
     if not len(view):
         return np.zeros(0), ""
@@ -58,7 +58,8 @@ def same(scores: Array, again: Array) -> bool:
 def pointwise(scorer: Scorer, view0: View, view1: View, rng: np.random.Generator, *, thorough: bool) -> bool:
     """Test whether the score of an output depends on that output only.
 
-    Past outputs are scored in one block and again alone.  A thorough test also scores them in another block and order.
+    Past outputs are scored in one block, and some of them again, each alone.  A thorough test also scores them in
+    another block and order.
 
     Args:
         scorer: The scorer.

@@ -102,7 +102,7 @@ class Score:
         return self._mixed_anew(outputs) if self.stacked is None else self._stacked(outputs, self._mixed_anew)
 
     def of_attack_anew(self, index: int, outputs: Outputs) -> tuple[Array, str]:
-        """Score outputs by one attack without the cache; returns as `of_attack`."""
+        """Score outputs by one attack without the cache; returns the same as `of_attack`."""
         return self.ask(index, self.scorers[index], sees(self.attacks[index]), outputs)
 
     def ask(self, index: int, scorer: Scorer, view: str, outputs: Outputs) -> tuple[Array, str]:

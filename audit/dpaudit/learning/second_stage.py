@@ -79,7 +79,7 @@ def fit_second_stage(
 
 
 def _split(fitting: Fitting, memory: PastOutputs, blocks: list[Block]) -> tuple[Block, Block] | None:
-    """Return the outputs to fit attacks to and the held-out ones, all new; None if too few can be held out."""
+    """Return the outputs for fits and the held-out outputs, which are all new; None if too few can be held out."""
     numbers = plain([*memory.blocks, *blocks])
     new = sum(len(block[0]) for block in numbers if block in blocks)
     held = min(new, round(fitting.settings.held_share * sum(len(block[0]) for block in numbers)))

@@ -30,7 +30,7 @@ _MIXTURE = -1  # key of the mixture
 class Experts:
     """Wealth that bets on each attack alone, and on the mixture, would have won."""
 
-    worth: Callable[[BinCounts], float]  # log-wealth after scores with these counts
+    worth: Callable[[BinCounts], float]  # log-wealth of bets on scores with these counts
     chosen_expert: int | None = field(default=None, init=False)  # the attack to bet on alone; None: the mixture
     ahead: frozenset[int] = field(default=frozenset(), init=False)  # attacks that lead, and must not be suspended
     _counts: dict[int, BinCounts] = field(init=False)

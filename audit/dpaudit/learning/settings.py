@@ -15,16 +15,16 @@ class Settings:
     refit_growth: tuple[tuple[float, float], ...] = ((5_000, 1.3), (50_000, 1.5), (math.inf, 2.0))
     """(until, factor): below `until` trials, attacks are refitted when the trials have grown by this factor."""
     choice_growth: float = 1.1  # trials must grow by this factor before the selection of one attack is revised
-    first_moment: int = 20  # trials at which a score is first frozen for the witness; repeated when they double
+    first_moment: int = 20  # trials at which a score is first frozen for the witness; again at each doubling
     max_judged_outputs: int = 4_096  # outputs of a block that update the weights of the attacks
 
     max_fit_rows: int = 50_000  # latest outputs in a fit; vectors may exceed this
     max_wide_fit_rows: int = 200_000  # latest outputs in a fit if they are vectors
     fit_rows_per_column: int = 20_000  # latest outputs in a fit for each component of a vector
     max_fit_bytes: int = 2**30  # size of the outputs in a fit
-    min_fit_rows: int = 50  # outputs in a fit at least, even if they exceed `max_fit_bytes`
+    min_fit_rows: int = 50  # minimum number of outputs in a fit, even if they exceed `max_fit_bytes`
     max_fit_parts: int = 500_000  # parts of structured outputs that are kept in memory
-    min_structured_rows: int = 1_000  # structured outputs in a fit at least, even if they exceed `max_fit_parts`
+    min_structured_rows: int = 1_000  # minimum of structured outputs in a fit, even beyond `max_fit_parts`
     max_raw_bytes: int = 2**28  # size of the outputs kept in their original form for attacks that need it
     max_vocabulary: int = 2_000  # outputs from which an encoding is learned
 

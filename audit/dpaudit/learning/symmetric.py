@@ -1,7 +1,7 @@
 """Columns of numbers that do not depend on the order of the outputs, for tests of independence.
 
-A test of exchangeability needs numbers that are independent of the order of the outputs.  The scores of an audit are
-not: they were learned from earlier outputs, to which they may be overfitted, and then applied to later ones.
+A test of exchangeability needs numbers that are independent of the order of the outputs.  The scores of an audit
+depend on it: they were learned from earlier outputs, to which they may be overfitted, and then applied to later ones.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.outputs import Encoding, Outputs
 from dpaudit.values import Foreign, Output
 
-_MAX_COLUMNS = 8  # of each kind: numeric features and other features
+_MAX_COLUMNS = 8  # maximum for numeric features, and for other features
 
 Columns = tuple[Array, Array]
 """Columns of outputs of d0, (n, k), and of outputs of d1, (m, k)."""
@@ -37,8 +37,8 @@ def symmetric_columns(
 
     Proof:
         The encoding and the attack receive the outputs in a uniformly random order.  Given the outputs as a multiset,
-        it is independent of the order of the runs, and so is the result of the fit.  Each row is the same function of
-        its output.
+        this random order is independent of the order of the runs, and so is the result of the fit.  Each row is the
+        same function of its output.
 
     Args:
         learner: The learner of the pair.
