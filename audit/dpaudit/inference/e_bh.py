@@ -20,7 +20,8 @@ def shared_confidences(confidences: Sequence[float]) -> list[float]:
     Theorem:
         Audit i of K has significance s_i = (1 - c_i) / K.  If all claims are true, some audit refutes its claim with
         probability at most sum_i s_i, the mean of the 1 - c_i.  Audits may depend on each other (Bonferroni).
-        The same holds for any subset of true claims among false ones, so each refutation stands for itself.
+        The same bound holds for the true claims if others are false (strong control), so each refutation is valid
+        alone.
 
     A sequential audit at significance s stops at wealth 1/s, so the correction costs ln K nats of additional evidence.
 

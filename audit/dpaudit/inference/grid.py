@@ -26,7 +26,7 @@ def _first_bins() -> npt.NDArray[np.intp]:
     between 0 and the edge next to it.  At most one edge lies among them, so each is in this bin or in the next one.
     """
     patterns = np.arange(2**16, dtype=np.uint64) << np.uint64(48)
-    patterns[2**15 :] |= np.uint64(2**48 - 1)  # negative numbers with larger mantissas are less
+    patterns[2**15 :] |= np.uint64(2**48 - 1)  # a larger mantissa makes a negative number smaller
     least = patterns.view(np.float64)
     return np.searchsorted(EDGES, np.where(np.isnan(least), -np.inf, least))  # -inf shares its bits with NaN
 

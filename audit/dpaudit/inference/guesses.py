@@ -31,8 +31,8 @@ def guess(scores: npt.ArrayLike, guesses: int | None = None) -> npt.NDArray[np.i
     """Guess whether the canaries with the most extreme scores were included.
 
     The r // 2 canaries with the lowest scores are guessed to be left out.  The r - r // 2 canaries with the highest
-    scores are guessed to be included.  Ties are broken by a fixed permutation of the canaries.  It depends neither on
-    the coins nor on the order of the list, which may be sorted by the coins.
+    scores are guessed to be included.  Ties are broken by a fixed pseudo-random permutation of the positions.
+    Breaking them by position alone would favour one group if the list is sorted by the coins.
 
     Args:
         scores: (m,), higher for a canary that looks included; +-inf is allowed.

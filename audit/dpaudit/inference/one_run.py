@@ -45,13 +45,13 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
         The smaller of these two numbers is a p-value of the claim:
 
         1. The minimum of `p_value_exact` over many epsilon >= 0, since the claim implies (epsilon, delta(epsilon))-DP.
-        2. The smallest significance at which `_Shape.refutes`, found by bisection to one part in 10**6.
+        2. The smallest significance at which `_Shape.refutes` is true, found by bisection to one part in 10**6.
 
     Proof:
         Both bound the same probability, so their minimum needs no correction.  Let v* be the smallest v whose bound is
         at most s.  The bound is at most s if and only if v* or more guesses are right, with probability at most s.
 
-    For pure and approximate claims the bound is the maximum; for Gaussian claims `scores.tight` may be smaller.
+    The bound is sharp for pure and approximate claims; for Gaussian claims, that of `scores.tight` may be smaller.
 
     Args:
         claim: The claim about one canary; made symmetric.
@@ -290,7 +290,7 @@ class _Shape:
 _DOWN = 1 - 1e-15  # covers the rounding of a few operations
 _MARGIN = 1e-14  # relative; covers the rounding of a line and of its evaluation
 _STEEPEST = 25.0  # nats; steeper lines matter only within e^-25 of x = 1
-_TINY = 1e-12  # distance from its limit at which a profile that never reaches it is cut off
+_TINY = 1e-12  # a profile that never reaches its limit is cut off at this distance from the limit
 _MAX_POINTS = 5000  # points of a profile
 
 

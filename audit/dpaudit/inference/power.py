@@ -107,8 +107,8 @@ def fixed_margin(
     """Estimate the margin by which a fixed audit, pilot included, refutes a claim with probability `power`.
 
     Complete audits are simulated: a pilot, the region that it freezes, and the counts in that region.  The margin is
-    the exact one of the outcome that is exceeded with a probability slightly above `power`.  The result is
-    deterministic.
+    that of the exact test at a quantile of the outcomes, exceeded with a probability slightly above `power`.  The
+    result is deterministic.
 
     Args:
         claim: The claim under test, which is made symmetric.
@@ -189,7 +189,7 @@ def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) ->
 
 
 def least_in_family(claim: TradeoffFunction, seen: Callable[[TradeoffFunction], bool]) -> TradeoffFunction | None:
-    """The least member that would be `seen` of the family in which `least_detectable` looks; None if there is none."""
+    """Return the least member of the family of `least_detectable` that would be `seen`; None if no member would."""
     family = _family(claim)
     least = least_parameter(lambda parameter: seen(family(parameter)))
     return None if least is None else family(least)
@@ -239,7 +239,7 @@ def _readable(value: float) -> float:
 def rule_of_three_rate(trials: float) -> float:
     """Return the probability of an event that `trials` runs miss with probability 5 %: about 3/trials.
 
-    Rarer events are missed more often than that, but not always.
+    A rarer event is missed with a higher probability, but not with certainty.
 
     Args:
         trials: Number of runs, >= 0.
@@ -251,7 +251,7 @@ def rule_of_three_rate(trials: float) -> float:
 
 
 def largest_epsilon(trials: float, *, significance: float) -> float:
-    """Return the epsilon at delta = 0 above which no valid test is certain to refute, for any mechanism.
+    """Return the epsilon above which no valid test refutes epsilon-DP with certainty, whatever the mechanism.
 
     Theorem:
         Let a test of "the mechanism is epsilon-DP" use n runs on d0 and n runs on d1, of any pairs.  Let it refute a

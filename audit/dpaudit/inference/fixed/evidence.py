@@ -89,7 +89,7 @@ class Arc:
 def evidence_of(claim: TradeoffFunction, x: int, n0: int, z: int, n1: int) -> float:
     """Return the evidence of one outcome against a claim.
 
-    Points with alpha < p or with beta < q are never nearer than the next points inside, so they are left out.
+    The divergence is smallest at a point with alpha >= p and beta >= q, or next to one, so other points are left out.
 
     Args:
         claim: A symmetric claim.

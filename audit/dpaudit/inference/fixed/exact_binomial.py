@@ -45,7 +45,7 @@ change with the claim.  It need not be monotone along a family, so bisection cou
 
 **Orientation.**  The complement of S, with d0 and d1 exchanged, has the counts (z, x).  Claims are made symmetric here,
 and so is the evidence.  So it does not matter which of the two is called the region, except that C(s) becomes an
-interval of beta.  Only y > x is evidence against a claim: S must be the event that indicates d1.
+interval of beta.  Only a higher rate of S under d1 than under d0 is evidence, so S must be the event that indicates d1.
 
 **Between grid points** of alpha, `largest_probability` bounds F over whole cells; see Lemma 2 there.
 """
@@ -81,8 +81,8 @@ def p_value(claim: TradeoffFunction, x: int, n0: int, y: int, n1: int) -> float:
         n1: Number of outputs of d1.
 
     Returns:
-        The p-value; 1 where the observed rates keep the claim.  It is rounded up, by at most 3 % above 0.01 and by at
-        most 3 % of its logarithm below.
+        The p-value; 1 if the observed rates agree with the claim.  It is rounded up, by at most 3 % above 0.01 and by
+        at most 3 % of its logarithm below.
 
     Raises:
         ValueError: If a count is out of its range.

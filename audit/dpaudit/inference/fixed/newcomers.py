@@ -19,7 +19,7 @@ def p_value(known: Sequence[Hashable], new: Sequence[Hashable]) -> float:
         how often each value occurs, P[T >= t] <= P[H >= t] for H ~ Hypergeometric(n + m, D, m).
 
     Proof:
-        Every set of m of the n + m places is equally likely to be that of the new outputs.  Fix one place of each of
+        The places of the new outputs are a uniformly random set of m of the n + m places.  Fix one place of each of
         the D values; H of these places are new.  A value that occurs among the new outputs only has a new place.
 
     R = 1 is sharp for continuous outputs, R = m for outputs on a grid.  Both are tested, each at half the level.

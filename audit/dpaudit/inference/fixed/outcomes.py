@@ -23,7 +23,7 @@ from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.numerics.binomials import log_choose
 from dpaudit.numerics.bisect import bisect, bisect_each_integer
 
-_TAIL = 18.0  # nats; outcomes that are left out of sums are rarer than the region by this factor
+_TAIL = 18.0  # nats; outcomes left out of sums are rarer than the region by a factor of about e^18
 _MAX_SUMMED = 3_000  # outcomes of d1; summing over more takes longer than the incomplete beta function
 
 
@@ -55,7 +55,7 @@ class Outcomes:
         budget = min(level, -math.log(MIN_PROBABILITY)) + _TAIL
         first = math.floor(n0 * _end(lambda p: n0 * divergence_of_rates(p, low) <= budget, low, 0.0))
         last = math.ceil(n0 * _end(lambda p: n0 * divergence_of_rates(p, high) <= budget, high, 1.0))
-        # Points of the curve beyond `reach` are further than the level from all these x.
+        # The divergence of all these x from points of the curve beyond `reach` exceeds the level.
         least, most = float(smoothed_rate(first, n0)), float(smoothed_rate(last, n0))
         reach = _end(lambda a: (n0 + 1) * divergence_of_rates(most, a) <= level + 1, most, 1.0)
         arcs = Arc.pair(claim, n0, n1, least, reach)
@@ -153,15 +153,15 @@ def largest_probability(region: Outcomes, claim: TradeoffFunction, low: float, h
     """Return an upper bound of the maximum of h(a) = F(a, f(a)) for a in [low, high], too large by at most `_slack`.
 
     **Lemma 2.**  On a cell [a1, a2] let b1 = f(a1), b2 = f(a2), U = F(a1, b2) and s = sqrt(U (1 - U)), or 1/2 if
-    U > 1/2; let v be the smaller of a1 (1 - a1) and a2 (1 - a2), w that of b1 (1 - b1) and b2 (1 - b2); let
+    U > 1/2; let v be the smaller of a1 (1 - a1) and a2 (1 - a2), and w the smaller of b1 (1 - b1) and b2 (1 - b2); let
     A = (a2 - a1) sqrt(n0/v) and B = (b1 - b2) sqrt(n1/w); and let f lie below its chord by at most e.  Then h <= U on
     the cell, and also  h <= max(h(a1), h(a2)) + s (e sqrt(n1/w) + sqrt(2)/8 (A^2 + B^2)).
 
     *Proof.*  F falls with alpha and with beta, so U bounds it on the rectangle of the cell.  A derivative of F is the
-    covariance of two variables.  One is the region's indicator, whose standard deviation is at most s.  The other is
-    the same derivative of the likelihood, divided by the likelihood.  For the first derivative in beta, the latter has
+    covariance of two variables.  One is the region's indicator, whose standard deviation is at most s.  The other,
+    R, is the same derivative of the likelihood, divided by the likelihood.  For the first derivative in beta, R has
     variance n1/(beta (1 - beta)), so h differs from F on the chord by at most s e sqrt(n1/w).  For the second
-    derivative along the chord, it is a sum of three orthogonal polynomials.  Their variance is at most
+    derivative along the chord, R is a sum of three orthogonal polynomials.  Its variance is at most
     2 A^4 + 4 A^2 B^2 + 2 B^4 for the whole cell.  A function exceeds its linear interpolation by at most an eighth of
     the largest second derivative.
 

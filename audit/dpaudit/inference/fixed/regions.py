@@ -31,7 +31,7 @@ _NOTABLE = 1.0  # standard deviations of expected evidence below which the claim
 # Standard errors by which an event's frequency is lowered before regions are compared.  Without this caution, small
 # pilots often freeze a region without evidence.
 _DOUBT_OF_EVIDENCE, _DOUBT_OF_BOUNDS = 1.0, 2.0
-_TYPICAL = 5.0  # standard deviations of prior evidence of the best threshold against typical violations
+_TYPICAL = 5.0  # standard deviations; prior evidence that the best threshold has against typical violations
 
 
 def threshold_for_claim(
@@ -57,7 +57,7 @@ def thresholds_for_claim(
 ) -> list[int]:
     """Choose the regions of several pilots of the same size, as `threshold_for_claim` does for one.
 
-    Args and Returns as there, with counts of shape (m, BINS) and a list of m thresholds.
+    Args and Returns as in `threshold_for_claim`, with counts of shape (m, BINS) and a list of m thresholds.
     """
     match claim:
         case GaussianDP():
@@ -223,9 +223,9 @@ def _lessened(mass: Array, pilot: float, doubt: float) -> Array:
 def threshold_for_mu(counts0: Counts, counts1: Counts, *, trials: int, significance: float, otherwise: int) -> int:
     """Choose the region {bin > k} that is likely to give the largest `mu_lower`.
 
-    It is the best region against a Gaussian claim with about the true mu (`best_threshold`), unless another region has
-    a clearly larger expected bound.  The true mu is estimated at the threshold where both errors in the pilot are
-    equal.  Args and Returns as in `threshold_for_epsilon`.
+    It is the best region (`best_threshold`) against a Gaussian claim whose mu is close to the true one, unless another
+    region has a clearly larger expected bound.  The true mu is estimated at the threshold where both errors in the
+    pilot are equal.  Args and Returns as in `threshold_for_epsilon`.
     """
     return _thresholds_for_mu(
         counts0[None], counts1[None], trials=trials, significance=significance, otherwise=otherwise
@@ -299,10 +299,10 @@ def _rates(counts0: Counts, counts1: Counts) -> tuple[Array, Array]:
 def _worth(claim: TradeoffFunction) -> Array:
     """Return the expected evidence of each threshold against typical violations, relative to the best, (BINS - 1,).
 
-    The sequential test can divide its wealth among many alternatives, but there is only one region.  So violations that
-    are slight get little weight here.
+    The sequential test can divide its wealth among many alternatives, but there is only one region.  So slight
+    violations get little weight here.
     """
-    trials = 10_000  # large enough that half an output per cell does not matter; the result is relative
+    trials = 10_000  # so large that the smoothing by half an output does not matter; the result is relative
     total = np.zeros(1)
     for alternative in alternatives(claim, slight=UNLIKELY):
         found = deviations(claim, trials * alternative.p, trials, trials * alternative.q, trials)

@@ -1,8 +1,9 @@
 """Saturation of the likelihood ratio: detect where it no longer grows with the score.
 
 A mechanism with a bounded privacy loss often has events on which the likelihood ratio is constant.  A learned score
-still varies on such an event because of estimation noise.  The outputs it was fitted to do not reveal this: on them the
-ratio seems to vary with the score.  A region with a high threshold would then be an arbitrary part of the event.
+still varies on such an event because of estimation noise.  The outputs to which the score was fitted do not reveal
+this, because on them the ratio seems to vary with the score.  A region with a high threshold would then be an arbitrary
+part of the event.
 
 Validity does not depend on this module, since regions are chosen before the outputs that are counted.
 """
@@ -50,8 +51,8 @@ def _last(favour: Counts, against: Counts, ratio: Array) -> int:
     """Return the largest k that maximises the likelihood of log-ratios proportional to min(ratio, ratio[k]).
 
     Args:
-        favour: Outputs in each bin, (m,), of the dataset that the bin indicates.
-        against: The same of the other dataset.
+        favour: Numbers of outputs in each bin, (m,), of the dataset under which the bin should be likelier.
+        against: The same numbers for the other dataset.
         ratio: Absolute log-likelihood ratio of each bin, (m,), > 0 and ascending.
     """
     scaled = _SCALES[:, None] * ratio

@@ -144,15 +144,15 @@ def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significa
     for i, lag in found:
         x, ones = int(neighbours(bits[i : i + 1], lag)[0]), int(bits[i].sum())
         words = (
-            f"each run is correlated with the run {lag} earlier (an event that came {ones} times in {n} runs "
-            f"came twice at that distance {x} times, {ones * (ones - 1) / n:.1f} expected)"
+            f"each run is correlated with the run {lag} earlier (an event occurred in {ones} of {n} runs, "
+            f"and {x} times in two runs at this distance, {ones * (ones - 1) / n:.1f} expected)"
         )
         suspicions.append((two_sided(x, n, ones - 1, ones), words))
     return most_suspicious(suspicions, tests, significance)
 
 
 def _far_off(bits: Bits, lag: int) -> list[int]:
-    """Return the questions whose ones coincide notably often, or rarely, at this distance."""
+    """Return the questions for which two ones at this distance are notably frequent or rare."""
     ones = bits.sum(axis=1)
     return [int(i) for (i,) in notable(neighbours(bits, lag), bits.shape[1], ones - 1, ones)]
 
@@ -165,7 +165,7 @@ def neighbours(bits: Bits, lag: int) -> Array:
         Hypergeometric(n, m - 1, m).  Stevens 1939, Mood 1940.
 
     Proof:
-        The number of stretches of ones is m minus that number.  There are C(m - 1, r - 1) C(n - m + 1, r) arrangements
+        With r stretches of ones, the number of pairs is m - r.  There are C(m - 1, r - 1) C(n - m + 1, r) arrangements
         with r stretches.  Exchangeable runs may be put in any fixed order.
 
     Args:

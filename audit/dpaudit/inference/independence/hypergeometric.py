@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 
-NOTABLE = 5.0  # standard deviations from the mean; nearer counts cannot be suspicious, so their tail is not computed
+NOTABLE = 5.0  # standard deviations; counts nearer to their mean are hardly ever suspicious, so tails are not computed
 
 
 def two_sided(x: int, total: int, marked: int, drawn: int) -> float:

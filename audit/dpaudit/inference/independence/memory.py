@@ -42,7 +42,7 @@ class Memory:
     """Outputs of one dataset in the order of their runs: the first ones, and a sample spread over all runs."""
 
     first: list[Output] = field(default_factory=list)  # all of the first outputs, up to a maximum
-    spread: list[Output] = field(default_factory=list)  # every `_every`-th output of all
+    spread: list[Output] = field(default_factory=list)  # every `_every`-th of all outputs
     _every: int = 1
     _seen: int = 0
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from dpaudit.numerics.arrays import Array
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-_MAX_FREQUENT = 3  # number of most frequent values with a question about each
+_MAX_FREQUENT = 3  # maximum number of frequent values; a question asks about each of them
 Bits = npt.NDArray[np.bool_]
 """Answers to k yes-no questions about each of n outputs, (k, n)."""
 

@@ -23,7 +23,7 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
         If the runs are exchangeable, the result is not empty with probability at most `significance`.
 
     Proof:
-        A union bound over the tests; their number depends on the values, but not on their order.  `repetition`,
+        This is a union bound over the tests, whose number depends on the values, but not on their order.  `repetition`,
         `sequences`, and `correlation` with `alike` each have a quarter of the level; `far_correlation` and `drift_of`
         each have an eighth.
 

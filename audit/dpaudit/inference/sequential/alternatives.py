@@ -42,7 +42,7 @@ class _Shape:
     """A one-parameter family of noise; larger parameters are less private."""
 
     tails: Callable[[float, Array], tuple[Array, Array]]  # parameter, t -> P(l > t), Q(l > t)
-    bounded: bool | None  # whether it is typical for claims that bound the privacy loss; None: typical for no claim
+    bounded: bool | None  # typical for claims that bound the privacy loss (True), for other claims (False), or for none
 
     def delta(self, parameter: float, epsilon: Array) -> Array:
         above0, above1 = self.tails(parameter, epsilon)
@@ -75,7 +75,7 @@ _SHAPES = (_Shape(_gaussian, False), _Shape(_laplace, True), _Shape(_response, N
 _OWN_SCALES = (1.05, 1.1, 1.2, 1.4, 1.8, 2.6, 4.2)
 _OTHER_SCALES = (1.1, 1.3, 1.9, 3.0)
 _FADING = 0.7  # factor of the weight from one scale to the next: gross violations need few trials at any weight
-_GROSS = 2.0  # mu or epsilon at which two dozen trials tell the datasets apart
+_GROSS = 2.0  # mu or epsilon at which about 24 trials distinguish the datasets
 _RARE = (0.002, 0.01, 0.05, 0.3)  # probabilities of the rare event
 _LIKELY, UNLIKELY, _EVENTS = 3.0, 0.3, 0.25  # weights of families of alternatives before normalisation
 # Weight of Gaussian noise if the claim bounds the privacy loss.  Weak Gaussian noise stands for the many mechanisms
@@ -86,7 +86,7 @@ _SAMPLED_SCALES = (0.25, 0.6)  # sampling rates, relative to the rate with the t
 
 
 def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT) -> list[Alternative]:
-    """Return typical violations of a claim.  They depend on nothing but the claim.
+    """Return typical violations of a claim.  They depend on the claim and on `slight` only.
 
     Args:
         claim: The claim under test.
@@ -123,8 +123,8 @@ def alternatives(claim: TradeoffFunction, *, slight: float = _SLIGHT) -> list[Al
 def sampled_noise(claim: TradeoffFunction) -> list[Alternative]:
     """Return violations by Gaussian noise on a random sample of the records.
 
-    The record is drawn in few runs, which show in the tail of the outputs.  Such violations are not typical, so they
-    are not part of `alternatives`.
+    The record that differs is in the sample in few runs, and these show in the tail of the outputs.  Such violations
+    are not typical, so they are not part of `alternatives`.
 
     Args:
         claim: The claim under test.
@@ -222,7 +222,7 @@ def _tilted(claim: TradeoffFunction, scales: tuple[float, ...] = _OWN_SCALES) ->
     p, q = np.diff(alpha), np.maximum(-np.diff(beta), 0.0)
     certain = 1 - float(beta[0])
     shared = (p > 0) & (q > 0)
-    only0 = float(p[~shared].sum())  # outputs of one dataset only: not tilted, but `scale` times as frequent
+    only0 = float(p[~shared].sum())  # mass of outputs of one dataset only: multiplied by `scale` instead of tilted
     only1 = float(q[~shared].sum()) + certain
     p, q = p[shared], q[shared]
     ratio = np.log(q / p)
@@ -246,7 +246,7 @@ def _sampled_gaussian(mu: float) -> Callable[[float, Array], tuple[Array, Array]
 
     def tails(rate: float, t: Array) -> tuple[Array, Array]:
         rate = min(rate, 1.0)
-        drawn = (np.expm1(t) + rate) / rate  # the ratio of N(mu, 1) that gives l = t
+        drawn = (np.expm1(t) + rate) / rate  # the likelihood ratio of N(mu, 1) to N(0, 1) that gives l = t
         with np.errstate(divide="ignore", invalid="ignore"):
             at = np.where(drawn > 0, np.log(drawn) / mu + mu / 2, -np.inf)
         return ndtr(-at), (1 - rate) * ndtr(-at) + rate * ndtr(mu - at)
@@ -267,7 +267,7 @@ def _sampled_noise(claim: TradeoffFunction, mu: float) -> Iterator[tuple[Array, 
 
 
 def _rare_events(claim: TradeoffFunction) -> Iterator[tuple[Array, Array]]:
-    """Yield pairs with an event of probability m under one dataset, and less than the claim allows under the other."""
+    """Yield pairs with an event of probability m under one dataset, and too rare for the claim under the other."""
     reach = claim.epsilon(0.01)
     level = min(max(1.0, 1.5 * reach if math.isfinite(reach) else 5.0), 25.0)
     top, rest, bottom = (int(np.searchsorted(EDGES, x)) for x in (level + 1e-9, 0.0, -level))

@@ -17,11 +17,12 @@ def anytime_interval(
     """Return a confidence interval of a proportion, valid at any stopping time.
 
     **Theorem.**  Let X_1, X_2, ... be independent Bernoulli(p), K_n their sums, and (a, b) > 0 fixed before X_1.
-    Then P[there is n: p is not in anytime_interval(K_n, n, prior=(a, b))] <= significance.
+    Then P[p is not in anytime_interval(K_n, n, prior=(a, b)) for some n] <= significance.
 
     *Proof.*  M_n = B(a + K_n, b + n - K_n) / (B(a, b) p^K_n (1 - p)^(n - K_n)), the likelihood of a Beta(a, b) mixture
-    over that of p, is a nonnegative martingale with M_0 = 1.  The interval contains all p with M_n < 1/significance.
-    The likelihood is log-concave in p, so they form an interval.  Ville 1939; Robbins 1970, Ann. Math. Stat. 41.
+    divided by that of p, is a nonnegative martingale with M_0 = 1.  The interval contains all p
+    with M_n < 1/significance.  The likelihood is log-concave in p, so these p form an interval.  Ville 1939; Robbins
+    1970, Ann.  Math. Stat. 41.
 
     Args:
         successes: Number of successes K_n.

@@ -27,7 +27,7 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
     """Return an upper confidence bound of a mean success probability, valid at any stopping time; elementwise.
 
     **Theorem.**  Let K_n = sum of Bernoulli(p_t), t <= n, with each p_t fixed by the past, and let pbar_n be the mean
-    of the p_t.  Then P[there is n: upper_rate(K_n, n) < pbar_n] <= significance.
+    of the p_t.  Then P[upper_rate(K_n, n) < pbar_n for some n] <= significance.
 
     *Proof.*  For each tilt s < 0, exp(s K_n - sum_t log(1 + p_t (e^s - 1))) is a martingale with mean 1, and so is an
     average over tilts.  By concavity of the logarithm, each is at least exp(s K_n - n log(1 + pbar_n (e^s - 1))), which
@@ -64,7 +64,8 @@ def upper_rate(successes: npt.ArrayLike, trials: int, *, significance: float) ->
 def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
     """Return the observed (alpha, beta) at every threshold, and an upper band on T(P, Q), valid at any stopping time.
 
-    **Theorem.**  With probability 1 - significance, at any stopping time, T(P, Q)(a) <= band(a) for all a in [0, 1].
+    **Theorem.**  With probability at least 1 - significance, T(P, Q)(a) <= band(a) for all a in [0, 1], at any stopping
+    time.
     With several pairs, T is the largest trade-off function that lies below the curves of all pairs.
 
     *Proof.*  The scores change over time, but depend on the past only.  Let abar and bbar be the mean errors at a
@@ -86,7 +87,7 @@ def anytime_band(counts0: Counts, counts1: Counts, *, significance: float) -> Ba
 def fixed_band(counts0: Counts, counts1: Counts, *, significance: float) -> Band:
     """Return a tighter band for one frozen score and a number of trials that was fixed in advance.
 
-    **Theorem.**  With probability 1 - significance, T(P, Q)(a) <= band(a) for all a in [0, 1].
+    **Theorem.**  With probability at least 1 - significance, T(P, Q)(a) <= band(a) for all a in [0, 1].
 
     *Proof.*  As for `anytime_band`, with the bounds of Clopper & Pearson 1934 at each of the fixed thresholds.
 

@@ -18,11 +18,12 @@ The two runs of a trial may depend on each other, as running times on one machin
 a fair coin selects it, and e is A(x) / (budget/2) or B(y) / (budget/2).  Given the past and the state of the machine,
 the expectation of e is (E A + E B) / budget <= 1 again.
 
-By Ville's inequality, the product under a true claim ever reaches 1/significance with probability at most significance.
+By Ville's inequality, the probability that the product ever reaches 1/significance is at most the significance, if the
+claim is true.
 
 **Choice of bets.**  For an alternative (p, q) the stakes maximise E log A + E log B.  This corresponds to the reverse
-information projection of (p, q) on the claim, {(P, Q): T(P, Q) >= f}.  Its growth is min KL(p||P) + KL(q||Q), which no
-test can exceed (Gruenwald, de Heide & Koolen 2024, JRSS-B 86(5), Thm 1).
+information projection of (p, q) on the claim, {(P, Q): T(P, Q) >= f}.  The growth is then min KL(p||P) + KL(q||Q) over
+this set, which no test can exceed (Gruenwald, de Heide & Koolen 2024, JRSS-B 86(5), Thm 1).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ THRESHOLDS = 32
 _STRONGEST = 10  # maximum of additional thresholds, at events that violate the claim most clearly
 _SLOPES = np.concatenate([-np.geomspace(1e-3, 30, 120)[::-1], [0.0], np.geomspace(1e-3, 30, 120)])
 _SIXTEENTHS = np.linspace(0.0, 1.0, 17)
-_NO_MORE = 1e-10  # smaller gains of an event's excess end the search for its slope, which is slow at kinks
+_NO_MORE = 1e-10  # the search for slopes ends when no excess gains more than this; kinks make it slow
 _MIN_PAYOFF = 1e-300  # added to payoffs: negligible against any budget, and keeps the logarithm of 0 finite
 
 

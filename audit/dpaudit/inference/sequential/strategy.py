@@ -6,7 +6,7 @@ shares w_j of the initial wealth.  With e_jt the e-value of bet j in trial t,  E
 **Theorem.**  If the claim is true, P[E >= 1/significance at any time] <= significance.
 
 *Proof.*  Given the past, E e_jt <= 1 for each bet (`betting`), since the score of trial t is fixed by the past.  This
-holds for every pair of datasets that the trial may be on.  So each product, and their weighted mean, is a nonnegative
+holds whichever pair of datasets the trial uses.  So each product, and their weighted mean, is a nonnegative
 supermartingale that starts at 1.  Ville 1939.
 
 **Several pairs.**  The claim states that every pair satisfies f.  Half of the wealth is carried over from pair to pair,
@@ -18,9 +18,10 @@ each.  So a pair without a violation cannot cancel the evidence of another pair:
 The choice of the pair for the next trial may depend on the past in any way: every product is still a supermartingale.
 
 **One process against all claims.**  The bets do not depend on the claim under test.  Only their budgets do, and they
-fall as f rises.  So E(f) <= E(T) for every f <= T = T(P, Q).  With probability 1 - significance, no true claim is ever
-refuted, whichever family is searched.  The verdict, `mu_lower`, and `epsilon_lower` at every delta hold simultaneously,
-without a multiplicity correction.  E is monotone along every nested family, so bisection finds the bounds.
+fall as f rises.  So E(f) <= E(T) for every f <= T = T(P, Q).  With probability at least 1 - significance, no true claim
+is ever refuted, whichever family is searched.  The verdict, `mu_lower`, and `epsilon_lower` at every delta hold
+simultaneously, without a multiplicity correction.  E is monotone along every nested family, so bisection finds the
+bounds.
 
 E depends on the outputs only through the counts of their scores in each bin, under d0 and under d1.
 """
@@ -51,7 +52,7 @@ Counts = npt.NDArray[np.int64]
 
 _ROUNDING = 1e-12  # relative; covers the error of one term of the budget, so that e is rounded down
 _MIN_LOG_PAYOFF = -60.0  # a bet with a lower log payoff has lost its wealth in any case
-_NULLS_SHARE = 0.02  # share of the initial wealth bet against stronger claims; small, to delay the verdict little
+_NULLS_SHARE = 0.02  # share of the initial wealth bet against stronger claims; a larger one would delay the verdict
 _NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8  # grid of stronger claims: ratio of their parameters, and number
 _SAMPLED_SHARE = 0.04  # share of the initial wealth bet on noise that is added to a sample of the records
 _NULLS_THRESHOLDS = 10  # fewer than for the claim under test: bounds gain little from more
@@ -219,9 +220,9 @@ def log_threshold(confidence: float) -> float:
 def strategy(claim: TradeoffFunction) -> Strategy:
     """Design the bets of an audit from the claim alone.
 
-    Most of the wealth is bet against the claim, a small part of it on noise added to a sample of the records.  The rest
-    is bet against a nested grid of stronger claims.  These bets keep the certified bounds close to the truth if the
-    claim promises far less than the mechanism keeps.
+    Most of the initial wealth is bet against the claim; a small part of this, on noise added to a sample of the
+    records.  The rest is bet against a nested grid of stronger claims.  These bets keep the certified bounds close to
+    the truth if the claim promises far less than the mechanism keeps.
 
     Args:
         claim: The claim to audit.
