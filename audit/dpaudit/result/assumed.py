@@ -6,15 +6,15 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.scores.families import Family, check_nested, epsilon_inside, family_of, largest_refuted
 from dpaudit.result.evidence import Evidence
 
-_PRECISION = 1e-3  # of the parameter; members such as 2,500 steps of DP-SGD take a while to compute
-_APART = 1.05  # members that are compared, to see that the family is nested
+_PRECISION = 1e-3  # precision of the parameter; each member may take long to compute, such as 2,500 steps of DP-SGD
+_APART = 1.05  # ratio of the parameters of two members that are compared to check that the family is nested
 
 
 class AssumedBound(float):
     """A lower bound of epsilon, nats, that holds if an assumption does.  It prints the assumption with the number."""
 
     assumption: str  # "the mechanism's curve is gaussian(mu=?) for some ?"
-    parameter: float  # the largest member that is refuted; 0 if none is
+    parameter: float  # parameter of the largest refuted member; 0 if none is refuted
 
     def __new__(cls, epsilon: float, assumption: str, parameter: float) -> AssumedBound:
         bound = super().__new__(cls, epsilon)
@@ -32,21 +32,21 @@ class AssumedBound(float):
 
 
 def bound_inside(evidence: Evidence | None, delta: float, assuming: str | Family, *, confidence: float) -> AssumedBound:
-    """Epsilon at `delta` of the largest member of a family that the evidence refutes.
+    """Return epsilon at `delta` of the largest member of a family that the evidence refutes.
 
     Theorem:
         Let the mechanism's curve be the member at t of a nested family.  The bound exceeds that member's epsilon with
         probability at most 1 - confidence.
 
     Proof:
-        It does only if the evidence refutes a member at t or above, whose promise is at most that of the true one.
-        The p-values of all kinds of evidence do not fall along nested families, so it then refutes the true one.
+        The bound exceeds it only if the evidence refutes a member at some t' >= t.  P-values of all kinds of evidence
+        do not fall as the parameter of a nested family grows.  So the evidence then refutes the true member at t, too.
 
     Args:
-        evidence: What was counted; None if nothing that was counted is valid.
-        delta: In [0, 1].
+        evidence: The evidence; None if the counts are invalid.
+        delta: Delta, in [0, 1].
         assuming: The family, see `families.family_of`.
-        confidence: Of the bound.
+        confidence: Confidence of the bound, in (0, 1).
 
     Raises:
         ValueError: If the family cannot be read, or its members are not nested.

@@ -18,8 +18,9 @@ from dpaudit.text.version import __version__
 def contradictions(result: AuditResult) -> list[str]:
     """Return the statements of a result that its own counts contradict; empty if there are none.
 
-    The statements are compared with each other whichever version wrote them.  P-value and bounds are recomputed from
-    the counts.  A difference is a contradiction only if this version of dpaudit wrote the result; see `unchecked`.
+    The statements are compared with each other, whichever version of dpaudit wrote them.  P-value and bounds are
+    recomputed from the counts.  A difference is a contradiction only if this version of dpaudit wrote the result; see
+    `unchecked`.
     """
     found = [*_of_verdict(result), *_of_witness(result)]
     return found if _version(result) != __version__ else [*found, *_differences(result)]
@@ -82,7 +83,7 @@ def _of_path(result: AuditResult) -> list[str]:
         return []
     if result.stopped_by == "evidence" and result.evidence.ends_at_its_peak(path):
         return []
-    if result.refuted_at is not None and result.stopped_by != "evidence":  # trials went on, to measure
+    if result.refuted_at is not None and result.stopped_by != "evidence":  # trials continued after the refutation
         return []
     return ["a violation is reported, but the audit did not end where its evidence was largest"]
 
@@ -115,7 +116,9 @@ def _of_witness(result: AuditResult) -> list[str]:
             found.append(f"the witness's {name} is {stated_rate:.6g}, but its counts give {rate:.6g}")
     claimed = float(result.claim.symmetrized().beta(witness.alpha))
     if not math.isclose(claimed, witness.claimed_beta, rel_tol=1e-4, abs_tol=1e-9):
-        found.append(f"the claim allows a beta of {claimed:.6g} there, not {witness.claimed_beta:.6g}")
+        found.append(
+            f"at the witness's alpha, the claim allows a beta of {claimed:.6g}, not {witness.claimed_beta:.6g}"
+        )
     return found
 
 

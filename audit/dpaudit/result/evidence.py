@@ -46,12 +46,12 @@ class Evidence(Protocol):
     """
 
     method: ClassVar[str]  # name of the kind, as in result files
-    anytime: ClassVar[bool]  # whether the audit stops as soon as it refutes its claim, which all answers account for
+    anytime: ClassVar[bool]  # whether the audit may stop as soon as it refutes its claim; all answers account for this
     joint: ClassVar[bool]  # whether the verdict and all bounds hold together; otherwise each holds alone
     frozen: ClassVar[bool]  # whether region and number of runs were fixed before the counted outputs
     of_pairs: ClassVar[bool]  # whether outputs on pairs of datasets are counted, in regions that attacks found
     once: ClassVar[bool]  # whether the mechanism ran only once
-    slow: ClassVar[bool]  # whether bounds are too slow to recompute where a theorem already limits them
+    slow: ClassVar[bool]  # whether bounds are slow to compute; `overstated` then relies on a theorem where it can
     words: ClassVar[Words]  # sentences for reports
 
     @property
@@ -90,7 +90,7 @@ class Evidence(Protocol):
 
         Args:
             claim: The claim, in the form of `tested`.
-            path: The log-wealth against it at every look, in nats, if the result records it.
+            path: The log-wealth against the claim at every look, in nats, if the result records it.
         """
         ...
 

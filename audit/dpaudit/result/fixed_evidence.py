@@ -22,8 +22,9 @@ _WORDS = Words(
         "Roth & Su 2022). The first runs chose a pair of datasets, a score and a rejection region, which "
         "were then frozen. On the other runs the two kinds of errors are independent binomial counts. The p-value is "
         "the largest probability of counts that contradict the claim at least as strongly as those observed, over a "
-        "confidence interval of the type I error. It is computed exactly (Berger & Boos 1994). Nothing is assumed "
-        "about the noise. Runs must be independent of each other, and their number was fixed beforehand."
+        "confidence interval of the type I error, corrected for the error probability of this interval. The test is "
+        "exact (Berger & Boos 1994). Nothing is assumed about the noise. Runs must be independent of each other, and "
+        "their number was fixed beforehand."
     ),
     references=(
         DONG,
@@ -39,8 +40,9 @@ _WORDS = Words(
 class FixedEvidence:
     """Counts of one frozen score on fresh outputs, and the rejection regions that were frozen with it.
 
-    Each answer holds with the confidence at the planned number of trials; see `inference.fixed.exact_binomial`.  The
-    claim is tested on one region, and bounds may use others.  The pilot alone selects these regions.
+    Each answer holds with the stated confidence if the number of trials is the planned one; see
+    `inference.fixed.exact_binomial`.  The claim is tested on one region, and bounds may use others.  The pilot alone
+    selects these regions.
     """
 
     method: ClassVar[str] = "fixed"

@@ -82,7 +82,7 @@ class AuditResult:
 
     @property
     def measurement(self) -> bool:
-        """Whether no claim was given, so that there was nothing to refute.  The bounds hold all the same."""
+        """Whether no claim was given, so that nothing could be refuted.  The bounds are valid nevertheless."""
         return self.claim == NO_CLAIM
 
     @property
@@ -233,7 +233,7 @@ class AuditResult:
 
     @property
     def _size(self) -> str:
-        """What the bounds of an audit that may stop at its proof are worth."""
+        """A sentence on whether the bounds estimate the size of the violation."""
         if self.stopped_by == "evidence" or self.refuted_at is None:
             return "stopped at the first proof; this is no estimate of the size"
         return f"refuted after {self.refuted_at:,} runs per dataset; the bounds are those of the end"
@@ -248,7 +248,7 @@ Written = Callable[..., str]
 
 
 def p_value_words(result: AuditResult, write: Written = upper) -> str:
-    """Write the p-value, rounded up, with enough digits to tell it from the audit's significance.
+    """Write the p-value, rounded up, with enough digits to distinguish it from the audit's significance.
 
     Args:
         result: The result.
@@ -258,7 +258,7 @@ def p_value_words(result: AuditResult, write: Written = upper) -> str:
 
 
 def mu_words(result: AuditResult, write: Written = lower) -> str:
-    """Write `mu_lower`, rounded down; for a violation, with enough digits to tell it from the claim's mu.
+    """Write `mu_lower`, rounded down; for a violation, with enough digits to distinguish it from the claim's mu.
 
     Args:
         result: The result.
@@ -268,7 +268,7 @@ def mu_words(result: AuditResult, write: Written = lower) -> str:
 
 
 def epsilon_words(result: AuditResult, delta: float = 0.0, write: Written = lower) -> str:
-    """Write `epsilon_lower(delta)`, rounded down; for a violation, with enough digits to tell it from the claim's.
+    """Write `epsilon_lower(delta)`, rounded down; for a violation, with enough digits to exceed the claim's.
 
     Args:
         result: The result.

@@ -19,9 +19,9 @@ from dpaudit.values import Json, JsonObject
 _WORDS = Words(
     principle=(
         "Independent fair coins decided which canaries were included in the data. From the single output, the "
-        "inclusion of some canaries was guessed; their number was fixed beforehand. The p-value bounds the probability "
-        "of at least this number of right guesses under the claim (Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis "
-        "& Chaudhuri 2024)."
+        "inclusion of some canaries was guessed; the number of guesses was fixed beforehand. The p-value bounds the "
+        "probability of at least this number of right guesses under the claim (Steinke, Nasr & Jagielski 2023; "
+        "Mahloujifar, Melis & Chaudhuri 2024)."
     ),
     references=(
         "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36.",
@@ -32,7 +32,10 @@ _WORDS = Words(
         "An attack that decides by its score whether a canary was included makes two kinds of errors. $α$ is the rate "
         "at which it calls excluded canaries included, and $β$ the rate at which it calls included canaries excluded."
     ),
-    no_band="Blue: the errors observed over all canaries. One run bounds no curve; chance can carry it into the grey.",
+    no_band=(
+        "Blue: the errors observed over all canaries. One run bounds no curve, so chance can carry the observed errors "
+        "into the grey area."
+    ),
     proof="the number of right guesses",
     untried="Other canaries and other scores: only the given ones were tried.",
     others="other canaries or scores",
@@ -60,7 +63,7 @@ class Guesses(Protocol):
 
     @property
     def by_chance(self) -> float:
-        """How many would be right on average if the scores told nothing."""
+        """Expected number of right guesses if the scores carried no information."""
         ...
 
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:

@@ -1,7 +1,7 @@
 """The provenance of a result: date, machine, versions, code, and the command or test that made it.
 
-In a result file this is the object `environment`, whose keys `key` returns.  Anybody may have edited a file.  Values
-with unknown keys or wrong types are kept unchanged in `other` and are not used.
+A result file holds the provenance as the object `environment`; the function `key` returns its keys.  Anybody may have
+edited a file.  Values with unknown keys or wrong types are kept unchanged in `other` and are not used.
 """
 
 from __future__ import annotations

@@ -26,12 +26,12 @@ _WORDS = Words(
     principle=(
         "A claim is a trade-off function $f$: no attack with type I error $α$ has a type II error below $f(α)$ (Dong, "
         "Roth & Su 2022). A trial runs the mechanism once on each dataset. A score, learned from "
-        "earlier trials only, estimates how much likelier an output is under d1 than under d0. Bets on its "
-        "thresholds are priced by the claim's privacy profile, so that they win nothing on average under a true "
-        "claim. The wealth $E$ is then a nonnegative supermartingale, and it ever reaches $1/s$ with probability at "
-        "most $s$ (Ville 1939). So the audit may look after every trial and stop at any time. The bets are those whose "
-        "wealth grows fastest against a range of violations (Grünwald, de Heide & Koolen 2024). They do not "
-        "depend on the claim that is priced, so verdict and bounds hold together. Nothing is assumed about the "
+        "earlier trials only, estimates how much likelier an output is under d1 than under d0. Bets on thresholds of "
+        "this score are priced by the claim's privacy profile, so that they win nothing on average under a true "
+        "claim. The wealth $E$ is then a nonnegative supermartingale, and the probability that it ever reaches "
+        "$1/s$ is at most $s$ (Ville 1939). So the audit may look after every trial and stop at any time. The bets "
+        "are those whose wealth grows fastest against a range of violations (Grünwald, de Heide & Koolen 2024). They "
+        "do not depend on the claim that is priced, so verdict and bounds hold together. Nothing is assumed about the "
         "noise. Trials must be independent of each other."
     ),
     references=(
@@ -97,7 +97,8 @@ class SequentialEvidence:
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return 1 / maximum wealth.
 
-        The maximum is over the final wealth, and over the path if the path ends with that wealth.
+        The maximum includes the initial wealth 1 and the final wealth.  It includes the path only if the path ends with
+        the final wealth.
         """
         at_the_end = self.log_e(claim)
         most = max(0.0, at_the_end)

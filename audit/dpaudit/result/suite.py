@@ -22,7 +22,7 @@ class Promise:
     """
 
     confidences: tuple[float, ...]  # confidence of each audit
-    false_alarm: Fraction  # probability of a false alarm in the whole command
+    false_alarm: Fraction  # maximum probability of a false alarm in the whole command
     shared: bool  # whether the false alarm probability is shared; if False, each audit keeps its own confidence
     number: str  # random identifier of the command, recorded in its results
 
@@ -91,11 +91,11 @@ def named_together(results: Sequence[AuditResult]) -> str:
         f"{len(refuted)} of {len(results)} refuted{each}.  {len(results)} audits make a false alarm likelier than one; "
     )
     if len(named) == len(refuted):
-        return words + "corrected for that (e-BH), all of them stand."
+        return words + "after a correction for this (e-BH), all of them stand."
     stands = f"only {', '.join(named)} stand{'s' if len(named) == 1 else ''}" if named else "none of them stands yet"
     confidence = shared_confidences([1 - rate] * len(results))[0]
     return words + (
-        f"corrected for that (e-BH), {stands}.  To settle it, run them in one command, or each with "
+        f"after a correction for this (e-BH), {stands}.  To settle it, run all audits in one command, or each with "
         f"--confidence {_digits(confidence)}."
     )
 
@@ -103,8 +103,8 @@ def named_together(results: Sequence[AuditResult]) -> str:
 def _e_value(result: AuditResult) -> float:
     """Return an e-value that is valid however the audit ended.
 
-    After a failure, the wealth is that before the failing run, which is not a stopping time.  The minimum of this
-    wealth and 1 is at most 1, and so is a valid e-value.
+    After a failure, `e_value` may be the wealth just before the failing run, and that moment is not a stopping time.
+    The minimum of this wealth and 1 never exceeds 1, so it is a valid e-value.
     """
     return min(result.e_value, 1.0) if result.verdict is Verdict.INCONCLUSIVE else result.e_value
 

@@ -66,14 +66,15 @@ class Witness:
 
     `counted` states which outputs were counted:
 
-    - "later": outputs that came after region and score had been frozen.  The audit's end depends on these outputs, so
-      the counts may look better than the rates.  The intervals account for that, and for the choice of the region.
-    - "moving": all outputs that were bet on, each with the score of that moment.  The named region is that of the last
-      score, so its rates may differ.  There are no intervals.
+    - "later": outputs that came after region and score had been frozen.  When the audit ends depends on these outputs,
+      so the counts may exaggerate the violation.  The intervals account for this, and for the choice of the region.
+    - "moving": all outputs that were bet on, each with the score in use at that moment.  `region` describes the region
+      of the last score, whose rates may differ.  The witness has no intervals.
     - "frozen": outputs that were drawn after region and score had been frozen (method "fixed").
-    - "guesses": no outputs, but right guesses about canaries in one run.  There is no region.
-    - "named": outputs that came after the attacks had learned, and that chose the region (files of earlier versions).
-      The intervals account neither for this choice nor for the stopping, like those of "moving" in such files.
+    - "guesses": no outputs, but right guesses about canaries in one run.  The witness has no region.
+    - "named": outputs that came after the last fit and were also used to choose the region (files of earlier versions).
+      The intervals account neither for this choice nor for optional stopping.  The same is true of the intervals of
+      "moving" in such files.
     - "": unknown (files of earlier versions).
     """
 
@@ -89,8 +90,9 @@ class Witness:
     p_value: float = math.nan
     """The p-value of the claim by these counts, if region and number of outputs had been fixed beforehand.
 
-    This is true only if `counted` is "frozen".  Otherwise the number ranks regions and is not a valid p-value, because
-    it is not corrected for the stopping or for the choice of region and pair.  The audit's own p-value is valid.
+    They were fixed beforehand only if `counted` is "frozen".  Otherwise the number ranks regions and is not a valid
+    p-value, because it is not corrected for the stopping or for the choice of region and pair.  The audit's own p-value
+    is valid.
     """
     alpha_lower: float = math.nan  # 95 % interval of alpha; each interval holds alone, see `counted`
     alpha_upper: float = math.nan

@@ -22,10 +22,10 @@ class Words:
     again: str = ""  # why no region can be counted on fresh outputs; "" if one can
     assumption: str = ""  # what is assumed beyond the setting and cannot be tested; shown beside every verdict
     unit: str = "canaries"  # what guesses are about
-    each: str = "each included by a coin of its own"  # what is known of every one of them
+    each: str = "each included by an independent fair coin"  # what is known about each of them
     guessing: str = (
-        "Guesses are made for the canaries with the most extreme scores and for no others. How many of them are "
-        "right cannot be compared with the two errors over all canaries, which the claim's curve limits."
+        "Guesses are made for the canaries with the most extreme scores and for no others. The share of right guesses "
+        "cannot be compared with the two errors over all canaries, which the claim's curve limits."
     )
 
 
@@ -37,7 +37,8 @@ OF_PAIRS = {
         "guesses d1 on outputs of d0, and $β$ the rate at which it guesses d0 on outputs of d1."
     ),
     "no_band": (
-        "Blue: the attack's observed errors, which chance can carry into the grey. The curve itself is not bounded."
+        "Blue: the attack's observed errors, which chance can carry into the grey area. The audit certifies no "
+        "bound on the curve."
     ),
     "untried": (
         "Other datasets and other attacks: a claim is about all neighbours, but only the pairs and attacks of this "
