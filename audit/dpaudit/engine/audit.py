@@ -67,7 +67,8 @@ def audit(
         trials: Maximum number of runs on each dataset, over all pairs.
         confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence, whenever
             the audit stops.  The default is 0.99 rather than 0.95, because an accusation needs better odds than one in
-            twenty.  Evidence grows exponentially, so the stricter test takes only about 1.5 times the runs.
+            twenty.  The wealth grows exponentially under a violation, so the stricter test takes only about 1.5 times
+            the runs.
         method: "sequential" stops as soon as the claim is refuted.  "fixed" makes all `trials`.  It chooses a pair and
             a rejection region with a tenth of them (15 % of more than three million), and tests the region exactly on
             the rest.  Its bounds are tighter at the same number of trials.
@@ -77,22 +78,23 @@ def audit(
             With the same seed it would be tested on the outputs that suggested it, and the guarantee would not hold.
         jobs: Number of processes in which the mechanism runs; -1 uses all cores.  The result does not depend on it.
         store: A file that keeps every block of outputs as soon as it is complete.  If the file exists, the audit
-            resumes from it, with the result of an audit that was never interrupted.  The file must have the same
-            mechanism, datasets, seed and versions.  Their content is compared, code included; see
-            `sampling.store_identity`.  `sampling.store` describes the format.
+            resumes from it, with the result of an audit that was never interrupted.  The file must come from an
+            audit with the same mechanism, datasets, seed and versions.  The comparison includes the mechanism's code;
+            see `sampling.store_identity`.  `sampling.store` describes the format.
         detect: A violation, as a claim, that the audit should be able to detect.  If the audit could not have detected
             it, the verdict is INCONCLUSIVE.
-        measure: Whether to go on to `trials` after the claim has been refuted, to see how large the violation is.
-            `refuted_at` of the result says when the claim was refuted.  The bounds are those of the end; they hold at
-            any look.  Without it, a sequential audit certifies hardly more than the claim, however false that is.
+        measure: Whether to continue up to `trials` after the claim has been refuted, to see how large the violation is.
+            `refuted_at` of the result says when the claim was refuted.  The bounds are computed at the end; they are
+            valid at any look.  Without `measure`, a sequential audit certifies bounds hardly above the claim, however
+            large the violation is.
         observe_time: Whether the attacker also sees the running time of each run.  Only for method "sequential", and
             for mechanisms that are called once per run.  Runs are then made in this process, one by one, in random
             order.  Only one of the two runs of a trial counts.
         failures: What happens when a run raises an exception (any except KeyboardInterrupt; SystemExit counts).
             "stop" ends the audit INCONCLUSIVE.  "outcome" means that the analyst sees the exception, so a `Raised`
-            counts as the output; only for mechanisms that are called once per run.  "retry" makes up to ten attempts at
-            a run, with different randomness.  The claim is then taken to be about runs that succeed.  The audit misses
-            a leak through the failure rate, so `warnings` state how many runs failed on each dataset.
+            counts as the output.  It is available only for mechanisms that are called once per run.  "retry" makes up
+            to ten attempts at a run, with different randomness.  The audit then tests the claim on successful runs
+            only.  It misses a leak through the failure rate, so `warnings` state how many runs failed on each dataset.
         timeout: Seconds after which a run, or one call of a batched mechanism, has failed.  Timeouts depend on the load
             of the machine.  So `failures` applies to them only with `observe_time`; otherwise a timeout ends the audit,
             as with "stop".  `mechanisms.timeout` lists what a timeout cannot end.  Mechanisms in separate processes

@@ -70,9 +70,9 @@ class _Sequential:
         self.against = dict(enumerate(run.pair_log_e))  # pair index -> evidence against the claim, nats
         counts, several = self.evidence.counts, len(self.evidence.counts) > 1
         # only one pair may leak, so power is computed for the pair with the most trials
-        self.shown = int(counts.sum(axis=(1, 2)).max()) // 2  # trials counted on that pair
-        self.where = "on the pair that was tried most, " if several else ""  # names that pair
-        self._share = 1 / (2 * len(counts)) if several else 1.0  # share of the wealth staked on that pair
+        self.shown = int(counts.sum(axis=(1, 2)).max()) // 2  # trials counted on the pair with the most trials
+        self.where = "on the pair that was tried most, " if several else ""  # words that name the pair of `shown`
+        self._share = 1 / (2 * len(counts)) if several else 1.0  # share of the wealth staked on that pair alone
         self.second_stage_trials = 0
 
     def margin(self, truth: Law) -> float:
@@ -124,7 +124,7 @@ class _Fixed:
         self._significance = 1 - run.pilot.confidence
         self.p_value = self.evidence.p_value(run.tested)
         self.refuted = self.p_value <= self._significance
-        self.refuted_at = None  # it looks at the end and not before
+        self.refuted_at = None  # the claim is tested only at the end
         self.against = {run.pair: math.inf}
         self.shown = self.evidence.trials
         self.where = "" if len(run.collector.learners) == 1 else "on the pair that the pilot chose, "
@@ -243,10 +243,10 @@ def _detectable(
 
     Args:
         evidence: The evidence of the audit.
-        least: That violation; None if there is none.
+        least: The smallest violation; None if none is detectable.
         confidence: The audit's confidence.
         shown: Runs counted on the pair for which `least` was computed.
-        where: Words that name that pair; "" if there is only one.
+        where: Words that name this pair; "" if the audit has only one pair.
 
     Raises:
         AssertionError: If the evidence certifies more than any test of its kind can certify.
@@ -265,8 +265,8 @@ def _detectable(
 def _no_band(counts0: Counts, counts1: Counts) -> Band:
     """Return the observed curve with 1 - alpha as its upper bound, which holds for every curve.
 
-    This replaces the confidence band of audits that certify none.  Running times drift, so the outputs have no single
-    curve.  A band has no confidence if runs depend on each other, or if the number of trials was not reached.
+    This replaces the confidence band of audits that certify none.  Outputs with running times, which drift, have no
+    single curve.  A band is also invalid if runs depend on each other, or if the number of trials was not reached.
     """
     alpha, beta, _ = anytime_band(counts0, counts1, significance=0.5)
     return alpha, beta, 1 - alpha

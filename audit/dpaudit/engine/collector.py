@@ -82,7 +82,7 @@ class Collector:
     held: Counter[float] | None = None  # numbers that the mechanism held before the first run; None if unknown
 
     _most: list[int] = field(init=False)  # per pair: maximum number of trials in a block
-    _memories: list[tuple[Memory, Memory]] = field(init=False)  # per pair: of d0 and of d1
+    _memories: list[tuple[Memory, Memory]] = field(init=False)  # per pair: outputs that independence tests use
 
     def __post_init__(self) -> None:
         self.spent = [0] * len(self.learners)
@@ -126,8 +126,8 @@ class Collector:
         found = (with0 + with1).words()
         if self.sampler.execution.failures == "retry" and with0.failed + with1.failed:
             found.append(
-                f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were retried: the claim is taken to "
-                "be about runs that succeed (use failures: outcome to audit the failures as well)"
+                f"{with0.failed} runs on d0 and {with1.failed} on d1 failed and were retried: the claim was tested "
+                "on successful runs only (use failures: outcome to audit the failures as well)"
             )
         return found
 
@@ -163,7 +163,7 @@ class Collector:
             rng = stream(self.sampler.seed, "shuffle", pair, int(consecutive))
             columns, scores = symmetric_columns(self.learners[pair], outputs[0], outputs[1], rng, refit=not timed)
             share = level / 6  # 6 tests: d0, d1 and the two together, each on outputs and on scores
-            by_score = share / len(self.learners[pair].attacks)  # the runs selected one of the attacks
+            by_score = share / len(self.learners[pair].attacks)  # corrected, because the runs selected the attack
             for side in (0, 1):
                 if consecutive:
                     found = dependence([key(output) for output in outputs[side]], columns[side], share)
@@ -235,7 +235,7 @@ class Collector:
         learner = self.learners[pair]
         block = self.next_block(pair, near=near)
         for outputs0, outputs1 in block:
-            scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # also weights the attacks
+            scores = learner.score_fresh(outputs0, outputs1) if learner.ready else None  # updates the weights, too
             if bet is not None:
                 bet(scores)
             learner.learn(outputs0, outputs1)
@@ -263,7 +263,7 @@ class Collector:
     def block(self, pair: int, size: int) -> list[Block]:
         """Make at most `size` trials of a pair; fewer if outputs are large, so that a block fits into memory.
 
-        A pair on which the mechanism fails is dropped.  If it was the last one, the audit ends.
+        A pair on which the mechanism fails is dropped.  If no pair is left, the audit ends.
 
         Returns:
             One block; none if the mechanism failed before it gave an output on each dataset.

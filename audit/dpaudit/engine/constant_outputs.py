@@ -1,18 +1,18 @@
 """Violations whose outputs never vary: runs in new processes rule out a cache.
 
-A mechanism that caches its first output on each dataset makes one independent run of each, however often it is called.
-If its law is continuous, the two cached outputs differ, and an audit that assumes independent runs refutes any claim.
-A mechanism without noise, or with a fixed seed, looks the same in one process, but it does break its claim.
+A mechanism that caches its first output on each dataset makes only one independent run on each, however often it is
+called.  If its law is continuous, the two cached outputs differ, and an audit that assumes independent runs refutes any
+claim.  A mechanism without noise, or with a fixed seed, looks the same in one process, but it does break its claim.
 
 **When new processes are needed.**  A violation is about to be reported, and all outputs on one dataset are equal.  This
 is suspicious if all outputs on the other dataset are equal too, or if the constant contains a number that is not whole.
-An event that one dataset never shows, such as an answer that is always 0, is not suspicious.  There the outputs on the
-other dataset vary, so the mechanism draws fresh randomness in each run.  Each part of an output (of a list, dict or
-array) is examined in the same way, because a mechanism may cache one number and draw others in each run.
+An event that one dataset never shows, such as an answer that is always 0, is not suspicious.  In this case, the outputs
+on the other dataset vary, so the mechanism draws fresh randomness in each run.  Each part of an output (of a list, dict
+or array) is examined in the same way, because a mechanism may cache one number and draw others in each run.
 
-**How they decide.**  If the code cannot keep state (`mechanisms.stateless.forgets`), the runs share no memory, and the
-violation stands.  Otherwise 2k new processes run the mechanism once each with other randomness, k on each dataset.  The
-violation stands only if every output equals the constant of its dataset, if there is one.
+**How the processes decide.**  If the code cannot keep state (`mechanisms.stateless.forgets`), the runs share no memory,
+and the violation stands.  Otherwise 2k new processes run the mechanism once each with other randomness, k on each
+dataset.  The violation stands only if every output equals the constant of its dataset, if there is one.
 
 Theorem:
     Let the processes be independent of each other, and the claim true.  Then a violation is reported with probability
@@ -22,14 +22,14 @@ Proof:
     Let c be the constant of one dataset, or its constant parts, seen before the new processes start.  In each process,
     the event {output = c} has one fixed probability on d0 and another on d1, and the claim relates the two.  The
     violation stands only if the event occurs in all k processes of c's dataset and in none of the other dataset's.  Let
-    p be the exact p-value of these counts, `inference.fixed.exact_binomial` (Theorem 1 there), with the claim for both
+    p be the exact p-value of these counts (Theorem 1 of `inference.fixed.exact_binomial`), with the claim for both
     orders.  k is the least number with p <= s, and depends on the claim alone.  So the violation stands with
     probability at most s, given everything before.  If the runs in this process are independent, the audit's own test
     has level s, and the further condition lowers it.
 
 The same processes test all suspicious pairs, and every pair must pass, so several pairs do not raise this probability.
-Outputs with many digits prove nothing.  An unbiased randomised response has only two outputs, and most new processes
-would cache the more likely one.
+Agreement of outputs with many digits does not prove a fixed seed.  An unbiased randomised response has only two
+outputs, which may have many digits, and most new processes would cache the more likely one.
 
 Outputs that vary may contain noise that was drawn once; `engine.reproduced` examines such violations.
 
@@ -88,13 +88,13 @@ MAX_SECONDS = 60.0  # for all processes together; a process takes about half a s
 
 
 def nothing_varied(collector: Collector) -> list[str]:
-    """Explain why an audit without a violation saw nothing, if the outputs never varied on any pair.
+    """Explain why an audit could find no violation, if the outputs never varied on any pair.
 
     Args:
         collector: The collector after the last trial.
 
     Returns:
-        One reason; none if some outputs varied, or if there were too few outputs to tell.
+        One reason; an empty list if some outputs varied, or if there were too few outputs.
     """
     seen = [sides for sides in collector.seen if sides[0].runs]
     if not all(side.constant for sides in seen for side in sides) or sum(sides[0].runs for sides in seen) < MIN_OUTPUTS:
@@ -106,8 +106,8 @@ def nothing_varied(collector: Collector) -> list[str]:
     runs = 2 * sum(sides[0].runs for sides in seen)
     what = {shown(sides[0].value): None for sides in seen}
     if len(what) == 1:
-        return [f"every one of the {runs:,} outputs was {next(iter(what))}, so nothing could have been seen"]
-    return [f"the {runs:,} outputs never varied on any pair, so nothing could have been seen"]
+        return [f"every one of the {runs:,} outputs was {next(iter(what))}, so no violation could have been seen"]
+    return [f"the {runs:,} outputs never varied on any pair, so no violation could have been seen"]
 
 
 def judged(

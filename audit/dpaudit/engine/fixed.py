@@ -20,7 +20,7 @@ from dpaudit.result.evidence import Counts, FixedEvidence
 
 PILOT = 0.1  # share of the trials
 _PILOT_WITH_SECOND_STAGE = 0.15  # share of the trials if the pilot ends with a second stage
-_MAX_TRIALS_BEFORE_SECOND_STAGE = 250_000  # trials per pair after which ordinary refits stop paying off
+_MAX_TRIALS_BEFORE_SECOND_STAGE = 250_000  # trials per pair after which ordinary refits gain little
 _MIN_SECOND_STAGE_TRIALS = 200_000  # with fewer trials the second stage is left out
 
 
@@ -82,7 +82,7 @@ class FixedAudit:
         self.pair = int(np.argmax(np.where(can_go_on, self.pilot.pair_log_e, -math.inf)))
 
     def _second_stage(self, until: int, progress: ProgressCallback | None) -> tuple[Array, Array] | None:
-        """Make the final fit of the chosen pair's score, with trials of that pair until `until` trials in all.
+        """Make the final fit of the chosen pair's score, to new trials of this pair up to `until` trials in total.
 
         Returns:
             Scores of the trials that were held out of the fit, of d0 and of d1.  None if there are too few trials for a

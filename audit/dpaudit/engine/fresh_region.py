@@ -47,7 +47,7 @@ class FreshRegion:
         self.valid = not dependent and not collector.failure and bool(self._total.any())
 
     def judge(self, claim: TradeoffFunction, significance: float, *, refuted: bool) -> None:
-        """Mark the counts as not valid if they may rest on noise drawn once, and add the reason to `warnings`.
+        """Mark the counts as invalid if they may rest on noise drawn once, and add the reason to `warnings`.
 
         Args:
             claim: The claim for both orders.
@@ -77,10 +77,11 @@ class FreshRegion:
 
 
 def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:
-    """Return the last bin outside the region, for a score that was learned again.  No counted run decides it.
+    """Return the last bin outside the region, for a score that was learned again.  It does not depend on counted runs.
 
-    The threshold is the witness's, unless its rates clearly differ from the witness's and those of another threshold
-    are closer.  This happens if many outputs share a score, and that score now lies on the other side of the threshold.
+    The threshold is the witness's, unless its rates now clearly differ from those of the witness.  Then the threshold
+    with the closest rates is chosen.  This happens if many outputs share a score, and that score now lies on the other
+    side of the threshold.
 
     Args:
         learner: The learner after its last fit.

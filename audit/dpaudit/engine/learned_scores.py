@@ -18,18 +18,18 @@ from dpaudit.result.values import AttackRow
 from dpaudit.sampling.streams import stream
 from dpaudit.text.reasons import About, Reason
 
-SHARE = 1 / 3  # of the outputs, to learn from
-_GROWTH = 1.3  # of the outputs learned from, between two fits
+SHARE = 1 / 3  # share of the outputs from which the score is learned
+_GROWTH = 1.3  # factor by which the number of learned outputs grows with each block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Learned:
-    """Scores of the outputs that nothing was learned from, and what learned them."""
+    """Scores of the held-out outputs, and the attacks that computed them."""
 
     scores0: Array
     scores1: Array
     rows: tuple[AttackRow, ...]
-    dependent: tuple[str, ...]  # why they prove nothing; empty if nothing was found
+    dependent: tuple[str, ...]  # why the scores are invalid; empty if no reason was found
 
 
 def learned_scores(
@@ -37,16 +37,16 @@ def learned_scores(
 ) -> Learned:
     """Learn a score from a third of the outputs, and score the others.
 
-    Which third it is, is drawn before anything is looked at.  Given that third, the other outputs are what they would
-    have been, and their scores are functions of each of them alone: whatever holds of given scores holds of these.
+    The third is drawn at random, before any output is examined.  Given the outputs in this third, the distribution of
+    the others is unchanged, and each score is a function of one of them.  So the theorems about given scores apply.
 
     Args:
-        outputs0: Of runs on d0, or about canaries that were left out.
-        outputs1: Of runs on d1, or about canaries that were put in.
-        attacks: What learns.
-        seed: Of the split and of the attacks.
-        coins: Whether the two lists were made by fair coins.  Then the third is of all canaries together: as many of
-            either list would leave coins that depend on each other.
+        outputs0: Outputs of runs on d0, or about canaries that were left out.
+        outputs1: Outputs of runs on d1, or about canaries that were included.
+        attacks: The attacks, as for `audit`.
+        seed: Seed of the split and of the attacks.
+        coins: Whether fair coins divided the canaries between the two lists.  The third is then drawn from all
+            canaries together.  A fixed number from each list would make the other coins depend on each other.
 
     Raises:
         ValueError: If there are too few outputs to learn from, or one cannot be read.
@@ -56,7 +56,7 @@ def learned_scores(
     if few < 2 * FIRST_FIT or min(len(parts0[1]), len(parts1[1])) < 1:
         raise ValueError(
             f"{len(outputs0)} and {len(outputs1)} outputs are too few to learn a score from a third of them: "
-            f"{2 * FIRST_FIT} of each kind are needed there; give more, or numbers, which are scores as they are"
+            f"this third must contain {2 * FIRST_FIT} of each; give more outputs, or give scores that are numbers"
         )
     learner = Learner(resolve_attacks(attacks), seed, 0)
     past0, past1 = ([outputs[i] for i in part[0][:few]] for outputs, part in ((outputs0, parts0), (outputs1, parts1)))
@@ -77,7 +77,7 @@ def learned_scores(
 def _split(
     n0: int, n1: int, rng: np.random.Generator, *, coins: bool
 ) -> tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], ...]:
-    """Places of the outputs to learn from and of the others, for each of the two lists."""
+    """Return the places of the outputs to learn from and of the others, for each of the two lists."""
     if coins:
         learned = rng.permutation(n0 + n1)[: round(SHARE * (n0 + n1))]
         chosen = np.zeros(n0 + n1, dtype=np.bool_)
@@ -92,7 +92,7 @@ def _split(
 
 
 def _learn(learner: Learner, outputs0: list[Any], outputs1: list[Any]) -> None:
-    """Show the outputs to the learner as an audit would, block after block."""
+    """Pass the outputs to the learner block by block, as an audit does."""
     start, n = 0, len(outputs0)
     while start < n:
         stop = min(n, max(start + FIRST_FIT, round(_GROWTH * start)))

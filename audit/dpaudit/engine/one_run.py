@@ -104,7 +104,7 @@ def _witness(
     """Return the number of right guesses, and the number that would refute the claim.
 
     Guesses are made for the canaries with the most extreme scores.  The trade-off curve bounds error rates over all
-    canaries, so the error rates of the chosen ones cannot be compared with it.  They are left nan.
+    canaries, so the error rates of the guessed canaries cannot be compared with it, and are nan.
     """
     out, into = (answers != 0) & ~included, (answers != 0) & included
     if not out.any() or not into.any():

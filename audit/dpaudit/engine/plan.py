@@ -25,8 +25,9 @@ LEARNING = 1.2
 """Mean trials with learned scores, divided by mean trials with known scores; see docs/measurements.md."""
 
 # A quantile of the trials with learned scores is bounded by _SLOWEST times that with known scores, plus _HEAD_START.
-# Learning adds most where few trials are needed.  `benchmarks/stated_probabilities.py` checks both at 99 % for Gaussian
-# noise (on one number and on four), Laplace noise, and randomised response with and without delta.
+# Learning adds most where few trials are needed.  `benchmarks/stated_probabilities.py` checks both constants at
+# 99 %: for Gaussian noise on one and on four numbers, for Laplace noise, and for randomised response with and without
+# delta.
 _SLOWEST = 1.4
 _HEAD_START = 15.0  # trials
 MAX_NUMBERS_KNOWN = 4  # numbers in an output; attacks need more trials to learn from longer outputs

@@ -68,7 +68,7 @@ def changed_since(provenance: Provenance, mechanism: object) -> list[str]:
     """Return warnings about code of a mechanism that has changed since an audit.
 
     Args:
-        provenance: That of the audit's result.  Anybody may have edited the file.
+        provenance: The provenance of the audit's result.  Anybody may have edited the file.
         mechanism: The mechanism as it is now.
     """
     recorded = provenance.mechanism_file

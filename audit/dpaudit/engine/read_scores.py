@@ -11,23 +11,23 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit.settings.limits import shown
 
-FEWEST = 2  # scores of either side
+FEWEST = 2  # minimum number of scores in each array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Given:
-    """What `audit_scores` was given."""
+    """The scores or outputs that were passed to `audit_scores`."""
 
-    outputs: tuple[list[Any], list[Any]]  # empty if all are numbers
-    numbers: tuple[Array, Array] | None  # if all of them are
+    outputs: tuple[list[Any], list[Any]]  # empty if all scores are numbers
+    numbers: tuple[Array, Array] | None  # None unless all scores are numbers
 
 
 def read_scores(scores0: Any, scores1: Any) -> Given:
-    """Two arrays of numbers if all scores are, else two lists of outputs.
+    """Return two arrays if all scores are numbers, else two lists of outputs.
 
     Raises:
         TypeError: If an argument holds no scores.
-        ValueError: If a score is NaN, all are equal, there are too few, or one side alone is numbers.
+        ValueError: If a score is NaN, all are equal, there are too few, or only one side consists of numbers.
     """
     sides = (_listed(scores0, "scores0"), _listed(scores1, "scores1"))
     for name, side in zip(("scores0", "scores1"), sides, strict=True):
@@ -40,24 +40,24 @@ def read_scores(scores0: Any, scores1: Any) -> Given:
             if np.any(np.isnan(values)):
                 place = int(np.argmax(np.isnan(values)))
                 raise ValueError(
-                    f"{name}[{place}] is nan; a score must be a number. Decide what a run without a score counts as, "
-                    "by a rule that does not look at its dataset or coin"
+                    f"{name}[{place}] is nan; a score must be a number; give such runs a score by a rule that uses "
+                    "neither their dataset nor their coin"
                 )
         if first[0] == second[0] and np.all(first == first[0]) and np.all(second == first[0]):
-            raise ValueError(f"all {len(first) + len(second):,} scores are {first[0]:g}, so they tell nothing")
+            raise ValueError(f"all {len(first) + len(second):,} scores are {first[0]:g}, so they carry no information")
         return Given(([], []), (first, second))
     for i, (one, other) in enumerate(zip(found, sides[::-1], strict=True)):
         if one is not None and not any(map(_is_number, other)):
             example = shown(_plain(other[0]))
             raise ValueError(
                 f"scores{i} are numbers, but scores{1 - i} are not, such as {example}; give numbers on both sides, "
-                " or outputs of one kind, from which a score is then learned"
+                "or outputs of one kind on both sides, from which a score is then learned"
             )
     return Given((list(sides[0]), list(sides[1])), None)
 
 
 def _listed(given: Any, name: str) -> Any:
-    """An array (n, ...) or a list of n outputs."""
+    """Return an array (n, ...) or a list of n outputs."""
     if isinstance(given, str | bytes | dict) or not (hasattr(given, "__len__") or hasattr(given, "__iter__")):
         raise TypeError(f"{name} must be an array or a list of scores, got {shown(given)}")
     if isinstance(given, np.ndarray) or hasattr(given, "__array__"):
@@ -69,7 +69,7 @@ def _listed(given: Any, name: str) -> Any:
 
 
 def _as_numbers(side: Any) -> Array | None:
-    """One real number for each score; None if they are anything else."""
+    """Return the scores as real numbers, (n,); None if a score is anything else."""
     if isinstance(side, np.ndarray) and side.dtype != object:
         real = side.ndim == 1 and side.dtype.kind in "biuf"
         return side.astype(np.float64) if real else None

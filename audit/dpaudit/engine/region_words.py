@@ -15,15 +15,15 @@ PROBES = 4000
 """Maximum number of outputs of each dataset that are used to describe a region."""
 
 _MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
-_SAME, _NEARLY = 0.99, 0.85  # agreement at which one feature replaces the score, and at which it is named beside it
+_SAME, _NEARLY = 0.99, 0.85  # agreement with the region at which one feature replaces the score, or is named beside it
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 
 
 def describe_region(score: Score, threshold: float, examples: Outputs | None) -> str:
     """Describe the region {score > threshold} in words.
 
-    The words are about the output if it is one number or has few labels.  Otherwise they state the score's threshold,
-    and the single feature that separates the outputs nearly as the score does, if there is one.
+    The words are about the output if it is one number or has few labels.  Otherwise they state the score's threshold.
+    If a single feature separates the outputs nearly as well as the score does, they name this feature, too.
 
     Args:
         score: A combined score of attacks.
@@ -136,7 +136,7 @@ def _cut(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, 
 
 def _sides(name: str, low: float, high: float) -> tuple[str, str]:
     """Describe both sides of a cut between two adjacent values, the upper side first."""
-    if math.isinf(low) or math.isinf(high):  # then the two values have no midpoint
+    if math.isinf(low) or math.isinf(high):  # an infinite value has no midpoint with another value
         return f"{name} above {low:.4g}", f"{name} at most {low:.4g}"
     middle = low / 2 + high / 2
     return f"{name} above {middle:.4g}", f"{name} below {middle:.4g}"

@@ -11,8 +11,8 @@ would confirm one in twenty of them.
 
 Theorem (several looks):
     A replay with `extend` looks after n, 2n, 4n, ... runs per dataset, numbers that are fixed beforehand, each time at
-    all runs so far.  Let p_k be the exact p-value at look k = 1, 2, ...  If the claim is true, P[some k: 2^k p_k <= s]
-    <= s for every s.  So the least 2^k p_k so far is a p-value, whenever the replay stops.
+    the counts of all runs so far.  Let p_k be the exact p-value at look k = 1, 2, ...  If the claim is true, P[2^k p_k
+    <= s for some k] <= s for every s.  So the least 2^k p_k so far is a p-value, whenever the replay stops.
 
 Proof:
     P[p_k <= s 2^-k] <= s 2^-k for each k, since region and number of runs do not depend on the outputs counted.  The
@@ -65,7 +65,7 @@ def replay(
     execution: ExecutionSettings | None = None,
     progress: ProgressCallback | None = None,
 ) -> Replay:
-    """Count the witness of a result on fresh runs of its mechanism, and compare.
+    """Count fresh runs in the region of a result's witness, and compare them with the result.
 
     Args:
         result: A finished audit with a witness.
@@ -73,8 +73,8 @@ def replay(
         pairs: The pairs, as in the audit; only the witness's pair is used.
         attacks: The attacks, as in the audit.
         trials: Runs per dataset on which the region is counted.  If None, as many as the witness counts, four times as
-            many for a violation, and at least 1,000.  The attacks learn from further runs before these, as many as
-            they had for that pair in the audit, and at least 200.
+            many for a violation, and at least 1,000.  Before these runs, the attacks learn from other fresh runs:
+            as many as they had for this pair in the audit, and at least 200.
         extend: Whether to double the counted runs, up to 64 times `trials`, until they refute the claim or show no sign
             of a violation.  The p-value is corrected for the looks; see the theorem in this module.
         seed: Seed of the fresh randomness; drawn if None.  The seed of a fixed audit is refused, because the runs that
@@ -98,7 +98,7 @@ def replay(
     learn_from = max([_MIN_LEARNED, *rows])
     if seed is None:
         seed = fresh_seed()
-    elif counted and seed == result.provenance.seed:  # a sequential audit's runs come before all counted runs
+    elif counted and seed == result.provenance.seed:  # a sequential audit's runs would only be learned from
         raise ValueError(
             f"seed {seed} is the seed of the audit, so its runs would be counted again; give another seed, or none"
         )
@@ -136,7 +136,7 @@ def replay(
 class _Looks(NamedTuple):
     """The outcome of all looks at the fresh counts."""
 
-    number: int  # how many looks there were
+    number: int  # number of looks
     p_value: float  # corrected for all looks; see the theorem in this module
     runs_needed: float  # estimated fresh runs per dataset for a decision; inf if there is no sign of a violation
 

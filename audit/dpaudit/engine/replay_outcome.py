@@ -29,7 +29,7 @@ class Replay:
     looks: int = 1  # number of times the fresh counts were tested
     valid: bool = True  # False if fresh runs failed or depended on each other; then they prove nothing
     unchecked: str = ""  # what was not recomputed because another version wrote the result; "" if everything was
-    runs_needed: float = math.nan  # estimated fresh runs per dataset for a decision; inf if there is no sign of it
+    runs_needed: float = math.nan  # estimated fresh runs per dataset for a decision; inf without sign of a violation
 
     @property
     def level(self) -> float:
@@ -45,8 +45,9 @@ class Replay:
     def reproduced(self) -> bool:
         """Whether the replay agrees with the result.
 
-        True if the result agrees with its own counts, the fresh runs are valid, and they refute the claim if the result
-        does.  False does not show that the result is wrong.  A violation may be "not confirmed yet"; see `runs_needed`.
+        True if the result agrees with its own counts and the fresh runs are valid.  If the result reports a violation,
+        the fresh runs must also refute the claim.  False does not show that the result is wrong.  A violation may be
+        "not confirmed yet"; see `runs_needed`.
         """
         return self.valid and not self.contradictions and (self.refuted or not self.result.violated)
 
@@ -69,7 +70,7 @@ class Replay:
             f"  pair {witness.pair}, attack {witness.attack}",
             f"  region: {witness.region}",
             *(f"  {name:<14s} {row(counts)}" for name, counts in rows),
-            f"  the claim allows at most {percent_at_most(allowed)} under d1 where {percent(alpha)} are under d0",
+            f"  at a rate of {percent(alpha)} under d0, the claim allows at most {percent_at_most(allowed)} under d1",
             f"  fresh exact p-value: p <= {upper(self.p_value, under=self.level)}{looked} ({self.counts.n0:,} runs per "
             f"dataset after {self.learned_from:,} to learn from, seed {self.seed})",
             *(f"  the result contradicts itself: {words}" for words in self.contradictions),

@@ -1,15 +1,15 @@
 """Violations whose outputs vary: runs in new processes rule out noise that was drawn once and used again.
 
 A mechanism may draw noise once and use it in many runs: from a pool of a few values, or with fresh jitter added.  Its
-runs look independent.  They are independent given the kept noise, so the audit refutes the law of outputs given that
+runs look independent.  They are independent given the kept noise, so the audit tests the law of outputs given that
 noise.  The claim is about another law, in which every run draws all its noise.
 
 **When new processes are needed.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs`
 judges those that do not), and the code may keep state (`mechanisms.stateless.forgets`).  The state of a program or an
-isolated mechanism cannot be read.  There they are needed only if outputs that are not whole were repeated
-(`engine.pools`).
+isolated mechanism cannot be read.  For these mechanisms, new processes are needed only if outputs that are not whole
+were repeated (`engine.pools`).
 
-**How they decide.**  The first of these steps that decides is used:
+**How the processes decide.**  The first of these steps that decides is used:
 
 1. Twins.  This process, which may hold kept noise, makes some runs.  Two new processes make the same runs with the same
    randomness.  If all outputs agree, they depend only on the dataset and the given randomness: the violation stands.
@@ -19,7 +19,7 @@ isolated mechanism cannot be read.  There they are needed only if outputs that a
    whole, and the outputs are not.
 3. Values.  If most outputs on either dataset were repeated, 12 new processes give one output on each dataset.  The
    violation stands unless values that were never seen in this process occur too often, at level 1e-6 for each dataset
-   (`inference.fixed.newcomers`).  This step is skipped if even twelve such values would not be too many.
+   (`inference.fixed.newcomers`).  This step is skipped if even 12 unseen values would not be significant at this level.
 4. The claim.  A score and a region are frozen, and a number k is fixed.  2k new processes give one output each.  The
    violation stands if their counts refute the claim at the audit's significance (`inference.fixed.exact_binomial`).
 
@@ -44,12 +44,13 @@ step 3 bounds how often an honest mechanism is doubted.  Kept values that few ru
 and step 3 is skipped if the pool is so large that few outputs were repeated.
 
 The audit's p-value and bounds apply to the runs in this process, even if step 4 lets the violation stand; a hint says
-so.  Step 4 loses power.  It sees only first runs, at most 60 on each dataset, in a region that was learned here.  The
-audit is inconclusive if a violation is slight, affects later runs only, or lies outside the region under other noise.
+so.  Step 4 has less power than the audit.  It sees only first runs, at most 60 on each dataset, in a region that was
+learned here.  The audit is inconclusive if a violation is slight, affects later runs only, or lies outside the region
+under other noise.
 
-If no new process can run the mechanism, only a strong suspicion makes the audit inconclusive.  This is a pool on no
-grid, or numbers that the mechanism has kept since the audit began.  Otherwise a hint states what was assumed, if
-outputs that are not whole were repeated or the mechanism holds a number that is not whole.
+If no new process can run the mechanism, only a strong suspicion makes the audit inconclusive.  Such a suspicion
+is a strong pool (`engine.pools`), or numbers that the mechanism has kept since the audit began.  Otherwise a hint
+states what was assumed, if outputs that are not whole were repeated or the mechanism holds a number that is not whole.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, signif
         Doubts, if noise may have been drawn once; hints about what was assumed otherwise.
     """
     sampler = collector.sampler
-    if sampler.execution.observe_time:  # the first run of a process takes longer
+    if sampler.execution.observe_time:  # the first run of a process takes longer than others
         return Judgement()
     datasets = (sampler.pairs[pair].d0, sampler.pairs[pair].d1)
     pool = pool_of([collector.first(pair, side) for side in (0, 1)], datasets)
@@ -210,7 +211,7 @@ class _Asking:
     def values_recur(self) -> bool:
         """Whether unseen values are rare enough in new processes for the violation to stand by step 3.
 
-        Also False if even twelve unseen values would not be too many on some dataset, because step 3 is then skipped.
+        Also False if even 12 unseen values would not be significant on some dataset, because step 3 is then skipped.
         """
         known = [[key(o) for o in (*self._first(side), *self._more(side))] for side in (0, 1)]
         strangers = [object() for _ in range(NEWCOMERS)]
@@ -261,7 +262,7 @@ class _Asking:
         return set() if len(later) >= len(now) + runs else (now & later) - fractions(before)
 
     def _warmed_up(self) -> int:
-        """Make runs that may fill a cache or pool; return how many runs on each dataset step 1 has time to repeat."""
+        """Make runs that may fill a cache or pool; return the number of runs on each dataset for step 1 to repeat."""
         runs = _RUNS
         for side in (0, 1):
             began = time.monotonic()
@@ -333,7 +334,7 @@ def _rate(part: Integers, whole: Integers) -> float:
 
 
 def _processes(tested: TradeoffFunction, rates: Sequence[float], significance: float, most: int) -> int:
-    """Find the least number per dataset that refutes the claim if errors are one s.d. above their means; 0 if none."""
+    """Find the least number per dataset that refutes the claim if errors are 1 s.d. above the mean; 0 if none."""
     for k in range(1, most + 1):
         x, z = (min(k, math.floor(k * rate + math.sqrt(k * rate * (1 - rate)))) for rate in rates)
         if x + z < k and exact_binomial.p_value(tested, x, k, k - z, k) <= significance:

@@ -87,7 +87,7 @@ def not_whole(value: Foreign, depth: int = 4) -> bool:
 
 
 def _unvaried(outputs: RawOutputs, parts: dict[Place, Output]) -> dict[Place, Output]:
-    """Return the parts that all outputs have."""
+    """Return those of the given parts that are equal in all outputs."""
     if not parts:
         return parts
     if isinstance(outputs, list) and {(type(o), getattr(o, "shape", None)) for o in outputs} == {

@@ -34,7 +34,7 @@ class SequentialAudit:
     collector: Collector
     tested: TradeoffFunction  # the claim for both orders
     confidence: float
-    measure: bool = False  # go on after the claim has been refuted
+    measure: bool = False  # whether to continue after the claim has been refuted
     history: list[tuple[int, float]] = field(default_factory=list, init=False)  # trials and log-wealth at every look
     most: float = field(default=0.0, init=False)  # maximum log-wealth so far (0 at the start)
     _bets: Strategy = field(init=False)
@@ -53,7 +53,7 @@ class SequentialAudit:
 
         Args:
             progress: Called after each block.
-            to_the_end: Whether to go on after the claim is refuted.
+            to_the_end: Whether to continue after the claim has been refuted.
         """
         goes_on = to_the_end or self.measure
         try:
@@ -165,10 +165,10 @@ class SequentialAudit:
     def _next_pair(self) -> int:
         """Return the pair with the largest upper confidence bound on the growth rate of its evidence.
 
-        UCB, Auer, Cesa-Bianchi & Fischer 2002: growth + sqrt(2 log(all trials) variance / trials of the pair), with
-        growth rate and variance those of the pair's best bet so far.  Pairs without a score come first.  If a leak is
-        rare, a few runs are too few to estimate the variance or to learn a score.  Therefore every pair gets at least a
-        quarter of an even share.
+        UCB, Auer, Cesa-Bianchi & Fischer 2002: growth + sqrt(2 log(all trials) variance / trials of the pair), where
+        growth rate and variance are those of the pair's best bet so far.  Pairs without a score come first.  If a leak
+        is rare, a few runs are too few to estimate the variance or to learn a score.  Therefore every pair gets at
+        least a quarter of an even share.
         """
         spent, learners = self.collector.spent, self.collector.learners
         left = self._left

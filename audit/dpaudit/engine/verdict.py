@@ -19,11 +19,11 @@ class Facts:
     trials: int  # runs per dataset that were made
     allowed: int  # maximum number of runs per dataset
     refuted: bool  # whether the counts, taken as valid, refute the claim at the audit's confidence
-    measured: bool = False  # whether trials go on after the claim has been refuted
-    interrupted: bool = False  # by the user
+    measured: bool = False  # whether trials continue after the claim has been refuted
+    interrupted: bool = False  # whether the user interrupted the audit
     failure: str = ""  # the failure of the mechanism that ended the audit
     void: bool = False  # whether an attack made the scores worthless; `dependent` then holds the reason
-    dropped: tuple[str, ...] = ()  # failures that ended the trials of one pair while others went on
+    dropped: tuple[str, ...] = ()  # failures that ended the trials of one pair, but not those of others
     dependent: tuple[str, ...] = ()  # why no guarantee holds: dependent runs, or void scores
     doubts: tuple[str, ...] = ()  # why the outputs prove nothing: constant, cached, or from noise drawn once
     hints: tuple[str, ...] = ()  # likely causes of a violation
@@ -83,8 +83,8 @@ def ruling(facts: Facts) -> Ruling:
 
     The bounds are valid unless one of the first two rows applies, or the counts are not `complete`.
 
-    `stopped_by` is what ended the trials.  If the evidence ended them, it is "evidence" for a violation, and
-    "dependence" if the evidence reached its threshold but proves nothing.
+    `stopped_by` states what ended the trials.  If the evidence reached its threshold and so ended them, the value is
+    "evidence" for the verdict VIOLATION, and "dependence" for any other verdict.
     """
     verdict, last = _verdict(facts)
     stopped_by = facts.ended

@@ -1,7 +1,7 @@
 """The witness: the rejection region that shows a violation most clearly.
 
-An audit that may stop at any time stops when the outputs contradict the claim.  Counts of a region on these outputs
-look better than its true rates, even if the region was frozen before all of them.  So the intervals are those of
+A sequential audit stops as soon as the outputs contradict the claim.  Counts of a region on these outputs tend to
+exaggerate the violation, even if the region was frozen before all of them.  So the intervals are those of
 `inference.sequential.anytime_interval`, which are valid whenever counting stops.
 
 Theorem:
@@ -37,7 +37,7 @@ from dpaudit.result.values import Counted, Counts, Witness
 _MIN_OUTPUTS_OF_A_SIDE = 10  # without a violation, both sides of the cut need this many outputs
 _PLAIN = 0.1  # a frozen region shows a violation clearly if its p-value is at most this
 _MISSED = 0.05  # significance of each interval
-_KNOWN = 0.5  # weight in the prior of the counts that chose a region, because the score was refitted after them
+_KNOWN = 0.5  # weight, in the prior, of the counts that chose a region; below 1 as the score was refitted since
 _GRID = np.unique(np.concatenate([np.geomspace(1e-9, 0.5, 300), 1 - np.geomspace(1e-9, 0.5, 300)]))  # values of alpha
 _NO_INTERVALS = ((math.nan, math.nan), (math.nan, math.nan))
 
@@ -119,7 +119,7 @@ class _Region:
         return bool(self.scores.sum(axis=1).all())
 
     def has_both_sides(self, fewest: int) -> bool:
-        """Whether at least `fewest` outputs lie inside the region, and as many outside it."""
+        """Whether at least `fewest` outputs lie inside the region, and at least `fewest` outside it."""
         x, n0, z, n1 = self.outcome
         return min(x + n1 - z, n0 - x + z) >= fewest and self.sound
 
@@ -221,7 +221,7 @@ def sparse(scores: npt.NDArray[np.int64]) -> tuple[tuple[tuple[int, int], ...], 
 
 
 def _middle_of_best(value: Array) -> int:
-    """Return the middle of the first run of equal maxima: thresholds without outputs between them are equivalent."""
+    """Return the middle of the first stretch of equal maxima; thresholds without outputs between are equivalent."""
     if np.isnan(value).any():
         raise AssertionError("regions cannot be ranked by nan")
     first = int(np.argmax(value))
