@@ -59,7 +59,7 @@ class MechanismConfig(_Strict):
     requires: list[str] | None = Field(
         None, description="packages to install; `python` then runs in an environment with only these packages"
     )
-    python_version: str | None = Field(None, description='Python version of that environment, e.g. "3.11"')
+    python_version: str | None = Field(None, description='Python version of this environment, e.g. "3.11"')
 
     @field_validator("requires")
     @classmethod
@@ -208,7 +208,7 @@ class AuditConfig(_Strict):
     method: Method = DEFAULTS.method
     measure: bool = Field(
         DEFAULTS.measure,
-        description="go on to `trials` after the claim has been refuted, to measure how large the violation is",
+        description="continue up to `trials` after the claim has been refuted, to measure how large the violation is",
     )
     seed: int | None = Field(
         DEFAULTS.seed, description="seed of the audit and of the mechanism's rng; random if omitted"

@@ -80,7 +80,7 @@ class PlannedAudit:
 
     @property
     def _timeout(self) -> float | None:
-        """Time limit in seconds for a call in this process; None for commands and environments, which have another."""
+        """Time limit in seconds for a call in this process; None for commands and environments."""
         mechanism = self.config.mechanism
         own = mechanism.python is not None and not mechanism.isolated and "timeout" in self.config.model_fields_set
         return self.config.timeout if own else None

@@ -47,7 +47,7 @@ class AuditSettings:
     jobs: int = 1
     store: str | Path | None = None
     detect: Any = None  # a claim or its text
-    measure: bool = False  # go on to `trials` after the claim has been refuted
+    measure: bool = False  # continue up to `trials` after the claim has been refuted
     observe_time: bool = False
     failures: Failures = "stop"
     timeout: float | None = None  # seconds
