@@ -77,7 +77,7 @@ def assert_private(
         attacks: As in `dpaudit.audit`.
         jobs: As in `dpaudit.audit`.
         name: As in `dpaudit.audit`.
-        false_alarm: Probability that this call reports a true claim as violated, at most; None: 0.001.
+        false_alarm: Maximum probability that this call reports a true claim as violated; None: 0.001.
         seed: Seed of all randomness; None: a fresh one.
         report: Folder for JSON and PDF of a failure; None: ".dpaudit".
 
@@ -247,7 +247,7 @@ def _with_address(result: AuditResult, allowance: Allowance) -> AuditResult:
 
 
 def _without_news(result: AuditResult, reason: str) -> AuditResult:
-    """Return the result of an audit that may repeat runs of an earlier session, so that it refutes nothing."""
+    """Add the reason why a result adds no new evidence; a violation becomes inconclusive."""
     result = dataclasses.replace(result, warnings=(*result.warnings, reason))
     if not result.violated:
         return result
@@ -257,10 +257,10 @@ def _without_news(result: AuditResult, reason: str) -> AuditResult:
 
 
 def _continued(chain: Chain, result: AuditResult, *, news: bool) -> Chain:
-    """Return the chain with this audit.
+    """Return the chain continued by this audit.
 
-    Gains do not count if the audit is inconclusive, because they may be void, or if it adds no news (see `wealth`).
-    Losses always count; otherwise runs could be excluded because of their outcome.
+    Gains do not count if the audit is inconclusive, because they may be void, or if it adds no new evidence (see
+    `wealth`).  Losses always count; otherwise runs could be excluded because of their outcome.
     """
     log_e = float(result.history.log_e[-1]) if len(result.history.log_e) else 0.0
     counts = news and result.verdict is not Verdict.INCONCLUSIVE

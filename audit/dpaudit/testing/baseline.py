@@ -34,7 +34,7 @@ from dpaudit.values import Json
 FORMAT = "dpaudit-baseline/2"
 MAX_BASELINE_BYTES = 2**25
 _MAX_WHOLE = 2**53  # largest whole number allowed in a file
-_MAX_FINGERPRINTS = 1000  # kept for one test; a test that repeats its outputs has only one
+_MAX_FINGERPRINTS = 1000  # maximum kept for one test; a test that repeats its outputs has only one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Baseline:
 
         Args:
             records: The records of the session's audits.  If a test was repeated, only its first audits count.
-            founders: Number of tests in the session, used if it is the first one.
+            founders: Number of tests in the session; used only if the session is the first one.
         """
         tests = dict(self.tests)
         for record in first_audits(records):

@@ -23,7 +23,7 @@ _MIN_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
 _NEVER = 10**12  # runs; stands for a violation that cannot be detected
 
 Detect = TradeoffFunction | float
-"""The violation to look for: a claim that just holds instead, or a factor > 1 by which privacy is worse."""
+"""The violation to look for: the claim that is true instead, or a factor > 1 by which privacy is worse."""
 
 
 def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float, pairs: int) -> int:

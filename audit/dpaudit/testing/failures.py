@@ -68,7 +68,7 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
     lines = [
         f"VIOLATION of {result.claim.label}",
         f"  certified  {certified_words(result).removeprefix('certified: ')}",
-        f"  evidence   p <= {upper(result.p_value, under=significance)}, where this audit may refute at "
+        f"  evidence   p <= {upper(result.p_value, under=significance)}, this audit refutes at p <= "
         f"{lower(significance, 2)}; "
         f"{result.trials_used:,} runs per dataset",
     ]

@@ -79,7 +79,7 @@ class Journal:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH)
                 _sync_folder(self.path.parent)
-                removed = os.fstat(file).st_nlink == 0  # by another session, before it was locked
+                removed = os.fstat(file).st_nlink == 0  # another session removed it before it was locked
             except OSError:
                 os.close(file)
                 raise
@@ -237,7 +237,7 @@ def _left_behind(path: Path) -> list[Path]:
         return []
     start, folder = f"{path.name}.", path.parent
     names = [name for name in os.listdir(folder) if name.startswith(start) and name.endswith(_SUFFIX)]
-    own = [name for name in names if "." not in name[len(start) : -len(_SUFFIX)]]  # excludes journals of b.json.old
+    own = [name for name in names if "." not in name[len(start) : -len(_SUFFIX)]]  # not those of baseline b.json.old
     return [folder / name for name in sorted(own) if stat.S_ISREG((folder / name).lstat().st_mode)]
 
 

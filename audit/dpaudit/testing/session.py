@@ -112,7 +112,7 @@ class Allowance:
         return chain.significance(own) if self.settings.run else own
 
     def seed(self, call: int) -> int:
-        """Return the seed of an audit, which depends on test, call and run of the baseline but not on the selection."""
+        """Return the seed of an audit, which depends on test, call and run of the baseline, not on which tests run."""
         address = repr((self.settings.seed, self.settings.run, self.node, call))
         return int.from_bytes(hashlib.sha256(address.encode()).digest()[:4], "little")
 

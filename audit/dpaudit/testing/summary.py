@@ -12,7 +12,7 @@ from dpaudit.text.signs import SIGNS
 _MAX_SLOWEST = 3  # number of slow audits that are listed
 _MIN_SLOW_SECONDS = 1.0  # faster audits are not listed as slow
 _MIN_RISE = 1.1  # factor by which a certified bound must exceed all earlier ones to be reported as drift
-_CHANCE = 5.0  # divided by sqrt(runs): minimum rise, two to three standard deviations of a difference of estimates
+_CHANCE = 5.0  # the minimum rise is this / sqrt(runs): two to three standard deviations of a difference
 
 
 def summary(records: Sequence[Record], *, tests: int, false_alarm: float, runs: int) -> list[str]:
@@ -76,7 +76,7 @@ def _rises(record: Record) -> bool:
 
 def _cost(record: Record) -> str:
     runs, seconds = record["trials"], record["elapsed_s"]
-    cost = f"{seconds:5.1f} s  {record['name']}: {runs:,} runs, looks for what is {record['detect']}"
+    cost = f"{seconds:5.1f} s  {record['name']}: {runs:,} runs, looks for a mechanism that is {record['detect']}"
     if runs < record["planned"]:
         cost += f", which needs {record['planned']:,}" if record["verdict"] != "violation" else ""
     others = [f"detect={f} {_about(n, seconds * n / max(runs, 1))}" for f, n in record["other"].items()]

@@ -4,24 +4,25 @@
 
 **The wealth.**  Run i yields E_i, the wealth of its audit when it stopped.  The randomness of each run is fresh, so
 E[E_i] <= 1 given all earlier runs if the claim is true.  A mechanism that keeps its claim by a margin loses wealth in
-every run, and the product of all E_i would be close to zero by the time it breaks.  So each run adds a new bet:
+every run.  The product of all E_i would then be close to zero when a later version breaks the claim.  So each run adds
+a new bet:
 
     M_n = sum_{k<=n} w_k E_k E_{k+1} ... E_n  +  sum_{k>n} w_k,      w_k = 1 / (k (k + 1)),   sum_k w_k = 1.
 
-The first sum is invested, S_n = (S_{n-1} + w_n) E_n; the second is cash, R_n = 1 / (n + 1).
+The first sum is the invested wealth, S_n = (S_{n-1} + w_n) E_n.  The second is the cash, R_n = 1 / (n + 1).
 
-**Theorem.**  If all versions kept the claim, P[M >= 1/significance, ever] <= significance.
+**Theorem.**  If all versions kept the claim, P[M_n >= 1/significance for some n] <= significance.
 
-*Proof.*  Each product is a nonnegative supermartingale from run k on and constant before; M is their mean.  Ville 1939.
-It holds within a run as well, with the audit's wealth so far for E_n.  So the audit of run n may stop, and refute, as
-soon as its wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
+*Proof.*  Each product is a nonnegative supermartingale from run k on and constant before; M is their weighted mean.
+Ville 1939.  The theorem also holds within a run, with the audit's current wealth in place of E_n.  So the audit of run
+n may stop, and refute, as soon as its wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
 
-A violation that begins in run n needs log(n (n + 1)) nats more evidence than in a first run, whatever came before.
+A violation that begins in run n needs at most about log(n (n + 1) / 2) nats more evidence than in a first run.
 
 **Runs that may repeat an earlier one.**  If a run has, or may have, the randomness of an earlier run, E[E_n] <= 1
 fails.  Such a run counts as E'_n = min(E_n, 1), and it cannot refute the claim.
 
-**Theorem.**  The guarantee holds with E'_n in place of E_n in any runs, even if outputs decide in which.
+**Theorem.**  The guarantee holds with E'_n in place of E_n in any runs, even if the outputs determine in which.
 
 *Proof.*  E'_n <= E_n, so E[E'_n] <= 1 if the randomness was fresh; and E'_n <= 1 in any case.
 Then M_n <= M_{n-1}, so such a run cannot be the first with M_n >= 1/significance.  (Leaving the run out, E'_n = 1, is
@@ -46,7 +47,7 @@ class Chain:
     number: int  # number of the chain within its test, from 1; determines its share of the budget
     claim: str
     runs: int = 0
-    log_invested: float = -math.inf  # log S, see the head of this module
+    log_invested: float = -math.inf  # log S, see the docstring of this module
     refuted: str = ""  # date of the refutation; "" if not refuted
     mu_lower: float = 0.0  # largest bound certified by any run
     trials: int = 0  # runs per dataset, summed over all runs of the suite
