@@ -32,7 +32,7 @@ def show_run(run: Run, form: str = "table") -> None:
 
 
 def screen() -> Screen:
-    """Describe stdout: as wide as the terminal or as COLUMNS says, and without a limit in a file or a pipe."""
+    """Describe stdout.  Its width is that of the terminal, or COLUMNS; it is unlimited in a file or a pipe."""
     from rich.console import Console
 
     found = Console()

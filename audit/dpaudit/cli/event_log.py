@@ -16,7 +16,7 @@ from dpaudit.result.model import AuditResult
 
 @contextlib.contextmanager
 def event_log(file: Path | None) -> Iterator[Callable[..., None]]:
-    """Open the file of --log-json, if there is one.
+    """Open the file of --log-json, if one was given.
 
     Yields:
         A function that appends an event to the file, and does nothing without a file.  It never raises.

@@ -30,7 +30,7 @@ def report_internal_error(error: BaseException, folder: Path | None = None, *, d
         debug: Also show the traceback.
 
     Returns:
-        A line for the user.  The function never raises, e.g. not on a full disk.
+        A line for the user.  The function never raises, even if the disk is full.
     """
     text = _traceback(error)
     if debug:

@@ -19,7 +19,7 @@ Configs = Annotated[list[Path], typer.Argument(metavar="CONFIG", help="Config fi
 
 Jobs = Annotated[
     int | None,
-    typer.Option(help="Number of worker processes; -1 uses all of them.  Default: 1, but -1 with dask or ray."),
+    typer.Option(help="Number of worker processes; -1 uses all cores.  Default: 1, but -1 with dask or ray."),
 ]
 
 Quiet = Annotated[

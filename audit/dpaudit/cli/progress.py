@@ -17,17 +17,17 @@ from dpaudit.text.printable import one_line
 from dpaudit.text.signs import SIGNS
 
 _INTERVAL = 5.0  # seconds between two lines if stderr is not a terminal
-_MIN_NAME = 16  # characters of a name that precede any other part of the line
+_MIN_NAME = 16  # a name gets this many characters before other parts of the line get any
 _BAR = 14  # width of the bar and of the space beside it
 _MIN_BAR = 100  # minimum width of a terminal for showing the bar
 
 
 @dataclass(slots=True)
 class Pace:
-    """Measures the speed of an audit from its first progress on."""
+    """Measures the speed of an audit from its first progress report on."""
 
     clock: Callable[[], float] = time.monotonic
-    _first: tuple[float, int] | None = field(default=None, init=False)  # time and trials at the first progress
+    _first: tuple[float, int] | None = field(default=None, init=False)  # time and trials at the first progress report
 
     def measured(self, now: Progress) -> tuple[float, float]:
         """Return runs per second and the seconds left, each NaN while unknown.

@@ -42,7 +42,7 @@ def report(
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
             refuse(unreadable(file, error))
     if wrong:
-        refuse("\n".join(["the results contradict themselves, so they were changed:", *wrong]))
+        refuse("\n".join(["the results contradict themselves, so somebody has changed them:", *wrong]))
     try:
         for i, words in enumerate(map(unchecked, results)):
             if words:

@@ -22,11 +22,11 @@ _BATCH = 100_000  # rows of a Parquet file that are read at once
 
 
 class BadScores(Exception):
-    """A file that holds no scores; says where and why."""
+    """Raised if a file holds no valid scores; the message says where and why."""
 
 
 def read_scores_file(path: Path) -> tuple[Array, Array]:
-    """The scores of d0, or of canaries left out, and those of d1, or of canaries put in.
+    """Return the scores of d0, or of excluded canaries, and the scores of d1, or of included canaries.
 
     Raises:
         BadScores: If the file cannot be read as scores.
@@ -53,7 +53,7 @@ def _csv(path: Path) -> tuple[Array, Array]:
                 if len(row) > widest:
                     yield row[score], row[included]
                 elif row:
-                    raise ValueError(f"line {rows.line_num}: {len(row)} columns, of {len(header)} in the header")
+                    raise ValueError(f"line {rows.line_num} has {len(row)} columns, but the header has {len(header)}")
 
         return _split(values(), "line", 2)
 
@@ -84,7 +84,7 @@ def _json_lines(path: Path) -> tuple[Array, Array]:
 
 
 def _split(rows: Iterator[tuple[Any, Any]], unit: str, first: int) -> tuple[Array, Array]:
-    """Numbers by their coin, eight bytes each."""
+    """Divide scores by their coins into two arrays, with eight bytes for each score."""
     sides = array("d"), array("d")
     for number, (score, included) in enumerate(rows, first):
         side = _coin(included)

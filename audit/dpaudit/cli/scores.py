@@ -1,4 +1,4 @@
-"""`dpaudit scores`: audit a file of scores that somebody else has made."""
+"""`dpaudit scores`: audit a file of scores that another program computed."""
 
 from __future__ import annotations
 
@@ -44,16 +44,17 @@ def scores(
             help='Also bound epsilon inside a family: gaussian, or a claim such as "laplace(epsilon=?)".',
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed, of the order of equal scores.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed for the order of equal scores.")] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write the result: .json, .pdf, .html or .md."),
     ] = None,
 ) -> None:
-    """Audit a file of scores of runs or of canaries, or measure by it.
+    """Audit a claim with a file of scores of runs or canaries, or only measure.
 
-    A score is higher the more it looks like d1, or like an included canary; included is 1 for runs on d1 and canaries
-    put in.  Without a claim nothing can be refuted: the bounds are printed, and the exit code is 0.
+    A higher score must mean that an output looks more like one of d1, or that a canary looks more like an included one.
+    The column `included` is 1 for runs on d1 and for included canaries.  Without a claim, only the bounds are printed,
+    and the exit code is 0.
     """
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file
@@ -85,14 +86,14 @@ def scores(
 
 
 def _explain(independence: str | None, choices: dict[Any, str]) -> NoReturn:
-    """Refuse a choice that is none."""
+    """Refuse an invalid --independence, and explain the valid choices."""
     lines = [f"  {'none' if choice is None else choice}: {words}" for choice, words in choices.items()]
     given = "it was left out" if independence is None else f"got {independence!r}"
     refuse("\n".join([f"--independence must be runs, canaries or none; {given}", *lines]))
 
 
 def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]:
-    """The result in some lines, and its bounds at a delta."""
+    """Return the summary of a result, and its bounds at a delta."""
     from dpaudit.text.rounding import lower
 
     lines = [str(result), f"  epsilon >= {lower(result.epsilon_lower(delta))} at delta = {delta:g}"]
