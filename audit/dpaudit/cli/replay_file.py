@@ -76,7 +76,7 @@ def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool =
 
     Args:
         result: A result, possibly from an untrusted file.
-        folder: Folder for the config's relative paths; the one of the original audit if None.
+        folder: Folder for the config's relative paths; None: the folder of the original audit.
         code: Whether code outside dpaudit may run.
 
     Returns:

@@ -115,7 +115,7 @@ class Collector:
             )  # fmt: skip
             if why:
                 found.append(
-                    f"no conclusion about pair {self.sampler.pairs[index]}: {why}; fix that, or leave the pair out"
+                    f"no conclusion about pair {self.sampler.pairs[index]}: {why}; remove the cause or the pair"
                 )
         return found
 

@@ -21,9 +21,9 @@ Theorem:
 Proof:
     Let c be the constant of one dataset, or its constant parts, seen before the new processes start.  In each process,
     the event {output = c} has one fixed probability on d0 and another on d1, and the claim relates the two.  The
-    violation stands only if the event occurs in all k processes of c's dataset and in none of the other dataset's.  Let
-    p be the exact p-value of these counts (Theorem 1 of `inference.fixed.exact_binomial`), with the claim for both
-    orders.  k is the least number with p <= s, and depends on the claim alone.  So the violation stands with
+    violation stands only if the event occurs in all k processes on the dataset of c, and in no process on the other
+    dataset.  Let p be the exact p-value of these counts (Theorem 1 of `inference.fixed.exact_binomial`), with the claim
+    for both orders.  k is the least number with p <= s, and depends on the claim alone.  So the violation stands with
     probability at most s, given everything before.  If the runs in this process are independent, the audit's own test
     has level s, and the further condition lowers it.
 

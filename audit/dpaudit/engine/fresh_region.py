@@ -79,9 +79,9 @@ class FreshRegion:
 def frozen_threshold(learner: Learner, threshold: int, witness: Witness) -> int:
     """Return the last bin outside the region, for a score that was learned again.  It does not depend on counted runs.
 
-    The threshold is the witness's, unless its rates now clearly differ from those of the witness.  Then the threshold
-    with the closest rates is chosen.  This happens if many outputs share a score, and that score now lies on the other
-    side of the threshold.
+    The witness's threshold is kept, unless the error rates there now clearly differ from the witness's rates.  Then the
+    threshold with the closest rates is chosen.  This happens if many outputs share a score, and that score now lies on
+    the other side of the threshold.
 
     Args:
         learner: The learner after its last fit.

@@ -38,7 +38,8 @@ def learned_scores(
     """Learn a score from a third of the outputs, and score the others.
 
     The third is drawn at random, before any output is examined.  Given the outputs in this third, the distribution of
-    the others is unchanged, and each score is a function of one of them.  So the theorems about given scores apply.
+    the others is unchanged, and each score is a function of one of them alone.  So the theorems about given scores
+    apply.
 
     Args:
         outputs0: Outputs of runs on d0, or about canaries that were left out.

@@ -24,7 +24,7 @@ from dpaudit.settings.limits import check_confidence
 LEARNING = 1.2
 """Mean trials with learned scores, divided by mean trials with known scores; see docs/measurements.md."""
 
-# A quantile of the trials with learned scores is bounded by _SLOWEST times that with known scores, plus _HEAD_START.
+# A quantile of the trials with learned scores is at most _SLOWEST times the quantile with known scores, + _HEAD_START.
 # Learning adds most where few trials are needed.  `benchmarks/stated_probabilities.py` checks both constants at
 # 99 %: for Gaussian noise on one and on four numbers, for Laplace noise, and for randomised response with and without
 # delta.
@@ -74,9 +74,7 @@ class Plan:
         ]
         width = max(len(name) for name, _ in rows)
         lines = [f"  {name:<{width}}  {_number(value):>13}" for name, value in rows]
-        limit = (
-            f"Estimates for outputs of at most {MAX_NUMBERS_KNOWN} numbers; longer ones need more runs to learn from."
-        )
+        limit = f"Estimates for outputs of at most {MAX_NUMBERS_KNOWN} numbers; longer outputs need more runs."
         return "\n".join([head, "runs per dataset until refuted:", *lines, limit])
 
 

@@ -21,7 +21,7 @@ from dpaudit.outputs import Timed
 from dpaudit.values import Dataset, Foreign, Output
 
 _MIN_REPEATED = 3  # fewer repeated values prove no pool, because any two values lie on a grid
-_MAX_NUMBERS = 1_000  # maximum count of numbers that are examined
+_MAX_NUMBERS = 1_000  # maximum count of the numbers that are examined
 _DECIMALS, _BINARY = 6, 2.0**20  # numbers with 6 decimals, or multiples of 2^-20, are taken to lie on a grid
 _STEPS = 1e6  # maximum range of a grid, in steps
 

@@ -6,8 +6,8 @@ on these runs, so the p-value is exact: `inference.fixed.exact_binomial`.  A seq
 moment, so its counts look better on average than fresh ones.
 
 **When a violation is confirmed.**  A replay confirms at p <= 0.001, or at the audit's own significance if that is
-smaller.  An audit at 95 % calls one true claim in twenty violated.  Replays of these false alarms at the same level
-would confirm one in twenty of them.
+smaller.  An audit at 95 % may call one true claim in twenty violated.  Replays of these false alarms at the same
+level might confirm one in twenty of them.
 
 Theorem (several looks):
     A replay with `extend` looks after n, 2n, 4n, ... runs per dataset, numbers that are fixed beforehand, each time at
@@ -45,8 +45,8 @@ from dpaudit.settings.limits import check_trials
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
 _TIMES = 4  # runs counted per run of the witness: a sequential audit stops at a lucky moment, so effects shrink
-_MIN_TRIALS = 1_000  # counted runs per dataset
-_MIN_LEARNED = 200  # runs per dataset to learn from
+_MIN_TRIALS = 1_000  # minimum number of counted runs per dataset
+_MIN_LEARNED = 200  # minimum number of runs per dataset to learn from
 _LOOKS = 7  # maximum number of looks with `extend`; the last one has 64 times the runs of the first one
 _POWER = 0.9  # probability with which the suggested number of runs confirms a violation
 _MAX_SUGGESTED = 10**9  # runs; if more would be needed, the counts show no sign of a violation

@@ -209,7 +209,7 @@ class _Asking:
         return any(not any(map(not_whole, self._first(side))) for side in (0, 1))
 
     def values_recur(self) -> bool:
-        """Whether unseen values are rare enough in new processes for the violation to stand by step 3.
+        """Whether step 3 lets the violation stand, because unseen values are rare enough in new processes.
 
         Also False if even 12 unseen values would not be significant on some dataset, because step 3 is then skipped.
         """
@@ -262,7 +262,7 @@ class _Asking:
         return set() if len(later) >= len(now) + runs else (now & later) - fractions(before)
 
     def _warmed_up(self) -> int:
-        """Make runs that may fill a cache or pool; return the number of runs on each dataset for step 1 to repeat."""
+        """Make runs that may fill a cache or pool; return how many runs on each dataset step 1 should repeat."""
         runs = _RUNS
         for side in (0, 1):
             began = time.monotonic()

@@ -38,7 +38,7 @@ def pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
 
 
 def attack_rows(learners: Sequence[Learner]) -> tuple[AttackRow, ...]:
-    """Return one row for each attack, with means over the pairs; the log-loss only over pairs that used the attack."""
+    """Return one row for each attack, with means over the pairs; the log-loss is over the pairs that used it."""
     rows: list[AttackRow] = []
     for index, attack in enumerate(learners[0].attacks):
         weights = [learner.weights().get(index, 0.0) for learner in learners]

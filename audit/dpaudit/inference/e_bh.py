@@ -61,7 +61,7 @@ def e_bh(e_values: Sequence[float], *, false_discovery_rate: float) -> list[int]
 
     Args:
         e_values: One per claim, >= 0; inf is allowed.  Each has expectation at most 1 if its claim is true.  The
-            wealth at any stopping time is such a value, its maximum over time is not.
+            wealth at any stopping time is such a value; the maximum of the wealth over time is not.
         false_discovery_rate: The rate of the theorem, in (0, 1).
 
     Returns:

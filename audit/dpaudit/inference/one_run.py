@@ -158,8 +158,8 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
     k < v.  Since (k + 1) P[W = k + 1] = e^epsilon (r - k) P[W = k], these satisfy  k y_k - e^epsilon (r - k) y_{k+1}
     = m (1[k >= v] - b).  So  P[v or more] - b = sum_k y_k (A_k - e^epsilon B_k) <= max y sum_k (A_k - e^epsilon B_k)^+,
     and that is at most delta max y, by (1) for the counts where the bracket is positive.  The binomial law is
-    log-concave; so y falls from v on, and it rises before v, since with W' ~ Binomial(r - 1, q) k P[W = k] =
-    r q P[W' = k - 1] and P[W < k] = P[W' < k] - q P[W' = k - 1].  At v both definitions give m b (1 - b) / (v w).
+    log-concave, so y falls from v on.  It rises before v: for W' ~ Binomial(r - 1, q), k P[W = k] = r q P[W' = k - 1]
+    and P[W < k] = P[W' < k] - q P[W' = k - 1].  At v both definitions give m b (1 - b) / (v w).
 
     *It is attained.*  Let x = m delta / (v w), or the smaller x with b x = 1.  Draw the number of right guesses from
     P[W = .], multiplied by 1 - b x below v and by 1 + (1 - b) x from v on.  Then draw the guessed canaries and the

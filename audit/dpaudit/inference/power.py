@@ -256,8 +256,8 @@ def largest_epsilon(trials: float, *, significance: float) -> float:
     Theorem:
         Let a test of "the mechanism is epsilon-DP" use n runs on d0 and n runs on d1, of any pairs.  Let it refute a
         true claim with probability at most s.  Then it refutes with probability at most s (1 + e^-epsilon)^(2n) under
-        every mechanism.  Suppose that a test that refutes any outcome also refutes the strongest evidence against
-        the claim.  Then it never refutes an epsilon for which s (1 + e^-epsilon)^(2n) < 1.
+        every mechanism.  Suppose that the test, if it refutes on any outcome, also refutes on the outcome with the
+        strongest evidence against the claim.  Then it never refutes an epsilon for which s (1 + e^-epsilon)^(2n) < 1.
 
     Proof:
         Let (P, Q) be the laws of a mechanism.  Then P' = (e^epsilon P + Q)/(1 + e^epsilon) and Q' = (P + e^epsilon

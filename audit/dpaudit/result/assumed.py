@@ -35,12 +35,13 @@ def bound_inside(evidence: Evidence | None, delta: float, assuming: str | Family
     """Return epsilon at `delta` of the largest member of a family that the evidence refutes.
 
     Theorem:
-        Let the mechanism's curve be the member at t of a nested family.  The bound exceeds that member's epsilon with
-        probability at most 1 - confidence.
+        Let the mechanism's curve be the member at t of a nested family.  The probability that the bound exceeds
+        epsilon of this member is at most 1 - confidence.
 
     Proof:
-        The bound exceeds it only if the evidence refutes a member at some t' >= t.  P-values of all kinds of evidence
-        do not fall as the parameter of a nested family grows.  So the evidence then refutes the true member at t, too.
+        The bound exceeds this value only if the evidence refutes a member at some t' >= t.  P-values of all kinds of
+        evidence do not fall as the parameter of a nested family grows.  So the evidence then refutes the true member at
+        t, too.
 
     Args:
         evidence: The evidence; None if the counts are invalid.

@@ -165,7 +165,7 @@ def read_back(values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:
 def check_method(values: Mapping[str, Json], method: str) -> None:
     """Raise ValueError unless the evidence has the method that the rest of the file states."""
     if values.get("method") != method:
-        raise ValueError(f"method is {method}, but its evidence is of {values.get('method')!r}")
+        raise ValueError(f"method is {method}, but the method of its evidence is {values.get('method')!r}")
 
 
 def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float) -> str:

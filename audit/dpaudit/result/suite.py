@@ -18,7 +18,7 @@ from dpaudit.result.values import Verdict
 class Promise:
     """The joint guarantee of one command about all its audits.
 
-    If all claims are true, any audit reports a violation with probability at most `false_alarm`.
+    If all claims are true, the probability that any audit reports a violation is at most `false_alarm`.
     """
 
     confidences: tuple[float, ...]  # confidence of each audit

@@ -138,7 +138,10 @@ class Witness:
             case "named":
                 return [f"counted on the last {n:,} outputs of each dataset, which came after the attack had learned"]
             case "moving":
-                return ["counted with scores that changed while the attack learned; the region is the last one"]
+                words = (
+                    "counted with scores that changed while the attack learned; the region is that of the last score"
+                )
+                return [words]
         return []
 
 

@@ -39,9 +39,10 @@ L = sup { t : max { F(a, f_t(a)) : a in C(s) } <= s - cs } satisfies P[L > t] <=
 *Proof.*  By Lemma 1, {t* >= u} = {evidence against f_u >= cutoff}, a region as above.  The ranks do not depend on t,
 so the maximum grows with t, and L > t only if t itself is refuted.  This has probability at most s, as in Theorem 1.
 
-For given ranks no bound is larger, up to c (Buehler 1957, JASA 52, 482-493).  Kabaila & Lloyd 2002, Technometrics 44,
-390-395, advise ranking by an approximate bound of the same significance.  The p-value is not inverted because its ranks
-change with the claim.  It need not be monotone along a family, so bisection could return an invalid bound.
+For given ranks, no valid bound is larger, except for the cost of the share c (Buehler 1957, JASA 52, 482-493).  Kabaila
+& Lloyd 2002, Technometrics 44, 390-395, advise ranking by an approximate bound of the same significance.  The p-value
+is not inverted because its ranks change with the claim.  It need not be monotone along a family, so bisection could
+return an invalid bound.
 
 **Orientation.**  The complement of S, with d0 and d1 exchanged, has the counts (z, x).  Claims are made symmetric here,
 and so is the evidence.  So it does not matter which of the two is called the region, except that C(s) becomes an

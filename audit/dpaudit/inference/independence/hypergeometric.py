@@ -45,7 +45,7 @@ def most_suspicious(found: Iterable[tuple[float, str]], tests: int, significance
     """Return the description of the smallest p-value, if it is significant after a Bonferroni correction.
 
     Theorem:
-        If all null hypotheses hold, the result is not empty with probability at most `significance` (Bonferroni).
+        If all null hypotheses hold, P[the result is not empty] <= significance (Bonferroni).
 
     Args:
         found: P-values, each with the description of its alternative.

@@ -33,8 +33,8 @@ def repetition(keys: Sequence[Hashable], significance: float) -> list[str]:
 
     Theorem:
         Let the keys be exchangeable, let m_v of them have the value v, and let S = sum m_v (m_v - 1).  Consider K
-        pairs of places such that no two pairs share a place.  At least k of them hold equal keys with probability at
-        most min over j <= k of C(K, j) prod_{i < j} S / ((n - 2 i) (n - 2 i - 1)).
+        pairs of places such that no two pairs share a place.  The probability that at least k of them
+        hold equal keys is at most min over j <= k of C(K, j) prod_{i < j} S / ((n - 2 i) (n - 2 i - 1)).
 
     Proof:
         Given that i of the pairs are equal, the next pair is equal with probability S' / ((n - 2 i) (n - 2 i - 1)),
@@ -91,7 +91,7 @@ def sequences(keys: Sequence[Hashable], significance: float) -> list[str]:
     """Test whether a sequence of outputs is repeated at any distance, as when a generator is re-seeded.
 
     Theorem:
-        Two given sequences of l places without a common place hold equal keys with probability at most
+        The probability that two given sequences of l places, without a common place, hold equal keys is at most
         prod_{i < l} S / ((n - 2 i) (n - 2 i - 1)), as in `repetition`.  There are fewer than n^2 / 2 pairs of
         sequences.  Lengths 1, 2, 4, ... are tried, and the p-value is multiplied by their number.
 

@@ -20,7 +20,7 @@ def dependence(keys: Sequence[Hashable], values: Array, significance: float = SU
     """Describe the evidence against independent runs on one dataset.
 
     Theorem:
-        If the runs are exchangeable, the result is not empty with probability at most `significance`.
+        If the runs are exchangeable, P[the result is not empty] <= significance.
 
     Proof:
         This is a union bound over the tests, whose number depends on the values, but not on their order.  `repetition`,

@@ -6,7 +6,7 @@ alternative starts at the boundary of the claim and becomes less private from th
 - The claim's least-private pair (P, Q), tilted apart: dP' ~ e^{-t l} dP, dQ' ~ e^{t l} dQ.  Tilting maps a Gaussian
   pair to a Gaussian pair, and randomised response to randomised response.
 - Gaussian noise, Laplace noise and randomised response.
-- A rare event that one dataset produces and the other hardly ever.
+- A rare event that occurs on one dataset and hardly ever on the other.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def _sampled_gaussian(mu: float) -> Callable[[float, Array], tuple[Array, Array]
 
 
 def _sampled_noise(claim: TradeoffFunction, mu: float) -> Iterator[tuple[Array, Array]]:
-    """Yield both orders for sampling rates within the claim's total variation that violate the claim in the tail."""
+    """Yield laws in both orders, for sampling rates that keep the claim's total variation but violate its tail."""
     allowed = claim.delta(_PROBE) + 1e-5
     shape = _Shape(_sampled_gaussian(mu), None)
     largest = float(claim.delta(0.0)) / float(shape.delta(1.0, np.zeros(1))[0])

@@ -152,7 +152,7 @@ def _informative_edges(alternative: Alternative, claim: TradeoffFunction, most: 
     """Return edges that divide the alternative into parts of equal mass, and edges where it violates the claim most.
 
     Only the middle edge of a gap of the alternative is used.  A slightly wrong estimate of the ratio then still falls
-    on the correct side of it.
+    on the correct side of this edge.
     """
     mass = (alternative.p + alternative.q) / 2
     occupied = np.flatnonzero(mass > 1e-12)
