@@ -22,7 +22,7 @@ def anytime_interval(
     *Proof.*  M_n = B(a + K_n, b + n - K_n) / (B(a, b) p^K_n (1 - p)^(n - K_n)), the likelihood of a Beta(a, b) mixture
     divided by that of p, is a nonnegative martingale with M_0 = 1.  The interval contains all p
     with M_n < 1/significance.  The likelihood is log-concave in p, so these p form an interval.  Ville 1939; Robbins
-    1970, Ann.  Math. Stat. 41.
+    1970, Ann. Math. Stat. 41.
 
     Args:
         successes: Number of successes K_n.
