@@ -28,7 +28,7 @@ class LowBits:
     from_trials: ClassVar[int] = 100
 
     def suits(self, outputs0: Array, outputs1: Array) -> bool:
-        """Return whether some number is always whole, and its last bits vary."""
+        """Return whether some number of the outputs is always whole and has last bits that vary."""
         return bool(len(_whole(outputs0, outputs1)))
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:

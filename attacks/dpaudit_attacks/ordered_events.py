@@ -4,7 +4,7 @@ Rows are sorted like words in a dictionary, so that sequences with the same begi
 then sets of prefixes, ranges of a number that follows a prefix, and places of the first answer.  The best fineness of
 the cuts is unknown.  So the ratio is an average over all ways of cutting, each weighted by its probability given the
 outputs (Fearnhead 2006, "Exact and efficient Bayesian inference for multiple changepoint problems", section 2).  The
-average can be computed although the ways are very many, since pieces are independent.
+number of ways is exponential, but the average can be computed, since pieces are independent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from dpaudit_attacks.ratios import Labels, stacked
 _MAX_COLUMNS = 32
 _MAX_CELLS = 256  # cells of one order, which bounds the time of a fit
 _CUTS = 3.0  # prior mean of the number of cuts
-_PRIORS = (1.0, 30.0, 1000.0)  # pseudo-counts of each dataset in a piece: few suit large leaks, many small ones
+_PRIORS = (
+    1.0,
+    30.0,
+    1000.0,
+)  # pseudo-counts of each dataset in a piece: small ones suit large leaks, large ones small leaks
 
 Words = npt.NDArray[np.bytes_]
 
@@ -86,20 +90,17 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
         one, both = gammaln(every + prior), gammaln(every + 2 * prior)
         piece = one[in0] + one[in1] - both[in0 + in1] - (2 * one[0] - both[0]) + (stop - start - 1) * np.log1p(-cut)
         piece = np.where(valid, piece, -np.inf)
-        before, after = (
-            np.zeros(k + 1),
-            np.zeros(k + 1),
-        )  # logs of the sums over all ways of cutting the cells before or after a place
+        # at each place, the log of the sum over all ways to cut the cells before it, or after it
+        before, after = np.zeros(k + 1), np.zeros(k + 1)
         for j in range(1, k + 1):
             before[j] = np.logaddexp.reduce(before[:j] + piece[:j, j]) + (np.log(cut) if j < k else 0.0)
         for i in range(k - 1, -1, -1):
             after[i] = np.logaddexp.reduce(after[i + 1 :] + piece[i, i + 1 :]) + (np.log(cut) if i > 0 else 0.0)
         chance = np.exp(before[:, None] + piece + after[None, :] - before[k])  # posterior probability of each piece
         ratio = np.log((in1 + prior) / (in0 + prior))
-        covered = np.cumsum(
-            np.where(valid, chance * ratio, 0.0), axis=0
-        )  # sums over the pieces that begin at or before a cell
-        covered = np.cumsum(covered[:, ::-1], axis=1)[:, ::-1]  # and that end after the cell
+        # sums over the pieces that contain a cell: those that begin at or before it, and end after it
+        covered = np.cumsum(np.where(valid, chance * ratio, 0.0), axis=0)
+        covered = np.cumsum(covered[:, ::-1], axis=1)[:, ::-1]
         means.append(covered[np.arange(k), np.arange(1, k + 1)])
         evidence.append(before[k])
     weights = np.exp(np.array(evidence) - logsumexp(evidence))

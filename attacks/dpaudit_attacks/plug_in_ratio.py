@@ -28,7 +28,7 @@ class PlugInRatio:
         """Return whether the outputs take few values, each of them often."""
         outputs = np.concatenate([outputs0, outputs1])
         if len(set(_rows(outputs[:: max(1, len(outputs) // 200)]))) > 150:
-            return False  # 200 outputs with this many values: counting all of them would take long for the same answer
+            return False  # counting the values of all outputs would take long and give the same answer
         return len(set(_rows(outputs))) <= min(_MAX_VALUES, len(outputs) // _MIN_MEAN_OCCURRENCES)
 
     def fit(self, outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Callable[[Array], Array]:

@@ -1,4 +1,4 @@
-"""Shrunken likelihood ratios of labels: a tool of several attacks, not an attack."""
+"""Shrunken likelihood ratios of labels, which several attacks use; this file holds no attack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shrunken_ratios(counts0: Array, counts1: Array) -> Array:
     """Return the log-likelihood ratio of each label, shrunken towards 0.
 
     A pseudo-count is added to both counts; 0.5 is Krichevsky & Trofimov 1981.  The pseudo-count is the one
-    that predicts best when each observation in turn is left out.  So no rare label gets a large ratio by luck.
+    that predicts best when each observation in turn is left out.  So a rare label does not get a large ratio by luck.
 
     Args:
         counts0: Outputs of d0 with each label, (k,), >= 0.

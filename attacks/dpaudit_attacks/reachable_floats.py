@@ -1,11 +1,12 @@
 """The floats that Laplace noise can reach if it is drawn by inverting its distribution function.
 
-Computers draw a U that is a multiple of about 2^-52.  So c -+ b log(U) reaches few of the floats around it, and other
-floats from another centre c.  An output that one dataset cannot have given reveals its dataset.  Mironov 2012, "On
-significance of the least significant bits for differential privacy", section 4.
+Computers draw a U that is a multiple of about 2^-52.  So c -+ b log(U) reaches few of the floats near c, and a
+different set of floats for another centre c.  An output that one dataset cannot have given reveals its dataset.
+Mironov 2012, "On significance of the least significant bits for differential privacy", section 4.
 
 The attack does not know the centres and the scale.  Both are usually numbers of few digits.  So it tries such numbers
-near the outputs' medians and spread.  With the right ones all outputs are reachable, with others few.
+near the outputs' medians and spread.  With the right centres and scale all outputs are reachable, with others
+few.
 """
 
 from __future__ import annotations
@@ -23,14 +24,22 @@ from dpaudit.numerics.arrays import Array
 _MAX_NUMBERS = 4  # numbers of an output that are used
 _SEARCHED = 24  # outputs of each dataset from which centres and scale are found
 _FIRST = 8  # outputs of each dataset that rank all candidates, before the other outputs are used
-_LIKELY = 8  # noises, and centres of each, that are tried on all searched outputs
+_LIKELY = 8  # best noises, and best centres for each of them, that are tried on all searched outputs
 _CENTRES = 48  # centres that are tried
-_STEPS = np.arange(-2.0, 3.0)  # multiples of the unit around the nearest one: the inverse is exact except for rounding
-_UNITS = (2.0**-32, 2.0**-52, 2.0**-53)  # U is a multiple of one of them: 32 random bits; 53 with a sign; 53
-_LOGARITHMS = ((0, 0.8), (-1, 0.1), (1, 0.1))  # error of other logarithms in last bits, and its measured frequency
+_STEPS = np.arange(-2.0, 3.0)  # offsets from the nearest multiple of the unit, since rounding makes it uncertain
+_UNITS = (
+    2.0**-32,
+    2.0**-52,
+    2.0**-53,
+)  # possible units of U, from 32 random bits, 53 bits with one as a sign, and 53 bits
+_LOGARITHMS = (
+    (0, 0.8),
+    (-1, 0.1),
+    (1, 0.1),
+)  # (error of another library's logarithm in units of the last bit, measured frequency)
 _ODD = 0.01  # assumed share of unreachable outputs
 _TINY = 1e-300  # replaces zero in logarithms
-_DENSE = 2.0  # with this many multiples of the unit for a float, the float counts as reachable
+_DENSE = 2.0  # a float that this many multiples of the unit give on average counts as reachable
 _SURE = 8.0  # nats of evidence beyond the logarithm of the number of candidates, before one is accepted
 
 
@@ -84,7 +93,10 @@ class _Found:
     centre1: float
 
     def score(self, column: Array) -> Array:
-        """Return log-likelihood ratios (n,) of numbers (n,); that of real Laplace noise if neither centre fits."""
+        """Return log-likelihood ratios (n,) of numbers (n,).
+
+        A number that neither centre explains gets the ratio of Laplace noise on the real numbers.
+        """
         finite = np.isfinite(column)
         values = np.where(finite, column, 0.0)
         logs = []

@@ -1,4 +1,4 @@
-"""Logistic regression on a piecewise linear curve in each number, for any smooth shape of noise.
+"""Logistic regression whose log-odds are a piecewise linear curve in each number; it suits noise of any smooth shape.
 
 Friedman, Hastie & Tibshirani 2009, The Elements of Statistical Learning, section 5.6, with linear pieces.
 """
@@ -24,7 +24,7 @@ _MAX_SECOND_STAGE_COLUMNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Spline:
-    """Additive log-odds that bend at quantiles of each column, with enough outputs also in the tails.
+    """Additive log-odds that bend at quantiles of each column; with enough outputs, also in the tails.
 
     Args:
         knots: The number of quantiles of each column, >= 0.
@@ -73,7 +73,7 @@ class Spline:
 def tabulated(
     fitted: Callable[[Array], Array], scale: Scale, seen: Array, bends: list[Array]
 ) -> Callable[[Array], Array]:
-    """Return a function that reads the same scores off a table.
+    """Return an equal but faster function, which interpolates in a table.
 
     The scores are sums of a curve in each column, which is straight between its bends.  Beyond the outermost of the
     seen outputs the curves are constant, since nothing was learned there.

@@ -79,7 +79,7 @@ def write_report(reported: Reported, path: str | PathLike[str]) -> None:
 def write_pdf(reported: Reported, path: str | PathLike[str]) -> None:
     """Write the report of one or many audits as a PDF.  The report of several begins with a summary.
 
-    The same results give the same bytes.
+    The same results give the same bytes, unless a name needs a font of the system.
 
     Args:
         reported: Results, or a comparison.

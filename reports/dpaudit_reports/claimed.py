@@ -14,7 +14,7 @@ from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number
 
 _ORDINARY_DELTA = 1e-6  # for claims that state neither an epsilon nor a mu
-_TELLING = 0.2  # larger p-values are not shown
+_TELLING = 0.2  # a larger p-value is shown only after a violation
 
 
 def label(claim: TradeoffFunction) -> str:

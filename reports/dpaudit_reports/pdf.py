@@ -30,7 +30,10 @@ _ATTEMPTS: tuple[dict[str, Any], ...] = (
 
 
 def compile_pdf(document: Document) -> bytes:
-    """Return the document as tagged PDF/UA-1.  Equal documents give equal bytes."""
+    """Return the document as a PDF, tagged as PDF/UA-1 if fonts with all its characters are found.
+
+    Equal documents give equal bytes, unless a font of the system is used.
+    """
     template = (files("dpaudit_reports") / "template.typ").read_bytes()
     with style():
         content = {"document": json.dumps(_plain(document), ensure_ascii=False)}
@@ -44,7 +47,10 @@ def compile_pdf(document: Document) -> bytes:
 
 
 def _plain(value: object) -> object:
-    """Return JSON values of a document.  Every dataclass becomes an object whose `kind` tells the template its type."""
+    """Return a document as values that JSON can hold.
+
+    A dataclass becomes an object whose `kind` is its type, for the template.
+    """
     if dataclasses.is_dataclass(value):
         fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"kind": type(value).__name__.lower(), **fields}

@@ -13,7 +13,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number, percent
 
-_NEAR = 0.2  # a region whose counts have at most this p-value came near a violation
+_NEAR = 0.2  # a region came near a violation if the p-value of its counts is at most this
 
 
 class RegionStatus(Enum):

@@ -6,7 +6,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
 from dpaudit.text.reasons import About, is_about, nothing_holds, sign
 
-_MAX_CHARACTERS = 90  # a longer reason stands at the top of a report only
+_MAX_CHARACTERS = 90  # a longer reason is given only at the top of a report, not in each section
 _STOPPED = {"failure": About.FAILURE, "interruption": About.INTERRUPTION}
 
 

@@ -28,7 +28,9 @@ _LEFT, _RIGHT = 0.17, 0.945  # ends of the axes, as shares of the width
 _BELOW, _ABOVE = 0.42, 0.09  # inches: labels of the horizontal axis, and half a label of the vertical one
 _LEGEND = 0.17  # inches: height of the legend above the axes
 
-_LONG_NUMBER = re.compile(r"(?<![\w.])(-?\d+\.\d\d)\d+\b")  # a hundredth of a point is finer than any screen or printer
+_LONG_NUMBER = re.compile(
+    r"(?<![\w.])(-?\d+\.\d\d)\d+\b"
+)  # two decimals suffice: a hundredth of a point is finer than any screen or printer
 _TAG = re.compile(r"<[^>]*>")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -47,7 +49,7 @@ class _Axes(threading.local):
             ax = figure.add_axes((_LEFT, bottom, _RIGHT - _LEFT, top - bottom))
             for direction in logarithmic:
                 ax.set(**{f"{direction}scale": "log"})
-            # fixed places, since matplotlib would measure all other labels to place each of these
+            # Places are fixed, since otherwise matplotlib measures all tick labels to place an axis label.
             ax.xaxis.set_label_coords(0.5, -0.27 / height / (top - bottom))
             ax.yaxis.set_label_coords(-0.145, 0.5)
             self.made[key] = figure, ax

@@ -41,7 +41,7 @@ def _draw(ax: Axes, scores: Scores) -> None:
 
 
 def _range(scores: Scores, cut: float) -> tuple[float, float]:
-    """Return an interval that holds almost all outputs, and the cut."""
+    """Return an interval that contains the cut and almost all outputs."""
     below = np.array([np.cumsum(c)[:-1] / max(1, c.sum()) for c in (scores.counts0, scores.counts1)])
     inner = np.flatnonzero((below.min(axis=0) >= _OUTSIDE) | (below.max(axis=0) >= _OUTSIDE))
     outer = np.flatnonzero(below.min(axis=0) <= 1 - _OUTSIDE)

@@ -21,7 +21,7 @@ _HEIGHT = 2.75
 
 
 def point_name(result: AuditResult) -> str:
-    """Return the legend's name for the diamond; "" if none is drawn, since there is no region or none came near."""
+    """Return the legend's name for the diamond; "" if no diamond is drawn, as without a region near a violation."""
     match region_status(result):
         case RegionStatus.WITNESS:
             if result.evidence.frozen:
@@ -72,7 +72,7 @@ def small_errors_svg(result: AuditResult, *, floor: float | None = None) -> str:
 
 
 def smallest_error(result: AuditResult) -> float:
-    """Return the smallest error worth drawing, a power of ten; events rarer than 3 in all trials may not occur."""
+    """Return the smallest error worth drawing: a power of ten near 3/n, since n trials may show no rarer event."""
     return float(10.0 ** np.clip(np.floor(np.log10(3 / max(1, result.trials_used))), -6, -2))
 
 
@@ -130,7 +130,7 @@ def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
 
 
 def _fine(corners: Array) -> Array:
-    """Return a polygon through `corners`, (n, d), with further points on long sides, which bend on log axes."""
+    """Return the polygon through `corners`, (n, d), with points added on long sides, which are curved on log axes."""
     ends = np.geomspace(1e-5, 0.5, 12, endpoint=False)
     share = np.concatenate([[0.0], ends, 1 - ends[::-1]])[:, None]
     sides = [a + share * (b - a) if np.abs(b - a).max() > 0.02 else a for a, b in pairwise(corners)]

@@ -80,7 +80,7 @@ def flat(text: Text) -> str:
 
 
 def why(audited: Audited) -> str:
-    """Return why there is no verdict, on one line; "" if there is one."""
+    """Return why the audit is inconclusive or has no result, on one line; "" after any other verdict."""
     return one_line(audited.reason if audited.result is None else reason(audited.result))
 
 

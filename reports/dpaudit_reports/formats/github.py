@@ -14,7 +14,7 @@ _LEVELS = {Verdict.VIOLATION: "error", Verdict.NO_VIOLATION: "notice", Verdict.I
 
 
 def text(run: Run, screen: Screen) -> str:
-    """Return one line for each audit: error, warning or notice.  An audit that failed is an error."""
+    """Return one line for each audit: error, warning or notice.  A failed audit gets an error."""
     return "".join(f"{_command(audited)}\n" for audited in run.audits)
 
 

@@ -18,7 +18,7 @@ class Audited:
     name: str
     result: AuditResult | None = None
     reason: str = ""  # why there is no result; "" if there is one
-    failed: bool = False  # whether the audit failed; False, too, if the command ended before it
+    failed: bool = False  # whether the audit failed; False if the command ended before the audit began
     expected: str | None = None  # the config's `expect`: "violation", "no violation" or None
     file: Path | None = None  # the config, as the user named it
     line: int = 1  # where the audit begins in the config

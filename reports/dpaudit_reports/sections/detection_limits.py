@@ -29,7 +29,7 @@ def detection_limits(result: AuditResult) -> tuple[Block, ...]:
 
 
 def _stopped(result: AuditResult) -> str:
-    """Return a reminder that a violation is a proof about what was tried only."""
+    """Return a reminder that a violation proves something only about what was tried."""
     others = result.evidence.words.others
     if result.stopped_by == "evidence":
         return f"The audit stopped at its proof; it says nothing about {others}."
@@ -61,7 +61,7 @@ def _rate(rate: float) -> tuple[Text, ...]:
 
 
 def _loss(result: AuditResult) -> tuple[Text, ...]:
-    """Return the largest epsilon that could have been certified; nothing if an older result certifies more."""
+    """Return a sentence about the largest epsilon that could have been certified; () if an older result exceeds it."""
     epsilon = result.detectable.largest_epsilon
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()

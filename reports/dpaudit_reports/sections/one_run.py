@@ -8,7 +8,7 @@ from dpaudit_reports.numbers import at_most, count, number
 
 
 def one_run(result: AuditResult) -> tuple[Block, ...]:
-    """Return the numbers of guesses: made, right, right by chance, and needed; nothing for audits of pairs."""
+    """Return how many guesses were made, right, right by chance, and needed to refute; nothing for audits of pairs."""
     guessed = result.evidence.guessed
     if guessed is None:
         return ()

@@ -43,8 +43,8 @@ def _replay(result: AuditResult) -> tuple[Block, ...]:
 def _again(result: AuditResult) -> tuple[Block, ...]:
     words = (
         "If the mechanism draws only from the random generator that it is given, the same seed and versions give the "
-        "same result, bit for bit. A mechanism that draws its own randomness gives other outputs; the guarantee is the "
-        "same."
+        "same outputs, verdict and bounds. A mechanism that draws its own randomness gives other outputs; the "
+        "guarantee is the same."
     )
     command = result.provenance.command
     if command is None:

@@ -80,7 +80,7 @@ def _is_fingerprint(key: str, value: object) -> bool:
 
 
 def _assumed(result: AuditResult) -> tuple[str, ...]:
-    """What the verdict and the bounds rest on and no audit can test, beside them."""
+    """Return the assumption of the verdict and the bounds that no audit can test, if there is one."""
     words = result.evidence.words.assumption
     return (f" Assumed, not tested: {words}.",) if words else ()
 
