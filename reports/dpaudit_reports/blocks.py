@@ -68,7 +68,7 @@ class Heading:
 
     def __post_init__(self) -> None:
         if not self.text.strip():
-            raise ValueError("a heading must have a text, got none: no link could lead to it")
+            raise ValueError("a heading must have a text that a link can lead to, got none")
         if self.level not in (1, 2, 3):
             raise ValueError(f"a heading must be of level 1, 2 or 3, got {self.level}")
 

@@ -59,7 +59,7 @@ def came_near(result: AuditResult, found: Witness) -> bool:
 
 
 def region(found: Witness) -> str:
-    """Return the region in words; a region of outputs "anywhere" is described by its score."""
+    """Return the region in words; if its words are "anywhere", it is described by the threshold of the score."""
     if not found.region.endswith("anywhere"):
         return found.region
     if math.isnan(found.threshold):
