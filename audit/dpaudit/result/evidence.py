@@ -19,6 +19,7 @@ from dpaudit.result.online_evidence import OnlineEvidence
 from dpaudit.result.scores_evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.words import Words
+from dpaudit.text.rounding import lower, number
 from dpaudit.values import Json, JsonObject
 
 __all__ = [
@@ -189,6 +190,6 @@ def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float)
     if certified <= largest_epsilon + 1e-6 * max(1.0, largest_epsilon):
         return ""
     return (
-        f"the counts certify epsilon >= {certified:.6g} at delta = 0, but the result states that no epsilon above "
-        f"{largest_epsilon:.6g} can be certified"
+        f"the counts certify epsilon >= {lower(certified, 6, over=largest_epsilon)} at delta = 0, but the result states "
+        f"that no epsilon above {number(largest_epsilon, 6)} can be certified"
     )
