@@ -52,7 +52,7 @@ def _binning(column: Array) -> tuple[Callable[[Array], Labels], int]:
     atoms = distinct[times > max(3, _ATOM * len(column))][: 4 * bins]
 
     def place(numbers: Array) -> Labels:
-        found = np.searchsorted(edges, numbers, side="left")  # NaN falls into the last bin
+        found = np.searchsorted(edges, numbers, side="left")  # NaN comes last; the next line gives it a separate bin
         found = np.where(np.isnan(numbers), len(edges) + 1, found)
         if len(atoms):
             at = np.minimum(np.searchsorted(atoms, numbers), len(atoms) - 1)

@@ -68,7 +68,7 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
             "If no violation was found, the part about the audit states the smallest one that would have been found."
         )
     notes += dict.fromkeys(
-        f"Assumed, not tested, of audits of method {result.method}: {words}."
+        f"Audits with the method {result.method} assume, without a test: {words}."
         for result in results
         if (words := result.evidence.words.assumption)
     )
