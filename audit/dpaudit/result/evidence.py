@@ -190,6 +190,6 @@ def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float)
     if certified <= largest_epsilon + 1e-6 * max(1.0, largest_epsilon):
         return ""
     return (
-        f"the counts certify epsilon >= {lower(certified, 6, over=largest_epsilon)} at delta = 0, but the result states "
-        f"that no epsilon above {number(largest_epsilon, 6)} can be certified"
+        f"the counts certify epsilon >= {lower(certified, 6, over=largest_epsilon)} at delta = 0, but the result "
+        f"states that no epsilon above {number(largest_epsilon, 6)} can be certified"
     )
