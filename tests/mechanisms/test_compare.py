@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pypdf
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from dpaudit.cli.app import app
 
@@ -27,7 +27,7 @@ LAW = "def noise(dataset, rng): return dataset[0] + rng.gauss(0, 1)\n"
 
 
 @pytest.fixture
-def compare(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+def compare(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command in a folder with a package of version 1.0; other versions cannot be installed."""
     wheel(tmp_path, "tinylaw", "1.0", LAW)
     (tmp_path / "noise.py").write_text(RELEASE)
@@ -44,9 +44,10 @@ def compare(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> obj
     return run
 
 
-def test_a_version_that_cannot_be_installed_does_not_end_the_comparison(compare: object, tmp_path: Path) -> None:
+def test_a_version_that_cannot_be_installed_does_not_end_the_comparison(
+    compare: Callable[..., Result], tmp_path: Path
+) -> None:
     """The seed is fixed, and a claim that is just true is not refuted in 60 runs with it."""
-    assert callable(compare)
     ran = compare("1.0", "2.0")
     assert ran.exit_code == 3, ran.output
     assert "noise.yaml:3: audit noise-tinylaw-2.0: mechanism: installing tinylaw==2.0 for Python" in ran.stderr
@@ -58,8 +59,7 @@ def test_a_version_that_cannot_be_installed_does_not_end_the_comparison(compare:
     assert "noise – tinylaw==2.0 could not be run: installing tinylaw==2.0" in " ".join(text.split())
 
 
-def test_a_comparison_without_any_version_that_loads_is_refused(compare: object, tmp_path: Path) -> None:
-    assert callable(compare)
+def test_a_comparison_without_any_version_that_loads_is_refused(compare: Callable[..., Result], tmp_path: Path) -> None:
     ran = compare("2.0")
     assert ran.exit_code == 2, ran.output
     assert ran.stderr.endswith("no mechanism could be loaded; see the messages above\n")
