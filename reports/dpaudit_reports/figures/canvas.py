@@ -1,4 +1,7 @@
-"""What all panels share: size, style, axes, and the conversion to SVG."""
+"""What all panels share: size, style, axes, and the conversion to SVG.
+
+Only a function that draws imports matplotlib.  So a report without figures does not load it, which takes half a second.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,14 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import matplotlib
-import matplotlib.style
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.font_manager import fontManager
-from matplotlib.ticker import FixedFormatter, FixedLocator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 WIDTH = 6.69  # inches: the text width of an A4 page with margins of 20 mm
 PANEL = 3.25  # inches: half the text width, less the gap between two panels
@@ -42,6 +44,8 @@ class _Axes(threading.local):
         self.made: dict[tuple[float, int, str], tuple[Figure, Axes]] = {}
 
     def of(self, height: float, legend: int, logarithmic: str) -> tuple[Figure, Axes]:
+        from matplotlib.figure import Figure
+
         key = height, min(legend, 1), logarithmic
         if key not in self.made:
             figure = Figure(figsize=(PANEL, height))
@@ -89,6 +93,8 @@ def decades(axis: Axis, low: int, high: int, *, most: int = 7) -> None:
 
 def ticks(axis: Axis, places: list[float], labels: list[str]) -> None:
     """Set exactly these ticks."""
+    from matplotlib.ticker import FixedFormatter, FixedLocator
+
     axis.set_major_locator(FixedLocator(places))
     axis.set_major_formatter(FixedFormatter(labels))
     axis.set_minor_locator(FixedLocator([]))
@@ -124,6 +130,9 @@ def _know_packaged_fonts() -> None:
     The list is kept for each user, not for each environment.  If it was made while another environment was being
     deleted, it lacks the font.
     """
+    import matplotlib
+    from matplotlib.font_manager import fontManager
+
     if not any(font.name == "DejaVu Serif" for font in fontManager.ttflist):
         for path in Path(matplotlib.get_data_path(), "fonts", "ttf").glob("DejaVuSerif*.ttf"):
             fontManager.addfont(path)
@@ -144,6 +153,8 @@ def style() -> Iterator[None]:
     if _styled.now:
         yield
         return
+    import matplotlib.style
+
     _know_packaged_fonts()
     resource = files("dpaudit_reports") / "dpaudit.mplstyle"
     with as_file(resource) as path, matplotlib.style.context(["default", path]):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 
 from dpaudit.numerics.arrays import Array
 from dpaudit_reports.figures.canvas import amounts, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN, WITNESS
 from dpaudit_reports.scores import Scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _BARS = 36
 _OUTSIDE = 0.002  # largest share of a side's outputs beyond each end; they are counted in the last bars

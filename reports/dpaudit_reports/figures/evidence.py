@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.figures.canvas import amounts, panel_svg, power_of_ten, ticks
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, WITNESS
 from dpaudit_reports.reasons import why_void
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Wealth beyond these limits is drawn at the limit; its exact value does not matter.
 _LEAST_LOG10_E, _MOST_LOG10_E = -6.0, 12.0

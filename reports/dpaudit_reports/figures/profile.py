@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.bounds import certified_profile, profile_points
 from dpaudit_reports.figures.canvas import amounts, decades, panel_svg
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MIN_DELTA = 1e-10  # the smallest delta that is drawn
 

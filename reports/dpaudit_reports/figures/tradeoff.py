@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
-from dpaudit_reports.figures.shown import ShownAxes
 from dpaudit_reports.rates import RegionStatus, accounted, came_near, intervals, region_status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _HEIGHT = 2.75
 
@@ -45,6 +46,10 @@ def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
         The axes.
     """
     if ax is None:
+        from matplotlib.figure import Figure
+
+        from dpaudit_reports.figures.shown import ShownAxes
+
         with style():
             figure = Figure(figsize=(PANEL, PANEL), layout="constrained")
             return plot_tradeoff(result, figure.add_subplot(axes_class=ShownAxes))
