@@ -1,6 +1,7 @@
 """Lint and types are part of the tests, so that there is one command for all.
 
 One call of mypy reads the packages and the tests, `tests/typed/` among them, and keeps its cache in `.mypy_cache`.
+`conftest.py` starts these tests first.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.parametrize(
     "command",
-    [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)],
-    ids=["lint", "format", "types"],
+    [("mypy",), ("ruff", "check", "."), ("ruff", "format", "--check", ".")],
+    ids=["types", "lint", "format"],
 )
 def test_the_code_is_clean(command: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
