@@ -134,8 +134,16 @@ def test_the_budget_is_split_over_what_is_selected(
 
 
 def test_the_last_failed_test_alone_gets_the_whole_budget(run: Run) -> None:
-    run(ONE_OF_TWO, "--dpaudit-trials", "300", "--lf")
-    done = run(None, "--dpaudit-trials", "300", "--lf")
+    one_of_two = """
+@pytest.mark.parametrize("right", [True, False])
+def test_it(dpaudit, right):
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, attacks="threshold")
+    assert right
+"""
+    first = run(one_of_two, "--dpaudit-trials", "100", "--lf")
+    assert first.counts == {"passed": 1, "failed": 1}
+    assert "split over 2 tests: " in first.out
+    done = run(None, "--dpaudit-trials", "100", "--lf")
     assert done.counts["failed"] == 1
     assert "passed" not in done.counts
     assert "split over 1 test: " in done.out
