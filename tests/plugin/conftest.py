@@ -91,14 +91,17 @@ def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def run(pytester: pytest.Pytester, warm: None, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Write `test_project.py` and run pytest on it in this process; without code, the existing file is run."""
+    """Write `test_project.py` and run pytest on it in this process; without code, the existing file is run.
+
+    An interrupt ends only the session on the project.
+    """
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(code: str | None, *arguments: str) -> Done:
         if code is not None:
             pytester.makepyfile(test_project=HEAD + code)
         cache = () if "--lf" in arguments else ("-p", "no:cacheprovider")
-        done = pytester.runpytest_inprocess(*LEAN, *cache, *arguments)
+        done = pytester.runpytest_inprocess(*LEAN, *cache, *arguments, no_reraise_ctrlc=True)
         return Done(int(done.ret), done.stdout.str(), done.stderr.str())
 
     return run
