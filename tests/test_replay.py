@@ -84,9 +84,9 @@ def test_results_of_before_the_threshold_was_written_are_replayed(violation: Aud
 
 
 def test_no_violation_is_replayed_too() -> None:
-    result = audit(noisy, GaussianDP(1.0), PAIR, trials=2000, seed=0, confidence=0.95)
+    result = audit(noisy, GaussianDP(1.0), PAIR, trials=500, seed=0, confidence=0.95)
     assert not result.violated
-    assert replay(result, noisy, PAIR, trials=2000, seed=0).reproduced
+    assert replay(result, noisy, PAIR, trials=500, seed=0).reproduced
 
 
 def test_what_cannot_be_replayed_is_reported(violation: AuditResult) -> None:
@@ -181,22 +181,24 @@ def test_noise(dpaudit, sigma):
 """
 
 
-def test_what_a_test_found_is_replayed_in_that_test(command: Command, tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(_TEST)
+def test_what_a_test_found_is_replayed_in_that_test(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pytest runs in another process, so that the replay has to import the test."""
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the replay, in this process, adds the folder of the test
+    (tmp_path / "test_replayed.py").write_text(_TEST)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     lean = {**os.environ, "PYTEST_ADDOPTS": "-p no:hypothesispytest"}  # which loads Hypothesis with scikit-learn: slow
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        words = [sys.executable, "-m", *arguments]
-        return subprocess.run(words, cwd=tmp_path, env=lean, capture_output=True, text=True, check=False)
-
-    done = run("pytest", "-q", "--dpaudit-trials", "500", "-p", "no:cacheprovider")
+    words = [sys.executable, "-m", "pytest", "-q", "--dpaudit-trials", "500", "-p", "no:cacheprovider"]
+    done = subprocess.run(words, cwd=tmp_path, env=lean, capture_output=True, text=True, check=False)
     line = next(line for line in done.stdout.splitlines() if "dpaudit replay " in line and line.startswith("E"))
     file = line.rsplit(" ", 1)[1]
-    found = run("dpaudit", "replay", file)
-    assert found.returncode == 1, found.stderr
+    found = command("replay", file)
+    assert found.exit_code == 1, found.stderr
     assert "Confirmed: fresh runs refute the claim again" in found.stdout
-    (tmp_path / "test_it.py").unlink()
+    sys.modules.pop("test_replayed")
+    (tmp_path / "test_replayed.py").unlink()
     gone = command("replay", file)
     assert gone.exit_code == 2
     assert "replay it in the folder in which pytest ran" in gone.stderr
