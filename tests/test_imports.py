@@ -147,7 +147,10 @@ def test_no_module_lies_beside_the_packages() -> None:
         ("from dpaudit import audit", {"sklearn", "matplotlib", "pydantic", "typst", "joblib"}),
         ("import dpaudit.testing", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
         ("import dpaudit.cli.app", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
-        ("import dpaudit_reports.formats.table, dpaudit_reports.terminal", {"sklearn", "matplotlib", "typst", "joblib"}),
+        (
+            "import dpaudit_reports.formats.table, dpaudit_reports.terminal",
+            {"sklearn", "matplotlib", "typst", "joblib"},
+        ),
     ],
 )
 def test_importing_is_light(statement: str, absent: set[str]) -> None:
