@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
@@ -47,6 +48,21 @@ class Part:
     def reversed(self) -> Part:
         """Return the same mechanism with d0 and d1 exchanged."""
         return Part(self.backward, self.forward, self.count)
+
+    @cached_property
+    def reach(self) -> float:
+        """The loss at which the grid of this part ends."""
+        return max(_reach_of(direction, _TAIL / self.count) for direction in (self.forward, self.backward))
+
+    @cached_property
+    def variance(self) -> float:
+        """An approximate variance of the loss of all runs together, given that it is finite."""
+        step = self.reach / 2000
+        start, mass, _ = _masses(self, step)
+        loss = step * (start + np.arange(len(mass)))
+        finite = max(float(mass.sum()), 1e-300)
+        mean = float(mass @ loss) / finite
+        return self.count * float(mass @ (loss - mean) ** 2) / finite
 
 
 def composed(parts: Sequence[Part]) -> SupportingLines:
@@ -83,7 +99,7 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
     changes by less than 5e-5 everywhere.  The maximum is 2^19 points for one mechanism and 2^23 points for the total.
     The largest loss of a mechanism is a grid point, because it often has positive probability.
     """
-    reach = max(_reach(part) for part in parts)
+    reach = max(part.reach for part in parts)
     times = sum(part.count for part in parts)
     spread = _spread(parts)
     step = min(reach / 64, 300.0)  # e^step must be finite
@@ -220,7 +236,7 @@ def _masses(part: Part, step: float) -> tuple[int, Array, float]:
     The mass at a grid point is e^epsilon times the change of slope of the chords of delta(e^epsilon).  Masses at
     negative losses are computed from the profile of the reverse direction, which has relative precision there.
     """
-    points = max(1, math.ceil(_reach(part) / step))
+    points = max(1, math.ceil(part.reach / step))
     positive, delta, fall = _masses_of_direction(part.forward, step, points)
     reverse, _, reverse_fall = _masses_of_direction(part.backward, step, points)
     negative: Array = (reverse * np.exp(-step * np.arange(1, points + 1)))[::-1]
@@ -240,11 +256,6 @@ def _masses_of_direction(direction: OneDirection, step: float, points: int) -> t
     return np.where(mass > rounding, mass, 0.0), delta, fall
 
 
-def _reach(part: Part) -> float:
-    """Return the loss at which the grid of a part ends."""
-    return max(_reach_of(direction, _TAIL / part.count) for direction in (part.forward, part.backward))
-
-
 def _reach_of(direction: OneDirection, tail: float) -> float:
     level = _at(direction, math.inf) * (1 + 1e-9) + tail
     low, high = 0.0, 2.0**-30
@@ -258,12 +269,7 @@ def _spread(parts: Sequence[Part]) -> float:
     """Return an approximate standard deviation of the total loss, given that it is finite."""
     total = 0.0
     for part in parts:
-        step = _reach(part) / 2000
-        start, mass, _ = _masses(part, step)
-        loss = step * (start + np.arange(len(mass)))
-        finite = max(float(mass.sum()), 1e-300)
-        mean = float(mass @ loss) / finite
-        total += part.count * float(mass @ (loss - mean) ** 2) / finite
+        total += part.variance
     return math.sqrt(total)
 
 
