@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed.binomial import log_complement, log_rate
 from dpaudit.numerics.arrays import Array, Flags, Integers
-from dpaudit.numerics.bisect import bisect_each_integer
+from dpaudit.numerics.bisect import bisect_each_integer, bisect_integers
 
 _SPACING = 0.1  # standard deviations between neighbouring points of the grid along the curve
 
@@ -77,6 +77,13 @@ class Arc:
 
         high = np.minimum(np.searchsorted(-self.beta, -q, side="left"), len(self.beta) - 1)
         low = np.clip(np.searchsorted(self.alpha, p, side="right") - 1, 0, high)
+
+        if p.size == 1:  # computing all divergences at once is faster than one at a time
+            start, stop = int(low.flat[0]), int(high.flat[0])
+            every = divergence(np.arange(start, stop + 1))
+            fell = (every[1:] <= every[:-1]).tolist()
+            last = bisect_integers(lambda at: fell[at], inside=-1, outside=stop - start).outside
+            return every[last : last + 1].reshape(p.shape)
 
         def falls(at: Integers) -> Flags:
             after, here = divergence(np.stack([np.minimum(at + 1, high), at]))
