@@ -85,18 +85,21 @@ def test_evidence_brings_the_words_of_its_reports(evidence: Evidence) -> None:
     assert bool(words.again) != evidence.of_pairs
 
 
-@pytest.mark.parametrize("verdict", list(Verdict))
-def test_every_report_can_be_made_of_it(evidence: Evidence, verdict: Verdict) -> None:
+def test_every_report_can_be_made_of_it(evidence: Evidence) -> None:
     made = sample.violation()
     witness = made.witness if evidence.of_pairs else None
-    result = dataclasses.replace(
-        made, verdict=verdict, method=evidence.method, evidence=evidence, witness=witness, trials_used=evidence.trials
+    first = dataclasses.replace(
+        made, method=evidence.method, evidence=evidence, witness=witness, trials_used=evidence.trials
     )
-    text = unescape(dpaudit_reports.to_html([result]))
-    for part in (evidence.words.principle.split("$")[0], evidence.words.references[0][:30], evidence.fingerprint()):
-        assert part in text
-    assert ("Attacks" in text) == evidence.of_pairs
-    assert str(result)
+    for verdict in Verdict:
+        result = dataclasses.replace(first, verdict=verdict)
+        result._bounds.update(first._bounds)  # of the same evidence; they take most of the time
+        text = unescape(dpaudit_reports.to_html([result]))
+        for part in (evidence.words.principle.split("$")[0], evidence.words.references[0][:30], evidence.fingerprint()):
+            assert part in text
+        assert ("Attacks" in text) == evidence.of_pairs
+        assert str(result)
+        first._bounds.update(result._bounds)
 
 
 def test_bounds_fall_as_the_confidence_rises(evidence: Evidence) -> None:
