@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, GaussianDP, Pair, audit, batched, parse_claim, plan
+from dpaudit.engine import plan as planning
 from dpaudit.engine.plan import LEARNING, Plan
 from dpaudit.inference.fixed.exact_binomial import p_value
 from dpaudit.inference.fixed.regions import evidence_against, threshold_for_claim
@@ -29,9 +30,13 @@ from dpaudit.inference.sequential.alternatives import scaled
     ],
 )
 def test_limits_are_those_of_an_independent_computation(
-    claim: str, truth: str, power: float, of_any: float, of_one: float
+    claim: str, truth: str, power: float, of_any: float, of_one: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within 2 %, and 6 % for thresholds, of which there is one in each bin; the reference rounds up."""
+    """Within 2 %, and 6 % for thresholds, of which there is one in each bin; the reference rounds up.
+
+    These limits do not use the simulated audits, which are left out because they take most of the time.
+    """
+    monkeypatch.setattr(planning, "_stopping_times", lambda *_, **__: np.ones(10_000))
     found = plan(claim, truth, power=power, confidence=0.95)
     assert found.limit_trials == pytest.approx(of_any, rel=0.02)
     assert found.threshold_trials == pytest.approx(of_one, rel=0.06)
