@@ -44,7 +44,7 @@ def again(result: AuditResult, mechanism: Any, **options: Any) -> Replay:
 
 def test_a_replay_confirms_at_one_in_a_thousand_and_not_at_the_audits_level(alarm: AuditResult) -> None:
     """The seeds are fixed: one of these replays has a p-value between 0.001 and 0.05."""
-    found = [again(alarm, noise(1.25), trials=300, seed=seed) for seed in range(12)]
+    found = [again(alarm, noise(1.25), trials=300, seed=seed) for seed in range(1, 4)]
     between = [one for one in found if CONFIRMED < one.p_value <= 0.05]
     assert between
     for one in between:
@@ -61,8 +61,11 @@ def test_a_replay_of_a_surer_audit_is_as_sure(alarm: AuditResult) -> None:
 
 
 def test_runs_that_a_replay_suggests_decide(alarm: AuditResult) -> None:
-    """Seeds are fixed; a replay of the suggested size confirms with probability 0.9 if its rates are the true ones."""
-    first = [again(alarm, noise(1.4), trials=400, seed=seed) for seed in range(8)]
+    """Seeds are fixed; a replay of the suggested size confirms with probability 0.9 if its rates are the true ones.
+
+    The first replays with these two seeds, of the seeds 0 to 7, do not confirm.
+    """
+    first = [again(alarm, noise(1.4), trials=400, seed=seed) for seed in (0, 4)]
     needed = [round(one.runs_needed) for one in first if not one.refuted and one.runs_needed < 10**6]
     assert needed
     decided = [again(alarm, noise(1.4), trials=trials, seed=100 + i).refuted for i, trials in enumerate(needed)]
