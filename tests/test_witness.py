@@ -62,22 +62,18 @@ def noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
 
 @pytest.mark.parametrize("claim", ["gaussian(mu=1)", "gaussian(mu=0.7)", "pure(epsilon=3)"])
 def test_the_rates_of_a_witness_are_those_of_the_region_that_is_named(claim: str) -> None:
-    """Rates within 5 standard errors of the true rates of the named region, but for the stopping; seeds are fixed."""
-    for seed in range(3):
-        witness = audit(noisy, claim, PAIR, trials=3000, seed=seed, confidence=0.95).witness
-        assert witness is not None
-        assert witness.counted == "later"
-        name = re.fullmatch(r"output (above|below) (-?[\d.]+)", witness.region)
-        if name is None:
-            continue
-        tail = norm.sf if name[1] == "above" else norm.cdf
-        n = witness.counts.n0
-        for rate, mean in ((witness.alpha, 0.0), (1 - witness.beta, 1.0)):
-            true = float(tail(float(name[2]) - mean))
-            assert abs(rate - true) < 5 * math.sqrt(true * (1 - true) / n) + 2 / n
-        assert (
-            f"counted on {n:,} outputs of each dataset that came after the region had been frozen" in witness.describe()
-        )
+    """Rates within 5 standard errors of the true rates of the named region, but for the stopping; the seed is fixed."""
+    witness = audit(noisy, claim, PAIR, trials=3000, seed=0, confidence=0.95).witness
+    assert witness is not None
+    assert witness.counted == "later"
+    name = re.fullmatch(r"output (above|below) (-?[\d.]+)", witness.region)
+    assert name is not None
+    tail = norm.sf if name[1] == "above" else norm.cdf
+    n = witness.counts.n0
+    for rate, mean in ((witness.alpha, 0.0), (1 - witness.beta, 1.0)):
+        true = float(tail(float(name[2]) - mean))
+        assert abs(rate - true) < 5 * math.sqrt(true * (1 - true) / n) + 2 / n
+    assert f"counted on {n:,} outputs of each dataset that came after the region had been frozen" in witness.describe()
 
 
 def _learner(late: float, settings: Settings | None = None) -> Learner:
