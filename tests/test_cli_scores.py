@@ -75,7 +75,7 @@ def test_the_command_prints_a_verdict_and_writes_a_report(tmp_path: Path) -> Non
         ("a.csv", "score,in\n1,0\n", "no column 'included'"),
         ("a.csv", "score,included\n1,0\nx,1\n", "line 3: score must be a number, got 'x'"),
         ("a.csv", "score,included\n1,2\n", "line 2: included must be 0 or 1"),
-        ("a.csv", "score,included\n1\n", "line 2: 1 columns"),
+        ("a.csv", "score,included\n1\n", "line 2 has 1 columns"),
         ("a.jsonl", '{"score": 1}\n', "line 1: it must be an object"),
         ("a.jsonl", "[]\n", "line 1: it must be an object"),
         ("a.jsonl", "no\n", "Expecting value"),
