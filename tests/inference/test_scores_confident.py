@@ -72,6 +72,13 @@ def test_bounds_are_where_the_p_value_is_the_significance() -> None:
     assert confident.p_value(PureDP(0.0), 100, 62, 0) == 1.0
 
 
+def test_the_size_of_a_gaussian_claim_is_its_mu() -> None:
+    for mu in (0.2, 1.0, 3.0):
+        for share in (0.05, 0.62, 1.0):
+            assert confident._size(GaussianDP(mu), share) == pytest.approx(mu, rel=1e-6)
+    assert confident._size(ApproxDP(epsilon=1.0, delta=0.5), 0.3) == 64.0  # no guess is wrong
+
+
 def test_p_values_rise_as_claims_weaken() -> None:
     """Bisection along a family relies on this."""
     values = [confident.p_value(GaussianDP(mu), 500, 310, 250) for mu in np.linspace(0.1, 4.0, 30)]

@@ -46,12 +46,12 @@ def test_several_runs_give_a_larger_bound_than_one_run() -> None:
 
 
 def test_a_common_state_of_all_canaries_does_not_break_the_bound_of_runs() -> None:
-    """Each of two runs is revealing with probability 0.394, and G_1 holds.  Fails by chance < 1 in 10**6."""
+    """Each of two runs is revealing with probability 0.3937, and G_1 holds.  Fails by chance < 1 in 10**6."""
     rng, m, refuted = np.random.default_rng(8), 100, 0
     r = several.default_guesses(m)
     least = next(v for v in range(r, 2 * r + 2) if v > 2 * r or _two(m, r, v) <= 0.05)
     for _ in range(300):
-        revealing = rng.random(2) < 0.394
+        revealing = rng.random(2) < 0.3937
         right = rng.binomial(r, np.where(revealing, expit(1.5), 0.5)).sum()
         refuted += right >= least
     assert refuted <= binom.ppf(1 - 1e-6, 300, 0.05)

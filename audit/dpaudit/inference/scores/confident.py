@@ -44,17 +44,19 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, betaincinv, ndtr
+from scipy.special import betainc, betaincinv, ndtr, ndtri
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import Flags, bisect_each
 
 _SHARE = 0.62  # share of canaries guessed; the standard error of mu is within 5 % of its minimum for mu <= 3
 _CELLS = 400  # cells of the law of V
 _NEAR, _FAR = 7.0, 38.0  # standard deviations of V that are integrated over; _FAR if the p-value is below _TINY
 _CLOSE = 0.02  # relative difference of two sizes of claims at which the search for a start ends
+_STEPS = 36  # halvings of a bracket of a(u); the error, below 1e-11, changes no digit of a p-value that is printed
 _TINY = 1e-9  # a p-value below this needs the range _FAR
 
 
@@ -156,13 +158,12 @@ def _start(member: Callable[[float], TradeoffFunction], share: float, mu: float,
 
 
 def _size(claim: TradeoffFunction, share: float) -> float:
-    """Return roughly the mu whose most confident `share` of guesses is as often wrong as the claim's."""
+    """Return roughly the mu whose most confident `share` of guesses is as often wrong as the claim's, at most 64.
+
+    It solves a + 1 - f(a) = share for mu, where f is the curve of mu-GDP and a the claim's share of wrong guesses.
+    """
     wrong = float(wrong_share(claim, share))
-    low, high = 0.0, 64.0
-    for _ in range(20):
-        middle = (low + high) / 2
-        low, high = (middle, high) if float(wrong_share(GaussianDP(middle), share)) > wrong else (low, middle)
-    return low
+    return min(max(float(-ndtri(wrong) - ndtri(1 + wrong - share)), 0.0), 64.0)
 
 
 def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
@@ -219,12 +220,12 @@ def wrong_share(claim: TradeoffFunction, u: npt.ArrayLike) -> Array:
         Wrong guesses as a share of all guesses, in the shape of `u`.
     """
     share = np.asarray(u, dtype=np.float64)
-    low, high = np.zeros_like(share), share / 2  # f(a) <= 1 - a, so that u >= 2 a
-    for _ in range(48):
-        middle = (low + high) / 2
-        fits = middle + (1 - np.asarray(claim.beta(middle))) <= share
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
-    return np.asarray(low * (1 - 1e-14))
+
+    def fits(wrong: Array) -> Flags:
+        return np.asarray(wrong + (1 - np.asarray(claim.beta(wrong))) <= share)
+
+    found = bisect_each(fits, np.zeros_like(share), share / 2, steps=_STEPS).inside  # f(a) <= 1 - a, so that u >= 2 a
+    return np.asarray(found * (1 - 1e-14))
 
 
 def _chance(claim: TradeoffFunction, m: int, r: int, v: int, reach: float) -> float:
