@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +16,12 @@ from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.learned_scores import learned_scores
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.read_scores import read_scores
+from dpaudit.engine.score_guesses import Independence, ScoresEvidence, count_guesses
 from dpaudit.engine.verdict import Facts, ruling
-from dpaudit.inference.guesses import guess
 from dpaudit.inference.power import least_in_family, rule_of_three_rate
-from dpaudit.inference.scores import confident, runs, several
 from dpaudit.inference.scores.dependence import coins_p_value
 from dpaudit.learning.attack import Attack
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
 from dpaudit.sampling.streams import fresh_seed, stream
@@ -31,9 +29,6 @@ from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, shown
 from dpaudit.text.reasons import About, Reason
 from dpaudit.text.rounding import upper
-
-Independence = Literal["runs", "canaries"] | None
-ScoresEvidence = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence
 
 CHOICES = {
     "runs": "every score is of a run of its own, and runs are independent; exact for any claim",
@@ -116,7 +111,7 @@ def audit_scores(
     else:
         learned = learned_scores(*given.outputs, attacks, seed, coins=independence != "runs")
         values0, values1, rows, dependent = learned.scores0, learned.scores1, learned.rows, learned.dependent
-    evidence, counts = _evidence(values0, values1, independence, guesses, seed)
+    evidence, counts = count_guesses(values0, values1, independence, guesses, stream(seed, "ties"))
     return _result(
         _Counted(evidence, counts, len(values1), *_curve(values0, values1), rows, dependent),
         claimed,
@@ -156,37 +151,6 @@ def _check_method(given: str) -> None:
             f'method must be "{TESTED}", got {shown(given)}: all scores are there, so that they are tested once; '
             "OnlineAudit takes outputs as they come"
         )
-
-
-def _evidence(
-    scores0: Array, scores1: Array, independence: Independence, guesses: int | None, seed: int
-) -> tuple[ScoresEvidence, Counts]:
-    """Count right guesses.  Equal scores are put in an order by chance."""
-    n0, n1 = len(scores0), len(scores1)
-    rng = stream(seed, "ties")
-    if independence == "runs":
-        r = runs.default_cut(n0, n1) if guesses is None else guesses
-        k = runs.count_high(scores0, scores1, r, rng=rng)
-        counts = Counts(false_positives=r - k, n0=n0, false_negatives=n1 - k, n1=n1)
-        return RunScoresEvidence(n0=n0, n1=n1, guesses=r, right=k), counts
-    m = n0 + n1
-    kind, default = (
-        (CanaryScoresEvidence, confident.default_confident)
-        if independence == "canaries"
-        else (OneRunScoresEvidence, several.default_guesses)
-    )
-    order = rng.permutation(m)  # else the place of a canary would tell `guess` its coin
-    answers = guess(np.concatenate([scores0, scores1])[order], default(m) if guesses is None else guesses)
-    included = order >= n0
-    out, into = answers[~included], answers[included]
-    counts = Counts(
-        false_positives=int((out == 1).sum()),
-        n0=int((out != 0).sum()),
-        false_negatives=int((into == -1).sum()),
-        n1=int((into != 0).sum()),
-    )
-    right = counts.n0 - counts.false_positives + counts.n1 - counts.false_negatives
-    return kind(m=m, guesses=counts.n0 + counts.n1, right=right), counts
 
 
 def _result(
