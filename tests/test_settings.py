@@ -41,6 +41,7 @@ def test_the_public_defaults() -> None:
         "seed": None,
         "jobs": 1,
         "store": None,
+        "resume": "same",
         "detect": None,
         "measure": False,
         "observe_time": False,
@@ -107,6 +108,8 @@ def test_one_process_here_and_all_of_a_cluster() -> None:
         ({"failures": "hide"}, "failures must be stop, outcome, retry, got 'hide'"),
         ({"timeout": 0}, "timeout must be above 0 seconds, got 0"),
         ({"jobs": 0}, "jobs must be -1 or at least 1, got 0"),
+        ({"resume": "always"}, "resume must be same or anyway, got 'always'"),
+        ({"resume": "anyway"}, "resume='anyway' needs store"),
         ({"jobs": -2}, "jobs must be -1 or at least 1, got -2"),
     ],
 )

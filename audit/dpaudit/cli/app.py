@@ -20,6 +20,7 @@ from dpaudit.cli.ending import INCONCLUSIVE, INTERRUPTED, NO_VIOLATION, VIOLATIO
 from dpaudit.cli.listing import list_
 from dpaudit.cli.replay import replay
 from dpaudit.cli.report import report
+from dpaudit.cli.resume_option import ResumeCommand
 from dpaudit.cli.run import run
 from dpaudit.cli.scores import scores
 from dpaudit.cli.signals import handle_termination, interrupted_code
@@ -93,4 +94,4 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "schema": schema,
 }
 for name, command in COMMANDS.items():
-    app.command(name, help=_help(command))(guarded(command))
+    app.command(name, cls=ResumeCommand, help=_help(command))(guarded(command))

@@ -12,6 +12,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from dpaudit.cli.resume_option import RESUME_ANYWAY
 from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import MIN_TRIALS
 
@@ -64,8 +65,13 @@ class RunOptions:
     ] = False
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Save outputs to DIR/NAME.trials, and resume from that file if it exists."),
+        typer.Option(
+            "--resume",
+            help="Save outputs to DIR/NAME.trials, and resume from that file if it exists.  --resume=anyway also "
+            "resumes from the outputs of an audit that differs, and reports what differs.",
+        ),
     ] = False
+    resume_anyway: Annotated[bool, typer.Option(RESUME_ANYWAY, hidden=True)] = False  # `resume_option` sets it
     log_json: Annotated[
         Path | None,
         typer.Option("--log-json", metavar="FILE", help="Append progress events to FILE, one JSON object per line."),

@@ -20,7 +20,7 @@ from dpaudit.mechanisms.protocol import message_of
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
-from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings
+from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, Resume
 from dpaudit.values import Foreign
 
 
@@ -38,7 +38,8 @@ class CommandSettings:
     scheduler: str | None = None  # address of the backend
     each: bool = False  # whether each audit runs at its own confidence
     pdf: bool = True
-    resume: bool = False
+    keep_outputs: bool = False  # whether outputs are saved to DIR/NAME.trials
+    resume: Resume = DEFAULTS.resume  # which of these files are continued
     quiet: bool = False
     debug: bool = False
     log: Path | None = None  # file of the event log, see `event_log`
@@ -54,7 +55,8 @@ class CommandSettings:
             confidence=self.confidence_of(settings.confidence),
             seed=settings.seed if self.seed is None else self.seed,
             jobs=self.jobs,
-            store=self.output / f"{settings.name}.trials" if self.resume else None,
+            store=self.output / f"{settings.name}.trials" if self.keep_outputs else None,
+            resume=self.resume,
         )
 
     def confidence_of(self, configured: float) -> float:

@@ -11,7 +11,7 @@ import typer
 from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
 from dpaudit.cli.options import Configs, NoCode, RunOptions, with_run_options
 from dpaudit.cli.terminal import show, waiting
-from dpaudit.settings.audit import default_jobs
+from dpaudit.settings.audit import DEFAULTS, default_jobs
 from dpaudit.settings.limits import check_confidence, check_jobs
 from dpaudit_reports.formats import FORMATS
 
@@ -106,7 +106,8 @@ def checked_settings(options: RunOptions, *, pdf: bool) -> CommandSettings:
         scheduler=options.scheduler,
         each=options.each,
         pdf=pdf,
-        resume=options.resume,
+        keep_outputs=options.resume or options.resume_anyway,
+        resume="anyway" if options.resume_anyway else DEFAULTS.resume,
         quiet=options.quiet,
         debug=options.debug,
         log=options.log_json,

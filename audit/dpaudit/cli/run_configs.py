@@ -238,7 +238,7 @@ def _audited(
 
 
 def _interrupted(command: CommandSettings) -> str:
-    if command.resume:
+    if command.keep_outputs:
         return f"interrupted; the audits after this one were not run.  To resume: {command_line()}"
     return (
         "interrupted; the audits after this one were not run, and the outputs of this one were not saved.  "

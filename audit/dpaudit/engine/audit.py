@@ -26,7 +26,7 @@ from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.store import Store, StoreError, seed_of
 from dpaudit.sampling.store_identity import identity
 from dpaudit.sampling.streams import fresh_seed
-from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Failures, Method
+from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Failures, Method, Resume
 from dpaudit.text.reasons import Reason
 
 __all__ = ["METHODS", "ExecutionSettings", "Progress", "Replay", "audit", "fresh_seed", "replay"]
@@ -46,6 +46,7 @@ def audit(
     seed: int | None = DEFAULTS.seed,
     jobs: int = DEFAULTS.jobs,
     store: str | Path | None = DEFAULTS.store,
+    resume: Resume = DEFAULTS.resume,
     detect: TradeoffFunction | str | None = DEFAULTS.detect,
     measure: bool = DEFAULTS.measure,
     observe_time: bool = DEFAULTS.observe_time,
@@ -81,6 +82,8 @@ def audit(
             resumes from it, with the result of an audit that was never interrupted.  The file must come from an
             audit with the same mechanism, datasets, seed and versions.  The comparison includes the mechanism's code;
             see `sampling.store_identity`.  `sampling.store` describes the format.
+        resume: "same" refuses a store whose mechanism, datasets, seed or versions differ.  "anyway" continues it;
+            `warnings` then list what differs, and the guarantee does not cover the mixture of both.
         detect: A violation, as a claim, that the audit should be able to detect.  If the audit could not have detected
             it, the verdict is INCONCLUSIVE.
         measure: Whether to continue up to `trials` after the claim has been refuted, to see how large the violation is.
@@ -123,6 +126,7 @@ def audit(
         seed=seed,
         jobs=jobs,
         store=store,
+        resume=resume,
         detect=detect,
         measure=measure,
         observe_time=observe_time,
@@ -152,7 +156,12 @@ def _audited(
         collector.failure = f"{EQUAL} (pair {equal[0]})"
     elif settings.store is not None:
         try:
-            collector.sampler.store = Store(settings.store, identity(mechanism, pair_list, seed, execution), seed=seed)
+            collector.sampler.store = Store(
+                settings.store,
+                identity(mechanism, pair_list, seed, execution),
+                seed=seed,
+                anyway=settings.resume == "anyway",
+            )
         except (StoreError, Unknowable) as error:
             raise ValueError(f"store: {error}") from None
     began = time.perf_counter()

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
+from dpaudit.sampling.identity_differences import differing, in_a_sentence, in_lines, mixable, shortened, what_to_do
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store_file import BEGIN, StoreError, chained, explained, opened, seed_in
 from dpaudit.sampling.store_identity import Identity
@@ -38,8 +39,8 @@ from dpaudit.values import Foreign, RawOutputs
 __all__ = ["Store", "StoreError", "seed_of"]
 
 MAX_PART_BYTES = 2**28  # SQLite holds at most 10^9 bytes in one value
-_MAX_VALUE_CHARACTERS = 60  # maximum length of one value in a message
-_MAX_LINES = 30  # differences listed in a message
+_MAX_CHANGES = 5  # changes of the identity that warnings list, the last ones
+_MAX_CHANGE_CHARACTERS = 10_000  # length of one of them; longer than any that this module writes
 
 
 class Store:
@@ -59,7 +60,7 @@ class Store:
             identity: The parts on which the outputs depend, from `sampling.store_identity`.
             seed: The audit's seed, for `seed_of`.
             anyway: Whether to continue with trials of another identity.  The store records the change, and `words`
-                reports it.
+                reports it.  Trials with running times are never mixed with others.
 
         Raises:
             StoreError: If the file holds trials of another identity, is in use, or cannot be read or written.
@@ -76,7 +77,7 @@ class Store:
             with explained(self.path):
                 self._read_places()
                 if self._places:
-                    self._compare(dict(identity), anyway=anyway)
+                    self._compare(dict(identity), seed, anyway=anyway)
                 else:
                     self._write_about(identity=dict(identity), seed=seed, made=self.made, changes=[])
         except BaseException:
@@ -116,11 +117,14 @@ class Store:
         if not reused:
             return []
         found = [f"{reused:,} of the {trials:,} runs per dataset are from a store made at {self.made}"]
-        return found + [
+        found += [
             f"the store was continued although it held the trials of another audit (resume=anyway): {change}; the "
             "earlier runs are of another mechanism, dataset or setting, and the guarantee does not cover the mixture"
-            for change in self.changes
+            for change in self.changes[-_MAX_CHANGES:]
         ]
+        if len(self.changes) > _MAX_CHANGES:
+            found.append(f"the store had {len(self.changes) - _MAX_CHANGES:,} more changes of this kind before those")
+        return found
 
     def get(self, pair: int, start: int, stop: int) -> tuple[RawOutputs, RawOutputs] | None:
         """Return the block that starts at trial `start`, truncated at `stop`.
@@ -209,18 +213,22 @@ class Store:
             for part, at in enumerate(range(0, len(body), MAX_PART_BYTES))
         ]
         row = (number, pair, start, stop, len(outputs), digest, chain)
-        with explained(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-                self._connection.executemany("INSERT INTO bodies VALUES (?, ?, ?)", parts)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with explained(self.path), self._transaction():
+            self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            self._connection.executemany("INSERT INTO bodies VALUES (?, ?, ?)", parts)
         self._chain = chain
         self._places[pair, start] = _Place(number, stop, len(outputs), digest)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
 
     def _read_places(self) -> None:
         """Read the index of all blocks and check the chain.  Bodies are checked when they are read."""
@@ -256,7 +264,8 @@ class Store:
 
     def _write_about(self, **values: object) -> None:
         rows = [(name, json.dumps(value)) for name, value in values.items()]
-        self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
+        with self._transaction():  # an identity without the change that led to it would hide a mixture
+            self._connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", rows)
 
     def _about(self) -> dict[str, Foreign]:
         try:
@@ -264,28 +273,25 @@ class Store:
         except (ValueError, TypeError, RecursionError):
             raise self._damaged("it does not say which audit its trials belong to") from None
 
-    def _compare(self, here: dict[str, str], *, anyway: bool) -> None:
+    def _compare(self, here: dict[str, str], seed: int, *, anyway: bool) -> None:
         """Refuse trials of another identity and list all differences; with `anyway`, record them instead."""
         about = self._about()
         there, changes = about.get("identity"), about.get("changes")
         if not isinstance(there, dict) or not isinstance(changes, list):
             raise self._damaged("it does not say which audit its trials belong to")
-        self.made, self.changes = str(about.get("made", "an unknown date")), [str(change) for change in changes]
-        names = _differing(there, here)
-        if names and anyway:
-            self.changes.append(f"since trial {sum(self.trials.values()):,}, {_listed(names)}")
-            self._write_about(identity=here, changes=self.changes)
+        self.made = shortened(about.get("made", "an unknown date"))
+        self.changes = [str(change)[:_MAX_CHANGE_CHARACTERS] for change in changes]
+        names = differing(there, here)
+        if names and anyway and mixable(names):
+            self.changes.append(
+                f"since trial {sum(self.trials.values()):,}, these differ: {in_a_sentence(names, there, here)}"
+            )
+            self._write_about(identity=here, seed=seed, changes=self.changes)
         elif names:
-            lines = [
-                f"\n  {_line(name)}: {_line(there.get(name, 'nothing'))} in the store, "
-                f"{_line(here.get(name, 'nothing'))} now"
-                for name in names[:_MAX_LINES]
-            ]
-            more = f"\n  and {len(names) - _MAX_LINES} more" if len(names) > _MAX_LINES else ""
             raise StoreError(
-                f"{self.path} holds the trials of another audit.  What differs:{''.join(lines)}{more}\n"
+                f"{self.path} holds the trials of another audit.  What differs:{in_lines(names, there, here)}\n"
                 f"Its {sum(self.trials.values()):,} runs per dataset are unchanged.  "
-                "Name another store, remove this one, or restore what differs"
+                f"Name another store, remove this one, or restore what differs.  {what_to_do(names)}"
             )
 
     def _damaged(self, why: str) -> StoreError:
@@ -311,15 +317,6 @@ def seed_of(path: str | Path | None) -> int:
     return fresh_seed() if found is None else found
 
 
-def _differing(there: Mapping[str, object], here: Mapping[str, str]) -> list[str]:
-    return [name for name in [*here, *(there.keys() - here.keys())] if there.get(name) != here.get(name)]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_LINES} more" if len(names) > _MAX_LINES else ""
-    return f"these differ: {', '.join(map(_line, names[:_MAX_LINES]))}{more}"
-
-
 def _sendable(outputs: RawOutputs) -> RawOutputs:
     return outputs if isinstance(outputs, np.ndarray) else list(outputs)
 
@@ -327,9 +324,3 @@ def _sendable(outputs: RawOutputs) -> RawOutputs:
 def _side_effects(reported: dict[str, Foreign]) -> SideEffects:
     known = {entry.name for entry in fields(SideEffects)}
     return SideEffects(**{name: value for name, value in reported.items() if name in known})
-
-
-def _line(text: object) -> str:
-    """Shorten a value to one line, and fingerprints to their first digits."""
-    short = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", " ".join(str(text).split()))
-    return short if len(short) <= _MAX_VALUE_CHARACTERS + 20 else f"{short[:_MAX_VALUE_CHARACTERS]}…{short[-19:]}"

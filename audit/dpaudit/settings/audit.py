@@ -24,6 +24,9 @@ _TIMED: tuple[str, ...] = ("sequential",)  # methods whose guarantee holds even 
 Failures = Literal["stop", "outcome", "retry"]
 FAILURES: tuple[str, ...] = get_args(Failures)
 
+Resume = Literal["same", "anyway"]
+RESUMES: tuple[str, ...] = get_args(Resume)
+
 BACKENDS = ("loky", "dask", "ray")  # where runs execute; the first, this machine, is the default
 POWER = 0.9  # probability of detecting the violation that an audit reports as detectable; default of a plan
 
@@ -46,6 +49,7 @@ class AuditSettings:
     seed: int | None = None  # None draws a random seed
     jobs: int = 1
     store: str | Path | None = None
+    resume: Resume = "same"  # which stores are continued: those of the same audit, or of any
     detect: Any = None  # a claim or its text
     measure: bool = False  # continue up to `trials` after the claim has been refuted
     observe_time: bool = False
@@ -70,6 +74,9 @@ class AuditSettings:
         if not isinstance(self.measure, bool):
             raise TypeError(f"measure must be True or False, got {self.measure!r}")
         check_choice(self.failures, FAILURES, "failures")
+        check_choice(self.resume, RESUMES, "resume", between=" or ")
+        if self.resume != RESUMES[0] and self.store is None:
+            raise ValueError(f"resume={self.resume!r} needs store, the file whose trials the audit continues")
         check_timeout(self.timeout)
         check_jobs(self.jobs)
 

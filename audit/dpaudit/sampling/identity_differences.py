@@ -1,0 +1,61 @@
+"""The differences between the identity in a store and that of an audit, in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+_MAX_VALUE_CHARACTERS = 60  # maximum length of one value in a message
+_MAX_LINES = 30  # differences listed in a message
+_MIXED_NEVER = ("observe_time",)  # outputs with running times are not comparable with others
+
+
+def differing(there: Mapping[str, object], here: Mapping[str, str]) -> list[str]:
+    """Return the names of all parts that differ.
+
+    Args:
+        there: The identity in the store.  Anybody may have written it.
+        here: The identity of the audit.
+    """
+    return [name for name in [*here, *(there.keys() - here.keys())] if there.get(name) != here.get(name)]
+
+
+def mixable(names: Sequence[str]) -> bool:
+    """Whether trials that differ in these parts can be counted in one audit at all."""
+    return not set(names) & set(_MIXED_NEVER)
+
+
+def what_to_do(names: Sequence[str]) -> str:
+    """Return a sentence about continuing a store that differs in these parts."""
+    if mixable(names):
+        return "To continue it all the same, and have the result say so, use resume=anyway (--resume=anyway)"
+    return (
+        "It cannot be continued with resume=anyway either, because outputs with and without their running times are "
+        f"not comparable ({', '.join(_MIXED_NEVER)})"
+    )
+
+
+def in_lines(names: Sequence[str], there: Mapping[str, object], here: Mapping[str, str]) -> str:
+    """Return the differences with their values, each on an indented line that begins with a newline."""
+    lines = [f"\n  {shortened(name)}: {old} there, {new} here" for name, old, new in _values(names, there, here)]
+    return "".join(lines) + (f"\n  and {len(names) - _MAX_LINES} more" if len(names) > _MAX_LINES else "")
+
+
+def in_a_sentence(names: Sequence[str], there: Mapping[str, object], here: Mapping[str, str]) -> str:
+    """Return the differences with their values, separated by commas."""
+    found = [f"{shortened(name)} ({old} before, {new} now)" for name, old, new in _values(names, there, here)]
+    more = f" and {len(names) - _MAX_LINES} more" if len(names) > _MAX_LINES else ""
+    return ", ".join(found) + more
+
+
+def shortened(text: object) -> str:
+    """Shorten a value to one line, and fingerprints to their first digits."""
+    short = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{52}\b", r"\1", " ".join(str(text).split()))
+    return short if len(short) <= _MAX_VALUE_CHARACTERS + 20 else f"{short[:_MAX_VALUE_CHARACTERS]}…{short[-19:]}"
+
+
+def _values(names: Sequence[str], there: Mapping[str, object], here: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    return [
+        (name, shortened(there.get(name, "nothing")), shortened(here.get(name, "nothing")))
+        for name in names[:_MAX_LINES]
+    ]
