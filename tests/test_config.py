@@ -101,6 +101,16 @@ def test_a_file_may_hold_many(tmp_path: Path) -> None:
             'c.yaml:1: the audit: claim: "from mechanism" is allowed with mechanism.python only',
         ),
         (("pairs:", "timeout: 0\npairs:"), "c.yaml:6: timeout: input should be greater than 0, got 0"),
+        (
+            ("pairs:", "memory: 2 G\npairs:"),
+            'c.yaml:6: memory: must be text such as "2 GB" or "512 MB", or a whole numb',
+        ),
+        (("pairs:", "memory: 1\npairs:"), "c.yaml:6: memory: must be from 16 MiB to 1024 TiB, got 1"),
+        (("pairs:", "memory: yes\npairs:"), 'c.yaml:6: memory: must be text such as "2 GB"'),
+        (
+            ("pairs:", "memory: 1 GB\npairs:"),
+            "c.yaml:1: the audit: memory is allowed with mechanism.python and mechanism.",
+        ),
         (("relation: replace_one", "relation: cousins"), "c.yaml:7: pairs[0].relation must be 'add_remove', "),
         (("d1: [1],", ""), "c.yaml:7: pairs[0]: must have d0 and d1, or search; d1 is missing"),
         (("name: sum", "name: ../sum"), "c.yaml:1: name: must be a file name"),

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import Result
 
 from dpaudit import AuditResult, Pair
 from dpaudit.cli.options import RunOptions
 from dpaudit.sampling.store import Store
 
-from .conftest import Command
 from .stores import refused, stored
 
 CONFIG = """\
@@ -104,7 +105,7 @@ def test_warnings_of_a_foreign_store_are_bounded(tmp_path: Path) -> None:
     assert words[-1] == "the store had 995 more changes of this kind before those"
 
 
-def test_the_command_line_continues_only_with_the_value_anyway(command: Command, tmp_path: Path) -> None:
+def test_the_command_line_continues_only_with_the_value_anyway(command: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text(CONFIG)
     assert command("run", "c.yaml", "-o", "out", "--resume", "--no-pdf").exit_code == 0
     (tmp_path / "c.yaml").write_text(CONFIG.replace("1.0", "1.1"))
@@ -120,7 +121,9 @@ def test_the_command_line_continues_only_with_the_value_anyway(command: Command,
 
 @pytest.mark.parametrize("word", ["--resume=foo", "--resume=", "--resume=Anyway", "--resume=same"])
 @pytest.mark.parametrize("name", ["run", "compare"])
-def test_another_value_of_resume_is_wrong_usage(command: Command, tmp_path: Path, name: str, word: str) -> None:
+def test_another_value_of_resume_is_wrong_usage(
+    command: Callable[..., Result], tmp_path: Path, name: str, word: str
+) -> None:
     (tmp_path / "c.yaml").write_text(CONFIG)
     done = command(name, "c.yaml", word, "-o", "out")
     assert done.exit_code == 2
@@ -128,20 +131,20 @@ def test_another_value_of_resume_is_wrong_usage(command: Command, tmp_path: Path
     assert not (tmp_path / "out").exists()
 
 
-def test_resume_never_takes_the_next_word_as_its_value(command: Command, tmp_path: Path) -> None:
+def test_resume_never_takes_the_next_word_as_its_value(command: Callable[..., Result], tmp_path: Path) -> None:
     (tmp_path / "anyway").mkdir()
     (tmp_path / "anyway" / "c.yaml").write_text(CONFIG)
     assert command("run", "--resume", "anyway", "-o", "out", "--no-pdf").exit_code == 0
     assert (tmp_path / "out" / "noise.trials").exists()
 
 
-def test_words_after_two_dashes_are_files(command: Command) -> None:
+def test_words_after_two_dashes_are_files(command: Callable[..., Result]) -> None:
     done = command("run", "--", "--resume=anyway")
     assert done.exit_code == 2
     assert "--resume=anyway: no such file or folder" in done.stderr
 
 
-def test_the_hidden_option_is_not_in_the_help(command: Command) -> None:
+def test_the_hidden_option_is_not_in_the_help(command: Callable[..., Result]) -> None:
     assert "resume-anyway" not in command("run", "--help").stdout
     assert RunOptions().resume_anyway is False
 

@@ -47,6 +47,7 @@ def test_the_public_defaults() -> None:
         "observe_time": False,
         "failures": "stop",
         "timeout": None,
+        "memory": None,
         "progress": None,
         "name": "",
     }
@@ -69,7 +70,7 @@ def test_configs_have_the_same_defaults() -> None:
     fields = AuditConfig.model_fields
     # The timeout of a config also applies to commands.
     shared = fields.keys() & DEFAULTS.keywords.keys() - {"name", "timeout"}
-    assert shared == {"attacks", "trials", "confidence", "method", "seed", "detect", "failures", "measure"}
+    assert shared == {"attacks", "trials", "confidence", "method", "seed", "detect", "failures", "measure", "memory"}
     assert {key: fields[key].default for key in shared} == {key: DEFAULTS.keywords[key] for key in shared}
     assert typing.get_args(fields["method"].annotation) == METHODS
     assert typing.get_args(fields["failures"].annotation) == FAILURES
@@ -108,6 +109,9 @@ def test_one_process_here_and_all_of_a_cluster() -> None:
         ({"failures": "hide"}, "failures must be stop, outcome, retry, got 'hide'"),
         ({"timeout": 0}, "timeout must be above 0 seconds, got 0"),
         ({"jobs": 0}, "jobs must be -1 or at least 1, got 0"),
+        ({"memory": "2 gigs"}, "memory must be text such as"),
+        ({"memory": 1}, "memory must be from 16 MiB to 1024 TiB, got 1"),
+        ({"memory": "1 GB", "observe_time": True}, "memory cannot be combined with observe_time"),
         ({"resume": "always"}, "resume must be same or anyway, got 'always'"),
         ({"resume": "anyway"}, "resume='anyway' needs store"),
         ({"jobs": -2}, "jobs must be -1 or at least 1, got -2"),

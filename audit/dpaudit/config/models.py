@@ -21,6 +21,7 @@ from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.settings.audit import DEFAULTS, Failures, Method
 from dpaudit.settings.limits import CERTAIN, IMPOSSIBLE, MAX_TRIALS, MIN_TRIALS, NO_TIME
+from dpaudit.settings.memory import check_memory
 from dpaudit.text.spelling import hint
 from dpaudit.values import Dataset, Foreign, JsonObject, Record
 
@@ -99,17 +100,18 @@ class MechanismConfig(_Strict):
         """Whether the mechanism runs in a separate environment."""
         return self.requires is not None or self.python_version is not None
 
-    def mechanism(self, folder: Path, timeout: float | None = TIMEOUT) -> Foreign:
+    def mechanism(self, folder: Path, timeout: float | None = TIMEOUT, memory: int | None = None) -> Foreign:
         """Return the mechanism without loading, installing or starting anything.
 
         Args:
             folder: The folder of the config.
             timeout: Seconds to wait for an answer of a command or an environment; None: no limit.
+            memory: Maximum memory of each process that runs the mechanism, in bytes; None: no limit.
         """
         if self.builtin is not None:
             return BUILTIN[self.builtin](**(self.params or {}))
         if self.command is not None:
-            return CommandMechanism(self.command, timeout=timeout, cwd=folder)
+            return CommandMechanism(self.command, timeout=timeout, cwd=folder, memory=memory)
         assert self.python is not None
         if self.isolated:
             return IsolatedMechanism(
@@ -120,8 +122,9 @@ class MechanismConfig(_Strict):
                 batched=self.batched,
                 folder=folder,
                 timeout=timeout,
+                memory=memory,
             )
-        return PythonMechanism(self.python, self.params, self.batched, folder)
+        return PythonMechanism(self.python, self.params, self.batched, folder, memory=memory)
 
 
 class SearchConfig(_Strict):
@@ -223,6 +226,10 @@ class AuditConfig(_Strict):
         description="seconds to wait for an answer of a command or an environment; if given, also the time limit for "
         "each call of a python mechanism",
     )
+    memory: Annotated[int | str | None, BeforeValidator(_whole)] = Field(
+        DEFAULTS.memory,
+        description='maximum memory of each process that runs the mechanism, such as "2 GB" or "512 MB"; Linux only',
+    )
     failures: Failures = Field(
         DEFAULTS.failures,
         description="effect of a run that raises: stop the audit, count the exception as an outcome that the analyst "
@@ -239,6 +246,14 @@ class AuditConfig(_Strict):
             raise ValueError(f"must have at most {MAX_NAME_BYTES} bytes as a file name, got {len(name.encode())}")
         return name
 
+    @field_validator("memory", mode="before")
+    @classmethod
+    def _amount(cls, memory: object) -> int | None:
+        try:
+            return check_memory(_whole(memory), name="")
+        except TypeError as error:
+            raise ValueError(str(error)) from None
+
     @field_validator("claim", "detect")
     @classmethod
     def _a_claim(cls, text: str | None) -> str | None:
@@ -253,7 +268,11 @@ class AuditConfig(_Strict):
         return attacks
 
     @model_validator(mode="after")
-    def _has_a_claim(self) -> AuditConfig:
+    def _fits_together(self) -> AuditConfig:
+        if self.memory is not None and self.mechanism.builtin is not None:
+            raise ValueError("memory is allowed with mechanism.python and mechanism.command only; remove it")
+        if self.memory is not None and self.mechanism.observe_time:
+            raise ValueError("memory cannot be combined with mechanism.observe_time; remove one of them")
         if self.claim == FROM_MECHANISM and self.mechanism.python is None:
             raise ValueError(f'claim: "{FROM_MECHANISM}" is allowed with mechanism.python only; state the claim here')
         return self

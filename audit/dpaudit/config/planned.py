@@ -21,6 +21,7 @@ from dpaudit.mechanisms.protocol import MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
 from dpaudit.settings.audit import AuditSettings
+from dpaudit.settings.memory import check_memory
 from dpaudit.values import Foreign
 
 
@@ -75,6 +76,7 @@ class PlannedAudit:
             observe_time=config.mechanism.observe_time,
             failures=config.failures,
             timeout=self._timeout,
+            memory=config.memory,
             name=config.name,
         )
 
@@ -142,7 +144,9 @@ class PlannedAudit:
             ValueError: If the claim cannot be built.
         """
         stated, _ = self.claims()
-        mechanism = self.config.mechanism.mechanism(self.folder or self.file.parent, self.config.timeout)
+        mechanism = self.config.mechanism.mechanism(
+            self.folder or self.file.parent, self.config.timeout, check_memory(self.config.memory)
+        )
         if isinstance(mechanism, PythonMechanism):
             mechanism = replace(mechanism, timeout=self._timeout)
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):

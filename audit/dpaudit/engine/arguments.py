@@ -6,13 +6,17 @@ import numbers
 from collections.abc import Iterable
 
 from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
+from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.protocol import Batched, MechanismError
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.worker import misfit
 from dpaudit.pairs.pair import Pair
+from dpaudit.sampling.backends import on_this_machine
 from dpaudit.sampling.runs import ExecutionSettings, resolved
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.limits import shown
+from dpaudit.settings.memory import check_memory
 from dpaudit.values import Foreign
 
 
@@ -81,5 +85,33 @@ def check_mechanism(mechanism: object) -> None:
 
 
 def execution_settings_of(settings: AuditSettings) -> ExecutionSettings:
-    """Return the settings of an audit that apply to each run: timing, failures and timeout."""
-    return ExecutionSettings(observe_time=settings.observe_time, failures=settings.failures, timeout=settings.timeout)
+    """Return the settings of an audit that apply to each run: timing, failures, timeout and memory."""
+    return ExecutionSettings(
+        observe_time=settings.observe_time,
+        failures=settings.failures,
+        timeout=settings.timeout,
+        memory=check_memory(settings.memory),
+    )
+
+
+def limited(mechanism: object, settings: AuditSettings) -> object:
+    """Return the mechanism with the audit's limit of memory.
+
+    The workers of the audit limit the memory of other mechanisms.
+
+    Args:
+        mechanism: The mechanism.
+        settings: The settings of the audit.
+
+    Raises:
+        MechanismError: If the limit cannot be enforced on this system.
+        ValueError: If the runs are made in the processes of a cluster, whose memory dpaudit does not limit.
+    """
+    if (memory := check_memory(settings.memory)) is None:
+        return mechanism
+    check_supported()
+    if isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+        return mechanism.with_memory(memory)
+    if not on_this_machine():
+        raise ValueError("memory limits Python mechanisms with the backend loky only; set limits of the cluster there")
+    return mechanism

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.engine.arguments import check_mechanism, claim_of, execution_settings_of, pairs_of
+from dpaudit.engine.arguments import check_mechanism, claim_of, execution_settings_of, limited, pairs_of
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
 from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
 from dpaudit.engine.fixed import FixedAudit
@@ -52,6 +52,7 @@ def audit(
     observe_time: bool = DEFAULTS.observe_time,
     failures: Failures = DEFAULTS.failures,
     timeout: float | None = DEFAULTS.timeout,
+    memory: int | str | None = DEFAULTS.memory,
     progress: ProgressCallback | None = DEFAULTS.progress,
     name: str = DEFAULTS.name,
 ) -> AuditResult:
@@ -102,6 +103,9 @@ def audit(
             of the machine.  So `failures` applies to them only with `observe_time`; otherwise a timeout ends the audit,
             as with "stop".  `mechanisms.timeout` lists what a timeout cannot end.  Mechanisms in separate processes
             have their own limits.
+        memory: Maximum memory of each process that runs the mechanism: bytes, or text such as "2 GB".  The operating
+            system enforces it, on Linux only.  Runs are then made in worker processes, also with `jobs=1`.  A run
+            beyond the limit ends the audit, whatever `failures` says.  `mechanisms.memory` says what is limited.
         progress: Called with a `Progress` after each block of trials.
         name: Name of the audit in reports; the mechanism's name if empty.
 
@@ -132,10 +136,11 @@ def audit(
         observe_time=observe_time,
         failures=failures,
         timeout=timeout,
+        memory=memory,
         progress=progress,
         name=name,
     )
-    return _audited(mechanism, claim, pair_list, settings)
+    return _audited(limited(mechanism, settings), claim, pair_list, settings)
 
 
 def _audited(

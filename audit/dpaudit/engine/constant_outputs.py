@@ -70,6 +70,7 @@ from dpaudit.sampling.fresh_process import (
     told_apart,
 )
 from dpaudit.sampling.runs import Runs
+from dpaudit.sampling.sampler import made_in_one_process
 from dpaudit.sampling.streams import stream
 from dpaudit.values import Output
 
@@ -192,7 +193,9 @@ def _kept_by_workers(collector: Collector, pair: int) -> str:
             return ""
         share = max(values.values()) / len(first)
         runs = min(MAX_PROBED, max(PROBED, math.ceil(math.log(1e-3) / math.log(share))))
-        probe = Runs(sampler.mechanism, Dataset(dataset), sampler.seed, pair, side, 0, runs, sampler.execution)()
+        probe = made_in_one_process(
+            Runs(sampler.mechanism, Dataset(dataset), sampler.seed, pair, side, 0, runs, sampler.execution)
+        )
         seen = Seen()
         seen.add(probe.outputs)
         if seen.constant and not probe.failure:

@@ -12,6 +12,7 @@ import numpy as np
 from dpaudit.mechanisms.json_values import from_json, to_json
 from dpaudit.mechanisms.processes import TIMEOUT, Child, close, named, running, shown
 from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.settings.memory import check_memory
 from dpaudit.values import Dataset, Output
 
 SEEDS = 2**53  # seeds are smaller, so that JSON readers that know only float64 read them exactly
@@ -35,6 +36,7 @@ class CommandMechanism:
         timeout: Seconds without an answer after which the program is killed; None: no limit.
         cwd: The working directory of the program, to which a relative path of the program refers.
         env: Environment variables in addition to the inherited ones.
+        memory: Maximum address space of the program, as bytes or as text such as "2 GB"; None: no limit.  Linux only.
 
     Raises:
         ValueError: If `command` is not a list of text, or `timeout` is not positive.
@@ -44,6 +46,7 @@ class CommandMechanism:
     timeout: float | None
     cwd: Path | None
     env: tuple[tuple[str, str], ...]
+    memory: int | None
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class CommandMechanism:
         timeout: float | None = TIMEOUT,
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
+        memory: int | str | None = None,
     ) -> None:
         if isinstance(command, str) or not command or not all(isinstance(word, str) for word in command):
             raise ValueError(f"command must be a list of the program and its arguments, got {command!r}")
@@ -61,6 +65,11 @@ class CommandMechanism:
         object.__setattr__(self, "timeout", timeout)
         object.__setattr__(self, "cwd", None if cwd is None else Path(cwd))
         object.__setattr__(self, "env", tuple(sorted((env or {}).items())))
+        object.__setattr__(self, "memory", check_memory(memory))
+
+    def with_memory(self, memory: int | None) -> CommandMechanism:
+        """Return the same program with another limit of memory."""
+        return CommandMechanism(self.command, timeout=self.timeout, cwd=self.cwd, env=dict(self.env), memory=memory)
 
     @property
     def address(self) -> str:
@@ -121,12 +130,14 @@ class CommandMechanism:
 
     @property
     def _key(self) -> Hashable:
-        return (self.command, self.cwd, self.env)
+        return (self.command, self.cwd, self.env, self.memory)
 
     def _child(self) -> Child:
-        return running(
-            self._key, lambda: Child(self.command, name=self.address, cwd=self.cwd, env=dict(self.env) or None)
-        )
+        return running(self._key, self._started)
+
+    def _started(self) -> Child:
+        env = dict(self.env) or None
+        return Child(self.command, name=self.address, cwd=self.cwd, env=env, memory=self.memory)
 
 
 class _Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
@@ -11,6 +11,8 @@ import numpy as np
 
 from dpaudit.mechanisms import wire, worker
 from dpaudit.mechanisms.environments import environment
+from dpaudit.mechanisms.interpreters import this_version
+from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.processes import MAX_ANSWER_BYTES, TIMEOUT, Child, close, running
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
@@ -38,6 +40,8 @@ class IsolatedMechanism:
         batched: Whether the mechanism makes many runs in one call.
         folder: The folder to which a relative file path refers.
         timeout: Seconds without an answer after which the worker is killed; None: no limit.
+        memory: Bytes that the worker may use in addition to what it needs before it loads the mechanism; None: no
+            limit.  Linux only.
     """
 
     address: str
@@ -47,6 +51,11 @@ class IsolatedMechanism:
     batched: bool = False
     folder: Path = field(default_factory=Path)
     timeout: float | None = TIMEOUT
+    memory: int | None = None
+
+    def with_memory(self, memory: int | None) -> IsolatedMechanism:
+        """Return the same mechanism with another limit of memory."""
+        return self if memory == self.memory else replace(self, memory=memory)
 
     @property
     def packages(self) -> dict[str, str]:
@@ -112,7 +121,7 @@ class IsolatedMechanism:
 
     @property
     def _key(self) -> Hashable:
-        return (wire.frame(self._about), tuple(self.requires), self.python_version)
+        return (wire.frame(self._about), tuple(self.requires), self.python_version, self.memory)
 
     def _child(self) -> Child:
         return running(self._key, self._started)
@@ -121,16 +130,20 @@ class IsolatedMechanism:
         module, _, found = self.address.rpartition(":")
         if not module or not found:
             raise MechanismError(f"must read package.module:object or file.py:object, got {self.address!r}")
+        if self.memory is not None:
+            check_supported()
         python = environment(self.requires, self.python_version).python
-        where = ", ".join(self.requires) or f"Python {self.python_version}"
+        where = ", ".join(self.requires) or f"Python {self.python_version or this_version()}"
         child = Child(
             # -I ignores this process's Python settings, user packages and current folder.
             [str(python), "-I", "-u", "-B", worker.__file__],
             name=f"{self.address} (with {where})",
             cwd=self.folder,
+            memory=self.memory,
+            limited=True,
         )
         try:
-            _answered(child, {"do": "load", **self._about}, self.timeout, "the mechanism")
+            _answered(child, {"do": "load", "memory": self.memory, **self._about}, self.timeout, "the mechanism")
         except BaseException:
             child.close()
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import selectors
 import shlex
 import signal
@@ -16,6 +17,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 
 from dpaudit.mechanisms import guardian
+from dpaudit.mechanisms.memory import advice, limited_command
 from dpaudit.mechanisms.protocol import MechanismError
 
 TIMEOUT = 600.0  # seconds without an answer, unless the user sets another limit
@@ -26,6 +28,7 @@ _PATIENCE = 1.0  # seconds in which a program must end after its stdin is closed
 _PIECE = 1 << 18  # bytes read at once
 _STDERR_KEPT = 1 << 16  # number of last bytes of stderr that are kept
 _STDERR_LINES = 20  # number of last lines of stderr that a message quotes
+_ABOUT_MEMORY = re.compile("memory|alloc", re.IGNORECASE)
 
 Finished = Callable[[bytearray], int]
 """Returns the number of bytes of the complete answer at the start of a buffer; 0 if it is incomplete."""
@@ -43,7 +46,14 @@ class Child:
     """
 
     def __init__(
-        self, command: Sequence[str], *, name: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        name: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        memory: int | None = None,
+        limited: bool = False,
     ) -> None:
         """Start the program.
 
@@ -52,9 +62,11 @@ class Child:
             name: The name of the program in messages.
             cwd: Its working directory; None: that of this process.
             env: Environment variables in addition to those of this process.
+            memory: Maximum memory of the program, in bytes; None: no limit.
+            limited: Whether the program limits its memory itself.
 
         Raises:
-            MechanismError: If the program cannot be started.
+            MechanismError: If the program cannot be started, or this system does not enforce limits.
         """
         self.name = name
         self._owner = os.getpid()
@@ -62,7 +74,10 @@ class Child:
         self._heard = bytearray()  # bytes of stdout that are not yet part of an answer
         self._stderr = bytearray()
         self._ended = False
+        self._memory = memory
         try:
+            if memory is not None and not limited:
+                command = limited_command(command, memory, cwd=cwd, env=env)
             self._process = subprocess.Popen(
                 list(command),
                 stdin=subprocess.PIPE,
@@ -113,7 +128,7 @@ class Child:
         """
         with self._lock:
             self._end(_PATIENCE / 10)
-            return self._error(what, empty="")
+            return self._error(f"{what}{self._memory_advice(what)}", empty="")
 
     def close(self) -> None:
         """End the program: first by closing its stdin, then by force."""
@@ -161,7 +176,8 @@ class Child:
                             del self._heard[:size]
                             return answer
                         if not piece:
-                            raise self._error(f"{self._ending()} while dpaudit waited for {awaited}{self._cut_off()}")
+                            ended = f"{self._ending()} while dpaudit waited for {awaited}"
+                            raise self._error(f"{ended}{self._cut_off()}{self._memory_advice()}")
 
     def _ready(
         self, pipes: selectors.BaseSelector, deadline: float | None, timeout: float | None, awaited: str
@@ -180,6 +196,7 @@ class Child:
                 return last
             raise self._error(
                 f"{self._ending()} while dpaudit waited for {awaited} (a process that it started holds its stdout)"
+                f"{self._memory_advice()}"
             )
         if deadline is not None and wait <= _LOOK:
             raise self._error(
@@ -187,6 +204,12 @@ class Child:
                 "increase the timeout"
             )
         return ready
+
+    def _memory_advice(self, reported: str | None = None) -> str:
+        """Return advice about the limit of memory, after the program died or reported something about memory."""
+        if self._memory is None or (reported is not None and not _ABOUT_MEMORY.search(reported)):
+            return ""
+        return f"; {advice(self._memory)}"
 
     def _cut_off(self) -> str:
         return f"; the answer began with {shown(self._heard)}" if self._heard else ""

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from dpaudit.mechanisms import members
+from dpaudit.mechanisms.memory import advice, memory_limited
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.timeout import RunTimeout, timeout_after
@@ -31,6 +32,7 @@ class PythonMechanism:
         batched: Whether the mechanism makes many runs in one call.
         folder: The folder to which a relative file path refers.
         timeout: Maximum seconds for loading the mechanism; None: no limit.
+        memory: Bytes that loading the mechanism may add to its process; None: no limit.  Linux only.
     """
 
     address: str
@@ -38,6 +40,7 @@ class PythonMechanism:
     batched: bool = False
     folder: Path = field(default_factory=Path)
     timeout: float | None = None
+    memory: int | None = None
 
     @cached_property
     def loaded(self) -> Foreign:
@@ -51,9 +54,13 @@ class PythonMechanism:
         """
         before = _folder()
         try:
-            with timeout_after(self.timeout) as timeout:
+            with memory_limited(self.memory), timeout_after(self.timeout) as timeout:
                 return timeout(self._load)
-        except (MechanismError, KeyboardInterrupt):
+        except KeyboardInterrupt:
+            raise
+        except MechanismError as error:
+            if self.memory is not None and isinstance(error.__cause__, MemoryError):
+                raise MechanismError(f"{error}; {advice(self.memory)}") from error
             raise
         except BaseException as error:
             raise MechanismError(f"loading {self.address} {_did(error)}") from error

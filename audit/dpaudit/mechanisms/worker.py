@@ -4,9 +4,9 @@ This file is started as a program there.  It loads the encoding, `wire`, from th
 the same encoding.  The two files need only the standard library of Python 3.8 or later, and use numpy if it is
 installed.
 
-Requests are dicts with the key `do`: `load` (address, folder, params, batched), then any number of `sample` (dataset,
-n, seed) and `claim`.  Answers are dicts with `outputs` and `changed` (whether the dataset was changed in place),
-`claim` (text or None), or `error` and `traceback`.
+Requests are dicts with the key `do`: `load` (address, folder, params, batched, memory), then any number of `sample`
+(dataset, n, seed) and `claim`.  Answers are dicts with `outputs` and `changed` (whether the dataset was changed in
+place), `claim` (text or None), or `error` and `traceback`.
 """
 
 from __future__ import annotations
@@ -202,11 +202,30 @@ def _seeded(seed: int) -> object:
     return numpy.random.Generator(numpy.random.Philox(key=key("rng")))
 
 
+def address_space_limit(memory: int) -> int:
+    """Return the limit of this process's address space that allows for `memory` bytes more.  Linux only."""
+    with open("/proc/self/statm", "rb") as file:
+        pages = int(file.read().split()[0])
+    return pages * os.sysconf("SC_PAGE_SIZE") + memory
+
+
+def _limit_memory(memory: int) -> None:
+    """Limit this process and the processes that it starts, for good."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    limit = address_space_limit(memory)
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
 def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | None]:
     import traceback
 
     try:
         if request["do"] == "load":
+            if request["memory"] is not None:
+                _limit_memory(request["memory"])
             loaded = _Loaded(request["address"], request["folder"], request["params"], request["batched"])
             return wire.frame({}), loaded
         assert loaded is not None

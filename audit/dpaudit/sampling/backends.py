@@ -16,6 +16,7 @@ from dpaudit.settings.audit import BACKENDS
 from dpaudit.settings.limits import check_choice
 from dpaudit.values import Foreign
 
+_IDLE_SECONDS = 300  # seconds after which an idle worker ends, as with joblib
 _LOOK_SECONDS = 0.5  # interval at which a worker checks that its parent process is alive
 
 
@@ -108,7 +109,7 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
     Args:
         function: The function.  joblib must be able to send it to the workers.
         values: Its arguments, one for each call.
-        jobs: Number of workers, as joblib counts them.
+        jobs: Number of workers, as joblib counts them.  1 means one worker process, which joblib would not start.
 
     Returns:
         The results, in the order of `values`.
@@ -118,6 +119,8 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
     """
     from joblib import delayed
 
+    if jobs == 1:
+        return _in_one_worker(function, values)
     pools = _kept.get()
     parallel = pools.pop(jobs, None) if pools is not None else None
     if parallel is None:
@@ -136,12 +139,37 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
     return found
 
 
+def _in_one_worker(function: Callable[[Task], Answer], values: Sequence[Task]) -> list[Answer]:
+    """Call a function on each value in one process, which stays alive for later calls."""
+    global _worker, _owner
+    if _worker is None or _owner != os.getpid():
+        loky = importlib.import_module("joblib.externals.loky")
+        _worker = loky.ProcessPoolExecutor(1, timeout=_IDLE_SECONDS, initializer=_attend, initargs=(os.getpid(),))
+        _owner = os.getpid()
+    try:
+        return list(_worker.map(function, values))
+    except BaseException:  # also Ctrl-C, and the death of the process; the next call gets a new one
+        _worker.shutdown(wait=True, kill_workers=True)
+        _worker = None
+        raise
+
+
+_worker: Foreign = None  # the executor of `_in_one_worker`
+_owner = 0  # the process that started it, rather than one that was forked from it
+
+
+def on_this_machine() -> bool:
+    """Whether the workers of the current backend are processes of this machine."""
+    from joblib.parallel import get_active_backend
+
+    return type(get_active_backend()[0]).__name__ == "LokyBackend"
+
+
 def _parallel(jobs: int) -> Foreign:
     """Return the joblib object that makes the calls.  Workers of loky end when this process ends."""
     from joblib import Parallel
-    from joblib.parallel import get_active_backend
 
-    if type(get_active_backend()[0]).__name__ == "LokyBackend":
+    if on_this_machine():
         with suppress(TypeError):  # joblib before 1.5 takes no initializer; its idle workers end after five minutes
             return Parallel(n_jobs=jobs, initializer=_attend, initargs=(os.getpid(),))
     return Parallel(n_jobs=jobs)

@@ -27,6 +27,7 @@ from dpaudit.mechanisms import Batched, CommandMechanism, IsolatedMechanism, Mec
 from dpaudit.mechanisms.fingerprint import Unknowable, fingerprint
 from dpaudit.mechanisms.held import held_numbers
 from dpaudit.mechanisms.literals import drawn_perhaps
+from dpaudit.mechanisms.memory import memory_limited
 from dpaudit.mechanisms.modules import address, module_file
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.mechanisms.python import PythonMechanism
@@ -312,8 +313,7 @@ class Missing:
 
 def told_apart(output: Output) -> str:
     """Return a text that is equal for equal outputs, in any process."""
-    if isinstance(output, Timed):
-        output = output.output
+    output = output.output if isinstance(output, Timed) else output
     try:
         return fingerprint(output)
     except Unknowable:
@@ -330,11 +330,11 @@ def _packed(answer: object) -> bytes:
 def _main() -> None:
     own_out = os.dup(1)
     os.dup2(2, 1)  # the mechanism's own prints must not mix with the answer
-    answer: object
     sys.addaudithook(outside)
     try:
         ask, runs, more = pickle.loads(sys.stdin.buffer.read())  # the task is from our parent process
-        answer = ask(runs, *more)
+        with memory_limited(runs[0].execution.memory):
+            answer: object = ask(runs, *more)
     except (NotPossible, MechanismError) as error:
         answer = str(error)
     except BaseException as error:

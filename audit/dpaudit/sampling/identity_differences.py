@@ -37,7 +37,7 @@ def what_to_do(names: Sequence[str]) -> str:
 
 def in_lines(names: Sequence[str], there: Mapping[str, object], here: Mapping[str, str]) -> str:
     """Return the differences with their values, each on an indented line that begins with a newline."""
-    lines = [f"\n  {shortened(name)}: {old} there, {new} here" for name, old, new in _values(names, there, here)]
+    lines = [f"\n  {shortened(name)}: {old} in the store, {new} now" for name, old, new in _values(names, there, here)]
     return "".join(lines) + (f"\n  and {len(names) - _MAX_LINES} more" if len(names) > _MAX_LINES else "")
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dpaudit.mechanisms import members
+from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
+from dpaudit.mechanisms.memory import advice, memory_limited
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.mechanisms.python import PythonMechanism
@@ -19,6 +20,7 @@ from dpaudit.sampling.global_randomness import kept_global_randomness, seed_glob
 from dpaudit.sampling.side_effects import SideEffects, watched
 from dpaudit.sampling.streams import stream, trial_streams
 from dpaudit.settings.audit import DEFAULTS, Failures
+from dpaudit.settings.memory import check_memory
 from dpaudit.values import Foreign, Output, RawOutputs
 
 ATTEMPTS = 10  # attempts at one run before the audit stops, if failures="retry"
@@ -43,11 +45,17 @@ class ExecutionSettings:
         failures: "stop": a failing run ends the audit.  "retry": the run is retried.  "outcome": the attacker sees the
             failure, as `Raised`.
         timeout: Maximum seconds of a run, or of a call of a batched mechanism; None: no limit.
+        memory: Bytes that runs may add to the process that makes them; None: no limit.  Runs with a limit are made in
+            other processes.  Commands and isolated mechanisms have their own limits.
     """
 
     observe_time: bool = DEFAULTS.observe_time
     failures: Failures = DEFAULTS.failures
     timeout: float | None = DEFAULTS.timeout
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "memory", check_memory(self.memory))
 
     @property
     def run_by_run(self) -> bool:
@@ -135,7 +143,7 @@ class Runs:
                 goes_on = self._goes_on(error)
                 if self.execution.failures != "outcome" or not goes_on:
                     again = self._again if goes_on else self._why(error)
-                    return Outcome(outputs, f"{_failure(error)} on run {run} of d{self.side}{again}{place(error)}")
+                    return Outcome(outputs, f"{self._failure(error)} on run {run} of d{self.side}{again}{place(error)}")
                 output = Raised(type(error).__name__, message_of(error))
             outputs.append(Timed(output, seconds) if timed else output)
         return Outcome(outputs)
@@ -163,7 +171,7 @@ class Runs:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                failure, detail = _failure(error), place(error)
+                failure, detail = self._failure(error), place(error)
                 if not self._goes_on(error):
                     again = self._why(error)
                     break
@@ -179,7 +187,7 @@ class Runs:
         """
         if isinstance(error, RunTimeout):
             return self.execution.observe_time
-        if isinstance(error, (NotCopyable, SharedOutputs)):
+        if isinstance(error, (NotCopyable, SharedOutputs)) or self._out_of_memory(error):
             return False
         cancelled = type(error).__name__ == "CancelledError"  # asyncio's, compared by name to avoid the import
         return error is None or isinstance(error, (Exception, SystemExit, GeneratorExit)) or cancelled
@@ -194,6 +202,15 @@ class Runs:
             "the load of the machine: raise the timeout, or set observe_time"
         )
 
+    def _out_of_memory(self, error: BaseException | None) -> bool:
+        """Whether a run exceeded its limit.  What is left of it depends on earlier runs, as with a timeout."""
+        return isinstance(error, MemoryError) and self.execution.memory is not None
+
+    def _failure(self, error: BaseException) -> str:
+        """Return the failure as the predicate of a sentence about the mechanism."""
+        limit = f" ({advice(self.execution.memory)})" if self._out_of_memory(error) and self.execution.memory else ""
+        return f"{_failure(error)}{limit}"
+
     def _attempts(self, first: np.random.Generator, run: int) -> Iterator[np.random.Generator]:
         """Yield the generator of a run, and then of each retry."""
         yield first
@@ -207,8 +224,14 @@ class Runs:
 
 def made(runs: Runs) -> Outcome:
     """Return the outcome of runs.  Schedulers need a function that can be pickled by name."""
-    with kept_global_randomness():
+    with kept_global_randomness(), memory_limited(runs.execution.memory if limited_here(runs) else None):
         return runs()
+
+
+def limited_here(runs: Runs) -> bool:
+    """Whether a limit of memory concerns the process that makes the runs, rather than a program that it starts."""
+    programs = isinstance(runs.mechanism, CommandMechanism | IsolatedMechanism)
+    return runs.execution.memory is not None and not programs
 
 
 def resolved(mechanism: object) -> object:

@@ -10,12 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from dpaudit.mechanisms import members
+from dpaudit.mechanisms.memory import advice
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.pairs.pair import Pair
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
 from dpaudit.sampling.detached import Dataset, NotCopyable, generator_in
 from dpaudit.sampling.global_randomness import kept_global_randomness
-from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, made, resolved
+from dpaudit.sampling.runs import ExecutionSettings, Outcome, Runs, limited_here, made, resolved
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store import Store
 from dpaudit.sampling.streams import stream
@@ -123,7 +124,9 @@ class Sampler:
             for side, dataset in enumerate(self._datasets[pair])
             for a, b in cuts
         ]
-        parallel = self.jobs != 1 and self._seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
+        limited = limited_here(tasks[0])  # a limit of memory in this process would also be that of the audit
+        slow = self.jobs != 1 and self._seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
+        parallel = slow or limited
         parts = _elsewhere(tasks, self.jobs) if parallel else _here(tasks)
         if not parallel:  # with workers, the clock would include the time to start them
             self._seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
@@ -183,12 +186,19 @@ def _elsewhere(tasks: list[Runs], jobs: int) -> list[Outcome]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a worker died, or the mechanism cannot be sent to it
-            why = f"could not be run in other processes ({in_words(error)}); try jobs=1"
+            memory = tasks[0].execution.memory
+            hint = f"; {advice(memory)}" if limited_here(tasks[0]) and memory is not None else "; try jobs=1"
+            why = f"could not be run in other processes ({in_words(error)}){hint}"
         else:
             if lost := failed + len(before - dask_workers()):
                 outcomes[0] = replace(outcomes[0], side_effects=outcomes[0].side_effects + SideEffects(lost=lost))
             return outcomes
     return [Outcome([], why)] * len(tasks)
+
+
+def made_in_one_process(runs: Runs) -> Outcome:
+    """Make runs in this process, or in one worker process if their memory is limited."""
+    return _elsewhere([runs], jobs=1)[0] if limited_here(runs) else runs()
 
 
 def _joined(parts: list[Outcome]) -> Outcome:

@@ -48,6 +48,7 @@ def identity(mechanism: object, pairs: Sequence[Pair], seed: int, execution: Exe
         "observe_time": str(execution.observe_time),
         "failures": str(execution.failures),
         "timeout": str(execution.timeout),
+        **({} if execution.memory is None else {"memory": str(execution.memory)}),
         "dpaudit": __version__,
         "Python": platform.python_version(),
         "numpy": np.__version__,

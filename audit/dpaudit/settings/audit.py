@@ -16,6 +16,7 @@ from dpaudit.settings.limits import (
     check_timeout,
     check_trials,
 )
+from dpaudit.settings.memory import check_memory
 
 Method = Literal["sequential", "fixed"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -55,6 +56,7 @@ class AuditSettings:
     observe_time: bool = False
     failures: Failures = "stop"
     timeout: float | None = None  # seconds
+    memory: int | str | None = None  # bytes, or text such as "2 GB"; after the checks, bytes
     progress: Callable[[Any], None] | None = None
     name: str = ""
 
@@ -78,6 +80,9 @@ class AuditSettings:
         if self.resume != RESUMES[0] and self.store is None:
             raise ValueError(f"resume={self.resume!r} needs store, the file whose trials the audit continues")
         check_timeout(self.timeout)
+        object.__setattr__(self, "memory", check_memory(self.memory))
+        if self.memory is not None and self.observe_time:
+            raise ValueError("memory cannot be combined with observe_time: timed runs are made in dpaudit's process")
         check_jobs(self.jobs)
 
     @property

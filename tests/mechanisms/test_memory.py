@@ -1,0 +1,268 @@
+"""Limits of memory: the operating system enforces them, and dpaudit goes on with a message that says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import Result
+
+from dpaudit import AuditResult, MechanismError, Pair, audit, batched
+from dpaudit.mechanisms import CommandMechanism
+from dpaudit.mechanisms.memory import limited_command, memory_limited
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.result.values import Verdict
+from dpaudit.sampling.detached import Dataset
+from dpaudit.sampling.fresh_process import NotPossible, values_in_a_fresh_process
+from dpaudit.sampling.runs import ExecutionSettings, Runs
+from dpaudit.settings.memory import check_memory, memory_text
+
+from .programs import isolated, script
+
+PAIR = Pair([0], [1])
+LIMIT = 500_000_000  # bytes; the mechanisms below ask for three times as much
+BIG = 1_500_000_000
+ADVICE = r"its memory is limited to 500 MB: raise `memory`, or let the mechanism use less"
+CONFIG = """\
+audits:
+- {name: greedy, claim: &c gaussian(mu=1), mechanism: {python: m.py:release}, pairs: &p [{d0: [0], d1: [1]}],
+   memory: 500 MB, trials: 20}
+- {name: modest, claim: *c, mechanism: {builtin: gaussian, params: {sigma: 1.0}}, pairs: *p, trials: 100, attacks: median_clipped}
+"""
+linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce RLIMIT_AS")
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def greedy(dataset: Any, rng: np.random.Generator) -> float:
+    return float(len(bytearray(BIG)))
+
+
+def modest(dataset: Any, rng: np.random.Generator) -> float:
+    return float(dataset[0] + rng.normal(0, 1.5))
+
+
+def greedy_later(dataset: Any, rng: np.random.Generator) -> float:
+    noise = float(rng.normal(0, 1.5))
+    return dataset[0] + noise if noise < 2 else float(len(bytearray(BIG)))
+
+
+@batched
+def greedy_batch(dataset: Any, n: int, rng: np.random.Generator) -> Any:
+    return np.ones((BIG // 8,))[:n]
+
+
+def audited(mechanism: Any, **settings: Any) -> AuditResult:
+    chosen: dict[str, Any] = {"trials": 40, "seed": 0, "attacks": "median_clipped", "memory": LIMIT} | settings
+    return audit(mechanism, "gaussian(mu=1)", PAIR, **chosen)
+
+
+@linux
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("mechanism", [greedy, greedy_batch])
+def test_a_run_beyond_the_limit_ends_the_audit_with_the_limit_in_its_message(mechanism: Any, jobs: int) -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with pytest.raises(MechanismError, match=rf"raised .*MemoryError.*{ADVICE}"):
+        audited(mechanism, jobs=jobs)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    assert len(np.ones(BIG // 8)) == BIG // 8  # this process has no limit
+
+
+@linux
+@pytest.mark.parametrize("failures", ["stop", "outcome", "retry"])
+def test_what_was_measured_before_is_kept_and_the_run_is_no_outcome(failures: Any) -> None:
+    """With a fresh seed, none of 400 runs exceeds 2 with probability < 10**-20: at least 0.09 of them do."""
+    result = audited(greedy_later, trials=200, failures=failures)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "its memory is limited to 500 MB" in " ".join(map(str, result.warnings))
+    assert result.trials_used > 0
+
+
+@linux
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_result_does_not_depend_on_the_limit(jobs: int) -> None:
+    limited, free = audited(modest, jobs=jobs, trials=100), audited(modest, memory=None, trials=100)
+    assert limited.e_value == free.e_value
+    assert limited.provenance.outputs == free.provenance.outputs
+
+
+@linux
+def test_a_worker_that_dies_at_the_limit_ends_only_its_audit() -> None:
+    def abort(dataset: Any, rng: np.random.Generator) -> float:
+        try:
+            bytearray(BIG)
+        except MemoryError:  # as compiled code that does not handle a failed allocation
+            os.abort()
+        return 0.0
+
+    with pytest.raises(MechanismError, match=f"(?s)could not be run in other processes.*SIGABRT.*{ADVICE}"):
+        audited(abort)
+    assert audited(modest).verdict is not Verdict.INCONCLUSIVE
+
+
+@linux
+def test_loading_a_mechanism_is_limited_too(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(f"x = bytearray({BIG})\ndef release(dataset, rng): return 0.0\n")
+    mechanism = PythonMechanism("m.py:release", folder=tmp_path, memory=LIMIT)
+    with pytest.raises(MechanismError, match=f"importing m.py raised MemoryError.*{ADVICE}"):
+        _ = mechanism.loaded
+
+
+@linux
+def test_a_program_beyond_the_limit_ends_with_the_limit_in_its_message(tmp_path: Path) -> None:
+    mechanism = script(tmp_path, f"x = bytearray({BIG}); print(json.dumps({{'outputs': [1.0] * n}}))", memory="500 MB")
+    with pytest.raises(MechanismError, match=rf"ended with exit status 1 while .*{ADVICE}(.*\n)*.*MemoryError"):
+        mechanism.sample([0], 2, rng())
+    small = script(tmp_path, "print(json.dumps({'outputs': [1.0] * n}))", memory="500 MB")
+    assert small.sample([0], 2, rng()) == [1.0, 1.0]
+
+
+@linux
+def test_a_program_that_reports_its_lack_of_memory_gets_the_advice(tmp_path: Path) -> None:
+    answer = (
+        f"try: x = bytearray({BIG})\nexcept MemoryError: print(json.dumps({{'error': 'out of memory'}}), flush=True)"
+    )
+    with pytest.raises(MechanismError, match=f"reported: out of memory; {ADVICE}"):
+        script(tmp_path, answer, memory=LIMIT).sample([0], 2, rng())
+    with pytest.raises(MechanismError) as error:
+        script(tmp_path, "print(json.dumps({'error': 'other'}), flush=True)", memory=LIMIT).sample([0], 2, rng())
+    assert "limited" not in str(error.value)
+
+
+@linux
+def test_a_program_cannot_raise_its_limit(tmp_path: Path) -> None:
+    """A limit may always be lowered; only a privileged process may raise it again."""
+    answer = "import resource; print(json.dumps({'outputs': [list(resource.getrlimit(resource.RLIMIT_AS))] * n}))"
+    (soft, hard), *_ = script(tmp_path, answer, memory=LIMIT).sample([0], 1, rng())
+    assert soft == hard == LIMIT // 1024 * 1024
+
+
+@linux
+def test_the_limit_of_audit_applies_to_programs(tmp_path: Path) -> None:
+    with pytest.raises(MechanismError, match=ADVICE):
+        audited(script(tmp_path, f"x = bytearray({BIG}); print(json.dumps({{'outputs': [1.0] * n}}))"))
+
+
+@linux
+def test_an_isolated_mechanism_is_limited_when_it_is_loaded_and_in_runs(tmp_path: Path) -> None:
+    code = f"def release(dataset, rng): return len(bytearray({BIG}))\ndef other(dataset, rng): return 1.0"
+    with pytest.raises(MechanismError, match=rf"raised MemoryError(.*\n)*.*MemoryError; {ADVICE}"):
+        isolated(tmp_path, code, requires=[], memory=LIMIT).sample([0], 2, rng())
+    assert isolated(tmp_path, code, "other", requires=[], memory=LIMIT).sample([0], 2, rng()) == [1.0, 1.0]
+    with pytest.raises(MechanismError, match=rf"raised MemoryError(.*\n)*.*MemoryError; {ADVICE}"):
+        isolated(tmp_path, f"x = bytearray({BIG})\n" + code, requires=[], memory=LIMIT).start()
+
+
+@linux
+def test_new_processes_that_test_a_violation_have_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(f"def release(dataset, rng): return len(bytearray({BIG}))\n")
+    mechanism = PythonMechanism("m.py:release", folder=tmp_path)
+    runs = Runs(mechanism, Dataset([0]), 0, 0, 0, 0, 1, ExecutionSettings(memory=LIMIT))
+    with pytest.raises(NotPossible, match=f"raised MemoryError .{ADVICE}"):
+        values_in_a_fresh_process([runs], timeout=60)
+
+
+@linux
+def test_a_config_has_a_limit_and_the_other_audits_go_on(command: Callable[..., Result], tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(f"def release(dataset, rng): return len(bytearray({BIG}))\n")
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    done = command("run", "c.yaml", "-o", "out", "--no-pdf", "--format", "json")
+    assert done.exit_code == 3
+    greedy, modest = json.loads(done.stdout)
+    assert "its memory is limited to 500 MB" in greedy["reason"]
+    assert modest["verdict"] == "no violation found"
+
+
+@linux
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["./not-there"], "could not be started: No such file or directory: ./not-there"),
+        (["no-such-program-anywhere"], "No such file or directory: no-such-program-anywhere"),
+        (["./plain.txt"], "could not be started: Permission denied"),
+        (["./folder"], "could not be started: Permission denied"),
+    ],
+)
+def test_a_program_that_cannot_be_started_is_named(tmp_path: Path, command: list[str], message: str) -> None:
+    (tmp_path / "plain.txt").write_text("x")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(MechanismError, match=message):
+        CommandMechanism(command, cwd=tmp_path, memory=LIMIT).start()
+
+
+@linux
+def test_the_shell_that_sets_the_limit_does_not_interpret_the_words(tmp_path: Path) -> None:
+    words = ["$(touch pwned)", "; touch pwned", "`touch pwned`", "a b", "*", "", "-c", "'\""]
+    answer = "print(json.dumps({'outputs': [sys.argv[1:]] * n}))"
+    mechanism = script(tmp_path, answer)
+    limited = CommandMechanism([*mechanism.command, *words], cwd=tmp_path, memory=LIMIT)
+    assert limited.sample([0], 1, rng()) == [words]
+    assert not (tmp_path / "pwned").exists()
+
+
+@linux
+def test_a_program_whose_name_begins_with_a_dash_is_no_option(tmp_path: Path) -> None:
+    (tmp_path / "-p").write_text("#!/bin/sh\nwhile read -r line; do echo '{\"outputs\": [1]}'; done\n")
+    (tmp_path / "-p").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert CommandMechanism(["-p"], env=env, memory=LIMIT).sample([0], 1, rng()) == [1]
+    assert limited_command(["-p"], LIMIT, cwd=None, env=env)[5] == str(tmp_path / "-p")
+
+
+def test_other_systems_refuse_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    for mechanism in (modest, script(tmp_path, ""), isolated(tmp_path, "", requires=[])):
+        with pytest.raises(MechanismError, match=r"memory limits need Linux .*\(darwin\).*: remove `memory`"):
+            audited(mechanism)
+    with pytest.raises(MechanismError, match="need Linux"), memory_limited(LIMIT):
+        pass
+    assert audited(modest, memory=None).trials_used == 40
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [
+        (None, None), ("2 GB", 2 * 10**9), ("512MB", 512 * 10**6), ("1.5 GiB", 3 * 2**29), ("100000 kB", 10**8),
+        ("64 mib", 2**26), (" 1 TB ", 10**12), ("20000000 B", 2 * 10**7), (10**9, 10**9),
+    ],
+)  # fmt: skip
+def test_an_amount_of_memory_is_read(given: object, size: int | None) -> None:
+    assert check_memory(given) == size
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "", "GB", "2", "2 G", "2 gigabytes", "-2 GB", "1e3 MB", "2,5 GB", "2 GB; x", "١ GB", "nan GB", "2  GB",
+        "1" * 30 + " B",
+    ],
+)  # fmt: skip
+def test_other_texts_are_refused(given: str) -> None:
+    with pytest.raises(ValueError, match='memory must be text such as "2 GB" or "512 MB", or a whole number of bytes'):
+        check_memory(given)
+
+
+@pytest.mark.parametrize("given", [0, -1, 2**24 - 1, 2**50 + 1, 10**40, "1 MB", "2000 TB"])
+def test_a_limit_out_of_range_is_refused(given: object) -> None:
+    with pytest.raises(ValueError, match="memory must be from 16 MiB to 1024 TiB, got"):
+        check_memory(given)
+
+
+@pytest.mark.parametrize("given", [True, 2.0, [1], b"2 GB", {}])
+def test_other_types_are_refused(given: object) -> None:
+    with pytest.raises(TypeError, match="memory must be"):
+        check_memory(given)
+
+
+def test_an_amount_is_shown_in_its_largest_whole_unit() -> None:
+    shown = [memory_text(size) for size in (2 * 10**9, 512 * 10**6, 2**24, 3 * 2**29, 10**9 + 1)]
+    assert shown == ["2 GB", "512 MB", "16 MiB", "1536 MiB", "1,000,000,001 bytes"]
