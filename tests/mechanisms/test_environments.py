@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +19,9 @@ import pytest
 from dpaudit import MechanismError
 from dpaudit.mechanisms import environments
 from dpaudit.mechanisms.environments import environment, pinned_version, project_name
+from dpaudit.mechanisms.installer import check_installed
 from dpaudit.mechanisms.interpreters import check_version
+from dpaudit.mechanisms.requirements import unmet
 
 from .programs import isolated, wheel
 
@@ -48,7 +52,7 @@ def test_a_failed_installation_shows_the_output_of_the_installer(
     ):
         environment([wanting])
     left = set(environments.cache_folder().rglob("*")) - before
-    assert {path.suffix for path in left if path.is_file()} <= {".lock"}
+    assert {path.suffix for path in left if path.is_file()} <= {".lock", ".used"}
 
 
 def test_an_interrupted_environment_is_rebuilt_only_once(
@@ -131,3 +135,60 @@ def test_what_is_not_a_requirement_is_refused(requirement: str) -> None:
 )  # fmt: skip
 def test_only_a_plain_exact_version_is_pinned(requirement: str, pinned: tuple[str, str] | None) -> None:
     assert pinned_version(requirement) == pinned
+
+
+@pytest.mark.parametrize("setting", ["TARGET", "PREFIX", "ROOT", "DRY_RUN", "USER", "REQUIRE_VIRTUALENV"])
+def test_variables_of_pip_cannot_send_packages_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    values = {"DRY_RUN": "1", "USER": "1", "REQUIRE_VIRTUALENV": "1"}
+    monkeypatch.setenv(f"PIP_{setting}", values.get(setting, str(tmp_path / "elsewhere")))
+    name = f"tiny{setting.lower().replace('_', '')}"
+    found = environment([wheel(tmp_path, name, "1.0", "x = 1\n")])
+    assert found.packages[name] == "1.0"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_an_installation_that_went_elsewhere_is_refused_and_never_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = wheel(tmp_path, "tinylost", "1.0", "x = 1\n")
+    (tmp_path / "pip.conf").write_text(f"[install]\ntarget = {tmp_path / 'elsewhere'}\n")
+    with monkeypatch.context() as changed:
+        changed.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+        changed.setattr(shutil, "which", lambda name: None)  # uv does not read pip.conf
+        with pytest.raises(MechanismError, match=r"the environment lacks tinylost @ .* see `pip config list`"):
+            environment([tiny])
+    assert environment([tiny]).packages["tinylost"] == "1.0"
+
+
+def test_an_environment_of_an_earlier_version_without_its_packages_is_rebuilt(tmp_path: Path, cache: Path) -> None:
+    tiny = wheel(tmp_path, "tinyempty", "1.0", "x = 1\n")
+    built = environment([tiny])
+    pointer = cache / "environments" / f"{built.python.parents[1].name.rpartition('-')[0]}.json"
+    about = json.loads(pointer.read_text())
+    wrong: dict[str, Any]
+    for wrong in ({"packages": {}}, {"folder": "../elsewhere"}, {"folder": "/"}, {"folder": None}, {"packages": []}):
+        pointer.write_text(json.dumps({**about, **wrong}))
+        assert environment([tiny]).packages["tinyempty"] == "1.0"
+        about = json.loads(pointer.read_text())
+
+
+def test_missing_files_of_a_package_are_noticed(tmp_path: Path) -> None:
+    built = environment([wheel(tmp_path, "tinygone", "1.0", "x = 1\n")])
+    (module,) = built.python.parents[1].rglob("tinygone.py")
+    module.unlink()
+    with pytest.raises(MechanismError, match=r"files of these packages are missing: tinygone \(tinygone.py\)"):
+        check_installed(built.python, [], "3.11")
+
+
+@pytest.mark.parametrize(
+    ("requires", "missing"),
+    [
+        (["A_b>=1"], []), (["a.b==1.2"], []), (["a-b>2"], ["a-b>2"]), (["c"], ["c"]), (["pre>=1"], []),
+        (["c; python_version < '3.9'"], []), (["c; python_version >= '3.9'"], ["c; python_version >= '3.9'"]),
+        (["a-b @ file:///x.whl"], []), (["./folder"], []), (["odd==1"], []), ([], []),
+    ],
+)  # fmt: skip
+def test_unmet_requirements_are_found(requires: list[str], missing: list[str]) -> None:
+    assert unmet(requires, {"a-b": "1.2", "Pre": "2.0rc1", "odd": "not a version"}, "3.11") == missing

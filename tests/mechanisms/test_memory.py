@@ -34,7 +34,8 @@ CONFIG = """\
 audits:
 - {name: greedy, claim: &c gaussian(mu=1), mechanism: {python: m.py:release}, pairs: &p [{d0: [0], d1: [1]}],
    memory: 500 MB, trials: 20}
-- {name: modest, claim: *c, mechanism: {builtin: gaussian, params: {sigma: 1.0}}, pairs: *p, trials: 100, attacks: median_clipped}
+- {name: modest, claim: *c, mechanism: {builtin: gaussian, params: {sigma: 1.0}}, pairs: *p, trials: 100,
+   attacks: median_clipped}
 """
 linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not enforce RLIMIT_AS")
 

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.claims import convert, plan
+from dpaudit.cli.clean import clean
 from dpaudit.cli.compare import compare
 from dpaudit.cli.ending import INCONCLUSIVE, INTERRUPTED, NO_VIOLATION, VIOLATION, chosen_codes, guarded, internal_error
 from dpaudit.cli.listing import list_
@@ -92,6 +93,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "list": list_,
     "init": init,
     "schema": schema,
+    "clean": clean,
 }
 for name, command in COMMANDS.items():
     app.command(name, cls=ResumeCommand, help=_help(command))(guarded(command))

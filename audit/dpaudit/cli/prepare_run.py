@@ -119,7 +119,8 @@ def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) ->
         if len(os.fsencode(name)) > MAX_NAME_BYTES:
             problems.append(f"{one.file}:{one.line}: name {name[:40]}… is too long for a file name")
             continue
-        for ending in ("json", "pdf") if command.pdf else ("json",):
+        endings = ["json", *(["pdf"] if command.pdf else []), *(["lock"] if one.config.mechanism.isolated else [])]
+        for ending in endings:
             file = command.output / f"{name}.{ending}"
             if os.path.isdir(file):
                 problems.append(f"{one.file}:{one.line}: {shown}/{file.name} is a folder; remove it or use another -o")

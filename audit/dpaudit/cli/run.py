@@ -34,6 +34,10 @@ def run(
         bool, typer.Option("--dry-run", help="Check the configs and list the code they would run, without running it.")
     ] = False,
     no_code: NoCode = False,
+    locked: Annotated[
+        bool,
+        typer.Option("--locked", help="Install exactly the packages in DIR/NAME.lock, which an earlier run wrote."),
+    ] = False,
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Run only this audit; a pattern such as 'sum-*', and repeatable."),
@@ -62,10 +66,11 @@ def run(
 
         refuse(f"--format must be one of {', '.join(FORMATS)}; got {form!r}; {hint(form, FORMATS, 'see --help')}")
     with waiting("loading", shown=not options.quiet):
-        from dpaudit.config import ConfigError, only_named, read_configs, with_requirements
+        from dpaudit.config import ConfigError, only_named, read_configs, with_locks, with_requirements
 
         try:
             planned = only_named(with_requirements(read_configs(configs), with_ or []), only or [])
+            planned = with_locks(planned, options.output) if locked else planned
         except ConfigError as error:
             refused = str(error)
         else:

@@ -22,6 +22,7 @@ from dpaudit.cli.prepare_run import (
 )
 from dpaudit.cli.progress import ended_line, numbered, progress_bar
 from dpaudit.cli.terminal import say
+from dpaudit.cli.write_lock import write_lock
 from dpaudit.cli.write_result import write_result
 from dpaudit.config import FROM_MECHANISM, PlannedAudit
 from dpaudit.engine.audit import Progress, audit
@@ -65,6 +66,8 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings) -> Outcom
     replaced = prepare_folder(planned, command)
     outcome = Outcome()
     ready = _load_all(planned, command, outcome)
+    for one, mechanism, _ in filter(None, ready):
+        write_lock(one, mechanism, command)
     with event_log(command.log) as log, workers(command):
         try:
             for number, (audit_, confidence) in enumerate(zip(ready, promise.confidences, strict=True), 1):

@@ -5,6 +5,7 @@ Public names: those below.
 """
 
 from dpaudit.config.files import read_configs, read_text
+from dpaudit.config.locked import lock_file, with_locks
 from dpaudit.config.models import FROM_MECHANISM, MAX_NAME_BYTES, AuditConfig, schema
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.selection import only_named
@@ -16,10 +17,12 @@ __all__ = [
     "AuditConfig",
     "ConfigError",
     "PlannedAudit",
+    "lock_file",
     "only_named",
     "read_configs",
     "read_text",
     "schema",
     "side_by_side",
+    "with_locks",
     "with_requirements",
 ]

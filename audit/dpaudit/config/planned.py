@@ -17,6 +17,7 @@ from dpaudit.config.numbers import Dumper
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.command import CommandMechanism
 from dpaudit.mechanisms.isolated import IsolatedMechanism
+from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.protocol import MechanismError, in_words
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
@@ -38,6 +39,7 @@ class PlannedAudit:
         line: Line of the file in which the audit begins, from 1.
         config: The checked content.
         code_line: Line of the key that names the mechanism; 0 if unknown.
+        lock: The exact packages of its environment; None: what the installer chooses.
         folder: Absolute folder to which paths in the config are relative; None: the folder of the file.
     """
 
@@ -45,6 +47,7 @@ class PlannedAudit:
     line: int
     config: AuditConfig
     code_line: int = 0
+    lock: Lock | None = None
     folder: Path | None = None
 
     def __post_init__(self) -> None:
@@ -99,7 +102,8 @@ class PlannedAudit:
             return f"{mechanism.python} (from {self.file.parent}), in this process"
         packages = ", ".join(mechanism.requires or ()) or "no packages"
         version = f", Python {mechanism.python_version}" if mechanism.python_version else ""
-        return f"{mechanism.python} (from {self.file.parent}), in an environment with {packages}{version}"
+        exactly = f", exactly the {len(self.lock.lines)} packages of its lock file" if self.lock is not None else ""
+        return f"{mechanism.python} (from {self.file.parent}), in an environment with {packages}{version}{exactly}"
 
     @property
     def text(self) -> str:
@@ -149,6 +153,8 @@ class PlannedAudit:
         )
         if isinstance(mechanism, PythonMechanism):
             mechanism = replace(mechanism, timeout=self._timeout)
+        if isinstance(mechanism, IsolatedMechanism):
+            mechanism = replace(mechanism, lock=self.lock)
         if isinstance(mechanism, (CommandMechanism, IsolatedMechanism)):
             mechanism.start()
         found = mechanism.loaded if isinstance(mechanism, PythonMechanism) else mechanism

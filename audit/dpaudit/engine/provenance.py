@@ -36,6 +36,7 @@ def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) ->
         platform=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         packages={"dpaudit": __version__} | {name: found for name in _PACKAGES if (found := _version(name))},
         mechanism_packages=dict(source.packages) or None,
+        mechanism_hashes=dict(source.hashes) or None,
         mechanism_file=None if source.file is None else SourceFile(path=str(source.file), sha256=source.sha256),
         mechanism_modules=dict(source.modules) or None,
     )

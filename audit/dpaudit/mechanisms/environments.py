@@ -10,21 +10,30 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO
 
+from dpaudit.mechanisms.installer import Archive, archives, check_installed, pip_of
+from dpaudit.mechanisms.installer import run as _run
 from dpaudit.mechanisms.interpreters import find_interpreter, this_version
+from dpaudit.mechanisms.locks import Lock, lock_of, read_lock
 from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.requirements import pinned_version, project_name, unmet
 
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
+__all__ = [
+    "Environment",
+    "cache_folder",
+    "environment",
+    "environments_folder",
+    "normalised",
+    "pinned_version",
+    "project_name",
+]
 
 _log = logging.getLogger("dpaudit.environments")
-_SHOWN = 15  # last lines of a failed installer that a message quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,53 +43,12 @@ class Environment:
     Args:
         python: The environment's interpreter.
         packages: The version of every installed package, by name.
+        lock: The exact packages with their hashes; None if the installer did not report all of them.
     """
 
     python: Path
     packages: dict[str, str]
-
-
-def project_name(requirement: str) -> str:
-    """Return the normalised project name of a PEP 508 requirement.
-
-    Args:
-        requirement: E.g. "opendp==0.14.2".
-
-    Raises:
-        ValueError: If it is not a requirement, e.g. an option of pip or a path.
-    """
-    from packaging.utils import canonicalize_name
-
-    return str(canonicalize_name(_parsed(requirement).name))
-
-
-def pinned_version(requirement: str) -> tuple[str, str] | None:
-    """Return name and version of a requirement `name==version`; None for any other requirement.
-
-    A requirement with extras, markers, URLs, wildcards or further conditions is not of this form.
-
-    Args:
-        requirement: E.g. "opendp==0.14.2".
-
-    Raises:
-        ValueError: If it is not a PEP 508 requirement.
-    """
-    parsed = _parsed(requirement)
-    exact = [one.version for one in parsed.specifier if one.operator == "==" and not one.version.endswith(".*")]
-    plain = len(parsed.specifier) == 1 and not (parsed.extras or parsed.marker or parsed.url)
-    return (parsed.name, exact[0]) if plain and exact else None
-
-
-def _parsed(requirement: str) -> Requirement:
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    try:
-        if "\n" in requirement:
-            raise InvalidRequirement("it has more than one line")
-        return Requirement(requirement)
-    except (InvalidRequirement, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r:.200}: {reason}') from None
+    lock: Lock | None = None
 
 
 def cache_folder() -> Path:
@@ -99,45 +67,79 @@ def cache_folder() -> Path:
         ) from None
 
 
-def environment(requires: Sequence[str], python_version: str | None = None) -> Environment:
+def environment(requires: Sequence[str], python_version: str | None = None, lock: Lock | None = None) -> Environment:
     """Return the environment with these packages and their dependencies; build it if it does not exist.
 
-    An environment is built under a lock, in a new folder.  A file names that folder once everything is installed.  So
-    no process uses an incomplete environment, even after an interruption.
+    An environment is built under a lock, in a new folder.  A file names that folder once everything is installed and
+    checked.  So no process uses an incomplete environment, even after an interruption.  Until this process ends,
+    `dpaudit clean` does not remove the environment.
 
     Args:
         requires: Requirements, as for pip.
         python_version: "3.11" or "3.11.7"; None: the version of this process.
+        lock: The exact packages to install; None: what the installer chooses.
 
     Raises:
         MechanismError: If the environment cannot be built; the message quotes the installer's last lines.
     """
     version = python_version or this_version()
-    wanted = sorted(" ".join(requirement.split()) for requirement in requires)
-    key = hashlib.sha256(json.dumps([version, wanted]).encode()).hexdigest()[:16]
-    pointer = cache_folder() / "environments" / f"py{version}-{key}.json"
-    found = _complete(pointer)
-    if found is None:
-        try:
-            pointer.parent.mkdir(parents=True, exist_ok=True)
+    wanted = normalised(requires)
+    about = [version, wanted] if lock is None else [version, wanted, lock.text]
+    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    pointer = environments_folder() / f"py{version}-{key}.json"
+    try:
+        pointer.parent.mkdir(parents=True, exist_ok=True)
+        _hold(pointer)
+        found = _complete(pointer, wanted, version)
+        if found is None:
             with _locked(pointer.with_suffix(".lock")):
-                found = _complete(pointer) or _build(pointer, version, wanted)
-        except OSError as error:
-            raise MechanismError(f"the environment {pointer} cannot be written: {error}") from error
+                found = _complete(pointer, wanted, version) or _build(pointer, version, wanted, lock)
+    except OSError as error:
+        raise MechanismError(f"the environment {pointer} cannot be written: {error}") from error
     return found
 
 
-def _complete(pointer: Path) -> Environment | None:
-    """Return the environment that the file `pointer` names; None if its Python no longer exists."""
+def environments_folder() -> Path:
+    """Return the folder that holds the environments and nothing else."""
+    return cache_folder() / "environments"
+
+
+def normalised(requires: Sequence[str]) -> list[str]:
+    """Return requirements in the order and with the spaces by which environments are compared."""
+    return sorted(" ".join(requirement.split()) for requirement in requires)
+
+
+_held: dict[Path, IO[str]] = {}  # files that tell `dpaudit clean` which environments this process uses
+
+
+def _hold(pointer: Path) -> None:
+    """Mark an environment as used by this process until it ends."""
+    mark = pointer.with_suffix(".used")
+    if mark not in _held:
+        file = mark.open("a")
+        fcntl.flock(file, fcntl.LOCK_SH)  # waits while the environment is being removed
+        _held[mark] = file
+    os.utime(mark)
+
+
+def _complete(pointer: Path, wanted: list[str], version: str) -> Environment | None:
+    """Return the environment that the file `pointer` names; None if it is not as it was built."""
     try:
         about = json.loads(pointer.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(about, dict) or not isinstance(about.get("folder"), str):
+    folder, packages, lock = (
+        (about.get(name) for name in ("folder", "packages", "lock")) if isinstance(about, dict) else (None,) * 3
+    )
+    if not isinstance(folder, str) or not re.fullmatch(rf"{re.escape(pointer.stem)}-\w+", folder):
         return None  # a damaged file: the environment is rebuilt
-    python = pointer.parent / about["folder"] / "bin" / "python"
-    packages = about.get("packages")
-    return Environment(python, packages) if isinstance(packages, dict) and os.access(python, os.X_OK) else None
+    python = pointer.parent / folder / "bin" / "python"
+    if not isinstance(packages, dict) or not os.access(python, os.X_OK) or unmet(wanted, packages, version):
+        return None
+    try:
+        return Environment(python, packages, read_lock(lock) if isinstance(lock, str) else None)
+    except ValueError:
+        return None
 
 
 @contextlib.contextmanager
@@ -147,7 +149,7 @@ def _locked(file: Path) -> Iterator[None]:
         yield
 
 
-def _build(pointer: Path, version: str, wanted: list[str]) -> Environment:
+def _build(pointer: Path, version: str, wanted: list[str], lock: Lock | None) -> Environment:
     """Build an environment, and remove the folders of interrupted builds.
 
     The caller holds the lock, so other folders of this name are incomplete, even if their installers still write.
@@ -164,47 +166,43 @@ def _build(pointer: Path, version: str, wanted: list[str]) -> Environment:
             _run([uv, "venv", "--no-project", "--quiet", "--python", base, str(folder)], "making an environment")
         else:
             _run([base, "-I", "-m", "venv", "--without-pip", str(folder)], "making an environment")
-        if wanted:
-            install = [uv, "pip", "install", "--python", str(python)] if uv else [*_pip(base, python), "install"]
-            _run([*install, "--quiet", *wanted], f"installing {', '.join(wanted)} for Python {version}")
-        packages = _installed(python)
+        files = _install(uv, base, folder, version, wanted, lock) if wanted else {}
+        packages = check_installed(python, wanted, version)
+        found = Environment(python, packages, lock_of(version, wanted, packages, files) if lock is None else lock)
+        if lock is not None and {project_name(name) for name in packages} != {
+            project_name(name) for name in lock.hashes
+        }:
+            raise MechanismError("the packages that were installed are not those of the lock file")
         about = {"folder": folder.name, "python": version, "requires": wanted, "packages": packages}
-        (folder / pointer.name).write_text(json.dumps(about, indent=1), encoding="utf-8")
-        os.replace(folder / pointer.name, pointer)
+        about |= {"lock": found.lock.text} if found.lock is not None else {}
+        _publish(folder / pointer.name, json.dumps(about, indent=1), pointer)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    return Environment(python, packages)
-
-
-def _pip(base: str, python: Path) -> list[str]:
-    """Return a command for pip that installs for `python`: the pip of `base` from version 22.3 on, or a new one."""
-    pip = ["-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    about = subprocess.run([base, *pip, "--version"], capture_output=True, text=True)
-    version = tuple(map(int, re.findall(r"\d+", about.stdout)[:2]))
-    if about.returncode == 0 and version >= (22, 3):
-        return [base, *pip, "--python", str(python)]
-    _run([str(python), "-I", "-m", "ensurepip"], "making an environment with pip")
-    return [str(python), *pip]
-
-
-def _installed(python: Path) -> dict[str, str]:
-    code = (
-        "import importlib.metadata as m, json; "
-        "print(json.dumps({d.metadata['Name']: d.version for d in m.distributions()}, sort_keys=True))"
-    )
-    found: dict[str, str] = json.loads(_run([str(python), "-I", "-c", code], "listing the packages"))
     return found
 
 
-def _run(command: list[str], what: str) -> str:
-    """Return the command's stdout.  If it fails, raise a MechanismError that quotes its last lines."""
-    # pip starts the other Python without -I, so settings for this process's Python must be removed.
-    env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=env)
-    if done.returncode != 0:
-        lines = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN:]
-        said = "\n".join(f"    {line}" for line in lines) or "    (nothing)"
-        who = command[command.index("-m") + 1] if "-m" in command else Path(command[0]).name
-        raise MechanismError(f"{what} failed; {who} said:\n{said}")
-    return done.stdout
+def _install(
+    uv: str | None, base: str, folder: Path, version: str, wanted: list[str], lock: Lock | None
+) -> dict[str, Archive]:
+    """Install packages, and return the files from which they came, as far as the installer reports them."""
+    python, report = folder / "bin" / "python", folder / "report.json"
+    install = [uv, "pip", "install", "--python", str(python)] if uv else [*pip_of(base, python), "install"]
+    if lock is not None:
+        exact = folder / "requirements.txt"
+        exact.write_text("\n".join(lock.lines), encoding="utf-8")
+        _run([*install, "--quiet", "--require-hashes", "-r", str(exact)], "installing the packages of the lock file")
+        return {}
+    reported = [] if uv else ["--report", str(report)]
+    _run([*install, "--quiet", *reported, *wanted], f"installing {', '.join(wanted)} for Python {version}")
+    return archives(report)
+
+
+def _publish(file: Path, text: str, pointer: Path) -> None:
+    """Write the file that names a complete environment, after the environment itself is on the disk."""
+    os.sync()
+    with file.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(file, pointer)

@@ -10,8 +10,9 @@ from types import TracebackType
 import numpy as np
 
 from dpaudit.mechanisms import wire, worker
-from dpaudit.mechanisms.environments import environment
+from dpaudit.mechanisms.environments import Environment, environment
 from dpaudit.mechanisms.interpreters import this_version
+from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.processes import MAX_ANSWER_BYTES, TIMEOUT, Child, close, running
 from dpaudit.mechanisms.protocol import MechanismError
@@ -42,6 +43,7 @@ class IsolatedMechanism:
         timeout: Seconds without an answer after which the worker is killed; None: no limit.
         memory: Bytes that the worker may use in addition to what it needs before it loads the mechanism; None: no
             limit.  Linux only.
+        lock: The exact packages of the environment; None: what the installer chooses for `requires`.
     """
 
     address: str
@@ -52,6 +54,7 @@ class IsolatedMechanism:
     folder: Path = field(default_factory=Path)
     timeout: float | None = TIMEOUT
     memory: int | None = None
+    lock: Lock | None = None
 
     def with_memory(self, memory: int | None) -> IsolatedMechanism:
         """Return the same mechanism with another limit of memory."""
@@ -60,7 +63,16 @@ class IsolatedMechanism:
     @property
     def packages(self) -> dict[str, str]:
         """Versions of all packages in the environment, by name.  The environment is built if it does not exist."""
-        return dict(environment(self.requires, self.python_version).packages)
+        return dict(self._environment.packages)
+
+    @property
+    def installed(self) -> Lock | None:
+        """The exact packages in the environment with their hashes; None if they are not known."""
+        return self._environment.lock
+
+    @property
+    def _environment(self) -> Environment:
+        return environment(self.requires, self.python_version, self.lock)
 
     @property
     def claim(self) -> str | None:
@@ -121,7 +133,7 @@ class IsolatedMechanism:
 
     @property
     def _key(self) -> Hashable:
-        return (wire.frame(self._about), tuple(self.requires), self.python_version, self.memory)
+        return (wire.frame(self._about), tuple(self.requires), self.python_version, self.memory, self.lock)
 
     def _child(self) -> Child:
         return running(self._key, self._started)
@@ -132,7 +144,7 @@ class IsolatedMechanism:
             raise MechanismError(f"must read package.module:object or file.py:object, got {self.address!r}")
         if self.memory is not None:
             check_supported()
-        python = environment(self.requires, self.python_version).python
+        python = self._environment.python
         where = ", ".join(self.requires) or f"Python {self.python_version or this_version()}"
         child = Child(
             # -I ignores this process's Python settings, user packages and current folder.

@@ -33,12 +33,14 @@ class Source:
         sha256: SHA-256 of the file when the source was recorded; "" if there is no file.
         modules: SHA-256 of the user's other modules, by path.
         packages: Versions of the installed packages, by name.
+        hashes: SHA-256 of the files from which packages of an environment were installed, by name.
     """
 
     file: Path | None = None
     sha256: str = ""
     modules: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
+    hashes: Mapping[str, str] = field(default_factory=dict)
 
 
 def source_of(mechanism: object) -> Source:
@@ -70,7 +72,14 @@ def _found(mechanism: object) -> Source:
             else sorted(imported_files(file, [file.parent, mechanism.folder.absolute()], loaded=False)[0] - {file})
         )
         others = {str(other): _sha256(other) for other in beside}
-        return Source(file=file, sha256=_sha256(file), modules=others, packages=mechanism.packages)
+        lock = mechanism.installed
+        return Source(
+            file=file,
+            sha256=_sha256(file),
+            modules=others,
+            packages=mechanism.packages,
+            hashes={} if lock is None else lock.hashes,
+        )
     file = file_of(mechanism)
     if file is None:
         return Source(packages=_required(set(_installed(_module_of(mechanism)))))

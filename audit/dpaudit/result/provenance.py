@@ -65,6 +65,7 @@ class Provenance:
     platform: str | None = None
     packages: Mapping[str, str] | None = None  # versions of dpaudit and its dependencies
     mechanism_packages: Mapping[str, str] | None = None  # versions of packages that the mechanism uses
+    mechanism_hashes: Mapping[str, str] | None = None  # SHA-256 of the files of these packages, in environments
     mechanism_file: SourceFile | None = None
     mechanism_modules: Mapping[str, str] | None = None  # path -> SHA-256
     outputs: str | None = None  # fingerprint of all outputs
@@ -132,6 +133,7 @@ _FILE: dict[str, tuple[str, Callable[[Json], Foreign]]] = {
     "platform": ("platform", _text),
     "packages": ("packages", _named(str)),
     "mechanism_packages": ("packages of the mechanism", _named(str)),
+    "mechanism_hashes": ("hashes of the mechanism's packages", _named(str)),
     "mechanism_file": ("file of the mechanism", _file),
     "mechanism_modules": ("modules of the mechanism", _named(str)),
     "outputs": ("outputs", _text),

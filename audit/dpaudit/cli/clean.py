@@ -1,0 +1,50 @@
+"""`dpaudit clean`: list the environments in the cache, and remove them."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from dpaudit.cli.ending import INCONCLUSIVE, leave, refuse
+from dpaudit.cli.terminal import say, show
+
+
+def clean(
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the environments that are listed.")] = False,
+) -> None:
+    """List the environments that `requires:` has built: size, days without use, requirements, folder.
+
+    With --yes, remove them.  An environment that is in use stays.  An audit that needs a removed environment
+    builds it again.
+
+    Exit codes: 0 all environments were listed or removed, 2 wrong usage, 3 some environments could not be removed.
+    """
+    from dpaudit.mechanisms import MechanismError
+    from dpaudit.mechanisms.cached_environments import cached_environments, remove
+    from dpaudit.mechanisms.environments import environments_folder
+
+    try:
+        found = cached_environments()
+        if not found:
+            say(f"there are no environments in {environments_folder()}")
+        stayed = 0
+        for one in found:
+            show(f"{one.size / 1e6:8.1f} MB  {_days(one.used)}  {one.about}  {one.path}")
+            if yes and (reason := remove(one)):
+                stayed += 1
+                say(f"{one.path} stays: {reason}")
+    except MechanismError as error:
+        refuse(str(error))
+    if found and yes:
+        say(f"removed {len(found) - stayed} of {len(found)} environments")
+    elif found:
+        total = sum(one.size for one in found) / 1e6
+        say(f"{len(found)} environments with {total:,.1f} MB.  To remove them: dpaudit clean --yes")
+    if stayed:
+        leave(INCONCLUSIVE)
+
+
+def _days(used: float) -> str:
+    return f"unused for {max(0, int((time.time() - used) / 86_400)):4d} days"

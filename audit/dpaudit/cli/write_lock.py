@@ -1,0 +1,39 @@
+"""Writes the lock file of an audit: the exact packages of its environment, for `dpaudit run --locked`."""
+
+from __future__ import annotations
+
+from dpaudit.cli.prepare_run import CommandSettings
+from dpaudit.cli.terminal import say
+from dpaudit.cli.write_result import refuse_links
+from dpaudit.config import PlannedAudit, lock_file
+from dpaudit.mechanisms.isolated import IsolatedMechanism
+from dpaudit.result.atomic_write import write_whole
+
+
+def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSettings) -> None:
+    """Write DIR/NAME.lock if the mechanism has an environment that was not made from a lock.
+
+    A lock of an earlier environment is removed if the new one has none.  A failure is reported, and ends nothing.
+
+    Args:
+        planned: The audit.
+        mechanism: Its mechanism, loaded.
+        command: The settings of the command.
+    """
+    if not isinstance(mechanism, IsolatedMechanism) or planned.lock is not None:
+        return
+    file, name = lock_file(command.output, planned.config.name), planned.config.name
+    try:
+        refuse_links(file)
+        if (lock := mechanism.installed) is not None:
+            write_whole(file, lock.text)
+            return
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        say(f"audit {name}: the lock file could not be written: {error.strerror or error}")
+        return
+    if not command.quiet:
+        say(
+            f"audit {name}: there is no lock file, because the installer gave no hash for every package.  Packages "
+            "from folders, from version control or installed by uv have none"
+        )

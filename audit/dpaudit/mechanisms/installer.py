@@ -1,0 +1,127 @@
+"""Installs packages into a new environment, and checks that they are there afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.requirements import unmet
+from dpaudit.values import Foreign
+
+_SHOWN = 15  # last lines of a failed installer that a message quotes
+_ELSEWHERE = ("target", "prefix", "root", "dry_run", "user", "python", "require_virtualenv", "requirement", "editable")
+_DROPPED = frozenset(
+    # The first two are settings for this process's Python.  pip starts the other Python without -I, so it would obey
+    # them.  The others make an installer succeed without installing here, or install something else.
+    ["PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX", "UV_DRY_RUN"]
+    + [f"PIP_{name.upper()}" for name in _ELSEWHERE]
+)
+
+_LIST = """
+import importlib.metadata as m, json
+found = {}
+for d in m.distributions():
+    gone = [str(f) for f in d.files or () if not f.name.endswith(".pyc") and not f.locate().exists()]
+    found[d.metadata["Name"]] = [d.version, gone[:3]]
+print(json.dumps(found, sort_keys=True))
+"""
+
+
+class Archive(NamedTuple):
+    """The file from which a package was installed."""
+
+    version: str
+    sha256: str
+    url: str  # if the requirement names a URL; otherwise ""
+
+
+def pip_of(base: str, python: Path) -> list[str]:
+    """Return a command for pip that installs for `python`: the pip of `base` from version 22.3 on, or a new one."""
+    pip = ["-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    about = subprocess.run([base, *pip, "--version"], capture_output=True, text=True, env=_environ())
+    version = tuple(map(int, re.findall(r"\d+", about.stdout)[:2]))
+    if about.returncode == 0 and version >= (22, 3):
+        return [base, *pip, "--python", str(python)]
+    run([str(python), "-I", "-m", "ensurepip"], "making an environment with pip")
+    return [str(python), *pip]
+
+
+def check_installed(python: Path, wanted: Sequence[str], version: str) -> dict[str, str]:
+    """Return the versions of all packages in an environment, by name.
+
+    Args:
+        python: The environment's interpreter.
+        wanted: Requirements that the environment must meet.
+        version: Version of the interpreter.
+
+    Raises:
+        MechanismError: If a requirement is not met, or if files of a package are missing.
+    """
+    found = json.loads(run([str(python), "-I", "-c", _LIST], "listing the packages"))
+    packages = {name: str(about[0]) for name, about in found.items()}
+    if missing := unmet(wanted, packages, version):
+        raise MechanismError(
+            f"the installer reported success, but the environment lacks {', '.join(missing)}.  A setting such as "
+            "target, prefix or dry-run may have sent the packages elsewhere: see `pip config list` and the variables "
+            "PIP_* and UV_*"
+        )
+    if gone := [f"{name} ({', '.join(about[1])})" for name, about in found.items() if about[1]]:
+        raise MechanismError(f"the installer reported success, but files of these packages are missing: {gone[0]}")
+    return packages
+
+
+def archives(report: Path) -> dict[str, Archive]:
+    """Return the files from which packages were installed, by name.
+
+    Args:
+        report: What pip wrote for `--report`.
+
+    Returns:
+        The packages that have a hash.  A package from a folder or from version control has none.
+    """
+    try:
+        items = json.loads(report.read_text(encoding="utf-8"))["install"]
+        found = {item["metadata"]["name"]: _archive(item) for item in items}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+    return {name: archive for name, archive in found.items() if archive is not None}
+
+
+def _archive(item: Foreign) -> Archive | None:
+    download = item["download_info"]
+    about = download.get("archive_info") or {}
+    sha256 = (about.get("hashes") or {}).get("sha256") or str(about.get("hash", "")).removeprefix("sha256=")
+    if not re.fullmatch("[0-9a-f]{64}", sha256):
+        return None
+    return Archive(str(item["metadata"]["version"]), sha256, str(download["url"]) if item["is_direct"] else "")
+
+
+def run(command: list[str], what: str) -> str:
+    """Return the command's stdout.
+
+    Args:
+        command: The program and its arguments.
+        what: What it does, for the message.
+
+    Raises:
+        MechanismError: If it fails; the message quotes its last lines.
+    """
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=_environ()
+    )
+    if done.returncode != 0:
+        lines = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN:]
+        said = "\n".join(f"    {line}" for line in lines) or "    (nothing)"
+        who = command[command.index("-m") + 1] if "-m" in command else Path(command[0]).name
+        raise MechanismError(f"{what} failed; {who} said:\n{said}")
+    return done.stdout
+
+
+def _environ() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.upper() not in _DROPPED}

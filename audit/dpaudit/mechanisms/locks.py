@@ -1,0 +1,137 @@
+"""Lock files: the exact packages of an environment, with the SHA-256 of each file that was installed.
+
+The first lines are comments that state the format, the version of Python and the requirements.  Each other line is a
+requirement of pip with a hash.  A lock may come from an untrusted source, so nothing but these forms is read; options
+of pip, for example, are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dpaudit.mechanisms.installer import Archive
+from dpaudit.mechanisms.interpreters import check_version
+from dpaudit.mechanisms.requirements import parsed_requirement, project_name
+
+FORMAT = "# dpaudit-lock/1"
+_LINE = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:==([A-Za-z0-9.!+_-]{1,100})| @ (\S{1,2000})) --hash=sha256:([0-9a-f]{64})"
+)
+_EXAMPLE = "NAME==VERSION --hash=sha256:..."
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The exact packages of an environment.
+
+    Args:
+        python_version: "3.11" or "3.11.7".
+        requires: The requirements from which the packages follow, sorted.
+        lines: For each package, its name, version or URL, and SHA-256, as pip reads it.
+    """
+
+    python_version: str
+    requires: tuple[str, ...]
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The content of the lock file."""
+        head = (
+            FORMAT,
+            "# Exact packages of an audit.  `dpaudit run --locked` installs these and no others.",
+            f"# python: {self.python_version}",
+            f"# requires: {json.dumps(self.requires)}",
+        )
+        return "\n".join((*head, *self.lines, ""))
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of each package's file, by name."""
+        found = [match for line in self.lines if (match := _LINE.fullmatch(line))]
+        return {match[1]: f"sha256:{match[4]}" for match in found}
+
+
+def lock_of(
+    python_version: str, requires: Sequence[str], packages: Mapping[str, str], files: Mapping[str, Archive]
+) -> Lock | None:
+    """Return the lock of a new environment.
+
+    Args:
+        python_version: Version of its Python.
+        requires: The requirements.
+        packages: Versions of all installed packages, by name.
+        files: The files from which they were installed, by name.
+
+    Returns:
+        The lock; None if a package has no known file, or another version than its file.
+    """
+    known = {project_name(name): (name, archive) for name, archive in files.items()}
+    if {project_name(name): version for name, version in packages.items()} != {
+        project: archive.version for project, (_, archive) in known.items()
+    }:
+        return None
+    lines = tuple(
+        f"{name} @ {archive.url} --hash=sha256:{archive.sha256}"
+        if archive.url
+        else f"{name}=={archive.version} --hash=sha256:{archive.sha256}"
+        for name, archive in (known[project] for project in sorted(known))
+    )
+    lock = Lock(python_version, tuple(requires), lines)
+    try:
+        return read_lock(lock.text)
+    except ValueError:  # e.g. a URL that the requirements do not name
+        return None
+
+
+def read_lock(text: str) -> Lock:
+    """Read the content of a lock file.
+
+    Raises:
+        ValueError: If it is not a lock; the message names the line.
+    """
+    lines = text.split("\n")
+    if lines[0] != FORMAT:
+        raise ValueError(f"1: must be {FORMAT!r}, the format of lock files, got {lines[0]!r:.80}")
+    version, requires, found = "", None, []
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            if line.startswith("# python: "):
+                version = check_version(line.removeprefix("# python: "))
+            elif line.startswith("# requires: "):
+                requires = _requires(line.removeprefix("# requires: "))
+            elif line and not line.startswith("# "):
+                found.append(_checked(line, requires or ()))
+        except ValueError as error:
+            raise ValueError(f"{number}: {error}") from None
+    if not version or requires is None:
+        raise ValueError("1: must state `# python: ...` and `# requires: [...]`")
+    projects = [project_name(line.partition(" --hash")[0]) for line in found]
+    if twice := [project for project in projects if projects.count(project) > 1]:
+        raise ValueError(f"1: {twice[0]} is given twice")
+    return Lock(version, requires, tuple(found))
+
+
+def _requires(text: str) -> tuple[str, ...]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ValueError("the requirements must be a JSON list of texts")
+    for one in found:
+        parsed_requirement(one)
+    return tuple(found)
+
+
+def _checked(line: str, requires: Sequence[str]) -> str:
+    match = _LINE.fullmatch(line)
+    if match is None:
+        raise ValueError(f"must be a package with its hash, such as {_EXAMPLE}, got {line!r:.100}")
+    parsed_requirement(line.partition(" --hash")[0])
+    if match[3] and match[3] not in {parsed_requirement(one).url for one in requires}:
+        raise ValueError(f"names the URL {match[3]:.100}, which the requirements do not name")
+    return line

@@ -1,0 +1,86 @@
+"""Requirements of packages, as in `requires:` of a config (PEP 508)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+
+def project_name(requirement: str) -> str:
+    """Return the normalised project name of a PEP 508 requirement.
+
+    Args:
+        requirement: E.g. "opendp==0.14.2".
+
+    Raises:
+        ValueError: If it is not a requirement, e.g. an option of pip or a path.
+    """
+    from packaging.utils import canonicalize_name
+
+    return str(canonicalize_name(parsed_requirement(requirement).name))
+
+
+def pinned_version(requirement: str) -> tuple[str, str] | None:
+    """Return name and version of a requirement `name==version`; None for any other requirement.
+
+    A requirement with extras, markers, URLs, wildcards or further conditions is not of this form.
+
+    Args:
+        requirement: E.g. "opendp==0.14.2".
+
+    Raises:
+        ValueError: If it is not a PEP 508 requirement.
+    """
+    parsed = parsed_requirement(requirement)
+    exact = [one.version for one in parsed.specifier if one.operator == "==" and not one.version.endswith(".*")]
+    plain = len(parsed.specifier) == 1 and not (parsed.extras or parsed.marker or parsed.url)
+    return (parsed.name, exact[0]) if plain and exact else None
+
+
+def parsed_requirement(requirement: str) -> Requirement:
+    """Return a requirement in parts.
+
+    Raises:
+        ValueError: If it is not a PEP 508 requirement of one line.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        if "\n" in requirement:
+            raise InvalidRequirement("it has more than one line")
+        return Requirement(requirement)
+    except (InvalidRequirement, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r:.200}: {reason}') from None
+
+
+def unmet(requires: Iterable[str], installed: Mapping[str, str], python_version: str) -> list[str]:
+    """Return the requirements that an environment does not meet.
+
+    Args:
+        requires: Requirements.  One whose marker does not apply to this version of Python is met.  So is one that
+            only pip can read, such as a path, or a version that is not of PEP 440.
+        installed: Versions of the installed packages, by name.
+        python_version: "3.11" or "3.11.7".
+    """
+    from packaging.utils import canonicalize_name
+    from packaging.version import Version
+
+    versions = {str(canonicalize_name(name)): version for name, version in installed.items()}
+    minor = ".".join(python_version.split(".")[:2])
+    python = {"python_version": minor, "python_full_version": python_version, "extra": ""}
+    missing = []
+    for requirement in requires:
+        try:
+            one = parsed_requirement(requirement)
+            if one.marker is not None and not one.marker.evaluate(python):
+                continue
+            version = versions.get(str(canonicalize_name(one.name)))
+            if version is None or not one.specifier.contains(Version(version), prereleases=True):
+                missing.append(requirement)
+        except ValueError:
+            continue
+    return missing

@@ -1,0 +1,152 @@
+"""Lock files hold the exact packages of an environment, and `dpaudit run --locked` installs no others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from dpaudit import MechanismError
+from dpaudit.mechanisms.environments import environment
+from dpaudit.mechanisms.locks import FORMAT, read_lock
+
+from .programs import wheel
+
+Command = Callable[..., Result]
+A, B = "a" * 64, "b" * 64
+HEAD = f'{FORMAT}\n# python: 3.11\n# requires: ["x==1.0"]\n'
+CONFIG = """\
+name: noise
+claim: gaussian(mu=1)
+mechanism: {python: m.py:release, requires: [tinylock==1.0]}
+pairs: [{d0: [0], d1: [1]}]
+attacks: median_clipped
+trials: 40
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a config, whose packages are in a local folder instead of a registry."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    wheel(packages, "tinylock", "1.0", "import tinydep\n", requires="tinydep")
+    wheel(packages, "tinydep", "1.0", "SIGMA = 1.5\n")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(packages))
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "m.py").write_text(
+        "import tinylock\ndef release(dataset, rng): return dataset[0] + rng.gauss(0, 1.5)\n"
+    )
+    (tmp_path / "c.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def test_a_locked_run_installs_exactly_what_the_first_run_installed(command: Command, project: Path) -> None:
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf").exit_code in (0, 3)
+    lock = (project / "out" / "noise.lock").read_text()
+    hashes = json.loads((project / "out" / "noise.json").read_text())["environment"][
+        "hashes of the mechanism's packages"
+    ]
+    assert sorted(hashes) == ["tinydep", "tinylock"]
+    assert f"tinydep==1.0 --hash={hashes['tinydep']}" in lock
+    wheel(project / "packages", "tinydep", "2.0", "SIGMA = 0.1\n")  # without a lock, this one would be installed
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked").exit_code in (0, 3)
+    saved = json.loads((project / "out" / "noise.json").read_text())["environment"]
+    assert saved["packages of the mechanism"] == {"tinydep": "1.0", "tinylock": "1.0"}
+    assert saved["hashes of the mechanism's packages"] == hashes
+    assert (project / "out" / "noise.lock").read_text() == lock
+
+
+def test_a_package_with_the_same_version_and_other_content_is_refused(command: Command, project: Path) -> None:
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf").exit_code in (0, 3)
+    wheel(project / "packages", "tinydep", "1.0", "SIGMA = 0.1  # replaced\n")
+    done = command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked")
+    assert done.exit_code == 2
+    assert "DO NOT MATCH THE HASHES" in done.stderr
+
+
+def test_a_locked_run_without_a_lock_file_is_refused(command: Command, project: Path) -> None:
+    for words in (("--locked",), ("--locked", "--dry-run")):
+        done = command("run", "c.yaml", "-o", "out", *words)
+        assert done.exit_code == 2
+        assert "c.yaml:1: audit noise: --locked: there is no lock file" in done.stderr
+        assert "Run once without --locked, which writes it" in done.stderr
+
+
+def test_a_lock_of_other_requirements_is_refused(command: Command, project: Path) -> None:
+    (project / "out").mkdir()
+    (project / "out" / "noise.lock").write_text(f"{HEAD}x==1.0 --hash=sha256:{A}\n")
+    done = command("run", "c.yaml", "-o", "out", "--locked")
+    assert done.exit_code == 2
+    assert "was made for requires ['x==1.0'], but this audit has ['tinylock==1.0']" in done.stderr
+
+
+def test_a_lock_that_lacks_a_dependency_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = wheel(tmp_path, "tinyneeded", "1.0", "")
+    needs = wheel(tmp_path, "tinyneeds", "1.0", "", requires="tinyneeded")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    lock = environment([needs, needed]).lock
+    assert lock is not None
+    short = read_lock("\n".join(line for line in lock.text.split("\n") if not line.startswith("tinyneeded")))
+    with pytest.raises(MechanismError, match="installing the packages of the lock file failed"):
+        environment([needs, needed], lock=short)
+    assert set(environment([needs, needed], lock=lock).packages) == {"tinyneeded", "tinyneeds"}
+
+
+def test_an_audit_without_an_environment_needs_no_lock(command: Command, project: Path) -> None:
+    (project / "c.yaml").write_text(
+        CONFIG.replace("{python: m.py:release, requires: [tinylock==1.0]}", "{builtin: gaussian, params: {sigma: 1.5}}")
+    )
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked").exit_code in (0, 3)
+    assert not (project / "out" / "noise.lock").exists()
+
+
+def test_a_link_named_like_the_lock_file_is_refused(command: Command, project: Path) -> None:
+    (project / "out").mkdir()
+    (project / "precious").write_text("mine")
+    (project / "out" / "noise.lock").symlink_to(project / "precious")
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf").exit_code == 2
+    assert (project / "precious").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "1: must be '# dpaudit-lock/1'"),
+        ("# dpaudit-lock/2\n", "1: must be '# dpaudit-lock/1'"),
+        (f"{FORMAT}\nx==1 --hash=sha256:{A}\n", "1: must state"),
+        (f"{FORMAT}\n# python: 2.7\n", "2: python_version must"),
+        (f"{FORMAT}\n# requires: {{}}\n", "2: the requirements must be a JSON list"),
+        (f"{FORMAT}\n# requires: {'[' * 100_000}\n", "2: the requirements must be a JSON list"),
+        (f'{FORMAT}\n# requires: ["-r x"]\n', "2: a requirement must read like"),
+        *(
+            (f"{HEAD}{line}\n", "4: ")
+            for line in (
+                "--index-url=http://evil", "-r other", "-e .", "x==1.0", f"x>=1 --hash=sha256:{A}",
+                "x==1.0 --hash=md5:00", f"x==1.0 --hash=sha256:{A[1:]}", f"x==1.0 --hash=sha256:{A} --index-url=y",
+                f" x==1.0 --hash=sha256:{A}",
+                f"./x --hash=sha256:{A}", f"x==1.0;--pre --hash=sha256:{A}", f"x @ http://evil/x.whl --hash=sha256:{A}",
+                f"x==1.0\\ --hash=sha256:{A}", f"x==1.0 --hash=sha256:{A}\r",
+            )
+        ),
+        (f"{HEAD}x==1.0 --hash=sha256:{A}\nX==1.0 --hash=sha256:{B}\n", "1: x is given twice"),
+    ],
+)  # fmt: skip
+def test_what_is_no_lock_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        read_lock(text)
+
+
+def test_a_lock_is_read_back() -> None:
+    text = (
+        f'{FORMAT}\n# python: 3.11\n# requires: ["x==1.0", "y @ https://example.org/y-1.whl"]\n'
+        f"x==1.0 --hash=sha256:{A}\ny @ https://example.org/y-1.whl --hash=sha256:{B}\n"
+    )
+    lock = read_lock(text)
+    assert lock.hashes == {"x": f"sha256:{A}", "y": f"sha256:{B}"}
+    assert read_lock(lock.text) == lock
