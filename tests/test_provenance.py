@@ -19,6 +19,7 @@ FULL: dict[str, Any] = {
     "platform": "Linux",
     "packages": {"dpaudit": "0.1.0"},
     "packages of the mechanism": {"numpy": "2.0"},
+    "hashes of the mechanism's packages": {"numpy": "sha256:ab"},
     "file of the mechanism": {"path": "/a/b.py", "sha256": "ab"},
     "modules of the mechanism": {"c.py": "cd"},
     "outputs": "blake2b:ef",
