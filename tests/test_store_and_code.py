@@ -17,6 +17,8 @@ from dpaudit.cli.prepare_run import CommandSettings, load
 from dpaudit.config import PlannedAudit
 from dpaudit.config.models import AuditConfig
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
+from dpaudit.mechanisms.environments import Environment
+from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling.runs import ExecutionSettings
@@ -130,7 +132,7 @@ def test_a_store_of_a_program_is_refused_after_a_module_that_it_imports_was_edit
 def test_the_identity_of_an_isolated_mechanism_holds_the_modules_beside_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(IsolatedMechanism, "packages", {})
+    monkeypatch.setattr(IsolatedMechanism, "_environment", Environment(Path("python"), {}))
     (tmp_path / "part.py").write_text("SCALE = 1.0\n")
     (tmp_path / "m.py").write_text("import part\ndef release(d, rng):\n    return d[0] + rng.normal(0, part.SCALE)\n")
     found = [
@@ -234,8 +236,10 @@ def test_a_result_names_the_file_and_the_packages_of_its_mechanism(tmp_path: Pat
 def test_the_identity_of_an_isolated_mechanism_holds_its_requirements_and_all_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def of(version: str, **changes: Any) -> dict[str, str]:
-        monkeypatch.setattr(IsolatedMechanism, "packages", property(lambda self: {"p": "1.0", "q": version}))
+    def of(version: str, sha256: str = "a" * 64, **changes: Any) -> dict[str, str]:
+        lock = Lock("3.11", (), (f"p==1.0 --hash=sha256:{sha256}",))
+        built = Environment(Path("python"), {"p": "1.0", "q": version}, lock)
+        monkeypatch.setattr(IsolatedMechanism, "_environment", built)
         settings: dict[str, Any] = {"address": "rel.py:release", "requires": ["p==1.0"], "folder": tmp_path} | changes
         return identity(IsolatedMechanism(**settings), [PAIR], 0, ExecutionSettings())
 
@@ -244,6 +248,7 @@ def test_the_identity_of_an_isolated_mechanism_holds_its_requirements_and_all_pa
     assert of("1.0") == known
     for part, other in (
         ("packages", of("2.0")),
+        ("hashes of the packages", of("1.0", "b" * 64)),
         ("requires", of("1.0", requires=["p"])),
         ("python_version", of("1.0", python_version="3.12")),
         ("batched", of("1.0", batched=True)),

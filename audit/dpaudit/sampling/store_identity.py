@@ -79,6 +79,8 @@ def _of_mechanism(mechanism: object) -> dict[str, str]:
                 "python_version": str(mechanism.python_version),
                 "packages": _shown(dict(source_of(mechanism).packages), "packages"),
             }
+            if hashes := dict(source_of(mechanism).hashes):  # the same version may have other content
+                about["hashes of the packages"] = _shown(hashes, "hashes")
             return {"kind": "isolated", **_of_address(mechanism), **about, **_modules(mechanism)}
         case PythonMechanism():
             return {"kind": "python", **_of_address(mechanism), **_surroundings(mechanism)}
