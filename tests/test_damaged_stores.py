@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from dpaudit import Verdict, audit
 from dpaudit.catalogue import Gaussian
+from dpaudit.mechanisms.wire import HEADER, frame
 from dpaudit.sampling.store import Store, StoreError
+from dpaudit.sampling.store_file import BEGIN, chained
 
 from .stores import PAIRS, block
 
@@ -108,3 +111,32 @@ def test_a_changed_table_is_refused(change: str, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is damaged"), Store(tmp_path / "s", {"part": "a"}) as again:
         again.get(0, 0, 2)
     assert (tmp_path / "s").read_bytes() == before
+
+
+def test_a_store_whose_text_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", {"part": "a"}) as store:
+        store.put(0, 0, *block(2))
+    content = (tmp_path / "s").read_bytes()
+    for old, new in ((b"CREATE TABLE blocks", b"CRE\x84TE TABLE blocks"), (b"tableblocks", b"tablebl\x84cks")):
+        assert content.count(old) == 1
+        (tmp_path / "s").write_bytes(content.replace(old, new))
+        with pytest.raises(StoreError, match="is damaged: its text is not UTF-8"):
+            Store(tmp_path / "s", {"part": "a"})
+
+
+@pytest.mark.parametrize(
+    "body", [[[], []], ["text", "text"], [1, 2], [None, None], [{}, {}], [np.zeros((0,)), np.float64(1)], "text"]
+)
+def test_a_body_of_another_shape_is_refused_although_its_digests_match(body: object, tmp_path: Path) -> None:
+    """An audit that read empty blocks once went on forever."""
+    with Store(tmp_path / "s", {"part": "a"}) as store:
+        store.put(0, 0, *block(2))
+    content = frame(body)[HEADER.size :]
+    digest = hashlib.sha256(content).digest()
+    chain = chained(hashlib.sha256(BEGIN).digest(), 0, 0, 2, digest)
+    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
+        values = (len(content), digest, chain)
+        connection.execute("UPDATE blocks SET size = ?, digest = ?, chain = ?", values)
+        connection.execute("UPDATE bodies SET data = ?", (content,))
+    with Store(tmp_path / "s", {"part": "a"}) as again, pytest.raises(StoreError, match="is damaged"):
+        again.get(0, 0, 2)

@@ -63,7 +63,7 @@ def unframe(body: bytes) -> Foreign:
     """
     try:
         value, end = _decode(memoryview(body), 0)
-    except (struct.error, IndexError, TypeError, OverflowError) as error:
+    except (struct.error, IndexError, TypeError, OverflowError, RecursionError) as error:
         raise ValueError(f"not a value: {error}") from None
     if end != len(body):
         raise ValueError(f"{len(body) - end} bytes follow the value")

@@ -67,6 +67,10 @@ def explained(path: Path) -> Iterator[None]:
         raise StoreError(f"{path} {_reason(error)}") from None
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise StoreError(
+            f"{path} is damaged: its text is not UTF-8.  Restore it from a copy, or remove it and begin again"
+        ) from None
 
 
 def opened(path: Path) -> sqlite3.Connection:
