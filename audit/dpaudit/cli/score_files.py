@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import csv
 import importlib
+import io
 import json
+import zipfile
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.settings.limits import shown
+from dpaudit.text.foreign_files import open_foreign
+from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import nearest
 
 SCORE, INCLUDED = "score", "included"
 TWO = ("scores0", "scores1")  # arrays of an NPZ file
 _TRUE, _FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no")
+MAX_SCORES = 2**28  # of a compressed file, which may be a millionth of the memory that it fills: 2 GiB of numbers
+MAX_LINE_CHARACTERS = 2**20  # a longer line of text is no score, and would be kept in memory whole
 _BATCH = 100_000  # rows of a Parquet file that are read at once
+_NAMES = 10  # columns or arrays that a message lists
+_COMPARED = 100  # columns, and characters of their names, among which a misspelt name is looked for
+_SHOWN = 60  # characters of a name in a message
+_MAX_WORDS = 300  # characters of what another library says about a damaged file
 
 
 class BadScores(Exception):
@@ -35,17 +46,36 @@ def read_scores_file(path: Path) -> tuple[Array, Array]:
     if read is None:
         raise BadScores(f"{path}: scores are read from {', '.join(_READERS)}, not from {path.suffix or 'such a file'}")
     try:
-        return read(path)
-    except (OSError, ValueError, csv.Error) as error:
+        with open_foreign(path) as file:
+            return read(file)
+    except _Missing as error:
+        raise BadScores(f"{path}: {error}") from None
+    except (OSError, ValueError, csv.Error, RecursionError) as error:
         words = str(getattr(error, "strerror", None) or error)
-        raise BadScores(words if str(path) in words else f"{path}: {words}") from None
+        raise BadScores(f"{path}: {shortened(words, _MAX_WORDS)}") from None
+    except Exception as error:  # zipfile, zlib, numpy and pyarrow raise many kinds about a damaged file
+        words = shortened(f"{type(error).__name__}: {error}", _MAX_WORDS)
+        raise BadScores(f"{path}: it is damaged: {words}") from None
 
 
-def _csv(path: Path) -> tuple[Array, Array]:
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.reader(file)
+class _Missing(Exception):
+    """Something that the file needs is not there."""
+
+
+def _lines(text: io.TextIOWrapper) -> Iterator[str]:
+    number = 0
+    while line := text.readline(MAX_LINE_CHARACTERS):
+        number += 1
+        if len(line) == MAX_LINE_CHARACTERS:
+            raise ValueError(f"line {number} has more than {MAX_LINE_CHARACTERS:,} characters")
+        yield line
+
+
+def _csv(file: BinaryIO) -> tuple[Array, Array]:
+    with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        rows = csv.reader(_lines(text))
         header = next(rows, [])
-        score, included = (_place(header, name, path) for name in (SCORE, INCLUDED))
+        score, included = (_place(header, name) for name in (SCORE, INCLUDED))
         widest = max(score, included)
 
         def values() -> Iterator[tuple[Any, Any]]:
@@ -58,29 +88,38 @@ def _csv(path: Path) -> tuple[Array, Array]:
         return _split(values(), "line", 2)
 
 
-def _place(header: list[str], name: str, path: Path) -> int:
+def _place(header: Sequence[str], name: str) -> int:
     names = [one.strip() for one in header]
     if name not in names:
-        meant = nearest(name, names)
+        meant = nearest(name, [one for one in names[:_COMPARED] if len(one) < _COMPARED])
         hint = f"; is it {meant!r}?" if meant else ""
-        raise BadScores(f"{path}: there is no column {name!r} among {', '.join(names) or 'no columns'}{hint}")
+        raise _Missing(f"there is no column {name!r} among {_listed(names) or 'no columns'}{hint}")
     return names.index(name)
 
 
-def _json_lines(path: Path) -> tuple[Array, Array]:
-    with path.open(encoding="utf-8") as file:
+def _listed(names: Sequence[str]) -> str:
+    first = ", ".join(shortened(name, _SHOWN) for name in names[:_NAMES])
+    return first + (f" and {len(names) - _NAMES} more" if len(names) > _NAMES else "")
 
-        def values() -> Iterator[tuple[Any, Any]]:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                row = json.loads(line)
-                for name in (SCORE, INCLUDED):
-                    if not isinstance(row, dict) or name not in row:
-                        raise ValueError(f"line {number}: it must be an object with {SCORE!r} and {INCLUDED!r}")
-                yield row[SCORE], row[INCLUDED]
 
-        return _split(values(), "object", 1)
+def _json_lines(file: BinaryIO) -> tuple[Array, Array]:
+    with io.TextIOWrapper(file, encoding="utf-8") as text:
+        return _split(_objects(text), "object", 1)
+
+
+def _objects(text: io.TextIOWrapper) -> Iterator[tuple[Any, Any]]:
+    for number, line in enumerate(_lines(text), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            what = "is nested too deeply" if isinstance(error, RecursionError) else f"is no JSON: {error}"
+            raise ValueError(f"line {number} {what}") from None
+        for name in (SCORE, INCLUDED):
+            if not isinstance(row, dict) or name not in row:
+                raise ValueError(f"line {number}: it must be an object with {SCORE!r} and {INCLUDED!r}")
+        yield row[SCORE], row[INCLUDED]
 
 
 def _split(rows: Iterator[tuple[Any, Any]], unit: str, first: int) -> tuple[Array, Array]:
@@ -90,9 +129,9 @@ def _split(rows: Iterator[tuple[Any, Any]], unit: str, first: int) -> tuple[Arra
         side = _coin(included)
         try:
             sides[side].append(float(score))  # type: ignore[index]
-        except (TypeError, ValueError):
-            what = f"{INCLUDED} must be 0 or 1 (or true, false), got {included!r}"
-            what = what if side is None else f"{SCORE} must be a number, got {score!r}"
+        except (TypeError, ValueError, OverflowError):
+            what = f"{INCLUDED} must be 0 or 1 (or true, false), got {shown(included)}"
+            what = what if side is None else f"{SCORE} must be a number, got {shown(score)}"
             raise ValueError(f"{unit} {number}: {what}") from None
     return np.frombuffer(sides[0], dtype=np.float64), np.frombuffer(sides[1], dtype=np.float64)
 
@@ -102,16 +141,26 @@ def _coin(given: Any) -> int | None:
     return 1 if text in _TRUE else 0 if text in _FALSE else None
 
 
-def _npz(path: Path) -> tuple[Array, Array]:
-    with np.load(path, allow_pickle=False) as file:
-        names = list(file)
-        if all(name in names for name in TWO):
-            return _column(file[TWO[0]], TWO[0]), _column(file[TWO[1]], TWO[1])
-        if not (SCORE in names and INCLUDED in names):
+def _npz(file: BinaryIO) -> tuple[Array, Array]:
+    if not zipfile.is_zipfile(file):
+        raise ValueError("it is no NPZ file, which is an archive of arrays")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as arrays:
+        names = list(arrays)
+        for chosen in (TWO, (SCORE, INCLUDED)):
+            if all(name in names for name in chosen):
+                break
+        else:
             raise ValueError(
-                f"it must hold {TWO[0]!r} and {TWO[1]!r}, or {SCORE!r} and {INCLUDED!r}; it holds {', '.join(names)}"
+                f"it must hold {TWO[0]!r} and {TWO[1]!r}, or {SCORE!r} and {INCLUDED!r}; it holds {_listed(names)}"
             )
-        return _by_coin(_column(file[SCORE], SCORE), file[INCLUDED])
+        unpacked = sum(member.file_size for member in arrays.zip.infolist())
+        if unpacked > 8 * MAX_SCORES:
+            raise ValueError(f"its arrays have {unpacked:,} bytes; the maximum is {8 * MAX_SCORES:,}")
+        first, second = (arrays[name] for name in chosen)
+    if chosen == TWO:
+        return _column(first, TWO[0]), _column(second, TWO[1])
+    return _by_coin(_column(first, SCORE), second)
 
 
 def _column(values: Any, name: str) -> Array:
@@ -129,18 +178,21 @@ def _by_coin(scores: Array, included: Any) -> tuple[Array, Array]:
     return scores[~chosen], scores[chosen]
 
 
-def _parquet(path: Path) -> tuple[Array, Array]:
+def _parquet(file: BinaryIO) -> tuple[Array, Array]:
     try:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError:
-        words = f"{path}: Parquet needs pyarrow (pip install pyarrow); or write the scores as CSV or NPZ"
-        raise BadScores(words) from None
-    file = parquet.ParquetFile(path)
-    names = list(file.schema_arrow.names)
+        raise _Missing("Parquet needs pyarrow (pip install pyarrow); or write the scores as CSV or NPZ") from None
+    table = parquet.ParquetFile(file)
+    names = list(table.schema_arrow.names)
     for name in (SCORE, INCLUDED):
-        _place(names, name, path)
+        _place(names, name)
     sides: tuple[list[Array], list[Array]] = ([], [])
-    for batch in file.iter_batches(batch_size=_BATCH, columns=[SCORE, INCLUDED]):
+    rows = 0
+    for batch in table.iter_batches(batch_size=_BATCH, columns=[SCORE, INCLUDED]):
+        rows += len(batch)
+        if rows > MAX_SCORES:
+            raise ValueError(f"it has more than {MAX_SCORES:,} rows, the maximum of a compressed file")
         scores, included = (batch.column(name).to_numpy(zero_copy_only=False) for name in (SCORE, INCLUDED))
         for side, values in zip(sides, _by_coin(_column(scores, SCORE), included), strict=True):
             side.append(values)
@@ -148,7 +200,7 @@ def _parquet(path: Path) -> tuple[Array, Array]:
     return first, second
 
 
-_READERS: dict[str, Callable[[Path], tuple[Array, Array]]] = {
+_READERS: dict[str, Callable[[BinaryIO], tuple[Array, Array]]] = {
     ".csv": _csv,
     ".npz": _npz,
     ".parquet": _parquet,

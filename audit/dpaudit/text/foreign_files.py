@@ -6,6 +6,23 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
+
+
+def open_foreign(path: str | Path) -> BinaryIO:
+    """Open a regular file for reading.
+
+    Args:
+        path: The file, or a link to it.
+
+    Raises:
+        OSError: If the file cannot be opened or is not a regular file; `strerror` states the reason.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # opening a pipe without a writer must not block
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is not a regular file but a folder, device or pipe", str(path))
+    return os.fdopen(handle, "rb")
 
 
 def read_foreign(path: str | Path, max_bytes: int) -> str:
@@ -22,10 +39,7 @@ def read_foreign(path: str | Path, max_bytes: int) -> str:
         OSError: If the file cannot be read, is not a regular file, or is too large; `strerror` states the reason.
         UnicodeDecodeError: If the file is not UTF-8.
     """
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))  # opening a pipe without a writer must not block
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "is not a regular file but a folder, device or pipe", str(path))
+    with open_foreign(path) as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise OSError(errno.EFBIG, f"is larger than {max_bytes:,} bytes, the maximum size of a file to read", str(path))

@@ -1,0 +1,122 @@
+"""Files of scores from strangers: a damaged or hostile one is refused in a short message, and runs no code."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit.cli import score_files
+from dpaudit.cli.score_files import MAX_LINE_CHARACTERS, BadScores, read_scores_file
+
+
+def refused(path: Path, words: str) -> None:
+    with pytest.raises(BadScores, match=words) as error:
+        read_scores_file(path)
+    assert str(path) in str(error.value)
+    assert len(str(error.value)) < len(str(path)) + 800
+
+
+def packed(**members: bytes) -> bytes:
+    """Return an archive of arrays with correct checksums."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, body in members.items():
+            archive.writestr(f"{name}.npy", body)
+    return content.getvalue()
+
+
+def array(values: Any) -> bytes:
+    content = io.BytesIO()
+    np.save(content, values, allow_pickle=True)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".npz", ".parquet"])
+def test_pipes_and_devices_are_refused_at_once(suffix: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / f"pipe{suffix}")
+    refused(tmp_path / f"pipe{suffix}", "is not a regular file")
+    (tmp_path / f"zeros{suffix}").symlink_to("/dev/zero")
+    refused(tmp_path / f"zeros{suffix}", "is not a regular file")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_an_endless_line_is_not_kept_in_memory(suffix: str, tmp_path: Path) -> None:
+    with (tmp_path / f"s{suffix}").open("wb") as file:
+        file.truncate(2**40)  # a sparse file: it needs no space on the disk
+    refused(tmp_path / f"s{suffix}", f"line 1 has more than {MAX_LINE_CHARACTERS:,} characters")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("[" * 100_000, "line 1 is nested too deeply"),
+        ('{"score": 1', "line 1 is no JSON"),
+        (json.dumps({"score": 10**400, "included": 1}), "score must be a number"),
+        (json.dumps({"score": "a" * 5000, "included": 1}), "score must be a number"),
+        (json.dumps({"score": 1, "included": "a" * 5000}), "included must be 0 or 1"),
+    ],
+)
+def test_impossible_objects_are_refused(line: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "s.jsonl").write_text(line)
+    refused(tmp_path / "s.jsonl", words)
+
+
+def test_many_long_columns_are_listed_in_part(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(",".join(f"{i}{'x' * 500}" for i in range(1000)))
+    refused(tmp_path / "s.csv", "and 990 more")
+
+
+class Runs:
+    """Unpickling leaves a file behind."""
+
+    def __reduce__(self) -> Any:
+        return open, ("RAN", "w")
+
+
+def test_pickled_arrays_are_not_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.npz").write_bytes(packed(scores0=array(np.array([Runs()], dtype=object)), scores1=array([1.0])))
+    refused(tmp_path / "s.npz", "allow_pickle=False")
+    assert not (tmp_path / "RAN").exists()
+
+
+def test_a_small_archive_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(score_files, "MAX_SCORES", 10_000)
+    (tmp_path / "s.npz").write_bytes(packed(scores0=array(np.zeros(20_000)), scores1=array([1.0])))
+    assert (tmp_path / "s.npz").stat().st_size < 2_000
+    refused(tmp_path / "s.npz", "its arrays have .* bytes; the maximum is 80,000")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK\x03\x04 and no more",
+        array([1.0, 2.0]),
+        packed(scores0=b"\x93NUMPY\x01\x00\x10\x00{'descr': (((((\n", scores1=array([1.0])),
+        packed(scores0=array([1.0]).replace(b"(1,)", b"(9" + b"9" * 15 + b",)")[:128], scores1=array([1.0])),
+        packed(scores0=array([1.0]), scores1=array([1.0])).replace(b"\x08\x00", b"\x63\x00"),
+        packed(scores0=array([1.0]), scores1=array([1.0]))[:-30],
+    ],
+)
+def test_a_damaged_archive_is_refused(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "s.npz").write_bytes(content)
+    refused(tmp_path / "s.npz", "it is damaged|no NPZ file|array")
+
+
+def test_a_table_is_limited_and_a_damaged_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file = tmp_path / "s.parquet"
+    parquet.write_table(arrow.table({"score": np.zeros(20_000), "included": np.arange(20_000) % 2}), file)
+    assert [len(side) for side in read_scores_file(file)] == [10_000, 10_000]
+    monkeypatch.setattr(score_files, "MAX_SCORES", 10_000)
+    refused(file, "it has more than 10,000 rows")
+    file.write_bytes(file.read_bytes()[:-20])
+    refused(file, "arquet")
