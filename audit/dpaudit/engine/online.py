@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.arguments import claim_of
+from dpaudit.engine.online_state import FORMAT, MEMORY, PATH, State, decoded, encoded, read_state
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.rows import attack_rows
 from dpaudit.engine.verdict import Facts, ruling
@@ -24,7 +24,6 @@ from dpaudit.inference.sequential.bands import anytime_band
 from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.learning import Learner
 from dpaudit.learning.attack import Attack, resolve_attacks
-from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import OnlineEvidence
@@ -37,12 +36,7 @@ from dpaudit.settings.limits import check_confidence
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.reasons import About, Reason
 
-FORMAT = "dpaudit-online/1"
-MEMORY = 5_000
-"""Latest outputs that a saved stream keeps, to learn a score from when it is loaded.  Evidence is kept whole."""
-
 MAX_STATE_BYTES = 2**30
-_PATH = 400  # most looks of the history in a result
 
 
 class OnlineAudit:
@@ -192,7 +186,7 @@ class OnlineAudit:
             "most": self._most,
             "refuted_at": self._refuted_at,
             "path": self._path,
-            "outputs": [[side, _encoded(output)] for side, output in self._latest],
+            "outputs": [[side, encoded(output)] for side, output in self._latest],
         }
         write_whole(path, json.dumps(state) + "\n")
 
@@ -206,30 +200,23 @@ class OnlineAudit:
             ValueError: If the file is none of these.
         """
         try:
-            return cls._read(json.loads(read_foreign(path, MAX_STATE_BYTES)))
-        except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+            return cls._read(read_state(read_foreign(path, MAX_STATE_BYTES)))
+        except (ValueError, OutputError) as error:
             raise ValueError(f"{path} is not a stream of dpaudit ({FORMAT}): {error}") from None
 
     @classmethod
-    def _read(cls, state: Mapping[str, Any]) -> OnlineAudit:
-        if state["format"] != FORMAT:
-            raise ValueError(f"its format is {state['format']!r}")
-        check_bins(state)
-        audit = cls(
-            parse_claim(state["claim"]),
-            confidence=float(state["confidence"]),
-            attacks=state["attacks"],
-            seed=int(state["seed"]),
-        )
-        for side, text in state["outputs"]:
-            audit._remember(int(side), unframe(base64.b64decode(text, validate=True)))
-        audit.steps = int(state["steps"])
-        audit._counts = dense(state["counts"])[None]
-        audit._unreadable = int(state["unreadable"])
+    def _read(cls, state: State) -> OnlineAudit:
+        check_bins({"bins": state.bins})
+        claim = parse_claim(state.claim)
+        audit = cls(claim, confidence=state.confidence, attacks=state.attacks, seed=state.seed)
+        audit._counts = dense(state.counts)[None]
+        for side, text in state.outputs:
+            audit._remember(side, decoded(text))
+        audit.steps, audit._unreadable = state.steps, state.unreadable
         audit._log_e = audit._log_wealth() if audit._counts.any() else 0.0
-        audit._most = max(float(state["most"]), audit._log_e)
-        audit._path = [(int(step), float(log_e)) for step, log_e in state["path"]]
-        audit._refuted_at = None if state["refuted_at"] is None else int(state["refuted_at"])
+        audit._most = max(state.most, audit._log_e)
+        audit._path = list(state.path)
+        audit._refuted_at = state.refuted_at
         return audit
 
     @property
@@ -247,7 +234,7 @@ class OnlineAudit:
     def _note(self) -> None:
         """Keep the largest wealth so far and every second of the others, once there are too many."""
         self._path.append((self.steps, self._log_e))
-        if len(self._path) > 2 * _PATH:
+        if len(self._path) > 2 * PATH:
             peak = max(self._path, key=lambda look: look[1])
             self._path = [look for i, look in enumerate(self._path) if i % 2 == 0 or look == peak]
 
@@ -266,13 +253,6 @@ class OnlineAudit:
         if self._learner.ready:
             self._learner.score_fresh(*block)  # which judges the attacks
         self._learner.learn(*block)
-
-
-def _encoded(output: Any) -> str:
-    try:
-        return base64.b64encode(frame(output)[HEADER.size :]).decode("ascii")
-    except Unsendable as error:
-        raise ValueError(f"an output cannot be saved: {error}") from None
 
 
 def _result(audit: OnlineAudit, name: str) -> AuditResult:
@@ -295,7 +275,7 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
     )
     valid = found.bounds_valid
     alpha, beta, _ = anytime_band(*evidence.counts[0], significance=0.5)
-    path = [*audit._path[:-1][:: max(1, len(audit._path) // _PATH)], *audit._path[-1:]]
+    path = [*audit._path[:-1][:: max(1, len(audit._path) // PATH)], *audit._path[-1:]]
     path = sorted({*path, *([max(audit._path, key=lambda look: look[1])] if audit._path else [])})
     return AuditResult(
         name=name,

@@ -15,6 +15,17 @@ def one_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
+def shortened(text: str, most: int) -> str:
+    """Return the text, cut after `most` characters, which an ellipsis then shows."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def quoted_lines(text: str) -> str:
+    """Escape characters like `printable`, and indent every line after the first, so that text cannot forge a line."""
+    first, *others = printable(text).split("\n")
+    return "\n".join([first, *(line if line.startswith("  ") or not line else f"  {line}" for line in others)])
+
+
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 

@@ -1,0 +1,106 @@
+"""The file in which an `OnlineAudit` is saved.  Everything in it is checked, because anybody may have edited it."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+
+from dpaudit.inference.sequential.strategy import log_threshold
+from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
+from dpaudit.text.printable import shortened
+from dpaudit.values import Foreign
+
+FORMAT = "dpaudit-online/1"
+MEMORY = 5_000
+"""Latest outputs that a saved stream keeps, to learn a score from when it is loaded.  Evidence is kept whole."""
+
+PATH = 400  # most looks of the history in a result
+_ROUNDING = 1e-6  # by which log-wealth may differ where another version of numpy computed it
+_MAX_WORDS = 300  # characters of a message about a file
+
+_Whole = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class State(BaseModel):
+    """The content of a file; the names are those of `OnlineAudit`'s attributes."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: str
+    claim: str
+    confidence: float = Field(gt=0, lt=1)
+    attacks: str | list[str]
+    seed: int = Field(ge=0)
+    steps: _Whole
+    unreadable: _Whole
+    bins: int
+    counts: list[list[list[int]]]
+    most: FiniteFloat = Field(ge=0)
+    refuted_at: _Whole | None
+    path: list[tuple[_Whole, FiniteFloat]] = Field(max_length=2 * PATH + 1)
+    outputs: list[tuple[Literal[0, 1], str]] = Field(max_length=2 * MEMORY)
+
+    @model_validator(mode="after")
+    def _possible(self) -> State:
+        steps = [step for step, _ in self.path]
+        if max(len(self.outputs), self.unreadable, self.refuted_at or 0, *steps, 0) > self.steps:
+            raise ValueError(f"it has more outputs or later steps than its {self.steps} steps")
+        if sum(entry[-1] for side in self.counts for entry in side if entry) > self.steps:
+            raise ValueError(f"it counts more outputs than its {self.steps} steps")
+        beyond = self.most - log_threshold(self.confidence)
+        if (self.refuted_at is None and beyond > _ROUNDING) or (self.refuted_at is not None and beyond < -_ROUNDING):
+            raise ValueError(f"a log-wealth of {self.most:g} at most contradicts refuted_at = {self.refuted_at}")
+        return self
+
+
+def read_state(text: str) -> State:
+    """Read the text of a file.
+
+    Args:
+        text: The text.
+
+    Raises:
+        ValueError: If it is not the state of a stream; the message names the key.
+    """
+    try:
+        state = State.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        words = first["msg"].removeprefix("Value error, ")
+        raise ValueError(shortened(f"{place}: {words}" if place else words, _MAX_WORDS)) from None
+    if state.format != FORMAT:
+        raise ValueError(f"its format is {shortened(state.format, _MAX_WORDS)!r}")
+    return state
+
+
+def encoded(output: Foreign) -> str:
+    """Return an output as text.
+
+    Args:
+        output: What a run returned.
+
+    Raises:
+        ValueError: If it has no encoding.
+    """
+    try:
+        return base64.b64encode(frame(output)[HEADER.size :]).decode("ascii")
+    except Unsendable as error:
+        raise ValueError(f"an output cannot be saved: {error}") from None
+
+
+def decoded(text: str) -> Foreign:
+    """Return the output that `encoded` wrote.
+
+    Args:
+        text: The text.
+
+    Raises:
+        ValueError: If it is no such text.
+    """
+    try:
+        return unframe(base64.b64decode(text, validate=True))
+    except (RecursionError, MemoryError):
+        raise ValueError("an output is nested too deeply or is too large") from None
