@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,15 @@ def test_a_link_that_a_mechanism_makes_while_it_runs_is_not_followed(folder: Pat
     assert done.exit_code == 3
     assert f"noise.json is a symbolic link to {mine}; its JSON is in " in done.stderr
     assert mine.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["noise.json", "noise.pdf", "noise.trials"])
+def test_a_pipe_in_the_place_of_a_result_does_not_block(name: str, folder: Path) -> None:
+    """Opening a pipe for writing waits for a reader; the test would end at its timeout."""
+    (folder / "dpaudit-results").mkdir()
+    os.mkfifo(folder / "dpaudit-results" / name)
+    command = [sys.executable, "-m", "dpaudit", "run", "c.yaml", "--resume"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode in (2, 3)
+    assert name in done.stderr
+    assert "is a pipe" in done.stderr or "is not a regular file" in done.stderr

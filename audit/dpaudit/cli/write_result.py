@@ -58,7 +58,9 @@ def _rescued(result: AuditResult) -> Path | None:
 
 
 def refuse_links(*files: Path) -> None:
-    """Raise OSError if a file is a symbolic link, because its target must not be overwritten."""
+    """Raise OSError if a file is a symbolic link, whose target must not be overwritten, or a pipe, which may block."""
     for file in files:
         if file.is_symlink():
             raise OSError(errno.ELOOP, f"{file.name} is a symbolic link to {file.readlink()}")
+        if file.exists() and not file.is_file():
+            raise OSError(errno.EINVAL, f"{file.name} is not a regular file")
