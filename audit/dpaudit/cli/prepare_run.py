@@ -65,7 +65,15 @@ class CommandSettings:
 
 
 class NotReady(Exception):
-    """Raised if the audits cannot start, e.g. because a mechanism does not load; the message names the place."""
+    """Raised if the audits cannot start, e.g. because a mechanism does not load.
+
+    Args:
+        problems: One message for each problem, which names its place.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
     def __init__(self, message: str, *, reason: str = "") -> None:
         super().__init__(message)
@@ -90,7 +98,7 @@ def check_claims(planned: Sequence[PlannedAudit], command: CommandSettings) -> N
             show_traceback(command)
             problems.append(f"{one.file}:{one.line}: audit {one.config.name}: {error}")
     if problems:
-        raise NotReady("\n".join(problems))
+        raise NotReady(*problems)
 
 
 def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) -> set[str]:
@@ -127,10 +135,13 @@ def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) ->
             elif os.path.islink(file):
                 there_it_leads = f"{shown}/{file.name} is a symbolic link to {os.readlink(file)}"
                 problems.append(f"{one.file}:{one.line}: {there_it_leads}; remove it or use another -o")
+            elif os.path.exists(file) and not os.path.isfile(file):  # writing to a pipe would wait for a reader
+                what = f"{shown}/{file.name} is a pipe or a device"
+                problems.append(f"{one.file}:{one.line}: {what}; remove it or use another -o")
         if os.path.exists(command.output / f"{name}.json"):
             there.add(name)
     if problems:
-        raise NotReady("\n".join(problems))
+        raise NotReady(*problems)
     return there
 
 
@@ -138,7 +149,8 @@ def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, Trad
     """Load the mechanism and the claim of an audit."""
     place = f"{planned.file}:{planned.code_line or planned.line}: audit {planned.config.name}: mechanism"
     try:
-        mechanism, claim = planned.load()
+        with contextlib.redirect_stdout(sys.stderr):  # stdout is for results, and another program may read it
+            mechanism, claim = planned.load()
         source_of(mechanism)  # read the source now, because the file may be edited before the audit begins
         return mechanism, claim
     except (MechanismError, ValueError) as error:

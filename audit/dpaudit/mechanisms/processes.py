@@ -28,6 +28,7 @@ _PATIENCE = 1.0  # seconds in which a program must end after its stdin is closed
 _PIECE = 1 << 18  # bytes read at once
 _STDERR_KEPT = 1 << 16  # number of last bytes of stderr that are kept
 _STDERR_LINES = 20  # number of last lines of stderr that a message quotes
+_STDERR_COLUMNS = 500  # maximum number of characters that a message quotes of each line
 _ABOUT_MEMORY = re.compile("memory|alloc", re.IGNORECASE)
 
 Finished = Callable[[bytearray], int]
@@ -38,8 +39,8 @@ class Child:
     """One running program.  POSIX only.
 
     No threads are needed: `exchange` serves all three pipes at once, so that neither side can block the other.
-    The program runs in a separate session, so Ctrl-C reaches only our process, which then ends the program and its
-    children.
+    The program runs in a separate session, so Ctrl-C reaches only our process, which then ends the program's process
+    group.  A child of the program that starts another session (setsid) survives.
 
     Attributes:
         name: The name of the program in messages.
@@ -270,9 +271,8 @@ class Child:
 def _quoted(stderr: bytes | bytearray) -> str:
     """Return the last lines of a program's stderr, to be appended to a message."""
     lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    return "".join(
-        ["\n  the end of its stderr:", *(f"\n    {line}" for line in lines[-_STDERR_LINES:])] if lines else []
-    )
+    quoted = [line if len(line) <= _STDERR_COLUMNS else f"{line[:_STDERR_COLUMNS]}…" for line in lines[-_STDERR_LINES:]]
+    return "".join(["\n  the end of its stderr:", *(f"\n    {line}" for line in quoted)] if lines else [])
 
 
 def shown(text: bytes | bytearray, most: int = 200) -> str:

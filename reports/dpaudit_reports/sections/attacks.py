@@ -7,6 +7,7 @@ import math
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Table
+from dpaudit_reports.first import first
 from dpaudit_reports.numbers import number, percent
 
 _UNUSED = "not used: "  # prefix of the note of an unused attack, before the reason
@@ -19,8 +20,9 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
     heading = Heading("Attacks")
     if not result.attacks:
         return heading, Paragraph("No attack was tried.", quiet=True)
-    used = sorted((row for row in result.attacks if not row.note.startswith(_UNUSED)), key=lambda row: -row.weight)
-    unused = [row for row in result.attacks if row.note.startswith(_UNUSED)]
+    shown, left_out = first(result.attacks, "attacks")
+    used = sorted((row for row in shown if not row.note.startswith(_UNUSED)), key=lambda row: -row.weight)
+    unused = [row for row in shown if row.note.startswith(_UNUSED)]
     noted = any(row.note for row in used)
     table = Table(
         (
@@ -45,6 +47,7 @@ def attacks(result: AuditResult) -> tuple[Block, ...]:
         heading,
         *((table,) if used else ()),
         *((Paragraph(f"Not used: {_by_reason(unused)}."),) if unused else ()),
+        *left_out,
         *((Paragraph(_MEANING, quiet=True),) if used else ()),
     )
 

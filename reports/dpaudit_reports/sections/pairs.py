@@ -6,6 +6,7 @@ import math
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Code, Column, Heading, Paragraph, Table
+from dpaudit_reports.first import first
 from dpaudit_reports.numbers import count, number
 from dpaudit_reports.reasons import why_void
 
@@ -18,6 +19,7 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
     if not result.pairs:
         return heading, Paragraph("No pair was tried.", quiet=True)
     valid = result.bounds_valid and result.evidence.anytime
+    shown, left_out = first(result.pairs, "pairs")
     return (
         heading,
         Table(
@@ -38,9 +40,10 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
                     count(row.trials),
                     *((number(_exp(row.log_e)),) if valid else ()),
                 )
-                for row in result.pairs
+                for row in shown
             ),
         ),
+        *left_out,
         Paragraph(_meaning(result, valid=valid), quiet=True),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Heading, Items
+from dpaudit_reports.first import first
 from dpaudit_reports.reasons import why_inconclusive
 
 
@@ -11,4 +12,5 @@ def warnings(result: AuditResult) -> tuple[Block, ...]:
     """Return the warnings that the verdict does not give as its reason; nothing if there are none."""
     reported = why_inconclusive(result)
     rest = tuple(warning for warning in result.warnings if warning not in reported)
-    return (Heading("Warnings"), Items(rest)) if rest else ()
+    shown, left_out = first(rest, "warnings")
+    return (Heading("Warnings"), Items(tuple(shown)), *left_out) if rest else ()
