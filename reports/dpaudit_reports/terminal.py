@@ -28,20 +28,20 @@ from dpaudit_reports.blocks import (
     Table,
     Text,
 )
-from dpaudit_reports.printable import printable
+from dpaudit_reports.printable import one_line, printable
 
 _TONES = {sign.tone: sign.style for sign in SIGNS.values()}
 
 
 def terminal(document: Document) -> Iterator[RenderableType]:
     """Yield the objects that rich prints, each of which begins on a new line."""
-    yield Words(printable(document.title), style="bold")
-    yield Words(printable(document.subtitle), style="dim")
+    yield Words(one_line(document.title), style="bold")
+    yield Words(one_line(document.subtitle), style="dim")
     for block in document.front:
         yield from _block(block)
     for part in document.parts:
         if len(document.parts) > 1:
-            yield Words(f"\n{printable(part.title)}\n", style="bold underline")
+            yield Words(f"\n{one_line(part.title)}\n", style="bold underline")
         for block in part.blocks:
             yield from _block(block)
 
@@ -49,21 +49,21 @@ def terminal(document: Document) -> Iterator[RenderableType]:
 def _block(block: Block) -> Iterator[RenderableType]:
     match block:
         case Heading(text):
-            yield Words(f"\n{printable(text)}", style="bold")
+            yield Words(f"\n{one_line(text)}", style="bold")
         case Paragraph(text, quiet):
             yield _prose(text, "dim" if quiet else "")
         case Items(items, quiet):
             for item in items:
                 yield Words.assemble("– ", _prose(item, "dim" if quiet else ""))
         case Callout(mark, title, text, tone):
-            yield Words(f"\n{printable(mark)} {printable(title)}", style=_TONES[tone])
+            yield Words(f"\n{one_line(mark)} {one_line(title)}", style=_TONES[tone])
             yield _prose(text)
         case Facts(rows) | KeyValues(rows):
             grid = Grid.grid(padding=(0, 2))
             grid.add_column()
             grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared
             for name, value in rows:
-                grid.add_row(Words(printable(name), style="dim"), _prose(value))
+                grid.add_row(Words(one_line(name), style="dim"), _prose(value))
             yield Padding(grid, (1, 0, 0, 0))
         case Table(columns, rows):
             table = Grid(box=box.SIMPLE, pad_edge=False)
@@ -74,9 +74,9 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield table
         case Figure(panels):
             for panel in panels:
-                yield Words(printable(panel.alt))
+                yield Words(one_line(panel.alt))
         case Listing(text):
-            yield Padding(Words(printable(text)), (0, 0, 0, 4))
+            yield Padding(Words(printable(text)), (0, 0, 0, 4))  # no line of it begins like one of ours
         case _:
             raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
 
@@ -89,10 +89,10 @@ def _prose(text: Text, style: str = "") -> Words:
 def _span(span: Span) -> str | tuple[str, str]:
     match span:
         case str():
-            return printable(span)
+            return one_line(span)
         case Strong(text):
-            return printable(text), "bold"
+            return one_line(text), "bold"
         case Code(text):
-            return printable(text), "cyan"
+            return one_line(text), "cyan"
         case _:
-            return printable(span.text)
+            return one_line(span.text)

@@ -27,9 +27,11 @@ from dpaudit.cli.scores import scores
 from dpaudit.cli.signals import handle_termination, interrupted_code
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.terminal import finish, prepare, show
+from dpaudit.cli.usage_errors import Commands
 
 app = typer.Typer(
     name="dpaudit",
+    cls=Commands,
     help="Audit differential-privacy claims empirically.",
     no_args_is_help=True,
     add_completion=False,

@@ -42,7 +42,7 @@ def compare(
     try:
         variants = side_by_side(read_configs(configs), with_)
     except ConfigError as error:
-        refuse(str(error))
+        refuse(*error.problems)
     outcome, code = run_and_judge(list(variants.values()), replace(command, needs_all=False))
     if outcome.results:
         from dpaudit.cli.console import screen

@@ -62,7 +62,8 @@ def print_traceback(debug: bool) -> None:
         say(traceback.format_exc().rstrip())
 
 
-def refuse(text: str) -> NoReturn:
+def refuse(*messages: str) -> NoReturn:
     """Report wrong usage and end the command."""
-    say(text)
+    for message in messages:
+        say(message)
     leave(WRONG_USAGE)

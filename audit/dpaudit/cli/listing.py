@@ -11,6 +11,7 @@ import typer
 
 from dpaudit.cli.ending import refuse
 from dpaudit.cli.terminal import show
+from dpaudit.text.printable import one_line
 
 
 def list_(
@@ -23,7 +24,7 @@ def list_(
     rows = listings[what]()
     width = max((len(name) for name, _ in rows), default=0)
     for name, about in rows:
-        show(f"{name:{width}s}  {about}".rstrip())
+        show(one_line(f"{name:{width}s}  {about}".rstrip()))
 
 
 def _attacks() -> list[tuple[str, str]]:

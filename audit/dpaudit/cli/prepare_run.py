@@ -69,15 +69,13 @@ class NotReady(Exception):
 
     Args:
         problems: One message for each problem, which names its place.
+        reason: The only problem without its place.
     """
 
-    def __init__(self, *problems: str) -> None:
+    def __init__(self, *problems: str, reason: str = "") -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
-
-    def __init__(self, message: str, *, reason: str = "") -> None:
-        super().__init__(message)
-        self.reason = reason or message  # without the place
+        self.reason = reason or str(self)  # without the place
 
 
 def share_guarantee(planned: Sequence[PlannedAudit], command: CommandSettings) -> Promise:

@@ -55,7 +55,6 @@ def replay(
         from dpaudit.cli.replay_file import plan_replay
         from dpaudit.mechanisms import MechanismError
         from dpaudit.result.model import AuditResult
-        from dpaudit.text.printable import printable
 
     try:
         planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code)
@@ -67,10 +66,10 @@ def replay(
         found = planned.run(trials=trials, extend=extend, seed=seed, jobs=jobs or DEFAULTS.jobs, quiet=quiet)
     except (ValueError, OSError, ImportError) as error:
         print_traceback(debug)
-        refuse(printable(unreadable(file, error)))
+        refuse(unreadable(file, error))
     except MechanismError as error:
         print_traceback(debug)
-        say(printable(f"{file}: the mechanism failed to run: {error}"))
+        say(f"{file}: the mechanism failed to run: {error}")
         leave(INCONCLUSIVE)
     show(_signed(found))
     leave(INCONCLUSIVE if not found.reproduced else VIOLATION if found.refuted else NO_VIOLATION)

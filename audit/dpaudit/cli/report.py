@@ -42,7 +42,7 @@ def report(
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
             refuse(unreadable(file, error))
     if wrong:
-        refuse("\n".join(["the results contradict themselves, so somebody has changed them:", *wrong]))
+        refuse("the results contradict themselves, so somebody has changed them:", *wrong)
     try:
         for i, words in enumerate(map(unchecked, results)):
             if words:
@@ -58,8 +58,11 @@ def report(
 
 def _results_in(given: Path) -> list[Path]:
     """Return the file, or all results in the folder."""
-    if not given.is_dir():
-        return [given]
+    try:
+        if not given.is_dir():
+            return [given]
+    except OSError as error:  # for example, the name is too long
+        refuse(unreadable(given, error))
     found = sorted(given.glob("*.json"))
     if not found:
         refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")

@@ -13,6 +13,7 @@ from dpaudit.cli.options import Configs, NoCode, RunOptions, with_run_options
 from dpaudit.cli.terminal import show, waiting
 from dpaudit.settings.audit import DEFAULTS, default_jobs
 from dpaudit.settings.limits import check_confidence, check_jobs
+from dpaudit.text.printable import one_line
 from dpaudit_reports.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -72,17 +73,17 @@ def run(
             planned = only_named(with_requirements(read_configs(configs), with_ or []), only or [])
             planned = with_locks(planned, options.output) if locked else planned
         except ConfigError as error:
-            refused = str(error)
+            refused = error.problems
         else:
-            refused = ""
+            refused = ()
     if refused:
-        refuse(refused)
+        refuse(*refused)
     if dry_run:
         for one in planned:
-            show(f"{one.config.name}: runs {one.code or 'no code outside dpaudit'}")
+            show(one_line(f"{one.config.name}: runs {one.code or 'no code outside dpaudit'}"))
     foreign = [f"{one.file}:{one.line}: {one.config.name} runs {one.code}" for one in planned if one.code]
     if no_code and foreign:
-        refuse("\n".join(["--no-code allows builtin mechanisms only:", *foreign]))
+        refuse("--no-code allows builtin mechanisms only:", *foreign)
     if not dry_run:
         command = checked_settings(options, pdf=not options.no_pdf)
         leave(run_and_judge(planned, replace(command, form=form, stop_first=stop_first))[1])
@@ -127,7 +128,7 @@ def run_and_judge(planned: list[PlannedAudit], command: CommandSettings) -> tupl
     try:
         outcome = run_all(planned, command)
     except NotReady as error:
-        refuse(str(error))
+        refuse(*error.problems)
     return outcome, _exit_code(outcome)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from dpaudit.text.encodable import encodable
-from dpaudit.text.printable import printable
+from dpaudit.text.printable import printable, quoted_lines
 
 _SPINNER = "-\\|/"
 
@@ -50,8 +50,11 @@ def show(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Write a line to stderr, with control characters and changes of direction escaped."""
-    _write(sys.stderr, f"{printable(text)}\n")
+    """Write a message to stderr, with control characters and changes of direction escaped.
+
+    Lines after the first are indented: text of a file or a mechanism cannot look like another message of dpaudit.
+    """
+    _write(sys.stderr, f"{quoted_lines(text)}\n")
 
 
 def drawn(text: str) -> None:

@@ -42,7 +42,7 @@ def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
         try:
             audits += _read(file)
         except ConfigError as error:
-            problems.append(str(error))
+            problems += error.problems
     first: dict[str, PlannedAudit] = {}
     for audit in audits:
         other = first.setdefault(audit.config.name, audit)
@@ -52,23 +52,32 @@ def read_configs(paths: Iterable[str | Path]) -> list[PlannedAudit]:
                 f"{other.file}:{other.line}"
             )
     if problems:
-        raise ConfigError("\n".join(problems))
+        raise ConfigError(*problems)
     return audits
 
 
 def _files(paths: Iterable[str | Path], problems: list[str]) -> list[Path]:
     files: list[Path] = []
     for path in map(Path, paths):
-        if path.is_dir():
-            inside = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file())
-            files += inside
-            if not inside:
-                problems.append(f"{path}: no .yaml file in this folder; `dpaudit init` writes an example")
-        elif path.is_file():
-            files.append(path)
-        else:
-            problems.append(f"{path}: no such file or folder")
+        try:
+            files += _configs_in(path)
+        except ConfigError as error:
+            problems += error.problems
+        except OSError as error:  # for example, the name is too long
+            problems.append(f"{path}: {error.strerror or error}")
     return files
+
+
+def _configs_in(path: Path) -> list[Path]:
+    """Return the file, or all configs in the folder."""
+    if path.is_file():
+        return [path]
+    if not path.is_dir():
+        raise ConfigError(f"{path}: no such file or folder")
+    inside = sorted(p for p in path.rglob("*") if p.suffix in (".yaml", ".yml") and p.is_file())
+    if not inside:
+        raise ConfigError(f"{path}: no .yaml file in this folder; `dpaudit init` writes an example")
+    return inside
 
 
 def read_text(text: str, file: Path) -> PlannedAudit:
@@ -139,7 +148,7 @@ def _audits(text: str, file: Path) -> list[PlannedAudit]:
         except ValidationError as error:
             problems += [_problem(details, path, lines, file, values) for details in _distinct(error.errors())]
     if problems:
-        raise ConfigError("\n".join(problems))
+        raise ConfigError(*problems)
     return audits
 
 

@@ -27,7 +27,15 @@ from dpaudit.values import Foreign
 
 
 class ConfigError(Exception):
-    """Raised if a config is wrong; the message has one line for each problem."""
+    """Raised if a config is wrong.
+
+    Args:
+        problems: One message for each problem; `str` joins them with line breaks.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ def only_named(audits: Sequence[PlannedAudit], patterns: Sequence[str]) -> list[
         if not any(fnmatchcase(name, pattern) for name in names)
     ]
     if problems:
-        raise ConfigError("\n".join(problems))
+        raise ConfigError(*problems)
     return [
         audit
         for audit, name in zip(audits, names, strict=True)

@@ -1,0 +1,100 @@
+"""Text of a file, or its name, cannot look like a line that dpaudit prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dpaudit.cli import app as cli
+
+from .command_line import CONFIG, Command
+
+LINE = "FORGED: no violation found"
+HOSTILE = f"\x1b[2K\r\x1b[8m\u202e\x9b1A\n{LINE}\n"
+
+
+def is_clean(text: str) -> None:
+    """Assert that the text has no control character but line breaks, and that no line is forged."""
+    assert not [c for c in text if c in "\x1b\r\x9b\u202e"]
+    assert not [line for line in text.splitlines() if line.startswith(LINE)], text
+    assert "FORGED" in text
+
+
+@pytest.mark.parametrize("key", ["claim", "relation", "unknown key"])
+@pytest.mark.parametrize("words", [("run", "--dry-run"), ("run", "--dry-run", "--no-code")])
+def test_a_config_forges_no_line(key: str, words: tuple[str, ...], folder: Path, command: Command) -> None:
+    values = yaml.safe_load(CONFIG)
+    if key == "relation":
+        values["pairs"][0]["relation"] = HOSTILE
+    else:
+        values[HOSTILE if key == "unknown key" else key] = HOSTILE
+    (folder / "c.yaml").write_text(yaml.dump(values))
+    done = command(*words, "c.yaml")
+    assert done.exit_code == 2
+    is_clean(done.output)
+
+
+def test_several_problems_of_a_config_stay_on_a_line_each(folder: Path, command: Command) -> None:
+    (folder / "c.yaml").write_text("name: a\nclaim: no\ntrials: -1\n")
+    done = command("run", "c.yaml")
+    assert [line.split(":")[0] for line in done.stderr.splitlines() if "loading" not in line] == ["c.yaml"] * 4
+
+
+def test_a_command_of_a_config_forges_no_line(folder: Path, command: Command) -> None:
+    foreign = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", json.dumps({"command": ["sh", HOSTILE]}))
+    (folder / "c.yaml").write_text(foreign)
+    for words in (("run", "c.yaml", "--dry-run"), ("run", "c.yaml", "--no-code")):
+        is_clean(command(*words).output)
+
+
+@pytest.mark.parametrize("key", ["name", "claim", "warnings"])
+def test_a_result_forges_no_line(key: str, folder: Path, command: Command) -> None:
+    command("run", "c.yaml", "--no-pdf", "-q")
+    values = json.loads((folder / "dpaudit-results" / "noise.json").read_text())
+    values[key] = [HOSTILE] if key == "warnings" else HOSTILE
+    (folder / "r.json").write_text(json.dumps(values))
+    is_clean(command("report", "r.json").output)
+
+
+@pytest.mark.parametrize(
+    "content", ['"HERE",included\n1,1\n', 'score,included\n"HERE",1\n', 'score,included\n1,"HERE"\n'], ids=[1, 2, 3]
+)
+def test_a_file_of_scores_forges_no_line(content: str, folder: Path, command: Command) -> None:
+    (folder / "s.csv").write_text(content.replace("HERE", HOSTILE))
+    done = command("scores", "s.csv", "--independence", "runs")
+    assert done.exit_code == 2
+    is_clean(done.output)
+
+
+@pytest.mark.parametrize("verb", ["run", "report", "replay", "scores"])
+def test_a_file_name_forges_no_line(verb: str, folder: Path, command: Command) -> None:
+    name = f"{HOSTILE}.csv"
+    (folder / name).write_text("")
+    done = command(verb, name, *(["--independence", "runs"] if verb == "scores" else []))
+    assert done.exit_code == 2
+    is_clean(done.output)
+
+
+def test_a_wrong_word_forges_no_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file name that begins with a dash is an option to typer, which shows such errors itself."""
+    for words in (["report", f"--{HOSTILE}"], [HOSTILE], ["list", "attacks", HOSTILE]):
+        monkeypatch.setattr(sys, "argv", ["dpaudit", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert end.value.code == 2
+        said = capsys.readouterr().err
+        assert "FORGED" in said
+        assert not [c for c in said if c in "\x1b\r\x9b\u202e"]
+
+
+@pytest.mark.parametrize("verb", ["run", "report", "replay", "scores"])
+def test_a_name_that_is_too_long_is_wrong_usage(verb: str, folder: Path, command: Command) -> None:
+    done = command(verb, "9" * 400 + ".csv", *(["--independence", "runs"] if verb == "scores" else []))
+    assert done.exit_code == 2
+    assert "File name too long" in done.stderr
