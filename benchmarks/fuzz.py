@@ -1,229 +1,127 @@
-"""Random mutations of valid configs and of result files: every one is read, or refused in words.
+"""Random mutations of everything that dpaudit reads and shows: each is read, or refused in words.
 
-    python benchmarks/fuzz.py [--mutations 100000] [--seed 0]
+    python benchmarks/fuzz.py [--mutations 200000] [--seed 0] [--minutes MINUTES] [--only NAME ...]
 
-A mutation changes the text (bytes cut, doubled, swapped, replaced by what breaks parsers) or the values (other types,
-extremes, keys removed, doubled, moved).  Anything but `ConfigError` for a config and `ValueError` for a result is a
-failure, and so are a reader that takes longer than two seconds and code that runs: no mechanism is loaded here, and the
-names that mutations insert would leave a file behind if they were.
+Mutated are configs, results, baselines, journals, stores, saved streams, files of scores (CSV, JSON lines, NPZ, and
+Parquet if pyarrow is installed), command lines, and text that is shown on a terminal.  `fuzzing/` holds each of them.
+A failure is any exception but the documented one, an undocumented exit code, a traceback, a raw control character or a
+forged line on the terminal, output of a store that nobody wrote, too much processor time, more than --gigabytes of
+memory, and code that runs: what mutations insert would leave a file whose name begins with RAN.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
-import json
-import math
+import os
+import resource
 import signal
 import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import numpy as np
-import yaml
+from fuzzing.commands import CommandLine, Terminal
+from fuzzing.readers import Baseline, Config, Journal, Result, Stream
+from fuzzing.score_files import Csv, JsonLines, Npz, Parquet
+from fuzzing.stores import StoreFile
+from fuzzing.target import Target
 
-from dpaudit import AuditResult, Pair, audit
-from dpaudit.catalogue import Gaussian
-from dpaudit.config import ConfigError, read_configs
-from dpaudit.engine.replay import contradictions
-
-_SECONDS = 2.0
-_ROOT = Path(__file__).parents[1]
-_SCRAPS = [
-    "{",
-    "}",
-    "[",
-    "]",
-    ":",
-    "- ",
-    "&a ",
-    "*a",
-    "!!python/object/apply:os.system [touch RAN]",
-    "\t",
-    "\x00",
-    "é",
-    "\n",
-]
-_SCRAPS += [
-    '"',
-    "'",
-    "|",
-    ">",
-    "%",
-    "@",
-    "`",
-    "~",
-    "? ",
-    "<<: *a",
-    "---\n",
-    "...",
-    ".nan",
-    "-.inf",
-    "1e999",
-    "0x",
-    "2001-99-99",
-]
-_VALUES: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    1,
-    2**63,
-    -(2**70),
-    10**9,
-    1e308,
-    -1e-320,
-    math.nan,
-    math.inf,
-    "",
-    "a" * 5000,
-    [],
-    {},
-]
-_VALUES += [
-    "__import__('os').system('touch RAN')",
-    "os:system",
-    "../../etc/passwd",
-    "gaussian(mu=",
-    "pure(epsilon=1)" * 50,
-]
-_VALUES += ["repeated(gaussian(mu=1), n=1000000000)", "\ud800", {"a": {"b": [1, [2]]}}, [[[]]], "RAN.py:f", "-inf"]
+_KINDS: list[type[Target]] = [
+    Config, Result, Baseline, Journal, Stream, StoreFile, Csv, JsonLines, Npz, Parquet, CommandLine, Terminal,
+]  # fmt: skip
+_WAIT = 120.0  # seconds after which an input that uses no processor time counts as one that hangs
+_SHOWN = 20  # failures that are printed
 
 
 class _TooSlow(BaseException):
     pass
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [path] if path else []
-    if isinstance(value, dict):
-        for key in value:
-            found += _places(value[key], (*path, key))
-    elif isinstance(value, list):
-        for index in range(min(len(value), 8)):
-            found += _places(value[index], (*path, index))
+def too_slow(_: int, __: FrameType | None) -> None:
+    raise _TooSlow
+
+
+def targets(folder: Path, only: list[str]) -> list[Target]:
+    """Make the real files of each kind, in a folder for each."""
+    found = []
+    for kind in _KINDS:
+        if only and kind.name not in only:
+            continue
+        place = folder / kind.name.replace(" ", "-")
+        place.mkdir()
+        os.chdir(place)
+        try:
+            found.append(kind(place))
+        except ImportError as error:
+            print(f"{kind.name}: left out, {error}", file=sys.stderr)
     return found
 
 
-def of_values(values: Any, rng: np.random.Generator) -> Any:
-    """A copy in which one to three places are changed."""
-    changed = copy.deepcopy(values)
-    for _ in range(int(rng.integers(1, 4))):
-        places = _places(changed)
-        if not places:
-            return changed
-        *above, last = places[rng.integers(len(places))]
-        parent = changed
-        for step in above:
-            parent = parent[step]
-        kind = rng.integers(4)
-        if kind == 0:
-            parent[last] = copy.deepcopy(_VALUES[rng.integers(len(_VALUES))])
-        elif kind == 1:
-            del parent[last]
-        elif kind == 2 and isinstance(parent, dict):
-            parent[f"{last}{'x' * int(rng.integers(1, 3))}"] = parent[last]
-        elif isinstance(parent[last], int | float) and not isinstance(parent[last], bool):
-            parent[last] = parent[last] * float(rng.choice([-1, 0, 1e-9, 1e9, 1.5]))
-        elif isinstance(parent, list):
-            parent.append(copy.deepcopy(parent[last]))
-        else:
-            parent[last] = [parent[last]]
-    return changed
+def attempt(target: Target, rng: np.random.Generator) -> tuple[str, BaseException | None]:
+    """Return what happened to one mutation, and the failure if it is one."""
+    os.chdir(target.folder)
+    signal.setitimer(signal.ITIMER_PROF, target.seconds)
+    signal.setitimer(signal.ITIMER_REAL, _WAIT)
+    try:
+        return target.attempt(rng), None
+    except (Exception, _TooSlow) as error:
+        return "FAILED", error
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def of_text(text: str, rng: np.random.Generator) -> str:
-    """Text that is cut, doubled, swapped or salted in one to three places."""
-    for _ in range(int(rng.integers(1, 4))):
-        a, b = sorted(int(x) for x in rng.integers(0, len(text) + 1, 2))
-        b = min(b, a + int(rng.integers(1, 40)))
-        kind = rng.integers(5)
-        if kind == 0:
-            text = text[:a] + text[b:]
-        elif kind == 1:
-            text = text[:b] + text[a:]
-        elif kind == 2:
-            text = text[:a] + str(_SCRAPS[rng.integers(len(_SCRAPS))]) + text[a:]
-        elif kind == 3:
-            text = text[:a] + chr(int(rng.integers(1, 0x2FFF))) + text[a + 1 :]
-        else:
-            text = text[:a] + text[a:b][::-1] + text[b:]
-    return text
+def report(target: Target, number: int, error: BaseException) -> None:
+    print(f"--- mutation {number}, {target.name}: {type(error).__name__}: {str(error)[:1000]}", file=sys.stderr)
+    print(f"    {repr(target.tried)[:300]}", file=sys.stderr)
+    print("".join(traceback.format_tb(error.__traceback__, limit=-4)), file=sys.stderr, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mutations", type=int, default=100_000)
+    parser.add_argument("--mutations", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=np.inf, help="stop after this time")
+    parser.add_argument("--gigabytes", type=int, default=6, help="of address space")
+    parser.add_argument("--only", nargs="+", choices=[kind.name for kind in _KINDS], default=[])
     options = parser.parse_args()
-    configs = [
-        (file.read_text(), yaml.safe_load(file.read_text())) for file in sorted((_ROOT / "configs").rglob("*.y*ml"))
-    ]
-    results = [
-        audit(
-            Gaussian(1.0),
-            "gaussian(mu=0.5)",
-            [Pair([0], [1]), Pair([0], [0])],
-            trials=300,
-            method=method,
-            seed=0,
-            confidence=0.95,
-        ).to_dict()
-        for method in ("sequential", "fixed")
-    ]
-    readers: list[tuple[str, type[Exception], Callable[[Path], Any], list[tuple[str, Any]], Callable[[Any], str]]] = [
-        ("config", ConfigError, lambda file: read_configs([file]), configs, lambda v: yaml.dump(v, allow_unicode=True)),
-        ("result", ValueError, _read_result, [(json.dumps(v), v) for v in results], json.dumps),
-    ]
-    outcomes: Counter[str] = Counter()
-    slowest = 0.0
-    failures = 0
-
-    def too_slow(_: int, __: FrameType | None) -> None:
-        raise _TooSlow
-
+    resource.setrlimit(resource.RLIMIT_AS, (options.gigabytes * 2**30,) * 2)
     signal.signal(signal.SIGALRM, too_slow)
-    with tempfile.TemporaryDirectory() as folder:
+    signal.signal(signal.SIGPROF, too_slow)
+    warnings.simplefilter("ignore")
+    os.environ["COLUMNS"] = "20000"  # text of a file may begin a line where a paragraph is wrapped, and only there
+    outcomes: dict[str, Counter[str]] = {}
+    slowest: Counter[str] = Counter()
+    failures, began = 0, time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        made = targets(Path(name), options.only)
+        shares = np.array([target.share for target in made]) / sum(target.share for target in made)
         for number in range(options.mutations):
             rng = np.random.default_rng([options.seed, number])
-            kind, refusal, read, samples, written = readers[number % len(readers)]
-            text, values = samples[rng.integers(len(samples))]
-            changed = of_text(text, rng) if rng.random() < 0.5 else written(of_values(values, rng))
-            file = Path(folder, f"{kind}.yaml")
-            file.write_bytes(changed.encode("utf-8", "surrogatepass"))
-            signal.setitimer(signal.ITIMER_REAL, _SECONDS)
-            began = time.perf_counter()
-            try:
-                read(file)
-                outcomes[f"{kind} read"] += 1
-            except refusal:
-                outcomes[f"{kind} refused"] += 1
-            except (Exception, _TooSlow) as error:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+            target = made[rng.choice(len(made), p=shares)]
+            used = time.process_time()
+            outcome, error = attempt(target, rng)
+            slowest[target.name] = max(slowest[target.name], time.process_time() - used)
+            outcomes.setdefault(target.name, Counter())[outcome] += 1
+            if error is not None:
                 failures += 1
-                if failures <= 20:
-                    print(f"--- mutation {number} of a {kind}: {type(error).__name__}", file=sys.stderr)
-                    traceback.print_exc(limit=-4)
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            slowest = max(slowest, time.perf_counter() - began)
-        ran = list(Path(folder).glob("RAN*")) + list(Path().glob("RAN*"))
-    print(f"{options.mutations} mutations: {', '.join(f'{n} {what}' for what, n in sorted(outcomes.items()))}")
-    print(f"failures: {failures}; slowest {slowest:.2f} s; code that ran: {len(ran)}")
+                if failures <= _SHOWN:
+                    report(target, number, error)
+            if time.monotonic() - began > 60 * options.minutes:
+                break
+        os.chdir(name)
+        ran = [file.name for file in Path(name).rglob("RAN*")]
+    for kind, counts in outcomes.items():
+        words = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(counts.items()))
+        print(f"{kind}: {counts.total():,} mutations ({words}); slowest {slowest[kind]:.2f} s")
+    tried = sum(counts.total() for counts in outcomes.values())
+    print(f"{tried:,} mutations in {time.monotonic() - began:.0f} s; failures: {failures}; code that ran: {len(ran)}")
     raise SystemExit(1 if failures or ran else 0)
-
-
-def _read_result(file: Path) -> None:
-    result = AuditResult.from_json(file)
-    str(result)
-    contradictions(result)
 
 
 if __name__ == "__main__":

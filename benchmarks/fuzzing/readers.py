@@ -1,0 +1,175 @@
+"""Files that dpaudit reads: configs, results, baselines, journals and saved streams."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from dpaudit import AuditResult, OnlineAudit, Pair, audit
+from dpaudit.catalogue import Gaussian
+from dpaudit.config import ConfigError, read_configs
+from dpaudit.engine.replay import contradictions, unchecked
+from dpaudit.testing import baseline as baselines
+from dpaudit.testing import journal
+
+from .mutations import Random, encoded, of_text, of_values
+from .target import Target
+
+_CONFIGS = Path(__file__).parents[2] / "configs"
+_FORMATS = Path(__file__).parents[2] / "tests" / "formats"
+_BASELINE, _BUDGET = _FORMATS / "baseline-2.json", 0.001
+
+
+class TextFile(Target):
+    """A file of text: half of the mutations change its characters, the others the values that it holds."""
+
+    file: str
+    refusals: tuple[type[Exception], ...]
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.samples = [(self.written(values), values) for values in self.values()]
+
+    @abstractmethod
+    def values(self) -> list[Any]:
+        """Return the content of valid files."""
+
+    @abstractmethod
+    def read(self, file: Path) -> None:
+        """Read the file and use what it holds."""
+
+    def written(self, values: Any) -> str:
+        """Return the text of a file that holds these values."""
+        return json.dumps(values)
+
+    def finished(self, values: Any) -> Any:
+        """Complete changed values, for example with a new checksum."""
+        return values
+
+    def attempt(self, rng: Random) -> str:
+        text, values = self.samples[rng.integers(len(self.samples))]
+        if rng.random() < 0.5:
+            self.tried = of_text(text, rng)
+        else:
+            self.tried = self.written(self.finished(of_values(values, rng)))
+        file = self.folder / self.file
+        file.write_bytes(encoded(self.tried))
+        try:
+            self.read(file)
+        except self.refusals:
+            return "refused"
+        return "read"
+
+
+class Config(TextFile):
+    """Configs of this repository."""
+
+    name, share, file, refusals = "config", 0.16, "config.yaml", (ConfigError,)
+
+    def values(self) -> list[Any]:
+        return [yaml.safe_load(file.read_text()) for file in sorted(_CONFIGS.rglob("*.y*ml"))]
+
+    def written(self, values: Any) -> str:
+        return yaml.dump(values, allow_unicode=True)
+
+    def read(self, file: Path) -> None:
+        for one in read_configs([file]):
+            str(one.code)
+
+
+class Result(TextFile):
+    """Results of each method that needs only a builtin mechanism, and of earlier versions."""
+
+    name, share, file, refusals = "result", 0.2, "result.json", (ValueError,)
+
+    def values(self) -> list[Any]:
+        pairs = [Pair([0], [1]), Pair([0], [0])]
+        new = [
+            audit(Gaussian(1.0), "gaussian(mu=0.5)", pairs, trials=300, method=method, seed=0, confidence=0.95)
+            for method in ("sequential", "fixed")
+        ]
+        return [
+            *(result.to_dict() for result in new),
+            *(json.loads(file.read_text()) for file in sorted(_FORMATS.glob("result-*.json"))),
+        ]
+
+    def read(self, file: Path) -> None:
+        result = AuditResult.from_json(file)
+        str(result)
+        contradictions(result)
+        unchecked(result)
+
+
+class Baseline(TextFile):
+    """A baseline of a test suite.  Changed values mostly get a correct checksum, as an attacker would write."""
+
+    name, share, file, refusals = "baseline", 0.1, "baseline.json", (baselines.BaselineError,)
+
+    def values(self) -> list[Any]:
+        return [json.loads(_BASELINE.read_text())]
+
+    def finished(self, values: Any) -> Any:
+        if isinstance(values, dict) and "sha256" in values:
+            values["sha256"] = baselines._checksum(values)
+        return values
+
+    def read(self, file: Path) -> None:
+        baselines.text(baselines.read(file, _BUDGET))
+
+
+class Journal(TextFile):
+    """A journal of a killed session, beside a baseline that may still have to count it."""
+
+    name, share, file, refusals = "journal", 0.06, "counted.json.0.journal", (baselines.BaselineError,)
+
+    def values(self) -> list[Any]:
+        lines = [json.loads(line) for line in (_FORMATS / "journal-1.journal").read_text().split("\n") if line]
+        start = lines[0]["start"]
+        return [[{key: value for key, value in line.items() if key != "sha256"} for line in lines], [{"start": start}]]
+
+    def written(self, values: Any) -> str:
+        lines = values if isinstance(values, list) else [values]
+        summed = [line | {"sha256": journal._checksum(line)} if isinstance(line, dict) else line for line in lines]
+        return "\n".join(json.dumps(line) for line in summed)
+
+    def read(self, file: Path) -> None:
+        counted = file.with_name("counted.json")
+        counted.write_bytes(_BASELINE.read_bytes())
+        journal.take_up(counted, _BUDGET)
+
+
+class Stream(TextFile):
+    """The state of an `OnlineAudit`, from which the stream goes on."""
+
+    name, share, file, refusals = "stream", 0.08, "stream.json", (ValueError,)
+
+    def values(self) -> list[Any]:
+        found = []
+        for steps, outputs in ((120, _numbers), (30, _records)):
+            stream = OnlineAudit("gaussian(mu=1)", seed=0, attacks="median_clipped")
+            rng = np.random.default_rng(0)
+            for _ in range(steps):
+                stream.update(outputs(stream.coin(), rng))
+            stream.to_json(self.folder / self.file)
+            found.append(json.loads((self.folder / self.file).read_text()))
+        return found
+
+    def read(self, file: Path) -> None:
+        stream = OnlineAudit.from_json(file)
+        stream.coin()
+        stream.update(0.5)
+        str(stream.result())
+        stream.to_json(file)
+
+
+def _numbers(side: int, rng: Random) -> float:
+    return side + float(rng.normal())
+
+
+def _records(side: int, rng: Random) -> Any:
+    return {"a": [side, float(rng.normal())], "b": "text"}

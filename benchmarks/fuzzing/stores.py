@@ -1,0 +1,135 @@
+"""Stores of trials: their bytes, their rows, and rows whose digests were computed again."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from dpaudit.mechanisms.wire import HEADER, frame
+from dpaudit.sampling.store import Store, StoreError
+from dpaudit.sampling.store_file import BEGIN, chained
+
+from .mutations import VALUES, Random, of_bytes
+from .target import Target, Wrong
+
+_IDENTITY = {"mechanism": "fuzzed", "seed": "0"}
+_PIECE = 8  # trials of a block
+_COLUMNS = {
+    "about": ("name", "value"),
+    "blocks": ("number", "pair", "start", "stop", "size", "digest", "chain"),
+    "bodies": ("block", "part", "data"),
+}
+_STATEMENTS = [
+    "DELETE FROM {table} WHERE rowid = {row}",
+    "UPDATE {table} SET {column} = NULL WHERE rowid = {row}",
+    "DROP TABLE {table}",
+    "CREATE TRIGGER t AFTER INSERT ON blocks BEGIN DELETE FROM blocks; END",
+    "CREATE VIEW v AS SELECT load_extension('RAN')",
+    "PRAGMA user_version = {row}9",
+    "PRAGMA application_id = {row}",
+    "PRAGMA encoding = 'UTF-16'",
+]
+
+
+def _outputs(number: int) -> tuple[list[Any], list[Any]]:
+    kinds: list[list[Any]] = [
+        [float(i) for i in range(_PIECE)],
+        [{"text": "a", "n": 2**70 + i} for i in range(_PIECE)],
+        [("t", b"\x00", None, float(i)) for i in range(_PIECE)],
+    ]
+    return kinds[number % 3], kinds[(number + 1) % 3]
+
+
+class StoreFile(Target):
+    """A store of six blocks and two pairs."""
+
+    name, share = "store", 0.12
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.whole, self.file = folder / "whole.trials", folder / "mutated.trials"
+        with Store(self.whole, _IDENTITY) as store:
+            for number in range(6):
+                store.put(number % 2, number // 2 * _PIECE, *_outputs(number))
+        self.content = self.whole.read_bytes()
+
+    def attempt(self, rng: Random) -> str:
+        for left in self.folder.glob("mutated.trials*"):
+            left.unlink()
+        kind = rng.integers(4)
+        if kind <= 1:
+            self.file.write_bytes(of_bytes(self.content, rng))
+            if kind == 1 and rng.random() < 0.3:  # files that SQLite keeps beside a store
+                self.file.with_name(f"mutated.trials{['-wal', '-journal'][rng.integers(2)]}").write_bytes(rng.bytes(99))
+        else:
+            shutil.copyfile(self.whole, self.file)
+            with closing(sqlite3.connect(self.file, isolation_level=None)) as database:
+                (_changed_rows if kind == 2 else _changed_bodies)(database, rng)
+        try:
+            return self._read(honest=kind != 3)
+        except StoreError:
+            return "refused"
+
+    def _read(self, *, honest: bool) -> str:
+        """Read all blocks and write one more.  Without a new digest, no output may differ from what was written."""
+        with Store(self.file, _IDENTITY) as store:
+            found = 0
+            for number in range(6):
+                place = number % 2, number // 2 * _PIECE
+                block = store.get(*place, place[1] + _PIECE)
+                effects = store.side_effects(*place)
+                if block is not None and len(block[0]) != len(block[1]):
+                    raise Wrong(f"block {number} has {len(block[0])} and {len(block[1])} outputs")
+                if block is not None and honest and tuple(map(list, block)) != _outputs(number):
+                    raise Wrong(f"block {number} holds other outputs than were written")
+                str(effects)
+                found += block is not None
+            store.put(5, 0, *_outputs(0))
+            store.words(100)
+        return "read" if found else "read as empty"
+
+
+def _changed_rows(database: sqlite3.Connection, rng: Random) -> None:
+    table = list(_COLUMNS)[rng.integers(3)]
+    column = _COLUMNS[table][rng.integers(len(_COLUMNS[table]))]
+    row = int(rng.integers(1, 7))
+    try:
+        if rng.random() < 0.5:
+            statement = _STATEMENTS[rng.integers(len(_STATEMENTS))]
+            database.execute(statement.format(table=table, column=column, row=row))
+        else:
+            value = VALUES[rng.integers(len(VALUES))]
+            value = value if isinstance(value, str | int | float) else str(value)
+            database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (value, row))
+    except (sqlite3.Error, OverflowError, UnicodeError):
+        pass  # a value that SQLite cannot hold: the store stays whole
+
+
+def _changed_bodies(database: sqlite3.Connection, rng: Random) -> None:
+    """Change bodies or their numbers, and compute sizes, digests and the chain again."""
+    chain = hashlib.sha256(BEGIN).digest()
+    chosen = int(rng.integers(6))
+    for number, pair, start, stop, size in database.execute(
+        "SELECT number, pair, start, stop, size FROM blocks ORDER BY number"
+    ).fetchall():
+        body = database.execute("SELECT data FROM bodies WHERE block = ?", (number,)).fetchone()[0]
+        if number == chosen:
+            kind = rng.integers(4)
+            if kind == 0:
+                body = of_bytes(body, rng)
+            elif kind == 1:
+                outputs = frame(VALUES[rng.integers(len(VALUES))])[HEADER.size :]
+                body, size = outputs + body[size:], len(outputs)
+            elif kind == 2:
+                size = int(rng.integers(-5, 2 * len(body)))
+            else:
+                stop = start + int(rng.integers(1, 2**40))
+        digest = hashlib.sha256(body).digest()
+        chain = chained(chain, pair, start, stop, digest)
+        values = (stop, size, digest, chain, number)
+        database.execute("UPDATE blocks SET stop = ?, size = ?, digest = ?, chain = ? WHERE number = ?", values)
+        database.execute("UPDATE bodies SET data = ? WHERE block = ?", (body, number))
