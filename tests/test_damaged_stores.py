@@ -124,6 +124,16 @@ def test_a_store_whose_text_is_not_utf_8_is_refused(tmp_path: Path) -> None:
             Store(tmp_path / "s", {"part": "a"})
 
 
+def test_a_store_whose_schema_is_no_text_is_refused(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", {"part": "a"}) as store:
+        store.put(0, 0, *block(2))
+    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET sql = CAST(sql AS BLOB) WHERE name = 'bodies'")
+    with pytest.raises(StoreError, match="is damaged"):
+        Store(tmp_path / "s", {"part": "a"})
+
+
 @pytest.mark.parametrize(
     "body", [[[], []], ["text", "text"], [1, 2], [None, None], [{}, {}], [np.zeros((0,)), np.float64(1)], "text"]
 )

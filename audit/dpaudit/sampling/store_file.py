@@ -136,7 +136,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(
             f"{path} has store format {version}; this version of dpaudit reads format {FORMAT}.  Update dpaudit"
         )
-    if found and sorted(found) != sorted(TABLES):
+    if found and sorted(map(str, found)) != sorted(TABLES):  # in a damaged file it may be bytes or NULL
         raise StoreError(f"{path} is damaged: its tables are not those of a store")
     if not found:
         execute(f"PRAGMA page_size = {_PAGE_BYTES}")
