@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
+import dpaudit
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched, replay
 from dpaudit.engine.replay import contradictions
 from dpaudit.inference.fixed.exact_binomial import p_value
@@ -232,3 +233,12 @@ def test_a_replay_of_a_fixed_audit_with_the_audits_own_seed_is_refused() -> None
     result = audit(noisy, GaussianDP(0.7), PAIR, trials=1000, method="fixed", seed=3, confidence=0.95)
     with pytest.raises(ValueError, match="seed 3 is the seed of the audit"):
         replay(result, noisy, PAIR, trials=100, seed=3)
+
+
+def test_a_p_value_of_one_run_is_computed_again() -> None:
+    result = AuditResult.from_json(Path(__file__).parent / "formats" / "result-1-one-run.json")
+    packages = {"packages": {"dpaudit": dpaudit.__version__}}
+    own = dataclasses.replace(result, provenance=dataclasses.replace(result.provenance, **packages))
+    assert not [words for words in contradictions(own) if "the p-value is" in words]
+    invented = dataclasses.replace(own, p_value=result.p_value / 100)
+    assert [words for words in contradictions(invented) if "the p-value is" in words]
