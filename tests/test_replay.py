@@ -237,8 +237,8 @@ def test_a_replay_of_a_fixed_audit_with_the_audits_own_seed_is_refused() -> None
 
 def test_a_p_value_of_one_run_is_computed_again() -> None:
     result = AuditResult.from_json(Path(__file__).parent / "formats" / "result-1-one-run.json")
-    packages = {"packages": {"dpaudit": dpaudit.__version__}}
-    own = dataclasses.replace(result, provenance=dataclasses.replace(result.provenance, **packages))
+    provenance = dataclasses.replace(result.provenance, packages={"dpaudit": dpaudit.__version__})
+    own = dataclasses.replace(result, provenance=provenance)
     assert not [words for words in contradictions(own) if "the p-value is" in words]
     invented = dataclasses.replace(own, p_value=result.p_value / 100)
     assert [words for words in contradictions(invented) if "the p-value is" in words]

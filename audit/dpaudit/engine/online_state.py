@@ -36,7 +36,7 @@ class State(BaseModel):
     steps: _Whole
     unreadable: _Whole
     bins: int
-    counts: list[list[list[int]]]
+    counts: list[list[tuple[int, int]]]
     most: FiniteFloat = Field(ge=0)
     refuted_at: _Whole | None
     path: list[tuple[_Whole, FiniteFloat]] = Field(max_length=2 * PATH + 1)
@@ -47,7 +47,7 @@ class State(BaseModel):
         steps = [step for step, _ in self.path]
         if max(len(self.outputs), self.unreadable, self.refuted_at or 0, *steps, 0) > self.steps:
             raise ValueError(f"it has more outputs or later steps than its {self.steps} steps")
-        if sum(entry[-1] for side in self.counts for entry in side if entry) > self.steps:
+        if sum(count for side in self.counts for _, count in side) > self.steps:
             raise ValueError(f"it counts more outputs than its {self.steps} steps")
         beyond = self.most - log_threshold(self.confidence)
         if (self.refuted_at is None and beyond > _ROUNDING) or (self.refuted_at is not None and beyond < -_ROUNDING):
