@@ -311,6 +311,27 @@ def test_equal_scores_are_ordered_by_chance(independence: Any) -> None:
     assert abs(np.var(right) / variance - 1) < 5.5 * math.sqrt(2 / 2000)
 
 
+@pytest.mark.parametrize("independence", CHOICES)
+def test_a_file_concatenated_with_itself_certifies_nothing(independence: Any) -> None:
+    """The copies are not independent: each score that stands five times refuted a true claim far too often."""
+    scores = of_canaries(100, 1.0, 0)
+    result = audit_scores(*(np.tile(side, 5) for side in scores), GaussianDP(1.0), independence=independence)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.bounds_valid
+    assert result.p_value == 1
+    assert "100 of 500 differ" in str(result)
+    assert "give one score for each run or canary" in str(result)
+    assert audit_scores(*scores, independence=independence).bounds_valid
+
+
+def test_outputs_that_were_copied_certify_nothing() -> None:
+    """Copies of an output that is learned from would be recognised among those that are counted."""
+    outputs = words_and_numbers(60, 0)
+    doubled = audit_scores(*(side * 2 for side in outputs), PureDP(0.1), independence="runs", attacks=Memory(), seed=1)
+    assert "scores were copied" in str(doubled)
+    assert not doubled.bounds_valid
+
+
 def test_few_scores_are_inconclusive() -> None:
     result = audit_scores([0.0, 1.0, 0.5], [4.0, 5.0, 6.0], GaussianDP(1.0), independence="runs")
     assert result.verdict is Verdict.INCONCLUSIVE

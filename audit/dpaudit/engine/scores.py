@@ -13,6 +13,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.engine.arguments import claim_of
+from dpaudit.engine.copied_scores import copied
 from dpaudit.engine.learned_scores import learned_scores
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.read_scores import read_scores
@@ -113,7 +114,7 @@ def audit_scores(
         values0, values1, rows, dependent = learned.scores0, learned.scores1, learned.rows, learned.dependent
     evidence, counts = count_guesses(values0, values1, independence, guesses, stream(seed, "ties"))
     return _result(
-        _Counted(evidence, counts, len(values1), *_curve(values0, values1), rows, dependent),
+        _Counted(evidence, counts, len(values1), *_curve(values0, values1), rows, dependent, copied(given)),
         claimed,
         confidence,
         provenance_of(seed=seed, mechanism=name),
@@ -133,6 +134,7 @@ class _Counted:
     beta: Array
     rows: tuple[AttackRow, ...]
     dependent: tuple[str, ...]  # why the learned scores prove nothing
+    copied: tuple[str, ...]  # why the scores, or the outputs, must contain copies
 
 
 def _check_choice(independence: Any) -> None:
@@ -168,7 +170,7 @@ def _result(
             allowed=n,
             refuted=p_value <= 1 - confidence,
             dependent=counted.dependent,
-            doubts=_unfair(evidence, counted),
+            doubts=(*_unfair(evidence, counted), *counted.copied),
             unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
             too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
         )

@@ -4,6 +4,7 @@
 - `runs`: independent runs.
 - `tight`, `several`: canaries about which nothing is assumed.
 - `dependence`: tests of whether canaries are independent.
+- `repeats`: a test of whether scores were copied.
 - `families`: one-parameter families of claims.
 
 All tests need a number of guesses, or a cut, that was chosen before the scores are seen.

@@ -1,0 +1,43 @@
+"""Scores, or outputs, that occur several times because they were copied."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from dpaudit.engine.read_scores import Given
+from dpaudit.inference.scores.repeats import repeats_p_value
+from dpaudit.mechanisms.wire import Unsendable, frame
+from dpaudit.text.rounding import upper
+
+_LEVEL = 1e-6  # probability with which independent scores are called copied, at most
+
+
+def copied(given: Given) -> tuple[str, ...]:
+    """Return the reason why the scores must contain copies; empty if they need not.
+
+    Copies are no independent runs, and their coins are no independent coins.  So no choice of `independence` allows
+    them.  A mechanism may well give equal scores; the test accepts them, because their numbers vary.
+    """
+    if given.numbers is not None:
+        sides = [np.unique(side, return_counts=True)[1] for side in given.numbers]
+    else:
+        try:
+            sides = [np.array(list(Counter(map(_key, side)).values())) for side in given.outputs]
+        except Unsendable:
+            return ()  # these outputs cannot be compared
+    p_value = repeats_p_value(*sides)
+    if p_value > _LEVEL:
+        return ()
+    all_, different = sum(int(side.sum()) for side in sides), sum(map(len, sides))
+    return (
+        f"scores were copied: only {different:,} of {all_:,} differ, and independent scores repeat in this way with "
+        f"probability at most {upper(p_value)}, whatever their law; a file may have been concatenated with itself, or "
+        "a run recorded several times; give one score for each run or canary",
+    )
+
+
+def _key(output: Any) -> bytes:
+    return frame(output)

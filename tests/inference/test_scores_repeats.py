@@ -1,0 +1,75 @@
+"""Copied scores: the e-values are valid for every law, and copies are found."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit.inference.scores import repeats
+
+
+def counts(scores: np.ndarray) -> np.ndarray:
+    return np.unique(scores, return_counts=True)[1]
+
+
+def test_weights_fulfil_the_condition_of_the_theorem() -> None:
+    """Checks (1) for the rates of 4,000 atoms, with 200 multiplicities, by Poisson probabilities."""
+    weights, x = repeats._weights(), np.geomspace(1e-4, 60.0, 4000)
+    k = np.arange(200)
+    log_mass = k * np.log(x)[:, None] - np.array([math.lgamma(i + 1) for i in k]) - x[:, None]
+    gain = np.exp(log_mass) @ weights[:, np.minimum(k, 64)].T
+    assert gain.max() <= 1e-12
+    assert weights.min() > -1
+    assert np.all(weights[:, 0] == 0)
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0, 2.0, 3.0, 5.0, 20.0])
+def test_independent_scores_rarely_look_copied(rate: float) -> None:
+    """Simulates 1,000 pairs of sides, of Poisson sizes, for each rate of the atoms; a tenth of the scores has no atom.
+
+    E >= 5 has probability 1/5 at most.  Fails by chance < 1 in 10**6.
+    """
+    rng, called = np.random.default_rng(4), 0
+    for _ in range(1000):
+        sizes = rng.poisson(60, 2)
+        sides = [np.where(rng.random(n) < 0.1, rng.random(n), rng.integers(60 / rate, size=n)) for n in sizes]
+        called += repeats._log_e(*map(counts, sides)) >= math.log(5)
+    assert called <= binom.ppf(1 - 1e-6, 1000, 1 / 5)
+
+
+def test_the_weights_of_lemma_a_leave_nothing_over() -> None:
+    """At one rate of an atom the gain is exactly 0, so no larger weight is valid."""
+    for c, (u, v) in [(2, (0.5, 0.5)), (3, (0.05, 0.9))]:
+        x = math.sqrt(u * c * (c + 1) / v)
+        b = 2 * math.sqrt(u * v * c / (c + 1))
+        mass = [x**k / math.factorial(k) for k in (c - 1, c, c + 1)]
+        assert -u * mass[0] + b * mass[1] - v * mass[2] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("times", [2, 3, 4, 6])
+def test_copies_are_found(times: int) -> None:
+    scores = np.random.default_rng(0).normal(size=(2, 20))
+    assert repeats.repeats_p_value(*(counts(np.tile(side, times)) for side in scores)) <= 1e-6
+
+
+def test_copies_of_scores_with_atoms_are_found() -> None:
+    rng = np.random.default_rng(1)
+    sides = np.round(rng.normal(size=(2, 500)), 2)
+    assert repeats.repeats_p_value(*map(counts, sides)) == 1.0
+    assert repeats.repeats_p_value(*(counts(np.tile(side, 2)) for side in sides)) <= 1e-6
+
+
+def test_copies_of_a_part_and_of_varying_number_are_found() -> None:
+    rng = np.random.default_rng(2)
+    sides = rng.normal(size=(2, 400))
+    assert repeats.repeats_p_value(*(counts(np.append(side, side[:200])) for side in sides)) <= 1e-6
+    assert repeats.repeats_p_value(*(counts(np.repeat(side, rng.integers(2, 4, 400))) for side in sides)) <= 1e-6
+
+
+def test_scores_that_all_differ_or_few_copies_are_no_evidence() -> None:
+    assert repeats.repeats_p_value(np.ones(100, dtype=int), np.ones(100, dtype=int)) == 1.0
+    assert repeats.repeats_p_value([2, 2, 2], [2, 2]) > 0.05
+    assert repeats.repeats_p_value([1000, 1000], [900, 1100]) == 1.0
