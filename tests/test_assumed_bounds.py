@@ -44,7 +44,20 @@ def test_the_assumption_is_shown_with_the_number(result: AuditResult) -> None:
         assert "assuming that the mechanism's curve is laplace(epsilon=?)" in text
     for same in (copy.copy(bound), pickle.loads(pickle.dumps(bound))):
         assert repr(same) == repr(bound)
-    assert f"{bound:.3f}" == f"{float(bound):.3f}"
+
+
+@pytest.mark.parametrize(
+    ("specification", "digits"),
+    [("", "1.23456"), (".3f", "1.234"), (".0f", "1"), ("8.2f", "    1.23"), (".2e", "1.23e+0"), (".1%", "123.4%")],
+)
+def test_a_formatted_bound_is_rounded_down_and_keeps_its_assumption(specification: str, digits: str) -> None:
+    bound = AssumedBound(1.2345678, "the noise is Gaussian", 1.0)
+    assert format(bound, specification) == f"{digits} (assuming that the noise is Gaussian)"
+
+
+def test_a_bound_without_a_number_in_its_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="format"):
+        format(AssumedBound(1.0, "the noise is Gaussian", 1.0), "d")
 
 
 def test_it_holds_for_runs_that_may_stop_and_for_a_fixed_number() -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.scores.families import Family, check_nested, epsilon_inside, family_of, largest_refuted
 from dpaudit.result.evidence import Evidence
+from dpaudit.text.rounding import lower, lower_as
 
 _PRECISION = 1e-3  # precision of the parameter; each member may take long to compute, such as 2,500 steps of DP-SGD
 _APART = 1.05  # ratio of the parameters of two members that are compared to check that the family is nested
 
 
 class AssumedBound(float):
-    """A lower bound of epsilon, nats, that holds if an assumption does.  It prints the assumption with the number."""
+    """A lower bound of epsilon, in nats, that holds if an assumption does.
+
+    Every text of it states the assumption and rounds down: `str(bound)`, `repr(bound)` and `f"{bound:.3f}"`.  Numbers
+    that are computed from it, such as `float(bound)` or `round(bound, 3)`, are plain and state nothing.
+    """
 
     assumption: str  # "the mechanism's curve is gaussian(mu=?) for some ?"
     parameter: float  # parameter of the largest refuted member; 0 if none is refuted
@@ -25,10 +30,17 @@ class AssumedBound(float):
         return float(self), self.assumption, self.parameter
 
     def __repr__(self) -> str:
-        return f"{float(self)!r} (assuming that {self.assumption})"
+        return f"{float(self)!r} {self._assuming}"
 
     def __str__(self) -> str:
-        return f"{float(self):.6g} (assuming that {self.assumption})"
+        return f"{lower(self, 6)} {self._assuming}"
+
+    def __format__(self, specification: str) -> str:
+        return f"{lower_as(self, specification)} {self._assuming}" if specification else str(self)
+
+    @property
+    def _assuming(self) -> str:
+        return f"(assuming that {self.assumption})"
 
 
 def bound_inside(evidence: Evidence | None, delta: float, assuming: str | Family, *, confidence: float) -> AssumedBound:

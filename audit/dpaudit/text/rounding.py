@@ -10,7 +10,7 @@ digits in typographic form ("≥ 8.9 × 10⁻⁷").
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MAX_DIGITS = 17  # significant digits that identify a double
@@ -30,6 +30,24 @@ def lower(x: float, digits: int = 4, *, over: float = -math.inf) -> str:
         The rounded bound in plain text, e.g. "1.0006".
     """
     return _plain(_bound(x, digits, ROUND_FLOOR, over))
+
+
+def lower_as(x: float, specification: str) -> str:
+    """Write a certified lower bound by a format specification such as ".3f", rounded down.
+
+    Args:
+        x: The bound.
+        specification: What follows the colon in an f-string.
+
+    Returns:
+        The rounded bound in plain text, e.g. "1.043".
+
+    Raises:
+        ValueError: If the specification is not one for numbers.
+    """
+    with localcontext() as context:
+        context.rounding = ROUND_FLOOR
+        return format(Decimal(repr(float(x))), specification)
 
 
 def upper(x: float, digits: int = 2, *, under: float = math.inf) -> str:
