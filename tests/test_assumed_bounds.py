@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, TradeoffFunction, audit, audit_scores
 from dpaudit.result.assumed import AssumedBound
+from dpaudit.result.scores_words import CANARIES_ASSUMED
 
 DELTA = 1e-5
 
@@ -44,6 +46,24 @@ def test_the_assumption_is_shown_with_the_number(result: AuditResult) -> None:
         assert "assuming that the mechanism's curve is laplace(epsilon=?)" in text
     for same in (copy.copy(bound), pickle.loads(pickle.dumps(bound))):
         assert repr(same) == repr(bound)
+
+
+@pytest.mark.parametrize("assuming", [None, "gaussian", GaussianDP])
+def test_a_bound_from_canaries_names_their_independence(result: AuditResult, assuming: Any) -> None:
+    bound = result.epsilon_lower(DELTA, assuming)
+    for text in (str(bound), repr(bound), f"{bound:.2f}"):
+        assert CANARIES_ASSUMED in text
+        assert ("; and given the coins" in text) == (assuming is not None)
+    void = dataclasses.replace(result, bounds_valid=False)
+    assert assuming is None or CANARIES_ASSUMED in str(void.epsilon_lower(DELTA, assuming))
+
+
+def test_a_bound_without_assumptions_is_a_plain_number() -> None:
+    rng = np.random.default_rng(0)
+    for independence in ("runs", None):
+        found = audit_scores(rng.normal(size=300), rng.normal(1, 1, 300), independence=independence, seed=1)  # type: ignore[arg-type]
+        assert type(found.epsilon_lower(DELTA)) is float
+        assert "independent" not in str(found.epsilon_lower(DELTA, "gaussian"))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ class AssumedBound(float):
     """
 
     assumption: str  # "the mechanism's curve is gaussian(mu=?) for some ?"
-    parameter: float  # parameter of the largest refuted member; 0 if none is refuted
+    parameter: float  # parameter of the largest refuted member of the family; 0 if none is refuted
 
     def __new__(cls, epsilon: float, assumption: str, parameter: float) -> AssumedBound:
         bound = super().__new__(cls, epsilon)
@@ -43,7 +43,15 @@ class AssumedBound(float):
         return f"(assuming that {self.assumption})"
 
 
-def bound_inside(evidence: Evidence | None, delta: float, assuming: str | Family, *, confidence: float) -> AssumedBound:
+def bound_outside(evidence: Evidence, epsilon: float) -> float:
+    """Return a bound of epsilon with the untested assumption of the evidence; a plain number if there is none."""
+    assumption = evidence.words.assumption
+    return AssumedBound(epsilon, assumption, epsilon) if assumption else epsilon
+
+
+def bound_inside(
+    evidence: Evidence, delta: float, assuming: str | Family, *, confidence: float, valid: bool
+) -> AssumedBound:
     """Return epsilon at `delta` of the largest member of a family that the evidence refutes.
 
     Theorem:
@@ -56,18 +64,20 @@ def bound_inside(evidence: Evidence | None, delta: float, assuming: str | Family
         t, too.
 
     Args:
-        evidence: The evidence; None if the counts are invalid.
+        evidence: The evidence.  Its own assumption, if any, is part of the bound's.
         delta: Delta, in [0, 1].
         assuming: The family, see `families.family_of`.
         confidence: Confidence of the bound, in (0, 1).
+        valid: Whether the counts are valid; if not, the bound is 0.
 
     Raises:
         ValueError: If the family cannot be read, or its members are not nested.
     """
     if not 0 <= delta <= 1:
         raise ValueError(f"delta must lie in [0, 1], got {delta}")
-    family, assumption = family_of(assuming), _in_words(assuming)
-    if evidence is None:
+    family = family_of(assuming)
+    assumption = "; and ".join(filter(None, [_in_words(assuming), evidence.words.assumption]))
+    if not valid:
         return AssumedBound(0.0, assumption, 0.0)
 
     def p_value(claim: TradeoffFunction) -> float:

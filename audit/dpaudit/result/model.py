@@ -12,7 +12,7 @@ from pathlib import Path
 from dpaudit.claims import TradeoffFunction
 from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.inference.scores.families import Family
-from dpaudit.result.assumed import AssumedBound, bound_inside
+from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.provenance import Provenance
@@ -101,11 +101,12 @@ class AuditResult:
             delta: Between 0 and 1.
             assuming: A one-parameter family of claims in which the mechanism's curve is assumed to lie: "gaussian", a
                 claim's text with one `?`, or a function from the parameter to a claim.  The claims must promise less
-                as the parameter grows.  The bound is then an `AssumedBound`, which prints its assumption; it is
-                certified only if the assumption is true.
+                as the parameter grows.  The bound is certified only if the assumption is true.
 
         Returns:
-            The bound in nats; 0 if `bounds_valid` is False.
+            The bound in nats; 0 if `bounds_valid` is False.  If it rests on an assumption that was not tested, it is an
+            `AssumedBound`, a number that prints all of its assumptions: that of `assuming`, and that of the audit
+            (`independence="canaries"`).
 
         Raises:
             ValueError: If the family cannot be read, or its members are not nested.
@@ -115,15 +116,17 @@ class AuditResult:
         if not self.bounds_valid:
             return 0.0
         if delta not in self._bounds:
-            self._bounds[delta] = self.evidence.epsilon_lower(delta, confidence=self.confidence)
+            epsilon = self.evidence.epsilon_lower(delta, confidence=self.confidence)
+            self._bounds[delta] = bound_outside(self.evidence, epsilon)
         return self._bounds[delta]
 
     def assumed_bound(self, delta: float, assuming: str | Family) -> AssumedBound:
         """`epsilon_lower` inside a family, with the largest member that is refuted."""
         key = (delta, assuming)
         if key not in self._assumed:
-            evidence = self.evidence if self.bounds_valid else None
-            self._assumed[key] = bound_inside(evidence, delta, assuming, confidence=self.confidence)
+            self._assumed[key] = bound_inside(
+                self.evidence, delta, assuming, confidence=self.confidence, valid=self.bounds_valid
+            )
         return self._assumed[key]
 
     # --- as a file
