@@ -14,7 +14,10 @@ from scipy.stats import binom
 
 import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, OnlineAudit, PureDP, Verdict
+from dpaudit.engine.online_state import reference_wealth
+from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.consistency import contradictions
+from dpaudit.text.rounding import lower
 
 FAST = ("logistic",)
 
@@ -131,6 +134,65 @@ def test_a_stream_may_go_on_after_its_proof() -> None:
     assert contradictions(result) == []
 
 
+def test_reports_agree_after_the_wealth_was_lost_again(tmp_path: Path) -> None:
+    """The verdict stands from the refutation on, and the bounds are those of the look with the most evidence."""
+    audit = noisy(OnlineAudit(GaussianDP(0.2), attacks=FAST, confidence=0.95, seed=1), 3000, sigma=0.5, seed=1)
+    before = audit.mu_lower
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        audit.coin()
+        audit.update(float(rng.normal()))
+    assert audit.log_e < 0
+    result = audit.result()
+    assert result.evidence.refutes(GaussianDP(0.2), confidence=0.95)
+    assert result.mu_lower == audit.mu_lower >= before > 0.2
+    assert result.epsilon_lower(1e-3) > 0
+    words = lower(result.mu_lower)
+    for text in (str(result), dpaudit_reports.to_markdown([result])):
+        assert words in text
+        assert "look with the most evidence" in text
+    result.to_json(tmp_path / "r.json")
+    back = AuditResult.from_json(tmp_path / "r.json")
+    assert back.to_dict() == result.to_dict()
+    assert contradictions(back) == []
+    audit.to_json(tmp_path / "s.json")
+    assert OnlineAudit.from_json(tmp_path / "s.json").mu_lower == audit.mu_lower
+
+
+def test_a_peak_must_be_part_of_the_counts(tmp_path: Path) -> None:
+    audit = noisy(OnlineAudit(GaussianDP(0.2), attacks=FAST, confidence=0.95, seed=1), 3000, sigma=0.5, seed=1)
+    values = audit.result().to_dict()
+    values["evidence"]["peak"] = [[[3, 10**6]], [[5, 10**6]]]
+    with pytest.raises(ValueError, match="no more counts at its peak"):
+        AuditResult.from_dict(values)
+
+
+def test_a_stream_does_not_go_on_with_other_bets(tmp_path: Path) -> None:
+    audit = noisy(OnlineAudit(GaussianDP(1.0), attacks="logistic", seed=1), 40, sigma=1.0, seed=1)
+    audit.to_json(tmp_path / "s.json")
+    state = json.loads((tmp_path / "s.json").read_text())
+    for bets in ([wealth + 1e-6 for wealth in state["bets"]], state["bets"][:-1], []):
+        (tmp_path / "s.json").write_text(json.dumps(state | {"bets": bets}))
+        with pytest.raises(ValueError, match=r"s\.json cannot go on: it was saved by a version .* places other bets"):
+            OnlineAudit.from_json(tmp_path / "s.json")
+    rounded = [wealth * (1 + 1e-13) for wealth in state["bets"]]
+    (tmp_path / "s.json").write_text(json.dumps(state | {"bets": rounded}))
+    assert OnlineAudit.from_json(tmp_path / "s.json").steps == 40
+
+
+def test_the_fingerprint_of_the_bets_tells_claims_and_weights_apart() -> None:
+    def fingerprint(claim: GaussianDP, **changes: Any) -> list[float]:
+        bets = dataclasses.replace(strategy(claim), **changes)
+        return reference_wealth(bets, bets.log_prices(claim))
+
+    placed = strategy(GaussianDP(1.0))
+    ours = fingerprint(GaussianDP(1.0))
+    turned = np.roll(placed.log_weights, 1)
+    for other in (fingerprint(GaussianDP(1.0001)), fingerprint(GaussianDP(1.0), log_weights=turned)):
+        assert any(abs(a - b) > 1e-6 for a, b in zip(ours, other, strict=True))
+    assert all(map(math.isfinite, ours))
+
+
 def test_nothing_is_inconclusive() -> None:
     result = OnlineAudit(GaussianDP(1.0), attacks=FAST).result()
     assert result.verdict is Verdict.INCONCLUSIVE
@@ -157,7 +219,7 @@ def test_wrong_use_is_explained(tmp_path: Path) -> None:
         ("a", "no"),
         ("b", "[]"),
         ("c", '{"format": "other"}'),
-        ("d", '{"format": "dpaudit-online/1"}'),
+        ("d", '{"format": "dpaudit-online/2"}'),
     ):
         (tmp_path / name).write_text(content)
         with pytest.raises(ValueError, match="is not a stream of dpaudit"):

@@ -17,6 +17,7 @@ from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.online_state import FORMAT, MEMORY, PATH, State, decoded, encoded, read_state
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.rows import attack_rows
+from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.grid import BINS, bin_of
 from dpaudit.inference.power import largest_epsilon, least_detectable, power_margin, rule_of_three_rate
@@ -29,6 +30,7 @@ from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import OnlineEvidence
 from dpaudit.result.histograms import check_bins, dense, sparse
 from dpaudit.result.model import AuditResult
+from dpaudit.result.online_evidence import peak_of
 from dpaudit.result.values import Curve, Detectable, History, PairRow
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
@@ -83,6 +85,7 @@ class OnlineAudit:
         self._bets = strategy(self._tested)
         self._log_prices = self._bets.log_prices(self._tested)
         self._counts = np.zeros((1, 2, BINS), dtype=np.int64)
+        self._peak = self._counts.copy()  # the counts when the wealth was largest
         self._given = attacks
         self._learner = Learner(resolve_attacks(attacks), self.seed, 0)
         self._waiting: tuple[list[Any], list[Any]] = ([], [])  # outputs that nothing was learned from yet
@@ -125,7 +128,8 @@ class OnlineAudit:
                 return
             self._counts[0, side, place] += 1
             self._log_e = self._log_wealth()
-        self._most = max(self._most, self._log_e)
+        if self._log_e > self._most:
+            self._most, self._peak = self._log_e, self._counts.copy()
         if self._refuted_at is None and self._most >= log_threshold(self.confidence):
             self._refuted_at = self.steps
         self._note()
@@ -148,7 +152,10 @@ class OnlineAudit:
 
     @property
     def mu_lower(self) -> float:
-        """Certified now: some step is not mu-GDP given its past, for any mu below this."""
+        """Certified: some step is not mu-GDP given its past, for any mu below this.
+
+        It is the bound of the last step or of the step with the largest wealth, whichever is larger.
+        """
         return 0.0 if self._void else self._evidence.mu_lower(confidence=self.confidence)
 
     def result(self, *, name: str = "stream") -> AuditResult:
@@ -182,7 +189,9 @@ class OnlineAudit:
             "steps": self.steps,
             "unreadable": self._unreadable,
             "bins": BINS,
+            "bets": reference_wealth(self._bets, self._log_prices),
             "counts": sparse(self._counts[0]),
+            "peak": sparse(self._peak[0]),
             "most": self._most,
             "refuted_at": self._refuted_at,
             "path": self._path,
@@ -197,10 +206,12 @@ class OnlineAudit:
         Evidence is what it was.  The score is learned again from the outputs that were kept.
 
         Raises:
-            ValueError: If the file is none of these.
+            ValueError: If the file is no such stream, or this version of dpaudit would place other bets.
         """
         try:
             return cls._read(read_state(read_foreign(path, MAX_STATE_BYTES)))
+        except OtherBets as error:
+            raise ValueError(f"{path} cannot be continued: {error}") from None
         except (ValueError, OutputError) as error:
             raise ValueError(f"{path} is not a stream of dpaudit ({FORMAT}): {error}") from None
 
@@ -209,7 +220,9 @@ class OnlineAudit:
         check_bins({"bins": state.bins})
         claim = parse_claim(state.claim)
         audit = cls(claim, confidence=state.confidence, attacks=state.attacks, seed=state.seed)
+        check_bets(state.bets, reference_wealth(audit._bets, audit._log_prices))
         audit._counts = dense(state.counts)[None]
+        audit._peak = peak_of(state.peak, audit._counts)
         for side, text in state.outputs:
             audit._remember(side, decoded(text))
         audit.steps, audit._unreadable = state.steps, state.unreadable
@@ -226,7 +239,7 @@ class OnlineAudit:
 
     @property
     def _evidence(self) -> OnlineEvidence:
-        return OnlineEvidence(target=self._tested, counts=self._counts.copy())
+        return OnlineEvidence(target=self._tested, counts=self._counts.copy(), peak=self._peak.copy())
 
     def _log_wealth(self) -> float:
         return self._bets.log_wealth(self._bets.gains(self._log_prices, self._counts, coin_selected=True))

@@ -5,20 +5,21 @@ from __future__ import annotations
 import base64
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator, model_validator
 
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.text.printable import shortened
 from dpaudit.values import Foreign
 
-FORMAT = "dpaudit-online/1"
+FORMAT = "dpaudit-online/2"
 MEMORY = 5_000
-"""Latest outputs that a saved stream keeps, to learn a score from when it is loaded.  Evidence is kept whole."""
+"""Number of latest outputs that a saved stream keeps, to learn a score when it is loaded.  All evidence is kept."""
 
-PATH = 400  # most looks of the history in a result
-_ROUNDING = 1e-6  # by which log-wealth may differ where another version of numpy computed it
-_MAX_WORDS = 300  # characters of a message about a file
+PATH = 400  # maximum number of looks in the history of a result
+_ROUNDING = 1e-6  # log-wealth may differ by this if another version of numpy computed it
+_MAX_BETS = 100  # reference values of the bets
+_MAX_WORDS = 300  # maximum number of characters of a message about a file
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -36,11 +37,20 @@ class State(BaseModel):
     steps: _Whole
     unreadable: _Whole
     bins: int
+    bets: list[FiniteFloat] = Field(max_length=_MAX_BETS)  # see `stream_bets.reference_wealth`
     counts: list[list[tuple[int, int]]]
+    peak: list[list[tuple[int, int]]]  # counts of the look with the largest wealth
     most: FiniteFloat = Field(ge=0)
     refuted_at: _Whole | None
     path: list[tuple[_Whole, FiniteFloat]] = Field(max_length=2 * PATH + 1)
     outputs: list[tuple[Literal[0, 1], str]] = Field(max_length=2 * MEMORY)
+
+    @field_validator("format")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value != FORMAT:
+            raise ValueError(f"its format is {shortened(value, _MAX_WORDS)!r}")
+        return value
 
     @model_validator(mode="after")
     def _possible(self) -> State:
@@ -65,15 +75,12 @@ def read_state(text: str) -> State:
         ValueError: If it is not the state of a stream; the message names the key.
     """
     try:
-        state = State.model_validate_json(text)
+        return State.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         words = first["msg"].removeprefix("Value error, ")
         raise ValueError(shortened(f"{place}: {words}" if place else words, _MAX_WORDS)) from None
-    if state.format != FORMAT:
-        raise ValueError(f"its format is {shortened(state.format, _MAX_WORDS)!r}")
-    return state
 
 
 def encoded(output: Foreign) -> str:

@@ -239,7 +239,7 @@ class AuditResult:
         """A sentence on whether the bounds estimate the size of the violation."""
         if self.stopped_by == "evidence" or self.refuted_at is None:
             return "stopped at the first proof; this is no estimate of the size"
-        return f"refuted after {self.refuted_at:,} runs per dataset; the bounds are those of the end"
+        return f"refuted after {self.refuted_at:,} runs per dataset; {self.evidence.words.went_on}"
 
     @property
     def _runs(self) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
+
+import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.histograms import Counts, dense, sha256, sparse
 from dpaudit.result.sequential_evidence import SequentialEvidence
 from dpaudit.result.words import DONG, OF_PAIRS, Words
+from dpaudit.values import Json, JsonObject
 
 _WORDS = Words(
     principle=(
@@ -28,6 +32,7 @@ _WORDS = Words(
         "Grünwald, P., de Heide, R. & Koolen, W. (2024). Safe testing. J. R. Stat. Soc. B 86(5), 1091–1128.",
     ),
     proof="the wealth of the bets",
+    went_on="the bounds are those of the look with the most evidence",
     **OF_PAIRS,
 )
 
@@ -37,17 +42,51 @@ class OnlineEvidence(SequentialEvidence):
     """Counts of the estimated log-likelihood ratio, of steps that came after what it was learned from.
 
     The bets and bounds are those of `SequentialEvidence` with one output for each trial.  The stream may go on after
-    the claim has been refuted, so that its wealth need not end where it was largest.
+    the claim has been refuted, and lose the wealth again.  So the counts are kept of two looks: the last one, and the
+    one at which the wealth against the claim was largest.  A claim is refuted if either look refutes it.  Verdict and
+    all bounds still hold together, because Ville's inequality holds for all looks at once.
     """
 
     method: ClassVar[str] = "online"
     words: ClassVar[Words] = _WORDS
     coin_selected: bool = True
+    peak: Counts | None = None  # counts (1, 2, BINS) of the look with the largest wealth; None: not recorded
+
+    def log_e(self, claim: TradeoffFunction) -> float:
+        """Return the larger log-wealth of the bets against a claim at the two looks, nats."""
+        end = SequentialEvidence.log_e(self, claim)
+        if self.peak is None:
+            return end
+        return max(end, self._bets.log_e(claim, self.peak, coin_selected=True))
 
     def ends_at_its_peak(self, path: Array) -> bool:
         return True
 
+    def fingerprint(self) -> str:
+        return sha256(self.counts if self.peak is None else np.concatenate([self.counts, self.peak]))
+
+    def to_json(self) -> JsonObject:
+        peak = {} if self.peak is None else {"peak": sparse(self.peak[0])}
+        return {**SequentialEvidence.to_json(self), **peak}
+
     @classmethod
-    def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Self:
+    def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> OnlineEvidence:
         counted = SequentialEvidence.from_json({**values, "coin_selected": True}, target)
-        return cls(target=target, counts=counted.counts, lost=counted.lost)
+        peak = None if values.get("peak") is None else peak_of(values["peak"], counted.counts)
+        return cls(target=target, counts=counted.counts, lost=counted.lost, peak=peak)
+
+
+def peak_of(sides: Json, counts: Counts) -> Counts:
+    """Read the counts of the look with the largest wealth.
+
+    Args:
+        sides: What `sparse` made of them.
+        counts: The counts of the last look, (1, 2, BINS).
+
+    Raises:
+        ValueError: If they are not counts, or not part of `counts`.
+    """
+    peak = dense(sides)[None]
+    if peak.shape != counts.shape or np.any(peak > counts):
+        raise ValueError("evidence must have no more counts at its peak than at its end")
+    return peak

@@ -21,6 +21,7 @@ class Words:
     others: str  # what a violation does not apply to
     again: str = ""  # why no region can be counted on fresh outputs; "" if one can
     assumption: str = ""  # what is assumed beyond the setting and cannot be tested; shown beside every verdict
+    went_on: str = "the bounds are those of the end"  # where the bounds come from if trials went on after a refutation
     unit: str = "canaries"  # what guesses are about
     each: str = "each included by an independent fair coin"  # what is known about each of them
     guessing: str = (

@@ -137,7 +137,7 @@ def _no_size(result: AuditResult) -> str:
         return " The audit stopped at the first proof; this is no estimate of the size."
     if result.refuted_at is None:
         return ""
-    return f" The claim was refuted after {runs(result.refuted_at)}; the bounds are those of the end."
+    return f" The claim was refuted after {runs(result.refuted_at)}; {result.evidence.words.went_on}."
 
 
 def _visible(result: AuditResult) -> tuple[str | Code, ...]:

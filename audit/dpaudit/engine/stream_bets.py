@@ -1,0 +1,52 @@
+"""The fingerprint of a stream's bets: a stream that changes its bets in the middle is not a valid test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpaudit.inference.grid import BINS
+from dpaudit.inference.sequential.strategy import Strategy
+from dpaudit.numerics.arrays import Array
+
+_REFERENCES = 8  # number of fixed counts whose wealth identifies the bets
+_SAME = 1e-9  # relative tolerance; rounding alone changes the wealth by less
+
+
+class OtherBets(Exception):
+    """Raised if a stream was saved with bets that differ from those of this version of dpaudit."""
+
+
+def reference_wealth(bets: Strategy, log_prices: Array) -> list[float]:
+    """Return the log-wealth of the bets for fixed counts, which identifies bets and prices up to rounding.
+
+    A hash of the prices would differ between machines whose functions round differently.
+    """
+    bins, found = np.arange(BINS), []
+    for i in range(_REFERENCES):
+        places = bins * (2 * i + 3) % BINS < 12  # a dozen bins, others for each i
+        counts = np.array([[places, places[::-1]]], dtype=np.int64) * (1 + bins % (i + 2))
+        found.append(float(bets.log_wealth(bets.gains(log_prices, counts, coin_selected=True))))
+    return found
+
+
+def check_bets(saved: Sequence[float], ours: Sequence[float]) -> None:
+    """Compare two fingerprints: the wealth of a stream that changes its bets in the middle is no supermartingale.
+
+    Args:
+        saved: The fingerprint in a state.
+        ours: The fingerprint of the bets that this version places.
+
+    Raises:
+        OtherBets: If they differ by more than rounding.
+    """
+    if len(saved) == len(ours) and all(
+        math.isclose(a, b, rel_tol=_SAME, abs_tol=_SAME) for a, b in zip(saved, ours, strict=True)
+    ):
+        return
+    raise OtherBets(
+        "it was saved by a version of dpaudit that places other bets, and a stream that changes its bets is no valid "
+        "test; go on with that version, or begin a new stream, with half of the significance"
+    )
