@@ -43,12 +43,12 @@ def counts(trials: int = 400) -> np.ndarray:
 KINDS: dict[str, Evidence] = {
     "sequential": SequentialEvidence(target=TARGET, counts=np.array([counts(), counts(100)]), lost=(1,)),
     "coin_selected": SequentialEvidence(target=TARGET, counts=counts()[None], coin_selected=True),
-    "online": OnlineEvidence(target=TARGET, counts=counts()[None]),
+    "online": OnlineEvidence(target=TARGET, counts=counts()[None], peak=counts()[None] // 2),
     "fixed": FixedEvidence(pair=1, threshold=BINS // 2, pilot=counts(50), counts=counts()),
     "one run": OneRunEvidence(canaries=100, guesses=40, right=35),
     "scores of runs": RunScoresEvidence(n0=50, n1=50, guesses=40, right=35),
-    "scores of canaries": CanaryScoresEvidence(m=100, guesses=40, right=35),
-    "scores of one run": OneRunScoresEvidence(m=100, guesses=40, right=35),
+    "scores of canaries": CanaryScoresEvidence(m=100, included=45, half=0, guesses=40, right=35),
+    "scores of one run": OneRunScoresEvidence(m=100, included=50, half=1, guesses=40, right=35),
 }
 
 

@@ -18,6 +18,7 @@ from dpaudit.engine.learned_scores import _split, learned_scores
 from dpaudit.engine.score_guesses import count_guesses
 from dpaudit.inference.scores import confident, runs
 from dpaudit.result.consistency import contradictions
+from dpaudit.result.evidence import CanaryScoresEvidence
 from dpaudit.result.scores_words import CANARIES_ASSUMED
 from dpaudit_reports.formats.facts import facts, sentence
 from dpaudit_reports.formats.run import Audited
@@ -293,6 +294,41 @@ def test_coins_that_were_not_fair_certify_nothing() -> None:
         assert result.mu_lower == 0
         assert "coins were not fair" in str(result)
     assert audit_scores(scores0[:100], scores1, PureDP(0.5), independence="runs").violated
+
+
+def _right_if_half_are_included(m: int, r: int, v: int) -> float:
+    """Return P[v or more right guesses] by summation, if scores tell nothing and a set of m / 2 canaries is drawn."""
+    low, high = r // 2, r - r // 2
+    total = 0.0
+    for top in range(high + 1):
+        below = hypergeom(m - high, m // 2 - top, low)  # included canaries among the lowest, given those on top
+        total += hypergeom.pmf(top, m, m // 2, high) * below.cdf(min(low, top + low - v))
+    return float(total)
+
+
+@pytest.mark.parametrize("m", [10, 20, 40])
+def test_exactly_half_included_keeps_the_level(m: int) -> None:
+    """Coins with a fixed sum depend on each other: without the factor, some p-values are too small."""
+    r, claim, too_small = confident.default_confident(m), PureDP(0.0), 0
+    for v in range(r // 2, r + 1):
+        evidence = CanaryScoresEvidence(m=m, included=m // 2, half=1, guesses=r, right=v)
+        exact = _right_if_half_are_included(m, r, v)
+        assert evidence.p_value(claim) >= exact
+        too_small += evidence.under_coins(claim, v) < 0.99 * exact
+    assert too_small > 0
+
+
+def test_exactly_half_included_is_reported() -> None:
+    scores = np.random.default_rng(0).normal(size=(2, 50))
+    for independence in ("canaries", None):
+        for side, said in ((50, True), (49, True), (48, False)):
+            result = audit_scores(scores[0], scores[1][:side], independence=independence)  # type: ignore[arg-type]
+            assert ("may have been fixed beforehand, so all p-values are multiplied by 12" in str(result)) == said
+    assert "multiplied" not in str(audit_scores(*scores, independence="runs"))
+    outputs = words_and_numbers(90, 0)
+    learned = audit_scores(*outputs, independence=None, attacks=Memory(), seed=1)
+    assert "exactly half of the canaries were included" in str(learned)
+    assert learned.evidence.m == 120  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("independence", CHOICES)

@@ -21,6 +21,12 @@ class Given:
     outputs: tuple[list[Any], list[Any]]  # empty if all scores are numbers
     numbers: tuple[Array, Array] | None  # None unless all scores are numbers
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of scores on either side."""
+        sides = self.outputs if self.numbers is None else self.numbers
+        return len(sides[0]), len(sides[1])
+
 
 def read_scores(scores0: Any, scores1: Any) -> Given:
     """Return two arrays if all scores are numbers, else two lists of outputs.

@@ -17,7 +17,13 @@ ScoresEvidence = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence
 
 
 def count_guesses(
-    scores0: Array, scores1: Array, independence: Independence, guesses: int | None, rng: np.random.Generator
+    scores0: Array,
+    scores1: Array,
+    independence: Independence,
+    guesses: int | None,
+    rng: np.random.Generator,
+    *,
+    half: bool = False,
 ) -> tuple[ScoresEvidence, Counts]:
     """Guess by scores which runs were on d1, or which canaries were included, and count the right guesses.
 
@@ -29,6 +35,7 @@ def count_guesses(
         independence: As in `audit_scores`.
         guesses: The number of guesses, chosen before the scores are seen; a default by the number of scores if None.
         rng: Generator of the order of equal scores.
+        half: Whether half of all canaries were included, also of those learned from; see `dependence.number_factor`.
 
     Returns:
         The evidence, and the guesses counted by side.
@@ -56,4 +63,4 @@ def count_guesses(
         n1=int((into != 0).sum()),
     )
     right = counts.n0 - counts.false_positives + counts.n1 - counts.false_negatives
-    return kind(m=m, guesses=counts.n0 + counts.n1, right=right), counts
+    return kind(m=m, included=n1, half=int(half), guesses=counts.n0 + counts.n1, right=right), counts

@@ -20,9 +20,10 @@ from dpaudit.engine.read_scores import read_scores
 from dpaudit.engine.score_guesses import Independence, ScoresEvidence, count_guesses
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family, rule_of_three_rate
-from dpaudit.inference.scores.dependence import coins_p_value
+from dpaudit.inference.scores.dependence import coins_p_value, half_included, number_factor
 from dpaudit.learning.attack import Attack
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.evidence import RunScoresEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
 from dpaudit.sampling.streams import fresh_seed, stream
@@ -112,7 +113,8 @@ def audit_scores(
     else:
         learned = learned_scores(*given.outputs, attacks, seed, coins=independence != "runs")
         values0, values1, rows, dependent = learned.scores0, learned.scores1, learned.rows, learned.dependent
-    evidence, counts = count_guesses(values0, values1, independence, guesses, stream(seed, "ties"))
+    half = half_included(*given.sizes)
+    evidence, counts = count_guesses(values0, values1, independence, guesses, stream(seed, "ties"), half=half)
     return _result(
         _Counted(evidence, counts, len(values1), *_curve(values0, values1), rows, dependent, copied(given)),
         claimed,
@@ -171,6 +173,7 @@ def _result(
             refuted=p_value <= 1 - confidence,
             dependent=counted.dependent,
             doubts=(*_unfair(evidence, counted), *counted.copied),
+            notes=_fixed_number(evidence),
             unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
             too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
         )
@@ -211,6 +214,16 @@ def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
     return (
         f"the coins were not fair: {into:,} of {m:,} canaries were included, and fair coins are so uneven with "
         f"probability {upper(p_value)} at most; the bounds need fair coins",
+    )
+
+
+def _fixed_number(evidence: ScoresEvidence) -> tuple[str, ...]:
+    """What is said of canaries of which exactly half were included."""
+    if isinstance(evidence, RunScoresEvidence) or not evidence.half:
+        return ()
+    return (
+        "exactly half of the canaries were included; their number may have been fixed beforehand, so all p-values are "
+        f"multiplied by {upper(number_factor(evidence.m, evidence.included), 3)}; independent fair coins avoid this",
     )
 
 

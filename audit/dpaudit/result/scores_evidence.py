@@ -17,6 +17,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.inference.scores import confident, runs, tight
+from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.result.histograms import sha256
@@ -150,6 +151,8 @@ class _Guessed(ABC):
         found = cls(**counts)
         if not (found.guesses <= found.canaries and found._least <= found.right <= found._most):
             raise ValueError(f"evidence must have right <= guesses <= scores, got {counts}")
+        if counts.get("included", 0) > found.canaries:
+            raise ValueError(f"evidence must not have more included canaries than canaries, got {counts}")
         return found
 
 
@@ -215,6 +218,8 @@ class _CanaryGuesses(_Guessed):
 
     once: ClassVar[bool] = True
     m: int  # canaries
+    included: int  # canaries that were included
+    half: int  # 1 if half of all canaries were included, also of those learned from; their number may have been fixed
 
     @property
     def canaries(self) -> int:
@@ -227,6 +232,26 @@ class _CanaryGuesses(_Guessed):
     @property
     def trials(self) -> int:
         return 1
+
+    def chance(self, claim: TradeoffFunction, right: int) -> float:
+        return min(1.0, self._factor * self.under_coins(claim, right))
+
+    @abstractmethod
+    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
+        """Return `chance` if independent fair coins decided which canaries were included."""
+
+    @property
+    def _factor(self) -> float:
+        """The factor of p-values in case that the number of included canaries was fixed beforehand."""
+        return number_factor(self.m, self.included) if self.half else 1.0
+
+    @property
+    def _counted(self) -> tuple[int, int, int]:
+        return self.m, self.guesses, self.right
+
+    def _level(self, confidence: float) -> float:
+        """The significance at which bounds that hold for coins also hold for a number that was fixed."""
+        return (1 - confidence) / self._factor
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return confident.p_value(truth, self.m, self.guesses, right)
@@ -247,16 +272,16 @@ class CanaryScoresEvidence(_CanaryGuesses):
     method: ClassVar[str] = "scores_of_canaries"
     words: ClassVar[Words] = OF_CANARIES
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
         return confident.p_value(claim, self.m, self.guesses, right)
 
     def mu_lower(self, *, confidence: float) -> float:
-        return confident.mu_lower(self.m, self.guesses, self.right, significance=1 - confidence)
+        return confident.mu_lower(*self._counted, significance=self._level(confidence))
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         if delta >= 1:
             return 0.0
-        return confident.epsilon_lower(self.m, self.guesses, self.right, delta=delta, significance=1 - confidence)
+        return confident.epsilon_lower(*self._counted, delta=delta, significance=self._level(confidence))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,12 +291,12 @@ class OneRunScoresEvidence(_CanaryGuesses):
     method: ClassVar[str] = "scores_of_one_run"
     words: ClassVar[Words] = OF_ANY_CANARIES
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
         return tight.p_value(claim, self.m, self.guesses, right)
 
     def mu_lower(self, *, confidence: float) -> float:
-        return tight.mu_lower(self.m, self.guesses, self.right, significance=1 - confidence)
+        return tight.mu_lower(*self._counted, significance=self._level(confidence))
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         """The bound of `one_run`, which is the largest chance itself for claims of this form."""
-        return one_run.epsilon_lower_exact(self.m, self.guesses, self.right, delta=delta, significance=1 - confidence)
+        return one_run.epsilon_lower_exact(*self._counted, delta=delta, significance=self._level(confidence))

@@ -91,6 +91,35 @@ def coins_p_value(n0: int, n1: int) -> float:
     return float(min(1.0, 2 * binom.cdf(min(n0, n1), n0 + n1, 0.5)))
 
 
+def number_factor(m: int, included: int) -> float:
+    """Return the factor of p-values that allows for a number of included canaries that was fixed beforehand.
+
+    Fair coins rarely include exactly half of the canaries, and many designs always do.  Coins that must sum to half
+    depend on each other: a few right guesses tell about the others.
+
+    **Theorem.**  Let P[p <= s] <= s for every s if independent fair coins decide.  If a uniformly random set of
+    `included` canaries is included instead, P[p / P[B = included] <= s] <= s, with B ~ Binomial(m, 1/2).
+
+    *Proof.*  Such a set has the law of the coins, given that `included` canaries are included.  An event has at most
+    its probability under coins, divided by that of the condition.
+
+    The factor is at least 1, so the p-value remains valid for coins.
+
+    Args:
+        m: Number of canaries that guesses are about.
+        included: Number of them that were included.
+
+    Returns:
+        1 / P[B = included].
+    """
+    return 1.0 / float(binom.pmf(included, m, 0.5))
+
+
+def half_included(n0: int, n1: int) -> bool:
+    """Return whether half of all canaries were included, rounded either way: the number may have been fixed."""
+    return abs(n0 - n1) <= 1
+
+
 def _spread(features: Array) -> Array:
     """Return the variance of the means of runs, for each feature."""
     return np.asarray(features.mean(axis=1).var(axis=1))
