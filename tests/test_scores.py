@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import binom, hypergeom
@@ -272,6 +273,39 @@ def test_scores_that_cannot_be_used(scores0: list[Any], scores1: list[Any], word
     for kind in (list, np.array):
         with pytest.raises(ValueError, match=words):
             audit_scores(kind(scores0), kind(scores1), independence="runs")
+
+
+def test_masked_and_missing_scores_are_refused() -> None:
+    """The number under a mask would otherwise be taken as a score."""
+    masked = np.ma.masked_array([0.0, 99.0, 1.0], mask=[False, True, False])
+    missing = pd.array([0.5, None, 1.5], dtype="Float64")
+    for scores, what in (
+        (masked, "masked"),
+        (masked[:, None], "masked"),
+        (list(masked), "--"),
+        (pd.Series(missing), "<NA>|nan"),
+        (list(missing), "<NA>"),
+        (np.array([0.0, pd.NA], dtype=object), "<NA>"),
+        (np.array([0.0, math.nan], dtype=object), "nan"),
+    ):
+        with pytest.raises(ValueError, match=rf"scores1\[1\] is ({what}); a score must be a number. Decide"):
+            audit_scores([0.0, 1.0], scores, independence="runs")
+
+
+def test_integers_that_no_float_equals_are_refused() -> None:
+    for large in (2**53 + 1, -(2**63) + 1, 2**2000):
+        for scores in ([0, large], np.array([0, large], dtype=object if abs(large) > 2**64 else np.int64)):
+            with pytest.raises(ValueError, match=r"scores0\[1\] is -?\d+.*, an integer beyond 2\*\*53"):
+                audit_scores(scores, [0.0, 1.0], independence="runs")
+    audit_scores([0, 2**60], [1.0, 1e300], independence="runs")
+
+
+def test_object_arrays_and_unmasked_arrays_of_numbers_are_scores() -> None:
+    plain = audit_scores([0.0, 1.0, 2.0], [3.0, 4.0, 5.0], independence="runs", seed=1)
+    kinds = (np.ma.masked_array, lambda side: np.array(side, dtype=object), pd.Series, lambda side: pd.array(side))
+    for kind in kinds:
+        found = audit_scores(kind([0, 1, 2]), kind([3, 4, 5]), independence="runs", seed=1)
+        assert found.evidence.to_json() == plain.evidence.to_json()
 
 
 def test_arguments_of_a_wrong_type() -> None:

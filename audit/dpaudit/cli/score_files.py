@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from dpaudit.engine.read_scores import exact_floats
 from dpaudit.numerics.arrays import Array
 from dpaudit.settings.limits import shown
 from dpaudit.text.foreign_files import open_foreign
@@ -166,7 +167,7 @@ def _npz(file: BinaryIO) -> tuple[Array, Array]:
 def _column(values: Any, name: str) -> Array:
     if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be one number for each score, got shape {values.shape} of {values.dtype}")
-    return np.asarray(values, dtype=np.float64)
+    return exact_floats(values, name)
 
 
 def _by_coin(scores: Array, included: Any) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from dataclasses import dataclass
 from typing import Any
@@ -39,16 +40,12 @@ def read_scores(scores0: Any, scores1: Any) -> Given:
     for name, side in zip(("scores0", "scores1"), sides, strict=True):
         if len(side) < FEWEST:
             raise ValueError(f"{name} must hold at least {FEWEST} scores, got {len(side)}")
-    found = [_as_numbers(side) for side in sides]
+    found = [_as_numbers(side, name) for name, side in zip(("scores0", "scores1"), sides, strict=True)]
     first, second = found
     if first is not None and second is not None:
         for name, values in (("scores0", first), ("scores1", second)):
             if np.any(np.isnan(values)):
-                place = int(np.argmax(np.isnan(values)))
-                raise ValueError(
-                    f"{name}[{place}] is nan; a score must be a number; give such runs a score by a rule that uses "
-                    "neither their dataset nor their coin"
-                )
+                raise ValueError(_missing(name, int(np.argmax(np.isnan(values))), "nan"))
         if first[0] == second[0] and np.all(first == first[0]) and np.all(second == first[0]):
             raise ValueError(f"all {len(first) + len(second):,} scores are {first[0]:g}, so they carry no information")
         return Given(([], []), (first, second))
@@ -66,6 +63,11 @@ def _listed(given: Any, name: str) -> Any:
     """Return an array (n, ...) or a list of n outputs."""
     if isinstance(given, str | bytes | dict) or not (hasattr(given, "__len__") or hasattr(given, "__iter__")):
         raise TypeError(f"{name} must be an array or a list of scores, got {shown(given)}")
+    if isinstance(given, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(given).reshape(len(given), -1).any(axis=1) if given.ndim else np.zeros(0)
+        if masked.any():
+            raise ValueError(_missing(name, int(np.argmax(masked)), "masked"))
+        given = given.data
     if isinstance(given, np.ndarray) or hasattr(given, "__array__"):
         array = np.asarray(given)
         if array.ndim == 0:
@@ -74,12 +76,51 @@ def _listed(given: Any, name: str) -> Any:
     return list(given)
 
 
-def _as_numbers(side: Any) -> Array | None:
+def _as_numbers(side: Any, name: str) -> Array | None:
     """Return the scores as real numbers, (n,); None if a score is anything else."""
     if isinstance(side, np.ndarray) and side.dtype != object:
         real = side.ndim == 1 and side.dtype.kind in "biuf"
-        return side.astype(np.float64) if real else None
-    return np.array(side, dtype=np.float64) if all(map(_is_number, side)) else None
+        return exact_floats(side, name) if real else None
+    for place, score in enumerate(side):
+        if _is_missing(score):
+            raise ValueError(_missing(name, place, str(score)))
+    return exact_floats(side, name) if all(map(_is_number, side)) else None
+
+
+def exact_floats(scores: Any, name: str) -> Array:
+    """Return scores as floats.
+
+    Args:
+        scores: Real numbers, (n,).
+        name: Name of the scores in messages.
+
+    Raises:
+        ValueError: If a score is an integer that no float equals, so that different scores could become equal.
+    """
+    try:
+        values = np.array(scores, dtype=np.float64)
+    except OverflowError:
+        values = np.array([math.inf if abs(score) > 2**1000 else float(score) for score in scores])
+    for place in np.flatnonzero(np.abs(values) >= 2**53):
+        score = scores[place]
+        if isinstance(score, numbers.Integral) and (math.isinf(values[place]) or int(values[place]) != int(score)):
+            raise ValueError(
+                f"{name}[{place}] is {shown(_plain(score))}, an integer beyond 2**53 that no float equals; only the "
+                "order of scores matters, so give their ranks, or divide them"
+            )
+    return values
+
+
+def _missing(name: str, place: int, what: str) -> str:
+    return (
+        f"{name}[{place}] is {what}; a score must be a number; give such runs a score by a rule that uses "
+        "neither their dataset nor their coin"
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is what pandas or numpy write for a missing one; None is an output like any other."""
+    return value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _plain(value: Any) -> Any:
