@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 from typer.testing import CliRunner
 
-from dpaudit import AuditResult
+from dpaudit import AuditResult, PureDP, audit_scores
 from dpaudit.cli.app import app
 from dpaudit.cli.score_files import BadScores, read_scores_file
+from dpaudit.inference.scores import runs
+from dpaudit.result.evidence import RunScoresEvidence
 
 RNG = np.random.default_rng(0)
 INCLUDED = RNG.random(600) < 0.5
@@ -98,3 +101,35 @@ def test_files_that_are_not_there_or_do_not_fit(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", other=np.zeros(3))
     with pytest.raises(BadScores, match="it holds other"):
         read_scores_file(tmp_path / "b.npz")
+
+
+def test_help_and_documentation_say_that_the_confidence_is_of_one_look() -> None:
+    helped = " ".join(
+        CliRunner().invoke(app, ["scores", "--help"], env={"COLUMNS": "200"}).stdout.replace("│", " ").split()
+    )
+    documented = " ".join(audit_scores.__doc__.split())  # type: ignore[union-attr]
+    page = (Path(__file__).parent.parent / "docs" / "scores.md").read_text()
+    assert "The confidence is that of one look." in helped
+    assert "The guarantee is for one look" in documented
+    assert "The confidence is that of **one** look" in page
+    for text in (helped, documented, page):
+        assert "OnlineAudit" in text
+
+
+@pytest.mark.parametrize("looks", [1, 12])
+def test_repeated_audits_of_a_growing_file_are_no_valid_test(looks: int) -> None:
+    """Simulates 400 files of a true claim at level 0.2.  Fails by chance < 1 in 10**6.
+
+    Twelve looks refuted it in 0.56 of the files, and one look in 0.18; so the warning is needed.
+    """
+    rng, refuted = np.random.default_rng(3), 0
+    tests = []
+    for n in (round(400 * (i + 1) / looks) for i in range(looks)):
+        r = runs.default_cut(n, n)
+        least = RunScoresEvidence(n0=n, n1=n, guesses=r, right=r // 2).least_right(PureDP(0.0), confidence=0.8)
+        assert least is not None
+        tests.append((n, r, least))
+    for _ in range(400):
+        first, second = rng.normal(size=(2, 400))
+        refuted += any(runs.count_high(first[:n], second[:n], r, rng=rng) >= least for n, r, least in tests)
+    assert (refuted > binom.ppf(1 - 1e-6, 400, 0.2)) == (looks > 1), refuted

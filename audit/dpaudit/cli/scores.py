@@ -55,6 +55,9 @@ def scores(
     A higher score must mean that an output looks more like one of d1, or that a canary looks more like an included one.
     The column `included` is 1 for runs on d1 and for included canaries.  Without a claim, only the bounds are printed,
     and the exit code is 0 if they are valid.
+
+    The confidence is that of one look.  Audit a file once, when it is complete: repeated audits of a growing file
+    refute a true claim more often.  OnlineAudit (docs/scores.md) is for results that arrive one by one.
     """
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file

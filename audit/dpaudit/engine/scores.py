@@ -70,12 +70,16 @@ def audit_scores(
 ) -> AuditResult:
     """Try to refute `claim` by scores of runs or of canaries, and bound the privacy loss from below.
 
+    The guarantee is for one look: audit a set of scores once, when it is complete.  Do not call this again while scores
+    are added and stop at a refutation, because each call may refute a true claim.  `OnlineAudit` may be looked at after
+    every output.
+
     Numbers are scores as they are: no part of them is spent on learning.  If any output is something else (text, a
     vector, None), a score is learned from a third of the outputs, chosen by chance, and the others are counted.
 
     Args:
         scores0: Scores of runs on d0, or of canaries that were left out: (n0,), higher means more like d1 or more like
-            an included canary; +-inf is allowed.  Or n0 outputs of any kind.
+            an included canary; +-inf is allowed.  Or n0 outputs of any kind.  Each run or canary occurs once.
         scores1: The same of runs on d1, or of canaries that were put in.
         claim: A claim, or its text.  None: the result is a measurement, whose bounds hold and whose verdict is
             INCONCLUSIVE, since there was nothing to refute.
@@ -96,8 +100,8 @@ def audit_scores(
 
     Raises:
         TypeError: If an argument has a wrong type.
-        ValueError: If `independence` is left out, or scores cannot be used: NaN, all equal, too few, or numbers on one
-            side and none on the other.
+        ValueError: If `independence` is left out, or scores cannot be used: missing, all equal, too few, integers that
+            no float equals, or numbers on one side and none on the other.
     """
     began = time.perf_counter()
     _check_choice(independence)
