@@ -60,8 +60,9 @@ def test_a_bound_from_canaries_names_their_independence(result: AuditResult, ass
 
 def test_a_bound_without_assumptions_is_a_plain_number() -> None:
     rng = np.random.default_rng(0)
+    independence: Any
     for independence in ("runs", None):
-        found = audit_scores(rng.normal(size=300), rng.normal(1, 1, 300), independence=independence, seed=1)  # type: ignore[arg-type]
+        found = audit_scores(rng.normal(size=300), rng.normal(1, 1, 300), independence=independence, seed=1)
         assert type(found.epsilon_lower(DELTA)) is float
         assert "independent" not in str(found.epsilon_lower(DELTA, "gaussian"))
 

@@ -34,8 +34,9 @@ def test_independent_scores_rarely_look_copied(rate: float) -> None:
     """
     rng, called = np.random.default_rng(4), 0
     for _ in range(1000):
-        sizes = rng.poisson(60, 2)
-        sides = [np.where(rng.random(n) < 0.1, rng.random(n), rng.integers(60 / rate, size=n)) for n in sizes]
+        sides = []
+        for n in map(int, rng.poisson(60, 2)):
+            sides.append(np.where(rng.random(n) < 0.1, rng.random(n), rng.integers(int(60 / rate), size=n)))
         called += repeats._log_e(*map(counts, sides)) >= math.log(5)
     assert called <= binom.ppf(1 - 1e-6, 1000, 1 / 5)
 

@@ -20,10 +20,9 @@ from dpaudit.engine.read_scores import read_scores
 from dpaudit.engine.score_guesses import Independence, ScoresEvidence, count_guesses
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family, rule_of_three_rate
-from dpaudit.inference.scores.dependence import coins_p_value, half_included, number_factor
+from dpaudit.inference.scores.dependence import coins_p_value, half_included
 from dpaudit.learning.attack import Attack
 from dpaudit.numerics.arrays import Array
-from dpaudit.result.evidence import RunScoresEvidence
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
 from dpaudit.sampling.streams import fresh_seed, stream
@@ -223,11 +222,11 @@ def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
 
 def _fixed_number(evidence: ScoresEvidence) -> tuple[str, ...]:
     """What is said of canaries of which exactly half were included."""
-    if isinstance(evidence, RunScoresEvidence) or not evidence.half:
+    if evidence.p_value_factor == 1:
         return ()
     return (
         "exactly half of the canaries were included; their number may have been fixed beforehand, so all p-values are "
-        f"multiplied by {upper(number_factor(evidence.m, evidence.included), 3)}; independent fair coins avoid this",
+        f"multiplied by {upper(evidence.p_value_factor, 3)}; independent fair coins avoid this",
     )
 
 

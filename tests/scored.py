@@ -1,0 +1,47 @@
+"""Scores and outputs that tests of `audit_scores` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+CHOICES = ("runs", "canaries", None)
+Arrays = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]
+
+
+def of_runs(n: int, shift: float, seed: int | np.random.Generator) -> Arrays:
+    """Scores of n runs on each of two datasets, Gaussian noise that moves by `shift`."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=n), rng.normal(shift, 1.0, n)
+
+
+def of_canaries(m: int, shift: float, seed: int | np.random.Generator) -> Arrays:
+    """The same of m canaries that coins of their own put in."""
+    rng = np.random.default_rng(seed)
+    included = rng.random(m) < 0.5
+    scores = rng.normal(shift * included, 1.0)
+    return scores[~included], scores[included]
+
+
+class Memory:
+    """Recognises every output that it was fitted on, and guesses about others by their first letter."""
+
+    name = "memory"
+    calibrated = True
+
+    def fit(self, outputs0: list[str], outputs1: list[str], rng: np.random.Generator) -> Callable[[Any], Any]:
+        known = dict.fromkeys(outputs0, -9.0) | dict.fromkeys(outputs1, 9.0)
+        return lambda outputs: np.array([known.get(o, 1.0 if o.startswith("b") else -1.0) for o in outputs])
+
+
+def words_and_numbers(n: int, seed: int) -> tuple[list[str], list[str]]:
+    """Outputs "a" or "b", which keep epsilon = 1 exactly, each followed by a number that occurs once."""
+    rng, keeps = np.random.default_rng(seed), expit(1.0)
+    side0, side1 = (
+        [f"{'b' if said else 'a'}{side}.{i}" for i, said in enumerate(rng.random(n) < p)]
+        for side, p in enumerate((1 - keeps, keeps))
+    )
+    return side0, side1
