@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -12,9 +11,10 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.guessed_evidence import GuessedEvidence
 from dpaudit.result.histograms import sha256
 from dpaudit.result.words import Words
-from dpaudit.values import Json, JsonObject
+from dpaudit.values import Json
 
 _WORDS = Words(
     principle=(
@@ -72,45 +72,21 @@ class Guesses(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneRunEvidence:
+class OneRunEvidence(GuessedEvidence):
     """Numbers of guesses and of right guesses about the canaries of one run; see `inference.one_run`."""
 
     method: ClassVar[str] = "one_run"
-    anytime: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
-    frozen: ClassVar[bool] = False
-    of_pairs: ClassVar[bool] = False
     once: ClassVar[bool] = True
-    slow: ClassVar[bool] = False
     words: ClassVar[Words] = _WORDS
     canaries: int
-    guesses: int  # fixed beforehand
-    right: int
 
     @property
     def trials(self) -> int:
         return 1
 
     @property
-    def edges(self) -> Array:
-        """Empty, because guesses are counted and not scores."""
-        return np.zeros(0)
-
-    @property
-    def guessed(self) -> OneRunEvidence:
-        """This evidence."""
-        return self
-
-    @property
     def by_chance(self) -> float:
         return self.guesses / 2
-
-    @property
-    def histograms(self) -> tuple[()]:
-        return ()
-
-    def of_pair(self, pair: int | None) -> None:
-        return None
 
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
         """Return the claim unchanged, because `inference.one_run` tests it in this form."""
@@ -119,9 +95,6 @@ class OneRunEvidence:
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return an upper bound on the probability of at least `right` right guesses under a claim."""
         return one_run.p_value(claim, self.canaries, self.guesses, self.right)
-
-    def ends_at_its_peak(self, path: Array) -> bool:
-        return True
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return one_run.refutes(claim, self.canaries, self.guesses, self.right, significance=1 - confidence)
@@ -141,9 +114,6 @@ class OneRunEvidence:
 
     def fingerprint(self) -> str:
         return sha256(np.array([self.canaries, self.guesses, self.right]))
-
-    def to_json(self) -> JsonObject:
-        return {"method": self.method, **dataclasses.asdict(self)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> OneRunEvidence:

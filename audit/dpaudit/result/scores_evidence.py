@@ -1,6 +1,6 @@
-"""Evidence of scores that others have made: right guesses about runs, or about canaries of one run.
+"""Evidence from scores that another program computed: right guesses about runs, or about the canaries of one run.
 
-The three classes differ in what is assumed of the scores, and so in their theorem: `inference.scores.runs`,
+The three classes make different assumptions about the scores, and so have different theorems: `inference.scores.runs`,
 `inference.scores.confident` and `inference.scores.tight`.
 """
 
@@ -20,92 +20,76 @@ from dpaudit.inference.scores import confident, runs, tight
 from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
+from dpaudit.result.guessed_evidence import GuessedEvidence
 from dpaudit.result.histograms import sha256
 from dpaudit.result.scores_words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS
 from dpaudit.result.words import Words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Guessed(ABC):
-    """Guesses by scores, their number chosen before the scores were seen."""
+class _Guessed(GuessedEvidence, ABC):
+    """Guesses by scores."""
 
-    method: ClassVar[str]
     words: ClassVar[Words]
     once: ClassVar[bool]
-    anytime: ClassVar[bool] = False
-    joint: ClassVar[bool] = False
-    frozen: ClassVar[bool] = False
-    of_pairs: ClassVar[bool] = False
-    slow: ClassVar[bool] = False
-    guesses: int
-    right: int
 
     @property
     @abstractmethod
     def canaries(self) -> int:
-        """Scores that guesses could be about."""
+        """Number of scores: those of all runs, or of all canaries."""
 
     @property
     @abstractmethod
     def by_chance(self) -> float:
-        """How many guesses would be right on average if the scores told nothing."""
+        """Expected number of right guesses if the scores were independent of the dataset."""
 
     @property
     @abstractmethod
     def trials(self) -> int:
-        """Runs per dataset."""
+        """Runs per dataset; 1 for canaries, which share one run."""
 
     @abstractmethod
     def chance(self, claim: TradeoffFunction, right: int) -> float:
-        """The largest chance of so many right guesses, or more, under a claim."""
+        """Return the maximum probability, under a claim, of `right` or more right guesses."""
 
     @abstractmethod
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        """The chance of so many right guesses, or more, that some mechanism which just keeps `truth` has."""
+        """Return the probability of `right` or more right guesses for a mechanism whose curve is `truth`.
+
+        `attained_if` states when a mechanism has this probability.
+        """
 
     @property
     @abstractmethod
     def attained_if(self) -> str:
-        """When a mechanism has that chance, in words."""
+        """The condition under which a mechanism has the probability `attained`, in words."""
 
     @property
     @abstractmethod
     def about(self) -> str:
-        """What the scores are of, in words."""
+        """The runs or canaries that the scores belong to, in words."""
+
+    @property
+    def p_value_factor(self) -> float:
+        """The factor of all p-values; above 1 if the number of included canaries may have been fixed beforehand."""
+        return 1.0
 
     @property
     def outcome(self) -> str:
-        """What was counted, in words."""
+        """The number of right guesses, in words."""
         return f"{self.right:,} of {self.guesses:,} guesses right"
 
     def largest_epsilon(self, *, confidence: float) -> float:
-        """The largest epsilon at delta = 0 that so many guesses can certify, all of them right."""
+        """Return the bound on epsilon at delta = 0 if all guesses were right."""
         return dataclasses.replace(self, right=self._most).epsilon_lower(0.0, confidence=confidence)
 
     @abstractmethod
     def mu_lower(self, *, confidence: float) -> float:
-        """The mechanism is not mu-GDP for any mu below this."""
+        """Return a lower bound on mu: the mechanism is not mu-GDP for any mu below it."""
 
     @abstractmethod
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        """The mechanism is not (epsilon, delta)-DP for any epsilon below this, nats."""
-
-    @property
-    def edges(self) -> Array:
-        """None: guesses are counted, no scores."""
-        return np.zeros(0)
-
-    @property
-    def guessed(self) -> Self:
-        """Itself: all of it is guesses."""
-        return self
-
-    @property
-    def histograms(self) -> tuple[()]:
-        return ()
-
-    def of_pair(self, pair: int | None) -> None:
-        return None
+        """Return a lower bound on epsilon, nats: the mechanism is not (epsilon, delta)-DP for any epsilon below it."""
 
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
         return claim.symmetrized()
@@ -113,14 +97,11 @@ class _Guessed(ABC):
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         return self.chance(claim, self.right)
 
-    def ends_at_its_peak(self, path: Array) -> bool:
-        return True
-
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return self.p_value(claim) <= 1 - confidence
 
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
-        """The fewest right guesses, of as many as were made, that refute a claim; None if no number does."""
+        """Return the least number of right guesses that refutes a claim; None if no number does."""
         significance = 1 - confidence
         if not self.chance(claim, self._most) <= significance:
             return None
@@ -129,19 +110,16 @@ class _Guessed(ABC):
 
     @property
     def _most(self) -> int:
-        """Right guesses that are possible."""
+        """Maximum number of right guesses."""
         return self.guesses
 
     @property
     def _least(self) -> int:
-        """Right guesses that there are in any case; they never refute a claim."""
+        """Minimum number of right guesses, which refutes no claim."""
         return 0
 
     def fingerprint(self) -> str:
         return sha256(np.array(list(dataclasses.astuple(self))))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"method": self.method, **dataclasses.asdict(self)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], target: TradeoffFunction) -> Self:
@@ -158,7 +136,7 @@ class _Guessed(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunScoresEvidence(_Guessed):
-    """Scores of runs that are independent of each other: how many of the highest are of d1; see `scores.runs`."""
+    """Scores of independent runs: the number of runs on d1 among the highest scores; see `scores.runs`."""
 
     method: ClassVar[str] = "scores_of_runs"
     words: ClassVar[Words] = OF_RUNS
@@ -214,7 +192,7 @@ class RunScoresEvidence(_Guessed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CanaryGuesses(_Guessed):
-    """Guesses about the canaries of one run, each included by a fair coin of its own."""
+    """Guesses about the canaries of one run, each included by an independent fair coin."""
 
     once: ClassVar[bool] = True
     m: int  # canaries
@@ -234,15 +212,14 @@ class _CanaryGuesses(_Guessed):
         return 1
 
     def chance(self, claim: TradeoffFunction, right: int) -> float:
-        return min(1.0, self._factor * self.under_coins(claim, right))
+        return min(1.0, self.p_value_factor * self.under_coins(claim, right))
 
     @abstractmethod
     def under_coins(self, claim: TradeoffFunction, right: int) -> float:
         """Return `chance` if independent fair coins decided which canaries were included."""
 
     @property
-    def _factor(self) -> float:
-        """The factor of p-values in case that the number of included canaries was fixed beforehand."""
+    def p_value_factor(self) -> float:
         return number_factor(self.m, self.included) if self.half else 1.0
 
     @property
@@ -250,8 +227,8 @@ class _CanaryGuesses(_Guessed):
         return self.m, self.guesses, self.right
 
     def _level(self, confidence: float) -> float:
-        """The significance at which bounds that hold for coins also hold for a number that was fixed."""
-        return (1 - confidence) / self._factor
+        """Return the significance for bounds, divided by the factor of p-values."""
+        return (1 - confidence) / self.p_value_factor
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return confident.p_value(truth, self.m, self.guesses, right)
@@ -267,7 +244,7 @@ class _CanaryGuesses(_Guessed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanaryScoresEvidence(_CanaryGuesses):
-    """Scores of canaries of one run, taken as independent of each other given the coins; see `scores.confident`."""
+    """Scores of the canaries of one run, assumed to be independent given the coins; see `scores.confident`."""
 
     method: ClassVar[str] = "scores_of_canaries"
     words: ClassVar[Words] = OF_CANARIES
@@ -286,7 +263,7 @@ class CanaryScoresEvidence(_CanaryGuesses):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRunScoresEvidence(_CanaryGuesses):
-    """Scores of canaries of one run, of which nothing is assumed; see `scores.tight`."""
+    """Scores of the canaries of one run, with any dependence; see `scores.tight`."""
 
     method: ClassVar[str] = "scores_of_one_run"
     words: ClassVar[Words] = OF_ANY_CANARIES
@@ -298,5 +275,5 @@ class OneRunScoresEvidence(_CanaryGuesses):
         return tight.mu_lower(*self._counted, significance=self._level(confidence))
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
-        """The bound of `one_run`, which is the largest chance itself for claims of this form."""
+        """Return the bound of `one_run`, which no valid bound exceeds for claims of this form."""
         return one_run.epsilon_lower_exact(*self._counted, delta=delta, significance=self._level(confidence))

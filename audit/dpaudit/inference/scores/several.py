@@ -34,6 +34,7 @@ from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores import tight
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect_integers
 
 _FACTOR, _POWER = 1.0, 0.7  # r = m^0.7: see benchmarks/one_run_tables.py --guesses
 _FADED = 1e-9  # smaller tails of D_k are rounded up to a tail at a smaller v
@@ -154,12 +155,9 @@ def runs_mu_lower(runs: Sequence[tuple[int, int, int]], *, significance: float) 
 @lru_cache(maxsize=64)
 def _law(claim: TradeoffFunction, m: int, r: int) -> Array:
     """Return P[D = 0], ..., P[D = r].  Far in the tail, P[D >= v] is replaced by the value at a smaller v."""
-    low, high = 0, r + 1  # P[D >= low] = 1, and P[D >= high] < 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if one_run.p_value(claim, m, r, middle) < 1 else (middle, high)
+    low = bisect_integers(lambda v: one_run.p_value(claim, m, r, v) >= 1, inside=0, outside=r + 1).inside
     reached = np.zeros(r + 2)
-    reached[: low + 1] = 1.0
+    reached[: low + 1] = 1.0  # P[D >= low] = 1, and P[D >= low + 1] < 1
     last = 1.0
     for v in range(low + 1, r + 1):
         if last > _FADED:

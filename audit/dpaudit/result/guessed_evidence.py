@@ -1,0 +1,53 @@
+"""What all evidence from guesses has in common: guesses are counted, and no scores, bins or pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from dpaudit.numerics.arrays import Array
+from dpaudit.values import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuessedEvidence:
+    """A number of guesses, chosen before the scores were seen, and the number of right ones."""
+
+    method: ClassVar[str]
+    anytime: ClassVar[bool] = False
+    joint: ClassVar[bool] = False
+    frozen: ClassVar[bool] = False
+    of_pairs: ClassVar[bool] = False
+    slow: ClassVar[bool] = False
+    guesses: int
+    right: int
+
+    @property
+    def edges(self) -> Array:
+        """Empty, because guesses are counted and not scores."""
+        return np.zeros(0)
+
+    @property
+    def guessed(self) -> Self:
+        """This evidence."""
+        return self
+
+    @property
+    def histograms(self) -> tuple[()]:
+        """Empty, because no scores are counted."""
+        return ()
+
+    def of_pair(self, pair: int | None) -> None:
+        """Return None, because no outputs of pairs are counted."""
+        return
+
+    def ends_at_its_peak(self, path: Array) -> bool:
+        """Return True, because guesses are tested once and there is no path."""
+        return True
+
+    def to_json(self) -> JsonObject:
+        """Return the evidence as plain JSON values."""
+        return {"method": self.method, **dataclasses.asdict(self)}
