@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +42,53 @@ def test_every_format_gives_the_same_scores(suffix: str, tmp_path: Path) -> None
     scores0, scores1 = read_scores_file(written(tmp_path, suffix))
     assert np.array_equal(scores0, SCORES[~INCLUDED])
     assert np.array_equal(scores1, SCORES[INCLUDED])
+
+
+def parquet(file: Path, **columns: Any) -> Path:
+    """Write a Parquet file in several row groups."""
+    pyarrow = pytest.importorskip("pyarrow")
+    importlib.import_module("pyarrow.parquet").write_table(pyarrow.table(columns), file, row_group_size=100)
+    return file
+
+
+@pytest.mark.parametrize("kind", [bool, int, float])
+def test_parquet_gives_the_same_scores(kind: type, tmp_path: Path) -> None:
+    file = parquet(tmp_path / "a.parquet", step=SCORES, score=SCORES, included=INCLUDED.astype(kind))
+    scores0, scores1 = read_scores_file(file)
+    assert np.array_equal(scores0, SCORES[~INCLUDED])
+    assert np.array_equal(scores1, SCORES[INCLUDED])
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"scores": [1.0], "included": [0]}, "is it 'scores'"),
+        ({"score": ["a"], "included": [0]}, "score must be one number for each score"),
+        ({"score": [1.0, None, 2.0], "included": [0, 1, 1]}, "row 2: score is null"),
+        ({"score": [1.0, 1.5, 2.0], "included": [0, 1, None]}, "row 3: included is null"),
+        ({"score": [1.0, 2.0], "included": [0, 2]}, "included must be 0 or 1"),
+        ({"score": [1, 2**53 + 1], "included": [0, 1]}, r"score\[1\] is 9007199254740993, an integer beyond"),
+    ],
+)
+def test_parquet_files_that_hold_no_scores(columns: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(BadScores, match=words):
+        read_scores_file(parquet(tmp_path / "a.parquet", **columns))
+
+
+def test_a_damaged_parquet_file_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no table PAR1")
+    with pytest.raises(BadScores, match=r"a\.parquet"):
+        read_scores_file(tmp_path / "a.parquet")
+
+
+def test_without_pyarrow_the_message_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(
+        BadScores, match=r"Parquet needs pyarrow \(pip install pyarrow\); or write the scores as CSV or NPZ"
+    ):
+        read_scores_file(tmp_path / "a.parquet")
 
 
 def test_two_arrays(tmp_path: Path) -> None:

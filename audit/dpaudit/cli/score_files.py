@@ -189,13 +189,17 @@ def _parquet(file: BinaryIO) -> tuple[Array, Array]:
     for name in (SCORE, INCLUDED):
         _place(names, name)
     sides: tuple[list[Array], list[Array]] = ([], [])
-    rows = 0
+    before = 0  # number of rows in earlier batches
     for batch in table.iter_batches(batch_size=_BATCH, columns=[SCORE, INCLUDED]):
-        rows += len(batch)
-        if rows > MAX_SCORES:
+        if before + len(batch) > MAX_SCORES:
             raise ValueError(f"it has more than {MAX_SCORES:,} rows, the maximum of a compressed file")
+        for name in (SCORE, INCLUDED):
+            if (column := batch.column(name)).null_count:
+                raise ValueError(f"row {before + column.is_null().index(True).as_py() + 1}: {name} is null")
         scores, included = (batch.column(name).to_numpy(zero_copy_only=False) for name in (SCORE, INCLUDED))
-        for side, values in zip(sides, _by_coin(_column(scores, SCORE), included), strict=True):
+        name = f"{SCORE} (from row {before + 1:,})" if before else SCORE
+        before += batch.num_rows
+        for side, values in zip(sides, _by_coin(_column(scores, name), included), strict=True):
             side.append(values)
     first, second = (np.concatenate(side) if side else np.zeros(0) for side in sides)
     return first, second
