@@ -10,7 +10,7 @@ PART is one of:
 - table2: N(0, 1) against N(mu, 1) (Xiang et al. 2025, arXiv:2509.08704), independent canaries and a Gaussian curve.
 - limits: medians that no valid bound can exceed; see `limit_independent` and `limit_any`.
 - validity: how often the bounds of both tables are above the truth; use --seeds 1000.
-- counterexample: with probability .394 randomised response of epsilon 1.5 on all records, else nothing; keeps G_1.
+- counterexample: with probability .3937 randomised response of epsilon 1.5 on all records, else nothing; keeps G_1.
 - guesses: mean bounds of mu for several numbers of guesses when nothing is assumed.
 
 Every audit has a seed of its own and is kept in the store, so that a run that was stopped goes on.  Confidence 95 %.
@@ -100,7 +100,7 @@ def response(seed: int, m: int, runs: int) -> tuple[Array, Any]:
     rng = np.random.default_rng(seed)
     included = rng.random((m, runs)) < 0.5
     told = rng.random((m, runs)) < expit(1.5)
-    revealed = rng.random(runs) < 0.394
+    revealed = rng.random(runs) < 0.3937
     return np.where(revealed, np.where(included == told, 1.0, -1.0), 0.0), included
 
 
