@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, OnlineAudit, PureDP, Verdict
-from dpaudit.engine.online_state import reference_wealth
+from dpaudit.engine.stream_bets import reference_wealth
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.consistency import contradictions
 from dpaudit.text.rounding import lower

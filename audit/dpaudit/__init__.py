@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dpaudit.engine.one_run import audit_one_run
     from dpaudit.engine.online import OnlineAudit
     from dpaudit.engine.plan import Plan, plan
+    from dpaudit.engine.plan_scores import plan_scores
     from dpaudit.engine.replay import replay
     from dpaudit.engine.scores import audit_scores
     from dpaudit.learning.attack import Attack
@@ -74,6 +75,7 @@ _HOMES = {
     "compose": "claims",
     "parse_claim": "claims",
     "plan": "engine.plan",
+    "plan_scores": "engine.plan_scores",
     "register_encoder": "outputs",
     "replay": "engine.replay",
 }
@@ -113,6 +115,7 @@ __all__ = [
     "compose",
     "parse_claim",
     "plan",
+    "plan_scores",
     "register_encoder",
     "replay",
 ]

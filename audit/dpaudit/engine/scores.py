@@ -51,7 +51,7 @@ TESTED = "fixed"
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
 _CURVE_POINTS = 400  # most points of the observed curve that a result keeps
 _SLACK = 1.03  # chances are computed up to 3 % too large
-_LEFT_OUT: Any = "left out"
+LEFT_OUT: Any = "left out"
 
 
 def audit_scores(
@@ -59,7 +59,7 @@ def audit_scores(
     scores1: Any,
     claim: TradeoffFunction | str | None = None,
     *,
-    independence: Independence = _LEFT_OUT,
+    independence: Independence = LEFT_OUT,
     confidence: float = DEFAULTS.confidence,
     method: str = "fixed",
     seed: int | None = DEFAULTS.seed,
@@ -103,7 +103,7 @@ def audit_scores(
             no float equals, or numbers on one side and none on the other.
     """
     began = time.perf_counter()
-    _check_choice(independence)
+    check_independence(independence)
     _check_method(method)
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
@@ -142,12 +142,13 @@ class _Counted:
     copied: tuple[str, ...]  # why the scores, or the outputs, must contain copies
 
 
-def _check_choice(independence: Any) -> None:
+def check_independence(independence: Any) -> None:
+    """Raise ValueError unless a choice of `independence` was made."""
     if isinstance(independence, str) and independence in ("runs", "canaries"):
         return
     if independence is None:
         return
-    given = "it was left out" if independence is _LEFT_OUT else f"got {shown(independence)}"
+    given = "it was left out" if independence is LEFT_OUT else f"got {shown(independence)}"
     choices = "; ".join(f"{choice!r}: {words}" for choice, words in CHOICES.items())
     raise ValueError(f'independence must be "runs", "canaries" or None, {given}.  {choices}')
 
