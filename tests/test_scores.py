@@ -158,7 +158,7 @@ def test_masked_and_missing_scores_are_refused() -> None:
         (np.array([0.0, pd.NA], dtype=object), "<NA>"),
         (np.array([0.0, math.nan], dtype=object), "nan"),
     ):
-        with pytest.raises(ValueError, match=rf"scores1\[1\] is ({what}); a score must be a number. Decide"):
+        with pytest.raises(ValueError, match=rf"scores1\[1\] is ({what}); a score must be a number; give such runs"):
             audit_scores([0.0, 1.0], scores, independence="runs")
 
 
