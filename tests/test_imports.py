@@ -144,7 +144,12 @@ def test_no_module_lies_beside_the_packages() -> None:
         ("import dpaudit", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
         ("import dpaudit.claims", {"sklearn", "matplotlib", "pydantic", "typst", "scipy.stats", "dp_accounting"}),
         ("import dpaudit.outputs", {"sklearn", "matplotlib", "pydantic", "typst", "scipy"}),
-        ("from dpaudit import audit", {"sklearn", "matplotlib", "pydantic", "typst", "joblib"}),
+        ("from dpaudit import audit", {"sklearn", "matplotlib", "pydantic", "typst", "joblib", "scipy.stats"}),
+        (
+            "from dpaudit import audit_scores, audit_one_run",
+            {"sklearn", "matplotlib", "typst", "joblib", "scipy.stats"},
+        ),
+        ("import dpaudit.cli.run_configs", {"sklearn", "matplotlib", "typst", "scipy.stats"}),
         ("import dpaudit.testing", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
         ("import dpaudit.cli.app", {"numpy", "scipy", "sklearn", "matplotlib", "pydantic", "typst"}),
         (

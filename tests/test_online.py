@@ -173,7 +173,9 @@ def test_a_stream_does_not_go_on_with_other_bets(tmp_path: Path) -> None:
     state = json.loads((tmp_path / "s.json").read_text())
     for bets in ([wealth + 1e-6 for wealth in state["bets"]], state["bets"][:-1], []):
         (tmp_path / "s.json").write_text(json.dumps(state | {"bets": bets}))
-        with pytest.raises(ValueError, match=r"s\.json cannot be continued: it was saved by a version .* places other bets"):
+        with pytest.raises(
+            ValueError, match=r"s\.json cannot be continued: it was saved by a version .* places other bets"
+        ):
             OnlineAudit.from_json(tmp_path / "s.json")
     rounded = [wealth * (1 + 1e-13) for wealth in state["bets"]]
     (tmp_path / "s.json").write_text(json.dumps(state | {"bets": rounded}))

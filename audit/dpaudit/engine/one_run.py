@@ -7,7 +7,6 @@ import time
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
 
 from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
 from dpaudit.engine.provenance import provenance_of
@@ -142,6 +141,7 @@ def _curve(scores: Array, included: npt.NDArray[np.bool_]) -> tuple[Array, Array
 
 def _detectable(claim: TradeoffFunction, m: int, r: int, significance: float) -> Detectable:
     """Find the least epsilon such that guesses that are right with odds e^epsilon would refute the claim."""
+    from scipy.stats import binom  # takes half a second, which other audits save
 
     def seen(epsilon: float) -> bool:
         v = int(binom.ppf(1 - POWER, r, 1 / (1 + math.exp(-epsilon))))

@@ -15,11 +15,14 @@ When it does, it looks like a mechanism that always does.  The remedies are `ind
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom, rankdata
+from scipy.special import bdtr
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.binomials import log_choose
 
 _DRAWS = 999  # permutations
 
@@ -64,7 +67,7 @@ def between_groups(
     canaries, runs = values.shape
     if canaries == 0 or runs < 2:
         return 1.0
-    place = rankdata(values).reshape(values.shape) / (values.size + 1) - 0.5  # ties get their mean rank
+    place = _mean_ranks(values) / (values.size + 1) - 0.5
     features = np.stack([place, np.abs(place), place * np.where(coins, 1.0, -1.0)])  # (3, canaries, runs)
     found = np.empty((draws + 1, len(features)))
     found[0] = _spread(features)
@@ -88,7 +91,7 @@ def coins_p_value(n0: int, n1: int) -> float:
     Returns:
         The p-value of a sign test, in (0, 1].
     """
-    return float(min(1.0, 2 * binom.cdf(min(n0, n1), n0 + n1, 0.5)))
+    return float(min(1.0, 2 * bdtr(min(n0, n1), n0 + n1, 0.5)))
 
 
 def number_factor(m: int, included: int) -> float:
@@ -110,14 +113,21 @@ def number_factor(m: int, included: int) -> float:
         included: Number of them that were included.
 
     Returns:
-        1 / P[B = included].
+        1 / P[B = included], rounded up.
     """
-    return 1.0 / float(binom.pmf(included, m, 0.5))
+    return math.exp(m * math.log(2) - float(log_choose(m, included))) * (1 + 1e-9)
 
 
 def half_included(n0: int, n1: int) -> bool:
     """Return whether half of all canaries were included, rounded either way: the number may have been fixed."""
     return abs(n0 - n1) <= 1
+
+
+def _mean_ranks(values: Array) -> Array:
+    """Return the ranks of all values, from 1, in the shape of `values`; equal values get their mean rank."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Array = (np.cumsum(counts) - (counts - 1) / 2)[places].reshape(values.shape)
+    return ranks
 
 
 def _spread(features: Array) -> Array:
