@@ -137,15 +137,14 @@ def test_only_a_plain_exact_version_is_pinned(requirement: str, pinned: tuple[st
     assert pinned_version(requirement) == pinned
 
 
-@pytest.mark.parametrize("setting", ["TARGET", "PREFIX", "ROOT", "DRY_RUN", "USER", "REQUIRE_VIRTUALENV"])
-def test_variables_of_pip_cannot_send_packages_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
-) -> None:
-    values = {"DRY_RUN": "1", "USER": "1", "REQUIRE_VIRTUALENV": "1"}
-    monkeypatch.setenv(f"PIP_{setting}", values.get(setting, str(tmp_path / "elsewhere")))
-    name = f"tiny{setting.lower().replace('_', '')}"
-    found = environment([wheel(tmp_path, name, "1.0", "x = 1\n")])
-    assert found.packages[name] == "1.0"
+def test_variables_of_pip_cannot_send_packages_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the variables alone would make the installation fail or go elsewhere, and so would all together."""
+    for setting in ("TARGET", "PREFIX", "ROOT"):
+        monkeypatch.setenv(f"PIP_{setting}", str(tmp_path / "elsewhere"))
+    for setting in ("DRY_RUN", "USER", "REQUIRE_VIRTUALENV"):
+        monkeypatch.setenv(f"PIP_{setting}", "1")
+    found = environment([wheel(tmp_path, "tinyhere", "1.0", "x = 1\n")])
+    assert found.packages["tinyhere"] == "1.0"
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -162,16 +161,24 @@ def test_an_installation_that_went_elsewhere_is_refused_and_never_used(
     assert environment([tiny]).packages["tinylost"] == "1.0"
 
 
-def test_an_environment_of_an_earlier_version_without_its_packages_is_rebuilt(tmp_path: Path, cache: Path) -> None:
+def builds(*_: object) -> None:
+    raise ZeroDivisionError("built again")
+
+
+def test_an_environment_of_an_earlier_version_without_its_packages_is_rebuilt(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny = wheel(tmp_path, "tinyempty", "1.0", "x = 1\n")
     built = environment([tiny])
     pointer = cache / "environments" / f"{built.python.parents[1].name.rpartition('-')[0]}.json"
     about = json.loads(pointer.read_text())
     wrong: dict[str, Any]
-    for wrong in ({"packages": {}}, {"folder": "../elsewhere"}, {"folder": "/"}, {"folder": None}, {"packages": []}):
+    for wrong in ({"folder": "../elsewhere"}, {"folder": "/"}, {"folder": None}, {"packages": []}, {"packages": {}}):
         pointer.write_text(json.dumps({**about, **wrong}))
-        assert environment([tiny]).packages["tinyempty"] == "1.0"
-        about = json.loads(pointer.read_text())
+        with monkeypatch.context() as changed, pytest.raises(ZeroDivisionError, match="built again"):
+            changed.setattr(environments, "_build", builds)
+            environment([tiny])
+    assert environment([tiny]).packages["tinyempty"] == "1.0"
 
 
 def test_missing_files_of_a_package_are_noticed(tmp_path: Path) -> None:
