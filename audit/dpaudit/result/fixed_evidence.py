@@ -10,8 +10,9 @@ from typing import ClassVar
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.regions import delta_of, threshold_for_epsilon, threshold_for_mu
-from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.inference.grid import BINS
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
@@ -37,7 +38,7 @@ _WORDS = Words(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FixedEvidence:
+class FixedEvidence(CountedEvidence):
     """Counts of one frozen score on fresh outputs, and the rejection regions that were frozen with it.
 
     Each answer holds with the stated confidence if the number of trials is the planned one; see
@@ -49,8 +50,6 @@ class FixedEvidence:
     anytime: ClassVar[bool] = False
     joint: ClassVar[bool] = False
     frozen: ClassVar[bool] = True
-    of_pairs: ClassVar[bool] = True
-    once: ClassVar[bool] = False
     slow: ClassVar[bool] = True
     words: ClassVar[Words] = _WORDS
     pair: int  # index of the pair that the pilot chose
@@ -77,23 +76,12 @@ class FixedEvidence:
         return int(x), int(n0), int(y), int(n1)
 
     @property
-    def edges(self) -> Array:
-        return EDGES
-
-    @property
-    def guessed(self) -> None:
-        return None
-
-    @property
     def histograms(self) -> tuple[Counts]:
         return (self.counts,)
 
     def of_pair(self, pair: int | None) -> Counts | None:
         """Return all counts, because only one pair was counted."""
         return self.counts
-
-    def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
-        return claim.symmetrized()
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return the exact p-value of a claim; the path is not used."""

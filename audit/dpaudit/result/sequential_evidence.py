@@ -10,10 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.inference.grid import BINS, EDGES
+from dpaudit.inference.grid import BINS
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
+from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
 from dpaudit.result.words import DONG, OF_PAIRS, Words
 from dpaudit.values import Json, JsonObject
@@ -45,7 +46,7 @@ _WORDS = Words(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SequentialEvidence:
+class SequentialEvidence(CountedEvidence):
     """Counts of the estimated log-likelihood ratio on fresh outputs, in the bins of `inference.grid`.
 
     The bets are those placed against `target`.  The verdict and all bounds hold together at any stopping time; see
@@ -56,8 +57,6 @@ class SequentialEvidence:
     anytime: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     frozen: ClassVar[bool] = False
-    of_pairs: ClassVar[bool] = True
-    once: ClassVar[bool] = False
     slow: ClassVar[bool] = False
     words: ClassVar[Words] = _WORDS
     target: TradeoffFunction  # the claim that was audited, for both orders of a pair
@@ -73,22 +72,11 @@ class SequentialEvidence:
         return int(self.counts.sum()) // 2
 
     @property
-    def edges(self) -> Array:
-        return EDGES
-
-    @property
-    def guessed(self) -> None:
-        return None
-
-    @property
     def histograms(self) -> tuple[Counts, ...]:
         return tuple(self.counts)
 
     def of_pair(self, pair: int | None) -> Counts | None:
         return self.counts[pair] if pair is not None and pair < len(self.counts) else None
-
-    def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
-        return claim.symmetrized()
 
     def log_e(self, claim: TradeoffFunction) -> float:
         """Return the log-wealth of the bets against a claim, nats."""
