@@ -33,6 +33,7 @@ def saved(tmp_path: Path) -> dict[str, Any]:
         ({"confidence": 1}, "confidence: "),
         ({"most": 10**400}, "most: "),
         ({"most": 1e9}, "contradicts refuted_at = None"),
+        ({"most": 50.0, "refuted_at": 20}, "largest wealth give"),
         ({"refuted_at": 7}, "contradicts refuted_at = 7"),
         ({"refuted_at": 1e999}, "refuted_at: "),
         ({"path": [[1, 1e999]]}, "path.0.1: "),

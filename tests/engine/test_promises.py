@@ -97,7 +97,7 @@ def test_an_output_that_is_counted_was_never_learned_from_before(method: str, ca
         Gaussian(1.0), GaussianDP(1.0), PAIR, trials=2000, attacks=Remembers(calibrated), method=method, seed=1
     )
     assert result.verdict is Verdict.NO_VIOLATION, result.warnings
-    assert result.p_value == 1
+    assert result.p_value > 1 - 1e-12  # older versions of numpy round the wealth to 1 + 2e-16
     counts = np.asarray(result.evidence.counts).reshape(2, -1)
     assert np.count_nonzero(counts.sum(axis=0)) == 1
 

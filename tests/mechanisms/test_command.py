@@ -194,8 +194,8 @@ while read -r line; do echo "$line" | awk '{
 @pytest.mark.chance
 def test_outputs_before_a_program_dies_are_kept(tmp_path: Path) -> None:
     answer = """\
-if os.path.exists("old") and time.time() > float(open("old").read()) + 0.3: sys.exit("tired")
-if not os.path.exists("old"): open("old", "w").write(str(time.time()))
+open("answers", "a").write("x")
+if os.path.getsize("answers") > 12: sys.exit("tired")
 print(json.dumps({"outputs": [time.time_ns() % 7 for _ in range(n)]}))
 """
     result = audit(script(tmp_path, answer), PureDP(5.0), Pair(0, 1), trials=10**9, seed=0, confidence=0.95)

@@ -48,3 +48,17 @@ def test_a_value_without_encoding_is_refused() -> None:
 def test_invalid_bytes_are_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         wire.unframe(body)
+
+
+@pytest.mark.parametrize(
+    ("tag", "dtype", "shape", "content"),
+    [
+        (b"z", "f8,(", [1], bytes(8)),  # numpy raises SyntaxError
+        (b"Z", "<U1", [1], b"\x00\x00\x11\x00"),  # no such character; numpy raises SystemError
+        (b"Z", "<f8", [10**12, 0], b""),  # would become a list of 10**12 empty arrays
+    ],
+)
+def test_arrays_that_numpy_cannot_hold_are_refused(tag: bytes, dtype: str, shape: list[int], content: bytes) -> None:
+    array = b"a" + b"".join(wire.frame(part)[8:] for part in (dtype, tuple(shape), content))
+    with pytest.raises(ValueError, match=r"not a value|one dimension"):
+        wire.unframe(tag + array)

@@ -9,6 +9,7 @@ import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, leave, refuse
 from dpaudit.cli.terminal import say, show
+from dpaudit.text.printable import one_line
 
 
 def clean(
@@ -31,7 +32,7 @@ def clean(
             say(f"there are no environments in {environments_folder()}")
         stayed = 0
         for one in found:
-            show(f"{one.size / 1e6:8.1f} MB  {_days(one.used)}  {one.about}  {one.path}")
+            show(one_line(f"{one.size / 1e6:8.1f} MB  {_days(one.used)}  {one.about}  {one.path}"))
             if yes and (reason := remove(one)):
                 stayed += 1
                 say(f"{one.path} stays: {reason}")

@@ -72,19 +72,33 @@ def _lines(text: io.TextIOWrapper) -> Iterator[str]:
         yield line
 
 
+def _rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line and its columns.  An open quote would otherwise hide the lines that follow."""
+    rows = csv.reader(_lines(text), strict=True)
+    number = 0
+    try:
+        for row in rows:
+            number += 1
+            if rows.line_num != number:
+                raise ValueError(f"line {number}: its quotes do not end on this line")
+            yield number, row
+    except csv.Error as error:
+        raise ValueError(f"line {number + 1}: {error}") from None
+
+
 def _csv(file: BinaryIO) -> tuple[Array, Array]:
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
-        rows = csv.reader(_lines(text))
-        header = next(rows, [])
+        rows = _rows(text)
+        header = next(rows, (1, []))[1]
         score, included = (_place(header, name) for name in (SCORE, INCLUDED))
         widest = max(score, included)
 
         def values() -> Iterator[tuple[Any, Any]]:
-            for row in rows:
-                if len(row) > widest:
+            for number, row in rows:
+                if len(row) == len(header) or (len(row) < len(header) and len(row) > widest):
                     yield row[score], row[included]
                 elif row:
-                    raise ValueError(f"line {rows.line_num} has {len(row)} columns, but the header has {len(header)}")
+                    raise ValueError(f"line {number} has {len(row)} columns, but the header has {len(header)}")
 
         return _split(values(), "line", 2)
 

@@ -33,9 +33,9 @@ def copied(given: Given) -> tuple[str, ...]:
         return ()
     all_, different = sum(int(side.sum()) for side in sides), sum(map(len, sides))
     return (
-        f"scores were copied: only {different:,} of {all_:,} differ, and independent scores repeat in this way with "
-        f"probability at most {upper(p_value)}, whatever their law; a file may have been concatenated with itself, or "
-        "a run recorded several times; give one score for each run or canary",
+        f"scores seem to be copied: only {different:,} of {all_:,} differ, and independent scores with one common law "
+        f"repeat in this way with probability at most {upper(p_value)}, whatever this law is; a file may have been "
+        "concatenated with itself, or a run recorded several times; give one score for each run or canary",
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.online_state import FORMAT, MEMORY, PATH, State, decoded, encoded, read_state
+from dpaudit.engine.online_state import FORMAT, MEMORY, PATH, ROUNDING, State, decoded, encoded, read_state
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.rows import attack_rows
 from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth
@@ -28,7 +28,7 @@ from dpaudit.learning.attack import Attack, resolve_attacks
 from dpaudit.outputs import OutputError, Outputs
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import OnlineEvidence
-from dpaudit.result.histograms import check_bins, dense, sparse
+from dpaudit.result.histograms import Counts, check_bins, dense, sparse
 from dpaudit.result.model import AuditResult
 from dpaudit.result.online_evidence import peak_of
 from dpaudit.result.values import Curve, Detectable, History, PairRow
@@ -115,6 +115,7 @@ class OnlineAudit:
         if self._coin is None:
             raise RuntimeError("update() takes the output of a run whose dataset coin() chose; call coin() first")
         side, self.steps, self._coin = self._coin, self.steps + 1, None  # a retry would select runs by their outputs
+        before, self._broken = self._broken, self._broken or f"the output of step {self.steps} was not counted"
         try:
             read = Outputs.read([output])
         except OutputError:
@@ -124,16 +125,17 @@ class OnlineAudit:
             try:
                 place = bin_of(self._learner.score(read))[0]
             except Exception as error:
-                self._broken = f"the score of step {self.steps} failed ({type(error).__name__}: {error})"
+                self._broken = before or f"the score of step {self.steps} failed ({type(error).__name__}: {error})"
                 return
             self._counts[0, side, place] += 1
-            self._log_e = self._log_wealth()
+            self._log_e = self._log_wealth(self._counts)
         if self._log_e > self._most:
             self._most, self._peak = self._log_e, self._counts.copy()
         if self._refuted_at is None and self._most >= log_threshold(self.confidence):
             self._refuted_at = self.steps
         self._note()
         self._remember(side, output)
+        self._broken = before
 
     @property
     def refuted(self) -> bool:
@@ -226,8 +228,10 @@ class OnlineAudit:
         for side, text in state.outputs:
             audit._remember(side, decoded(text))
         audit.steps, audit._unreadable = state.steps, state.unreadable
-        audit._log_e = audit._log_wealth() if audit._counts.any() else 0.0
-        audit._most = max(state.most, audit._log_e)
+        audit._log_e = audit._log_wealth(audit._counts) if audit._counts.any() else 0.0
+        audit._most = max(0.0, audit._log_wealth(audit._peak)) if audit._peak.any() else 0.0
+        if abs(audit._most - state.most) > ROUNDING * max(1.0, audit._most) or audit._log_e > audit._most + ROUNDING:
+            raise ValueError(f"the counts of its largest wealth give {audit._most:g} nats, not {state.most:g}")
         audit._path = list(state.path)
         audit._refuted_at = state.refuted_at
         return audit
@@ -241,8 +245,8 @@ class OnlineAudit:
     def _evidence(self) -> OnlineEvidence:
         return OnlineEvidence(target=self._tested, counts=self._counts.copy(), peak=self._peak.copy())
 
-    def _log_wealth(self) -> float:
-        return self._bets.log_wealth(self._bets.gains(self._log_prices, self._counts, coin_selected=True))
+    def _log_wealth(self, counts: Counts) -> float:
+        return self._bets.log_wealth(self._bets.gains(self._log_prices, counts, coin_selected=True))
 
     def _note(self) -> None:
         """Keep the largest wealth so far and every second of the others, once there are too many."""

@@ -17,7 +17,7 @@ MEMORY = 5_000
 """Number of latest outputs that a saved stream keeps, to learn a score when it is loaded.  All evidence is kept."""
 
 PATH = 400  # maximum number of looks in the history of a result
-_ROUNDING = 1e-6  # log-wealth may differ by this if another version of numpy computed it
+ROUNDING = 1e-6  # log-wealth may differ by this if another version of numpy computed it
 _MAX_BETS = 100  # reference values of the bets
 _MAX_WORDS = 300  # maximum number of characters of a message about a file
 
@@ -60,7 +60,7 @@ class State(BaseModel):
         if sum(count for side in self.counts for _, count in side) > self.steps:
             raise ValueError(f"it counts more outputs than its {self.steps} steps")
         beyond = self.most - log_threshold(self.confidence)
-        if (self.refuted_at is None and beyond > _ROUNDING) or (self.refuted_at is not None and beyond < -_ROUNDING):
+        if (self.refuted_at is None and beyond > ROUNDING) or (self.refuted_at is not None and beyond < -ROUNDING):
             raise ValueError(f"a log-wealth of {self.most:g} at most contradicts refuted_at = {self.refuted_at}")
         return self
 

@@ -227,7 +227,8 @@ def _fixed_number(evidence: ScoresEvidence) -> tuple[str, ...]:
         return ()
     return (
         "exactly half of the canaries were included; their number may have been fixed beforehand, so all p-values are "
-        f"multiplied by {upper(evidence.p_value_factor, 3)}; independent fair coins avoid this",
+        f"multiplied by {upper(evidence.p_value_factor, 3)}; this is valid for a uniformly random half, but not if "
+        "pairs or groups of canaries were each split in half; independent fair coins avoid this",
     )
 
 

@@ -48,5 +48,5 @@ def check_bets(saved: Sequence[float], ours: Sequence[float]) -> None:
         return
     raise OtherBets(
         "it was saved by a version of dpaudit that places other bets, and a stream that changes its bets is no valid "
-        "test; go on with that version, or begin a new stream, with half of the significance"
+        "test; continue with that version, or begin a new stream, whose error probability adds to that of this one"
     )

@@ -118,7 +118,8 @@ def _hold(pointer: Path) -> None:
     if mark not in _held:
         file = mark.open("a")
         fcntl.flock(file, fcntl.LOCK_SH)  # waits while the environment is being removed
-        _held[mark] = file
+        if _held.setdefault(mark, file) is not file:  # another thread was faster
+            file.close()
     os.utime(mark)
 
 

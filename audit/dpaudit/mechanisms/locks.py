@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -96,12 +97,18 @@ def read_lock(text: str) -> Lock:
     lines = text.split("\n")
     if lines[0] != FORMAT:
         raise ValueError(f"1: must be {FORMAT!r}, the format of lock files, got {lines[0]!r:.80}")
-    version, requires, found = "", None, []
+    version, requires, found = "", None, []  # the first two come before all packages, which are checked by them
     for number, line in enumerate(lines[1:], 2):
         try:
+            if line.startswith(("# python: ", "# requires: ")) and found:
+                raise ValueError("must stand before the packages")
             if line.startswith("# python: "):
+                if version:
+                    raise ValueError("states the version of Python again")
                 version = check_version(line.removeprefix("# python: "))
             elif line.startswith("# requires: "):
+                if requires is not None:
+                    raise ValueError("states the requirements again")
                 requires = _requires(line.removeprefix("# requires: "))
             elif line and not line.startswith("# "):
                 found.append(_checked(line, requires or ()))
@@ -110,7 +117,7 @@ def read_lock(text: str) -> Lock:
     if not version or requires is None:
         raise ValueError("1: must state `# python: ...` and `# requires: [...]`")
     projects = [project_name(line.partition(" --hash")[0]) for line in found]
-    if twice := [project for project in projects if projects.count(project) > 1]:
+    if twice := [project for project, count in Counter(projects).items() if count > 1]:
         raise ValueError(f"1: {twice[0]} is given twice")
     return Lock(version, requires, tuple(found))
 
@@ -132,6 +139,8 @@ def _checked(line: str, requires: Sequence[str]) -> str:
     if match is None:
         raise ValueError(f"must be a package with its hash, such as {_EXAMPLE}, got {line!r:.100}")
     parsed_requirement(line.partition(" --hash")[0])
+    if "${" in line:
+        raise ValueError("must not name an environment variable (${...}), which pip would insert")
     if match[3] and match[3] not in {parsed_requirement(one).url for one in requires}:
         raise ValueError(f"names the URL {match[3]:.100}, which the requirements do not name")
     return line

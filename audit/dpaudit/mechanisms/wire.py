@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from dpaudit.values import Foreign
 
 HEADER = struct.Struct("<q")
+_UNREADABLE = (
+    struct.error, IndexError, TypeError, AttributeError, OverflowError, RecursionError, SyntaxError, SystemError
+)  # fmt: skip
 _SIZE = struct.Struct("=q")
 _DOUBLE = struct.Struct("=d")
 _INT64 = range(-(2**63), 2**63)
@@ -63,7 +66,7 @@ def unframe(body: bytes) -> Foreign:
     """
     try:
         value, end = _decode(memoryview(body), 0)
-    except (struct.error, IndexError, TypeError, OverflowError, RecursionError) as error:
+    except _UNREADABLE as error:
         raise ValueError(f"not a value: {error}") from None
     if end != len(body):
         raise ValueError(f"{len(body) - end} bytes follow the value")
@@ -201,6 +204,8 @@ def _decode(data: memoryview, at: int) -> tuple[Foreign, int]:
         value, at = _decode(data, at)
         if numpy is None:
             return value, at
+        if tag == "Z" and value.ndim != 1:
+            raise ValueError("a list of numbers must have one dimension")
         return (value[()] if tag == "z" else list(value)), at
     raise ValueError(f"unknown tag {tag!r}")
 

@@ -59,6 +59,10 @@ class OnlineEvidence(SequentialEvidence):
             return end
         return max(end, self._bets.log_e(claim, self.peak, coin_selected=True))
 
+    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+        """Return 1 / maximum wealth; the counts of the peak replace the path, which nothing else confirms."""
+        return SequentialEvidence.p_value(self, claim, path if self.peak is None else None)
+
     def ends_at_its_peak(self, path: Array) -> bool:
         return True
 

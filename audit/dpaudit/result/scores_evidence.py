@@ -129,6 +129,8 @@ class _Guessed(GuessedEvidence, ABC):
         found = cls(**counts)
         if not (found.guesses <= found.canaries and found._least <= found.right <= found._most):
             raise ValueError(f"evidence must have right <= guesses <= scores, got {counts}")
+        if counts.get("half", 0) not in (0, 1):
+            raise ValueError(f"evidence must have half = 0 or 1, got {counts}")
         if counts.get("included", 0) > found.canaries:
             raise ValueError(f"evidence must not have more included canaries than canaries, got {counts}")
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 
 class ShownAxes(Axes):
@@ -12,7 +13,7 @@ class ShownAxes(Axes):
 
     def _repr_png_(self) -> bytes:
         target = io.BytesIO()
-        figure = self.get_figure(root=True)
-        if figure is not None:
+        figure = self.figure
+        if isinstance(figure, Figure):
             figure.savefig(target, format="png", dpi=144)
         return target.getvalue()

@@ -4,10 +4,10 @@
 groups).  A state that all canaries of a group share makes groups differ more than chance does.  `between_groups` tests
 for such differences.
 
-**What one group cannot show.**  *Theorem.*  Let the canaries of one run be exchangeable, and their scores independent
-given some common state.  A test of independence that has level s for all independent and identically distributed
-canaries detects the dependence with probability at most s.  *Proof.*  Given the state, the canaries are independent and
-identically distributed.  So the test rejects with probability at most s for each state, and therefore on average.
+**What one group cannot show.**  *Theorem.*  Let the scores of the canaries of one run be independent and identically
+distributed given some common state.  A test of independence that has level s for all independent and identically
+distributed canaries detects the dependence with probability at most s.  *Proof.*  Given the state, the test rejects
+with probability at most s, and therefore on average as well.
 
 So one run cannot reveal a common state.  For example, a mechanism may treat all records badly with probability 0.4.
 When it does, it looks like a mechanism that always does.  The remedies are `independence=None` or more runs.
@@ -115,7 +115,7 @@ def number_factor(m: int, included: int) -> float:
     Returns:
         1 / P[B = included], rounded up.
     """
-    return math.exp(m * math.log(2) - float(log_choose(m, included))) * (1 + 1e-9)
+    return math.exp(m * math.log(2) - float(log_choose(m, included))) * (1 + 1e-9 + 1e-14 * m)
 
 
 def half_included(n0: int, n1: int) -> bool:
