@@ -165,3 +165,21 @@ def test_a_cache_that_cannot_be_opened_is_refused(cached: Path) -> None:
     cached.write_text("a file")
     with pytest.raises(MechanismError, match="cannot be read"):
         cached_environments()
+
+
+def test_an_environment_that_is_nested_too_deeply_does_not_end_the_command(command: Command, cached: Path) -> None:
+    deep = planted(cached)
+    here = os.open(deep, os.O_RDONLY)
+    try:
+        for _ in range(3 * sys.getrecursionlimit()):
+            os.mkdir("d", dir_fd=here)
+            below = os.open("d", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        planted(cached, "py3.11-fedcba9876543210")
+        done = command("clean", "--yes")
+        assert "nested too deeply" in done.stderr
+        assert "removed 1 of 2 environments" in done.stderr
+    finally:
+        os.close(here)
+        subprocess.run(["rm", "-rf", str(deep)], check=True)

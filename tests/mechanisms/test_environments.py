@@ -95,7 +95,7 @@ def test_a_missing_python_is_reported() -> None:
         environment([], "3.99")
 
 
-@pytest.mark.parametrize("version", ["3", "3.x", "2.7", "3.7", "py3.11", ""])
+@pytest.mark.parametrize("version", ["3", "3.x", "2.7", "3.7", "py3.11", "", "3.١١", "3.0000011"])
 def test_an_invalid_python_version_is_refused(version: str) -> None:
     with pytest.raises(ValueError, match="python_version must"):
         check_version(version)

@@ -181,6 +181,8 @@ def _npz(file: BinaryIO) -> tuple[Array, Array]:
 def _column(values: Any, name: str) -> Array:
     if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be one number for each score, got shape {values.shape} of {values.dtype}")
+    if len(values) > MAX_SCORES:  # small numbers take eight bytes each as floats
+        raise ValueError(f"{name} has {len(values):,} scores; the maximum of a compressed file is {MAX_SCORES:,}")
     return exact_floats(values, name)
 
 

@@ -97,6 +97,8 @@ def remove(one: CachedEnvironment) -> str:
                         shutil.rmtree(name, dir_fd=root)
             except OSError as error:
                 return f"{error.filename}: {error.strerror or error}"
+            except RecursionError:
+                return "its folders are nested too deeply; remove it with rm -r"
     return ""
 
 
@@ -164,8 +166,9 @@ def _about(root: int, name: str) -> str:
 
 def _size(root: int, name: str) -> int:
     total = 0
-    for _, _, files, folder in os.fwalk(name, dir_fd=root, follow_symlinks=False):
-        for file in files:
-            with contextlib.suppress(OSError):
-                total += os.lstat(file, dir_fd=folder).st_blocks * 512  # the unit of st_blocks
+    with contextlib.suppress(RecursionError):  # folders that are nested too deeply are left out
+        for _, _, files, folder in os.fwalk(name, dir_fd=root, follow_symlinks=False):
+            for file in files:
+                with contextlib.suppress(OSError):
+                    total += os.lstat(file, dir_fd=folder).st_blocks * 512  # the unit of st_blocks
     return total

@@ -25,7 +25,7 @@ def check_version(version: str) -> str:
     Raises:
         ValueError: If it has another form, or is older than 3.8.
     """
-    if not re.fullmatch(r"3\.\d+(\.\d+)?", version):
+    if not re.fullmatch(r"3\.[0-9]{1,3}(\.[0-9]{1,3})?", version):
         raise ValueError(f'python_version must read like "3.11" or "3.11.7", got {version!r}')
     if tuple(map(int, version.split(".")))[:2] < OLDEST:
         raise ValueError(f"python_version must be {OLDEST[0]}.{OLDEST[1]} or later, got {version!r}")
