@@ -170,8 +170,7 @@ def _parallel(jobs: int) -> Foreign:
     from joblib import Parallel
 
     if on_this_machine():
-        with suppress(TypeError):  # joblib before 1.5 takes no initializer; its idle workers end after five minutes
-            return Parallel(n_jobs=jobs, initializer=_attend, initargs=(os.getpid(),))
+        return Parallel(n_jobs=jobs, initializer=_attend, initargs=(os.getpid(),))
     return Parallel(n_jobs=jobs)
 
 
