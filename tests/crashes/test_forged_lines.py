@@ -60,11 +60,25 @@ def test_a_result_forges_no_line(key: str, folder: Path, command: Command) -> No
     is_clean(command("report", "r.json").output)
 
 
+@pytest.mark.parametrize("content", [{"score": HOSTILE, "included": 1}, {"score": 1, "included": HOSTILE}], ids=[1, 2])
+def test_a_file_of_scores_forges_no_line(content: dict[str, object], folder: Path, command: Command) -> None:
+    (folder / "s.jsonl").write_text(json.dumps(content) + "\n")
+    done = command("scores", "s.jsonl", "--independence", "runs")
+    assert done.exit_code == 2
+    is_clean(done.output)
+
+
 @pytest.mark.parametrize(
     "content", ['"HERE",included\n1,1\n', 'score,included\n"HERE",1\n', 'score,included\n1,"HERE"\n'], ids=[1, 2, 3]
 )
-def test_a_file_of_scores_forges_no_line(content: str, folder: Path, command: Command) -> None:
+def test_a_table_of_scores_forges_no_line(content: str, folder: Path, command: Command) -> None:
+    """A cell with line breaks is refused without showing it; one without them is shown."""
     (folder / "s.csv").write_text(content.replace("HERE", HOSTILE))
+    done = command("scores", "s.csv", "--independence", "runs")
+    assert done.exit_code == 2
+    assert "its quotes do not end on this line" in done.output
+    assert "FORGED" not in done.output
+    (folder / "s.csv").write_text(content.replace("HERE", " ".join(HOSTILE.split())))
     done = command("scores", "s.csv", "--independence", "runs")
     assert done.exit_code == 2
     is_clean(done.output)

@@ -97,7 +97,8 @@ def read_lock(text: str) -> Lock:
     lines = text.split("\n")
     if lines[0] != FORMAT:
         raise ValueError(f"1: must be {FORMAT!r}, the format of lock files, got {lines[0]!r:.80}")
-    version, requires, found = "", None, []  # the first two come before all packages, which are checked by them
+    version, requires = "", None  # both come before all packages, which are checked by them
+    found: list[str] = []
     for number, line in enumerate(lines[1:], 2):
         try:
             if line.startswith(("# python: ", "# requires: ")) and found:
