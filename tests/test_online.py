@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, OnlineAudit, PureDP, Verdict
-from dpaudit.engine.stream_bets import reference_wealth
+from dpaudit.engine.stream_bets import OtherBets, check_bets, reference_wealth
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.consistency import contradictions
 from dpaudit.text.rounding import lower
@@ -193,6 +193,23 @@ def test_the_fingerprint_of_the_bets_tells_claims_and_weights_apart() -> None:
     for other in (fingerprint(GaussianDP(1.0001)), fingerprint(GaussianDP(1.0), log_weights=turned)):
         assert any(abs(a - b) > 1e-6 for a, b in zip(ours, other, strict=True))
     assert all(map(math.isfinite, ours))
+
+
+def test_the_fingerprint_sees_every_bet() -> None:
+    """A single bet whose weight, price or payoff differs by one in 10,000 changes the fingerprint."""
+    placed = strategy(PureDP(1.0))
+    prices = placed.log_prices(PureDP(1.0))
+    ours = reference_wealth(placed, prices)
+    for j in range(len(ours)):
+        changed = np.arange(len(ours)) == j
+        payoffs = placed.log_payoffs1 + 1e-4 * changed[:, None]
+        for bets, costs in (
+            (dataclasses.replace(placed, log_weights=placed.log_weights + 1e-4 * changed), prices),
+            (dataclasses.replace(placed, log_payoffs1=payoffs), prices),
+            (placed, prices + 1e-4 * changed),
+        ):
+            with pytest.raises(OtherBets):
+                check_bets(ours, reference_wealth(bets, costs))
 
 
 def test_nothing_is_inconclusive() -> None:

@@ -200,3 +200,11 @@ def test_missing_files_of_a_package_are_noticed(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_unmet_requirements_are_found(requires: list[str], missing: list[str]) -> None:
     assert unmet(requires, {"a-b": "1.2", "Pre": "2.0rc1", "odd": "not a version"}, "3.11") == missing
+
+
+@pytest.mark.parametrize("login", ["user:secret@", "token@"])
+def test_a_password_in_a_requirement_is_refused_and_not_repeated(login: str) -> None:
+    """Results, lock files and stores record requirements."""
+    with pytest.raises(ValueError, match="the URL of x holds a user name or password") as error:
+        project_name(f"x @ https://{login}example.org/x-1.0-py3-none-any.whl")
+    assert login not in str(error.value)

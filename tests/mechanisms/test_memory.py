@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -16,7 +17,7 @@ from typer.testing import Result
 
 from dpaudit import AuditResult, MechanismError, Pair, audit, batched
 from dpaudit.mechanisms import CommandMechanism
-from dpaudit.mechanisms.memory import limited_command, memory_limited
+from dpaudit.mechanisms.memory import about_memory, limited_command, memory_limited
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.detached import Dataset
@@ -266,3 +267,33 @@ def test_other_types_are_refused(given: object) -> None:
 def test_an_amount_is_shown_in_its_largest_whole_unit() -> None:
     shown = [memory_text(size) for size in (2 * 10**9, 512 * 10**6, 2**24, 3 * 2**29, 10**9 + 1)]
     assert shown == ["2 GB", "512 MB", "16 MiB", "1536 MiB", "1,000,000,001 bytes"]
+
+
+def test_an_error_that_memory_caused_is_recognised_whatever_its_class() -> None:
+    """Otherwise `failures="outcome"` would count it, although it depends on what earlier runs left of the limit."""
+
+    def caught(raises: Callable[[], None]) -> BaseException:
+        try:
+            raises()
+        except Exception as error:
+            return error
+        raise AssertionError
+
+    def wraps() -> None:
+        try:
+            raise MemoryError
+        except MemoryError:
+            raise KeyError("cache") from None
+
+    def of_torch() -> None:
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
+
+    def of_the_system() -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate")
+
+    def of_another_kind() -> None:
+        raise RuntimeError("the allocation of budgets is wrong")
+
+    assert all(about_memory(caught(one)) for one in (wraps, of_torch, of_the_system))
+    assert not about_memory(caught(of_another_kind))
+    assert not about_memory(None)

@@ -18,7 +18,7 @@ MEMORY = 5_000
 
 PATH = 400  # maximum number of looks in the history of a result
 ROUNDING = 1e-6  # log-wealth may differ by this if another version of numpy computed it
-_MAX_BETS = 100  # reference values of the bets
+_MAX_BETS = 10_000  # maximum number of bets, each with one reference value
 _MAX_WORDS = 300  # maximum number of characters of a message about a file
 
 _Whole = Annotated[int, Field(ge=0, le=2**53)]

@@ -119,7 +119,7 @@ def audit_scores(
     half = half_included(*given.sizes)
     evidence, counts = count_guesses(values0, values1, independence, guesses, stream(seed, "ties"), half=half)
     return _result(
-        _Counted(evidence, counts, len(values1), *_curve(values0, values1), rows, dependent, copied(given)),
+        _Counted(evidence, counts, given.sizes, *_curve(values0, values1), rows, dependent, copied(given)),
         claimed,
         confidence,
         provenance_of(seed=seed, mechanism=name),
@@ -134,7 +134,7 @@ class _Counted:
 
     evidence: ScoresEvidence
     counts: Counts  # of the guesses
-    n1: int  # scores of runs on d1, or of canaries that were put in
+    sizes: tuple[int, int]  # all scores of each side, also those from which a score was learned
     alpha: Array  # observed errors
     beta: Array
     rows: tuple[AttackRow, ...]
@@ -212,7 +212,7 @@ def _result(
 
 def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
     """What is said of coins that were not fair; nothing of runs, which have none."""
-    m, into = evidence.canaries, counted.n1
+    into, m = counted.sizes[1], sum(counted.sizes)
     if not evidence.once or (p_value := coins_p_value(m - into, into)) > _UNFAIR:
         return ()
     return (

@@ -6,7 +6,9 @@ it is no sandbox, because a program can start further processes.
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import resource
 import shutil
 import sys
@@ -14,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.protocol import MechanismError, message_of
 from dpaudit.mechanisms.worker import address_space_limit
 from dpaudit.settings.memory import memory_text
 
@@ -41,6 +43,29 @@ def advice(memory: int) -> str:
         f"its memory is limited to {memory_text(memory)}: raise `memory`, or let the mechanism use less, "
         "for example with smaller datasets or batches"
     )
+
+
+_NO_MEMORY = re.compile(r"out of memory|(can't|cannot|could not|unable to|failed to) allocate", re.IGNORECASE)
+_MAX_CAUSES = 20  # errors that are followed from an error to those that led to it
+
+
+def about_memory(error: BaseException | None) -> bool:
+    """Return whether an error, or one that led to it, says that memory could not be allocated.
+
+    Compiled libraries report it by other errors than MemoryError, such as the RuntimeError of torch.
+
+    Args:
+        error: What a run raised.
+    """
+    for _ in range(_MAX_CAUSES):
+        if error is None:
+            return False
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+            return True
+        if _NO_MEMORY.search(message_of(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @contextmanager

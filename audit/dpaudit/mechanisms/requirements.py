@@ -44,17 +44,25 @@ def parsed_requirement(requirement: str) -> Requirement:
     """Return a requirement in parts.
 
     Raises:
-        ValueError: If it is not a PEP 508 requirement of one line.
+        ValueError: If it is not a PEP 508 requirement of one line, or its URL holds a user name or password.
     """
+    from urllib.parse import urlsplit
+
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
         if "\n" in requirement:
             raise InvalidRequirement("it has more than one line")
-        return Requirement(requirement)
+        parsed = Requirement(requirement)
     except (InvalidRequirement, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         raise ValueError(f'a requirement must read like "opendp==0.14.2", got {requirement!r:.200}: {reason}') from None
+    if parsed.url and "@" in urlsplit(parsed.url).netloc:
+        raise ValueError(
+            f"the URL of {parsed.name} holds a user name or password, which results and lock files would record; "
+            "put it into a .netrc file"
+        )
+    return parsed
 
 
 def unmet(requires: Iterable[str], installed: Mapping[str, str], python_version: str) -> list[str]:

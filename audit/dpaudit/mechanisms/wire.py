@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 HEADER = struct.Struct("<q")
 _UNREADABLE = (
-    struct.error, IndexError, TypeError, AttributeError, OverflowError, RecursionError, SyntaxError, SystemError
+    struct.error, IndexError, TypeError, AttributeError, OverflowError, RecursionError, SyntaxError, SystemError,
+    MemoryError,
 )  # fmt: skip
 _SIZE = struct.Struct("=q")
 _DOUBLE = struct.Struct("=d")

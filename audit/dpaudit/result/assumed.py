@@ -55,13 +55,16 @@ def bound_inside(
     """Return epsilon at `delta` of the largest member of a family that the evidence refutes.
 
     Theorem:
-        Let the mechanism's curve be the member at t of a nested family.  The probability that the bound exceeds
-        epsilon of this member is at most 1 - confidence.
+        Let the mechanism's curve be the member at t of a nested family, as dpaudit computes this member.  The
+        probability that the bound exceeds epsilon of this member is at most 1 - confidence.
 
     Proof:
         The bound exceeds this value only if the evidence refutes a member at some t' >= t.  P-values of all kinds of
         evidence do not fall as the parameter of a nested family grows.  So the evidence then refutes the true member at
-        t, too.
+        t, too.  For scores of one run, the corollary of `inference.scores.tight` takes the place of this argument.
+
+    Closed forms, such as Gaussian and Laplace claims, are exact.  Compositions are computed with the error that
+    `claims.operations.accounting` states, so epsilon of the exact member may be slightly smaller.
 
     Args:
         evidence: The evidence.  Its own assumption, if any, is part of the bound's.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism, members
-from dpaudit.mechanisms.memory import advice, memory_limited
+from dpaudit.mechanisms.memory import about_memory, advice, memory_limited
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.mechanisms.python import PythonMechanism
@@ -204,7 +204,7 @@ class Runs:
 
     def _out_of_memory(self, error: BaseException | None) -> bool:
         """Whether a run exceeded its limit.  What is left of it depends on earlier runs, as with a timeout."""
-        return isinstance(error, MemoryError) and self.execution.memory is not None
+        return self.execution.memory is not None and about_memory(error)
 
     def _failure(self, error: BaseException) -> str:
         """Return the failure as the predicate of a sentence about the mechanism."""
