@@ -48,7 +48,7 @@ def main() -> int:
     code = pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", *arguments.paths], plugins=[costs])
     by_file: Counter[str] = Counter()
     for test, seconds in costs.by_test.items():
-        by_file[test.split("::")[0]] += seconds  # type: ignore[assignment]
+        by_file[test.split("::")[0]] += seconds
     print(f"\n{processor_time():.0f} s of processor time, {sum(costs.by_test.values()):.0f} s of them in tests")
     for title, counted in (("files", by_file), ("tests", costs.by_test)):
         print(f"\ndearest {title}")

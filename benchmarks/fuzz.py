@@ -20,7 +20,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from types import FrameType
 
@@ -96,7 +96,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     os.environ["COLUMNS"] = "20000"  # text of a file may begin a line where a paragraph is wrapped, and only there
     outcomes: dict[str, Counter[str]] = {}
-    slowest: Counter[str] = Counter()
+    slowest: defaultdict[str, float] = defaultdict(float)
     failures, began = 0, time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         made = targets(Path(name), options.only)

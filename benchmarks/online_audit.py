@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def main() -> None:
     seeds = range(options.first, options.first + options.seeds)
     if "steps" in options.parts:
         for claim, truth in ((0.5, 1.0), (0.25, 1.0)):
-            found = list(of_seeds(lambda seed, c=claim, t=truth: steps(c, t, seed), seeds))
+            found = list(of_seeds(partial(steps, claim, truth), seeds))
             print(
                 f"gaussian(mu={claim}), truth mu={truth}: mean {np.mean(found):.0f} "
                 f"(standard error {np.std(found) / math.sqrt(len(found)):.0f}), median {np.median(found):.0f}, "
@@ -92,7 +93,7 @@ def main() -> None:
             )
     if "validity" in options.parts:
         for run in (adapting_words, drifting_noise):
-            found = list(of_seeds(lambda seed, r=run: r(seed, options.length), seeds))
+            found = list(of_seeds(partial(run, length=options.length), seeds))
             print(f"{run.__name__}: refuted {np.mean(found):.4f} of {len(found)} streams", flush=True)
 
 

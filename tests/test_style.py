@@ -1,7 +1,7 @@
 """Lint and types are part of the tests, so that there is one command for all.
 
-One call of mypy reads the packages and the tests, `tests/typed/` among them, and keeps its cache in `.mypy_cache`.
-`conftest.py` starts these tests first.
+One call of mypy reads the packages, the tests (`tests/typed/` among them) and the benchmarks, and keeps its cache in
+`.mypy_cache`.  `conftest.py` starts these tests first.
 """
 
 from __future__ import annotations
