@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import compileall
+import gc
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,6 +45,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     pytest-xdist gives each worker a contiguous part of the tests, and other workers take over the end of that part.
     """
     items.sort(key=lambda item: item.path.name != "test_style.py")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without the garbage collector, and keep it from what stays to the end: a fifth of its time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
