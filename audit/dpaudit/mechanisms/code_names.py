@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dis
 import types
+from functools import lru_cache
 
 
-def global_names(code: types.CodeType) -> set[str]:
+_MAX_KEPT = 4096  # functions; several searches of one audit read the same ones
+
+
+@lru_cache(_MAX_KEPT)
+def global_names(code: types.CodeType) -> frozenset[str]:
     """Return the global names that a function's code reads, including the functions inside it."""
-    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names = frozenset(step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
     return names.union(*(global_names(part) for part in code.co_consts if isinstance(part, types.CodeType)))
 
 
