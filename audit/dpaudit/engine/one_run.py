@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -139,6 +140,7 @@ def _curve(scores: Array, included: npt.NDArray[np.bool_]) -> tuple[Array, Array
     return alpha, beta
 
 
+@lru_cache(maxsize=64)  # it does not depend on the scores, so audits of equal size share it
 def _detectable(claim: TradeoffFunction, m: int, r: int, significance: float) -> Detectable:
     """Find the least epsilon such that guesses that are right with odds e^epsilon would refute the claim."""
     from scipy.stats import binom  # takes half a second, which other audits save

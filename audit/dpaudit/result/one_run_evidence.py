@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -105,7 +106,7 @@ class OneRunEvidence(GuessedEvidence):
         return fewest if fewest <= self.guesses else None
 
     def mu_lower(self, *, confidence: float) -> float:
-        return one_run.mu_lower_one_run(self.canaries, self.guesses, self.right, significance=1 - confidence)
+        return _mu_lower(self.canaries, self.guesses, self.right, significance=1 - confidence)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
         return one_run.epsilon_lower_exact(
@@ -121,3 +122,8 @@ class OneRunEvidence(GuessedEvidence):
         if not 0 <= counts["right"] <= counts["guesses"] <= counts["canaries"]:
             raise ValueError(f"evidence must have right <= guesses <= canaries, got {counts}")
         return cls(**counts)
+
+
+@lru_cache(maxsize=256)  # the audit and the check of its file need the same bound
+def _mu_lower(canaries: int, guesses: int, right: int, *, significance: float) -> float:
+    return one_run.mu_lower_one_run(canaries, guesses, right, significance=significance)
