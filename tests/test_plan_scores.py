@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,15 @@ from dpaudit.engine.score_guesses import count_guesses
 from .scored import CHOICES
 
 
+@functools.cache
+def planned(truth: float, independence: Any) -> int | None:
+    return plan_scores("gaussian(mu=1)", GaussianDP(truth), independence=independence, confidence=0.95)
+
+
 @pytest.mark.parametrize(("independence", "truth"), [("runs", 1.5), ("canaries", 1.5), (None, 3.0)])
 def test_the_number_of_scores_is_enough_and_not_much_too_large(independence: Any, truth: float) -> None:
     """Simulates 2,000 audits of likelihood ratios at the planned number.  Fails by chance < 1 in 10**6."""
-    n = plan_scores("gaussian(mu=1)", GaussianDP(truth), independence=independence, confidence=0.95)
+    n = planned(truth, independence)
     assert n is not None
     rng, refuted, least = np.random.default_rng(2), 0, None
     for _ in range(2000):
@@ -32,7 +38,7 @@ def test_the_number_of_scores_is_enough_and_not_much_too_large(independence: Any
 def test_a_larger_violation_needs_fewer_scores_and_a_weaker_assumption_more() -> None:
     numbers = [plan_scores(PureDP(0.5), PureDP(epsilon), independence="canaries") for epsilon in (0.7, 1.0, 2.0)]
     assert numbers == sorted(numbers, reverse=True)  # type: ignore[type-var]
-    strong, weak = (plan_scores("gaussian(mu=1)", "gaussian(mu=3)", independence=kind) for kind in ("canaries", None))
+    strong, weak = (planned(3.0, independence) for independence in ("canaries", None))
     assert strong is not None
     assert weak is not None
     assert strong < weak

@@ -15,7 +15,7 @@ CACHE = "the mechanism has no noise, a fixed seed, or a cache"
 
 
 def audited(mechanism: Any, pairs: Any = PAIR, **settings: Any) -> AuditResult:
-    settings = {"trials": 100, "seed": 0, "confidence": 0.95} | settings
+    settings = {"trials": 100, "seed": 0, "confidence": 0.95, "attacks": "logistic"} | settings
     return audit(mechanism, CLAIM, pairs, **settings)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import Pair, Verdict
+from dpaudit import AuditResult, Pair, Verdict
 from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import PureDP, parse_claim
 from dpaudit.engine.constant_outputs import MAX_PROCESSES, _runs_needed
@@ -73,7 +73,7 @@ def test_as_many_fresh_processes_as_the_exact_test_needs() -> None:
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 @pytest.mark.parametrize("value", [0.5, None, [], {}, "none", float("nan")], ids=repr)
 def test_constant_outputs_are_inconclusive(value: Any, method: str) -> None:
-    result = audited(lambda dataset, rng: (value,), method=method)
+    result = audited(lambda dataset, rng: (value,), method=method, attacks="auto")
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
     assert result.detectable.claim == ""
@@ -126,6 +126,7 @@ def test_assert_private_is_inconclusive_about_constants_caches_and_equal_dataset
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTEST_CURRENT_TEST")  # as if outside pytest
+    monkeypatch.setattr(AuditResult, "to_pdf", lambda self, file: None)  # the report takes most of the time
     for mechanism, pair, words in (
         (lambda dataset, rng: 0.5, PAIR, "every one of the"),
         (Keeps(), PAIR, CACHE),

@@ -112,7 +112,7 @@ def test_a_rare_nan_certifies_nothing_where_outputs_do_not_depend_on_the_data(me
     def release(dataset: Any, n: int, rng: Rng) -> Any:
         return np.where(rng.random(n) < 2e-4, -1.0, 1000 * np.exp(0.3 * rng.normal(size=n)))
 
-    for seed in (0, 1) if method == "sequential" else (0, 1, 2):
+    for seed in (0,) if method == "sequential" else (0, 1):
         attacks: list[str | Attack] = [User(nan_below_zero), "logistic"]
         result = audit(release, PureDP(1.0), PAIR, attacks=attacks, trials=12_000, method=method, seed=seed)
         assert not result.violated
@@ -142,7 +142,7 @@ class Turns:
 @pytest.mark.parametrize("fault", FAULTY)
 def test_a_score_that_depends_on_company_or_time_ends_the_audit_inconclusive(fault: str, method: str) -> None:
     """The claim is exactly true.  The faults begin after the fit, so only counted outputs are affected."""
-    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, attacks=FAULTY[fault](), trials=30_000, method=method, seed=1)
+    result = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, attacks=FAULTY[fault](), trials=12_000, method=method, seed=1)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert not result.bounds_valid
     assert result.mu_lower == 0.0
@@ -310,7 +310,7 @@ def test_an_attack_that_knows_its_outputs_by_heart_neither_voids_a_true_claim_no
 
     for seed in range(2):
         true, false = (
-            audit(Gaussian(scale), GaussianDP(1.0), PAIR, attacks=Nearest(None), trials=4000, seed=seed)
+            audit(Gaussian(scale), GaussianDP(1.0), PAIR, attacks=Nearest(None), trials=2000, seed=seed)
             for scale in (1.0, 1 / 2.5)
         )
         assert true.verdict is Verdict.NO_VIOLATION
@@ -333,5 +333,5 @@ def test_an_attack_that_keeps_all_it_was_fitted_to_makes_no_runs_seem_dependent(
             model = KNeighborsClassifier(5).fit(np.array(self.x)[:, None], self.y)
             return lambda outputs: model.predict_proba(np.asarray(outputs)[:, None])[:, 1]
 
-    result = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), attacks=Keeps(), trials=2000, seed=0)
+    result = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0], [1]), attacks=Keeps(), trials=500, seed=0)
     assert result.verdict is Verdict.NO_VIOLATION

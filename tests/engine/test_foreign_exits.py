@@ -67,7 +67,7 @@ def test_an_exit_is_an_outcome_if_failures_are_but_what_a_test_runner_raises_is_
             sys.exit(3)
         return float(rng.normal())
 
-    assert audit(ends, CLAIM, PAIR, trials=300, seed=1, failures="outcome").violated
+    assert audit(ends, CLAIM, PAIR, attacks="logistic", trials=300, seed=1, failures="outcome").violated
     for failures in ("outcome", "retry"):
         with pytest.raises(MechanismError, match="raised BaseException: stop"):
             audit(
@@ -138,7 +138,7 @@ def test_the_program_never_says_success_where_a_mechanism_exits(tmp_path: Path) 
         "c": "{builtin: gaussian, params: {sigma: 1.0}}",
     }.items():
         text = f"name: {name}\nclaim: gaussian(mu=1)\nmechanism: {mechanism}\npairs: [{{d0: [0], d1: [1]}}]\n"
-        (tmp_path / f"{name}.yaml").write_text(f"{text}trials: 50\nseed: 1\n")
+        (tmp_path / f"{name}.yaml").write_text(f"{text}attacks: median_clipped\ntrials: 50\nseed: 1\n")
     (tmp_path / "mine.py").write_text("import sys\ndef release(dataset, rng): sys.exit(0)\n")
     command = [sys.executable, "-m", "dpaudit", "run", ".", "--no-pdf", "-q", "-o", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)

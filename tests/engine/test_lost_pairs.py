@@ -26,7 +26,9 @@ def test_a_pair_on_which_the_mechanism_fails_is_dropped_and_named() -> None:
 
     pairs = [Pair([0], [math.nan], label="stray"), Pair([0], [0.5]), Pair([0], [3.0], label="far")]
     for method in ("sequential", "fixed"):
-        result = audit(picky, GaussianDP(1.0), pairs, trials=3000, seed=1, method=method, confidence=0.95)
+        result = audit(
+            picky, GaussianDP(1.0), pairs, attacks="logistic", trials=3000, seed=1, method=method, confidence=0.95
+        )
         assert result.violated
         assert result.witness is not None
         assert result.witness.pair == "far"
@@ -46,7 +48,8 @@ def test_what_was_won_on_a_pair_is_lost_when_a_run_fails_there() -> None:
         return float(rng.normal()) + min(dataset[0], 1.5)
 
     pairs = [Pair([0], [3.0], label="fails"), Pair([0], [0.0], label="same")]
-    result = audit(failing, GaussianDP(1.0), pairs, trials=2000, confidence=1 - 1e-12, seed=2)
+    options: dict[str, Any] = {"attacks": "logistic", "seed": 2}
+    result = audit(failing, GaussianDP(1.0), pairs, trials=2000, confidence=1 - 1e-12, **options)
     assert result.verdict is Verdict.INCONCLUSIVE
     evidence = result.evidence
     assert isinstance(evidence, SequentialEvidence)
@@ -55,7 +58,7 @@ def test_what_was_won_on_a_pair_is_lost_when_a_run_fails_there() -> None:
     assert evidence.log_e(GaussianDP(1.0)) < 0  # half of the wealth was staked on all pairs together
     again = AuditResult.from_dict(json.loads(json.dumps(result.to_dict())))
     assert again.evidence.mu_lower(confidence=0.95) == evidence.mu_lower(confidence=0.95)
-    fixed = audit(failing, GaussianDP(1.0), pairs, trials=5000, method="fixed", seed=2, confidence=0.95)
+    fixed = audit(failing, GaussianDP(1.0), pairs, trials=5000, method="fixed", confidence=0.95, **options)
     assert fixed.verdict is Verdict.INCONCLUSIVE or "same" in str(fixed.witness)
 
 
@@ -70,7 +73,9 @@ def test_a_failure_of_the_first_run_that_was_bet_on_is_lost_too() -> None:
         return float(rng.normal()) + dataset[0]
 
     pairs = [Pair([0], [4.0], label="fails"), Pair([0], [0.0], label="same")]
-    result = audit(fails_on_the_eleventh, GaussianDP(1.0), pairs, trials=300, seed=2, confidence=0.95)
+    result = audit(
+        fails_on_the_eleventh, GaussianDP(1.0), pairs, attacks="logistic", trials=300, seed=2, confidence=0.95
+    )
     evidence = result.evidence
     assert isinstance(evidence, SequentialEvidence)
     assert not evidence.counts[0].any()
@@ -98,7 +103,8 @@ def test_a_store_that_fails_brings_no_lost_wealth_back(tmp_path: Path) -> None:
     pairs = [Pair([0], [4.0], label="fails"), Pair([0], [0.0], label="same")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "put", full)
-        result = audit(failing, GaussianDP(5.0), pairs, trials=4000, seed=2, store=tmp_path / "s", confidence=0.95)
+        options: dict[str, Any] = {"attacks": "logistic", "store": tmp_path / "s", "seed": 2}
+        result = audit(failing, GaussianDP(5.0), pairs, trials=4000, confidence=0.95, **options)
     assert result.stopped_by == "failure"
     assert "no space left" in result.warnings[0]
     assert result.evidence.lost == (0,)  # type: ignore[attr-defined]
