@@ -30,8 +30,15 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def test_an_environment_has_its_packages_and_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = wheel(tmp_path, "tinynoise", "1.2", "def noise(rng): return rng.gauss(0, 1)\n")
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the requirement of a package.  Its environment is in the cache once a test has asked for it."""
+    return wheel(tmp_path_factory.mktemp("tiny"), "tinynoise", "1.2", "def noise(rng): return rng.gauss(0, 1)\n")
+
+
+def test_an_environment_has_its_packages_and_is_built_once(
+    tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = "import tinynoise\ndef release(dataset, rng): return tinynoise.noise(rng)"
     mechanism = isolated(tmp_path, code, requires=[tiny])
     assert isinstance(mechanism.sample(0, 1, rng())[0], float)
@@ -148,6 +155,10 @@ def test_variables_of_pip_cannot_send_packages_elsewhere(tmp_path: Path, monkeyp
     assert not (tmp_path / "elsewhere").exists()
 
 
+def builds(*_: object) -> None:
+    raise ZeroDivisionError("built again")
+
+
 def test_an_installation_that_went_elsewhere_is_refused_and_never_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,17 +169,14 @@ def test_an_installation_that_went_elsewhere_is_refused_and_never_used(
         changed.setattr(shutil, "which", lambda name: None)  # uv does not read pip.conf
         with pytest.raises(MechanismError, match=r"the environment lacks tinylost @ .* see `pip config list`"):
             environment([tiny])
-    assert environment([tiny]).packages["tinylost"] == "1.0"
-
-
-def builds(*_: object) -> None:
-    raise ZeroDivisionError("built again")
+    monkeypatch.setattr(environments, "_build", builds)
+    with pytest.raises(ZeroDivisionError, match="built again"):
+        environment([tiny])
 
 
 def test_an_environment_of_an_earlier_version_without_its_packages_is_rebuilt(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tiny = wheel(tmp_path, "tinyempty", "1.0", "x = 1\n")
     built = environment([tiny])
     pointer = cache / "environments" / f"{built.python.parents[1].name.rpartition('-')[0]}.json"
     about = json.loads(pointer.read_text())
@@ -179,15 +187,20 @@ def test_an_environment_of_an_earlier_version_without_its_packages_is_rebuilt(
             changed.setattr(environments, "_build", builds)
             with pytest.raises(ZeroDivisionError, match="built again"):
                 environment([tiny])
-    assert environment([tiny]).packages["tinyempty"] == "1.0"
+    rebuilt = environment([tiny])
+    assert rebuilt.packages["tinynoise"] == "1.2"
+    assert rebuilt.python != built.python
 
 
-def test_missing_files_of_a_package_are_noticed(tmp_path: Path) -> None:
-    built = environment([wheel(tmp_path, "tinygone", "1.0", "x = 1\n")])
-    (module,) = built.python.parents[1].rglob("tinygone.py")
-    module.unlink()
-    with pytest.raises(MechanismError, match=r"files of these packages are missing: tinygone \(tinygone.py\)"):
-        check_installed(built.python, [], "3.11")
+def test_missing_files_of_a_package_are_noticed(tmp_path: Path, tiny: str) -> None:
+    built = environment([tiny])
+    (module,) = built.python.parents[1].rglob("tinynoise.py")
+    kept = module.rename(tmp_path / "kept.py")
+    try:
+        with pytest.raises(MechanismError, match=r"files of these packages are missing: tinynoise \(tinynoise.py\)"):
+            check_installed(built.python, [], "3.11")
+    finally:
+        kept.rename(module)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ class Archive(NamedTuple):
 def pip_of(base: str, python: Path) -> list[str]:
     """Return a command for pip that installs for `python`: the pip of `base` from version 22.3 on, or a new one."""
     pip = ["-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    about = subprocess.run([base, *pip, "--version"], capture_output=True, text=True, env=_environ())
+    asked = [base, "-I", "-c", "import pip; print(pip.__version__)"]  # `pip --version` would load all of pip
+    about = subprocess.run(asked, capture_output=True, text=True, env=_environ())
     version = tuple(map(int, re.findall(r"\d+", about.stdout)[:2]))
     if about.returncode == 0 and version >= (22, 3):
         return [base, *pip, "--python", str(python)]
