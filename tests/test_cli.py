@@ -51,6 +51,7 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_no_violation_exits_with_0_and_writes_both_files(config: Path) -> None:
+    config.write_text(CONFIG.replace("trials: 400", "trials: 60\nattacks: threshold"))
     done = dpaudit("run", "c.yaml", cwd=config.parent)
     assert done.returncode == 0
     assert "no violation found" in done.stdout

@@ -25,7 +25,7 @@ claim: gaussian(mu=1)
 mechanism: {builtin: gaussian, params: {sigma: 1.0}}
 pairs: [{d0: [0], d1: [1]}]
 trials: 10000
-attacks: [logistic]
+attacks: threshold
 """
 
 

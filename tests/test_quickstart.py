@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
+from typer.testing import CliRunner, Result
+
+from dpaudit.cli.app import app
 
 from .unseeded import CONFIDENCE_OPTION
 
@@ -31,22 +31,17 @@ def quickstart() -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def carried_out(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+def carried_out(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
     """The command of the README, with fewer trials and more confidence, and the folder of its results.
 
     The mistake is seen in 300 to 750 runs at this confidence: 2,000 miss it with odds < 1e-6.
     """
     folder = tmp_path_factory.mktemp("results")
     options = ("--trials", "2000", *CONFIDENCE_OPTION)
-    done = subprocess.run(
-        [sys.executable, "-m", "dpaudit", "run", "configs/quickstart.yaml", "-o", str(folder), *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=1800,  # against hanging; it takes six seconds on an idle machine
-        check=False,
-        env={**os.environ, "COLUMNS": "200"},
-    )
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(ROOT)
+        monkeypatch.setenv("COLUMNS", "200")
+        done = CliRunner().invoke(app, ["run", "configs/quickstart.yaml", "-o", str(folder), *options])
     return done, folder
 
 
@@ -54,7 +49,7 @@ def carried_out(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Co
 def test_the_quickstart_exits_with_1_and_writes_a_report_of_each_audit(carried_out: Any) -> None:
     """Nothing here depends on the verdicts about the three right ones."""
     done, folder = carried_out
-    assert done.returncode == 1, done.stderr
+    assert done.exit_code == 1, done.stderr
     names = {path.stem for path in folder.iterdir()}
     assert len(names) == 4
     assert {path.name for path in folder.iterdir()} == {f"{name}.{end}" for name in names for end in ("json", "pdf")}
@@ -68,7 +63,7 @@ def test_the_quickstart_finds_the_one_mistake_and_nothing_else(carried_out: Any)
     Fails by chance < 1 in 10**6, by the promise itself.
     """
     done, folder = carried_out
-    assert done.returncode == 1, done.stderr
+    assert done.exit_code == 1, done.stderr
     assert {path.name: json.loads(path.read_text())["verdict"] for path in folder.glob("*.json")} == {
         "opendp-gaussian-sum.json": "no violation found",
         "opendp-laplace-sum.json": "no violation found",

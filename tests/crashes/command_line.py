@@ -16,12 +16,13 @@ pairs: [{d0: [0], d1: [1]}]
 trials: 60
 seed: 0
 confidence: 0.99
+attacks: threshold
 """
 MANY = """\
 audits:
-- {name: one, claim: &c gaussian(mu=1), mechanism: &m {builtin: gaussian, params: {sigma: 1.0}}, pairs: &p [{d0: [0], d1: [1]}], trials: 60, seed: 0}
-- {name: two, claim: *c, mechanism: *m, pairs: *p, trials: 60, seed: 0}
-- {name: three, claim: *c, mechanism: *m, pairs: *p, trials: 60, seed: 0}
+- {name: one, claim: &c gaussian(mu=1), mechanism: &m {builtin: gaussian, params: {sigma: 1.0}}, pairs: &p [{d0: [0], d1: [1]}], trials: 60, attacks: threshold, seed: 0}
+- {name: two, claim: *c, mechanism: *m, pairs: *p, trials: 60, attacks: threshold, seed: 0}
+- {name: three, claim: *c, mechanism: *m, pairs: *p, trials: 60, attacks: threshold, seed: 0}
 """  # noqa: E501
 
 

@@ -21,15 +21,15 @@ KILLED = """
 import os, pathlib, signal
 
 def test_first(dpaudit):
-    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, attacks="threshold")
 
 def test_second(dpaudit):
-    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, attacks="threshold")
     if pathlib.Path("kill").exists():
         os.kill({whom}, signal.SIGKILL)
 
 def test_third(dpaudit):
-    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT)
+    dpaudit.assert_private(noise(1.0), claim=CLAIM, pairs=BIT, attacks="threshold")
 """
 FILE = ("--dpaudit-baseline", "b.json", "--dpaudit-trials", "60")
 
@@ -99,7 +99,7 @@ import os, signal
 
 def test_it(dpaudit):
     try:
-        dpaudit.assert_private(noise(0.2), claim=CLAIM, pairs=BIT)
+        dpaudit.assert_private(noise(0.2), claim=CLAIM, pairs=BIT, attacks="threshold")
     finally:
         os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -138,7 +138,7 @@ def test_it(dpaudit):
         if len(runs) > 60 and pathlib.Path("kill").exists():
             os.kill(os.getpid(), signal.SIGKILL)
         return float(rng.normal(sum(dataset), 1.0))
-    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT)
+    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT, attacks="threshold")
 """
     assert here(code, *FILE).code == 0
     before = chains(tmp_path)["test_it"]
@@ -160,7 +160,7 @@ def test_it(dpaudit):
         if len(runs) > 60:
             raise KeyboardInterrupt
         return float(rng.normal(sum(dataset), 1.0))
-    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT)
+    dpaudit.assert_private(release, claim=CLAIM, pairs=BIT, attacks="threshold")
 """
     done = here(code, *FILE)
     assert done.code == pytest.ExitCode.INTERRUPTED
