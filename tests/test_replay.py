@@ -116,7 +116,7 @@ name: replayed
 seed: 0
 confidence: 0.95
 claim: pure(epsilon=1)
-mechanism: {python: "own.py:lies", params: {epsilon: 1.5}}
+mechanism: {python: "own.py:lies", params: {epsilon: 3}}
 pairs: [{d0: [0], d1: [1]}]
 trials: 5000
 """
@@ -191,7 +191,7 @@ def test_what_a_test_found_is_replayed_in_that_test(
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     lean = {**os.environ, "PYTEST_ADDOPTS": "-p no:hypothesispytest"}  # which loads Hypothesis with scikit-learn: slow
 
-    words = [sys.executable, "-m", "pytest", "-q", "--dpaudit-trials", "500", "-p", "no:cacheprovider"]
+    words = [sys.executable, "-m", "pytest", "-q", "--dpaudit-trials", "300", "-p", "no:cacheprovider"]
     done = subprocess.run(words, cwd=tmp_path, env=lean, capture_output=True, text=True, check=False)
     line = next(line for line in done.stdout.splitlines() if "dpaudit replay " in line and line.startswith("E"))
     file = line.rsplit(" ", 1)[1]
