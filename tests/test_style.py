@@ -1,7 +1,8 @@
 """Lint and types are part of the tests, so that there is one command for all.
 
 One call of mypy reads the packages, the tests (`tests/typed/` among them) and the benchmarks, and keeps its cache in
-`.mypy_cache`.  `conftest.py` starts these tests first.
+`.mypy_cache`.  It runs without garbage collection, which takes a tenth of its time and frees 0.3 GB.  `conftest.py`
+starts these tests first.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+UNCOLLECTED = "import gc, runpy; gc.disable(); gc.enable = gc.disable; runpy.run_module('mypy', run_name='__main__')"
 
 
 @pytest.mark.parametrize(
     "command",
-    [("mypy",), ("ruff", "check", "."), ("ruff", "format", "--check", ".")],
+    [("-c", UNCOLLECTED), ("-m", "ruff", "check", "."), ("-m", "ruff", "format", "--check", ".")],
     ids=["types", "lint", "format"],
 )
 def test_the_code_is_clean(command: tuple[str, ...]) -> None:
-    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

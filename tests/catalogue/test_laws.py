@@ -65,7 +65,8 @@ def test_truncated_geometric(count: int) -> None:
 def test_truncated_geometric_is_as_private_as_published() -> None:
     """mechanisms.md: {z >= 2} has .529 on 2 and .471 on 1; ln(1 + 1/8) is exact; delta(.1) = 9.3e-3."""
     tables = np.array([BUILTIN["truncated_geometric"]().cumulative(c) for c in range(6)], dtype=float)
-    laws = np.diff(tables / tables[:, -1:], axis=1, prepend=0)
+    shares = tables / tables[:, -1:]
+    laws = np.diff(shares, axis=1, prepend=0)
     assert laws[2, 2:].sum() == pytest.approx(0.529, abs=5e-4)
     assert laws[1, 2:].sum() == pytest.approx(0.471, abs=5e-4)
     assert np.abs(np.log(laws[1:] / laws[:-1])).max() == pytest.approx(math.log(1.125))
