@@ -6,7 +6,6 @@ import dis
 import types
 from functools import lru_cache
 
-
 _MAX_KEPT = 4096  # functions; several searches of one audit read the same ones
 
 
