@@ -15,8 +15,8 @@ CACHE = "the mechanism has no noise, a fixed seed, or a cache"
 
 
 def audited(mechanism: Any, pairs: Any = PAIR, **settings: Any) -> AuditResult:
-    settings = {"trials": 100, "seed": 0, "confidence": 0.95, "attacks": "logistic"} | settings
-    return audit(mechanism, CLAIM, pairs, **settings)
+    chosen: dict[str, Any] = {"trials": 100, "seed": 0, "confidence": 0.95, "attacks": "logistic"} | settings
+    return audit(mechanism, CLAIM, pairs, **chosen)
 
 
 def is_in_doubt(result: AuditResult, words: str = "") -> None:
