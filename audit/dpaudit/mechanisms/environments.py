@@ -52,15 +52,15 @@ class Environment:
 
 
 def cache_folder() -> Path:
-    """Return the folder that holds the environments: $DPAUDIT_CACHE, or dpaudit in the user's cache folder.
+    """Return the absolute folder of the environments: $DPAUDIT_CACHE, or dpaudit in the user's cache folder.
 
     Raises:
         MechanismError: If the user has no home folder and DPAUDIT_CACHE is not set.
     """
     if os.environ.get("DPAUDIT_CACHE"):
-        return Path(os.environ["DPAUDIT_CACHE"])
+        return Path(os.path.abspath(os.environ["DPAUDIT_CACHE"]))
     try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpaudit"
+        return Path(os.path.abspath(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")) / "dpaudit"
     except RuntimeError:  # the user of a container may have neither HOME nor an entry in passwd
         raise MechanismError(
             "there is no home folder for the environments; set DPAUDIT_CACHE to a writable folder"
@@ -162,6 +162,7 @@ def _build(pointer: Path, version: str, wanted: list[str], lock: Lock | None) ->
     _log.info("installing %s for Python %s", ", ".join(wanted) or "no packages", version)
     python = folder / "bin" / "python"
     uv = shutil.which("uv")
+    uv = uv and os.path.abspath(uv)
     try:
         if uv:
             _run([uv, "venv", "--no-project", "--quiet", "--python", base, str(folder)], "making an environment")

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from dpaudit.mechanisms.neutral_folder import completed
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.requirements import unmet
 from dpaudit.values import Foreign
 
 _SHOWN = 15  # last lines of a failed installer that a message quotes
-_ELSEWHERE = ("target", "prefix", "root", "dry_run", "user", "python", "require_virtualenv", "requirement", "editable")
-_DROPPED = frozenset(
-    # The first two are settings for this process's Python.  pip starts the other Python without -I, so it would obey
-    # them.  The others make an installer succeed without installing here, or install something else.
-    ["PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX", "UV_DRY_RUN"]
-    + [f"PIP_{name.upper()}" for name in _ELSEWHERE]
-)
 
 _LIST = """
 import importlib.metadata as m, json
@@ -44,8 +36,8 @@ class Archive(NamedTuple):
 def pip_of(base: str, python: Path) -> list[str]:
     """Return a command for pip that installs for `python`: the pip of `base` from version 22.3 on, or a new one."""
     pip = ["-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    asked = [base, "-I", "-c", "import pip; print(pip.__version__)"]  # `pip --version` would load all of pip
-    about = subprocess.run(asked, capture_output=True, text=True, env=_environ())
+    # `pip --version` would load all of pip
+    about = completed([base, "-I", "-c", "import pip; print(pip.__version__)"])
     version = tuple(map(int, re.findall(r"\d+", about.stdout)[:2]))
     if about.returncode == 0 and version >= (22, 3):
         return [base, *pip, "--python", str(python)]
@@ -113,16 +105,10 @@ def run(command: list[str], what: str) -> str:
     Raises:
         MechanismError: If it fails; the message quotes its last lines.
     """
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=_environ()
-    )
+    done = completed(command)
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN:]
         said = "\n".join(f"    {line}" for line in lines) or "    (nothing)"
         who = command[command.index("-m") + 1] if "-m" in command else Path(command[0]).name
         raise MechanismError(f"{what} failed; {who} said:\n{said}")
     return done.stdout
-
-
-def _environ() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.upper() not in _DROPPED}

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from dpaudit.mechanisms.neutral_folder import completed
 from dpaudit.mechanisms.protocol import MechanismError
 
 OLDEST = (3, 8)  # the oldest version that the file of the worker supports
@@ -66,14 +67,14 @@ def _candidates(version: str) -> Iterator[str]:
     minor = ".".join(version.split(".")[:2])
     for name in (f"python{minor}", "python3", "python"):
         for folder in os.get_exec_path():
-            yield str(Path(folder) / name)
+            yield os.path.abspath(Path(folder) / name)
     for path in sorted((_pyenv() / "versions").glob(f"{version}*/bin/python"), key=_newest, reverse=True):
         yield str(path)
     for root in _conda():
         yield str(root / "bin" / "python")
         yield from map(str, sorted((root / "envs").glob("*/bin/python")))
-    if shutil.which("uv"):
-        found = subprocess.run(["uv", "python", "find", "--no-project", version], capture_output=True, text=True)
+    if uv := shutil.which("uv"):
+        found = completed([os.path.abspath(uv), "python", "find", "--no-project", version])
         if found.returncode == 0:
             yield found.stdout.strip()
 
@@ -103,7 +104,7 @@ def _is(candidate: str, version: str) -> bool:
     """Whether the interpreter runs and has the version.  Shims on PATH may name a Python that is not installed."""
     code = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
     try:
-        said = subprocess.run([candidate, "-I", "-c", code], capture_output=True, text=True, timeout=_TIMEOUT_SECONDS)
+        said = completed([candidate, "-I", "-c", code], timeout=_TIMEOUT_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return False
     return said.returncode == 0 and f"{said.stdout.strip()}.".startswith(f"{version}.")

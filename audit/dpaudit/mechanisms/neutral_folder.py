@@ -1,0 +1,53 @@
+"""Runs installers and interpreters where no file of a stranger's folder tells them what to install.
+
+uv reads `uv.toml` and `pyproject.toml` in the current folder and in those above it.  Both installers read relative
+paths, such as `find-links = wheels`, from the current folder.  So they run in a fresh folder with empty settings.
+
+The user's own settings and variables still apply.  If they were ignored, a package that only the user's index should
+provide would come from the public one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+_END_OF_SEARCH = ("pyproject.toml", "uv.toml")  # uv stops at the nearest of these, so empty ones hide those above
+_ELSEWHERE = ("target", "prefix", "root", "dry_run", "user", "python", "require_virtualenv", "requirement", "editable")
+_DROPPED = frozenset(
+    # The first two are settings for this process's Python.  pip starts the other Python without -I, so it would obey
+    # them.  The others make an installer succeed without installing here, or install something else, or make uv read
+    # the settings of another folder.
+    ["PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX", "UV_DRY_RUN"]
+    + ["UV_PROJECT", "UV_WORKING_DIR", "UV_WORKING_DIRECTORY"]
+    + [f"PIP_{name.upper()}" for name in _ELSEWHERE]
+)
+
+
+def completed(command: Sequence[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in a fresh folder, without the variables that would send packages elsewhere.
+
+    Args:
+        command: The program and its arguments.  Paths must be absolute.
+        timeout: Seconds after which the command is killed; None: no limit.
+
+    Raises:
+        OSError: If it cannot be started.
+        subprocess.TimeoutExpired: After `timeout`.
+    """
+    with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
+        for name in _END_OF_SEARCH:
+            Path(folder, name).touch()
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env={name: value for name, value in os.environ.items() if name.upper() not in _DROPPED},
+            cwd=folder,
+            timeout=timeout,
+        )
