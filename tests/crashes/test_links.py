@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from dpaudit.result.model import AuditResult
+from dpaudit.sampling.store_file import StoreError, opened
+from dpaudit_reports import pdf
 
 from .command_line import CONFIG, Command
 
@@ -33,9 +39,75 @@ def test_an_output_folder_that_is_a_link_is_refused_with_its_target(folder: Path
     done = command("run", "c.yaml")
     assert done.exit_code == 2
     assert f"--output dpaudit-results is a symbolic link to {folder / 'elsewhere'}" in done.stderr
-    assert "name that folder itself with -o" in done.stderr
+    assert "name the real folder with -o" in done.stderr
     assert not list((folder / "elsewhere").iterdir())
     assert command("run", "c.yaml", "-o", "elsewhere", "--no-pdf").exit_code == 0
+
+
+def test_a_folder_above_the_output_folder_may_not_be_a_link_of_the_checkout(folder: Path, command: Command) -> None:
+    """The user typed `results/today`; the checkout decides where `results` leads."""
+    (folder / "elsewhere" / "today").mkdir(parents=True)
+    (folder / "results").symlink_to(folder / "elsewhere")
+    done = command("run", "c.yaml", "-o", "results/today")
+    assert done.exit_code == 2
+    assert f"leads through results, which is a symbolic link to {folder / 'elsewhere'}" in done.stderr
+    assert not list((folder / "elsewhere" / "today").iterdir())
+    assert command("run", "c.yaml", "-o", str(folder / "results" / "today"), "--no-pdf").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["noise.json", "noise.pdf"])
+@pytest.mark.parametrize("link", ["file", "folder"])
+def test_a_link_that_appears_after_the_checks_is_not_followed(
+    name: str, link: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link is made while the content is computed: after every check, and before the file is written."""
+    out, mine = folder / "dpaudit-results", folder / "mine"
+    mine.mkdir()
+    (mine / name).write_text("precious")
+
+    def planting(make: Callable[..., Any]) -> Callable[..., Any]:
+        def made(*given: Any) -> Any:
+            if link == "folder":
+                out.rename(folder / "moved")
+                out.symlink_to(mine)
+            else:
+                (out / name).unlink(missing_ok=True)
+                (out / name).symlink_to(mine / name)
+            return make(*given)
+
+        return made
+
+    if name == "noise.json":
+        monkeypatch.setattr(AuditResult, "to_dict", planting(AuditResult.to_dict))
+    else:
+        monkeypatch.setattr("dpaudit_reports.pdf.compile_pdf", planting(pdf.compile_pdf))
+    done = command("run", "c.yaml")
+    assert (mine / name).read_text() == "precious"
+    assert {file.name for file in mine.iterdir()} == {name}
+    if link == "file":
+        assert done.exit_code == 0
+        assert not (out / name).is_symlink()
+    else:
+        assert "could not be" in done.stderr
+
+
+def test_a_store_that_was_replaced_by_a_link_while_it_was_opened_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty file of the user must not become a database."""
+    mine = tmp_path / "mine"
+    mine.touch()
+    connect = sqlite3.connect
+
+    def connecting(path: Path, **options: Any) -> Any:
+        path.unlink(missing_ok=True)
+        path.symlink_to(mine)
+        return connect(path, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connecting)
+    with pytest.raises(StoreError, match="was replaced while it was being opened"):
+        opened(tmp_path / "s.trials")
+    assert mine.read_bytes() == b""
 
 
 def test_a_link_that_a_mechanism_makes_while_it_runs_is_not_followed(folder: Path, command: Command) -> None:

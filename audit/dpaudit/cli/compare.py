@@ -47,7 +47,7 @@ def compare(
     if outcome.results:
         from dpaudit.cli.console import screen
         from dpaudit.cli.terminal import drawn
-        from dpaudit.cli.write_result import refuse_links
+        from dpaudit.result.atomic_write import placed
         from dpaudit_reports import comparison, write_pdf
         from dpaudit_reports.formats.versions import text
 
@@ -63,8 +63,8 @@ def compare(
         drawn(text(audits, screen(), missing))
         try:
             if not options.no_pdf:
-                refuse_links(options.output / "comparison.pdf")
-                write_pdf(comparison(audits, missing), options.output / "comparison.pdf")
+                with placed(options.output / "comparison.pdf") as file:
+                    write_pdf(comparison(audits, missing), file)
         except OSError as error:
             say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")
     leave(code)

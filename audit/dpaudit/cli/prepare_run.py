@@ -18,6 +18,7 @@ from dpaudit.mechanisms import MechanismError
 from dpaudit.mechanisms.places import raised
 from dpaudit.mechanisms.protocol import message_of
 from dpaudit.mechanisms.sources import source_of
+from dpaudit.result.atomic_write import open_folder
 from dpaudit.result.suite import Promise
 from dpaudit.sampling.backends import BackendError, backend
 from dpaudit.settings.audit import BACKENDS, DEFAULTS, AuditSettings, Resume
@@ -106,11 +107,11 @@ def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) ->
         The names of audits whose results the folder already holds.
     """
     shown = command.shown or str(command.output)
-    if command.output.is_symlink():
-        leads = os.readlink(command.output)
-        raise NotReady(f"--output {shown} is a symbolic link to {leads}; name that folder itself with -o")
+    _refuse_linked(Path(shown))
     try:
         command.output.mkdir(parents=True, exist_ok=True)
+        with open_folder(command.output):
+            pass
         handle, probe = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=command.output)
         try:
             os.write(handle, b"probe")
@@ -141,6 +142,17 @@ def prepare_folder(planned: Sequence[PlannedAudit], command: CommandSettings) ->
     if problems:
         raise NotReady(*problems)
     return there
+
+
+def _refuse_linked(output: Path) -> None:
+    """Refuse an output folder that is a link, or that a relative path reaches through a link in the current folder."""
+    above = () if output.is_absolute() else output.parents[-2::-1]
+    for one in (*above, output):
+        if one.is_symlink():
+            words = "is" if one == output else f"leads through {one}, which is"
+            raise NotReady(
+                f"--output {output} {words} a symbolic link to {os.readlink(one)}; name the real folder with -o"
+            )
 
 
 def load(planned: PlannedAudit, command: CommandSettings) -> tuple[Foreign, TradeoffFunction]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.cli.terminal import say
-from dpaudit.cli.write_result import refuse_links
 from dpaudit.config import PlannedAudit, lock_file
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.result.atomic_write import write_whole
+from dpaudit.result.atomic_write import placed, write_whole
 
 
 def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSettings) -> None:
@@ -24,9 +23,9 @@ def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSetting
         return
     file, name = lock_file(command.output, planned.config.name), planned.config.name
     try:
-        refuse_links(file)
         if (lock := mechanism.installed) is not None:
-            write_whole(file, lock.text)
+            with placed(file) as new:
+                write_whole(new, lock.text)
             return
         file.unlink(missing_ok=True)
     except OSError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import tempfile
 from pathlib import Path
 
 from dpaudit.cli.prepare_run import CommandSettings, show_traceback
 from dpaudit.cli.terminal import say
 from dpaudit.mechanisms.protocol import message_of
+from dpaudit.result.atomic_write import placed
 from dpaudit.result.model import AuditResult
 
 
@@ -24,15 +24,16 @@ def write_result(result: AuditResult, command: CommandSettings) -> Path | None:
     """
     kept = False
     try:
-        refuse_links(command.output / f"{result.name}.json", command.output / f"{result.name}.pdf")
-        result.to_json(command.output / f"{result.name}.json")
+        with placed(command.output / f"{result.name}.json") as file:
+            result.to_json(file)
         kept = True
         if command.pdf:
-            result.to_pdf(command.output / f"{result.name}.pdf")
+            with placed(command.output / f"{result.name}.pdf") as file:
+                result.to_pdf(file)
     except KeyboardInterrupt:
         if not kept:  # an interruption must not discard the measurement
-            with contextlib.suppress(Exception):
-                result.to_json(command.output / f"{result.name}.json")
+            with contextlib.suppress(Exception), placed(command.output / f"{result.name}.json") as file:
+                result.to_json(file)
         raise
     except Exception as error:
         show_traceback(command)
@@ -41,10 +42,10 @@ def write_result(result: AuditResult, command: CommandSettings) -> Path | None:
         if kept:
             say(f"the PDF of {result.name} could not be made: {reason}; its JSON is in {place}")
             return command.output
-        file = _rescued(result)
-        where = "" if file is None else f"; its JSON is in {file}"
+        rescued = _rescued(result)
+        where = "" if rescued is None else f"; its JSON is in {rescued}"
         say(f"the result of {result.name} could not be written to {place}: {reason}{where}")
-        return None if file is None else file.parent
+        return None if rescued is None else rescued.parent
     return command.output
 
 
@@ -55,12 +56,3 @@ def _rescued(result: AuditResult) -> Path | None:
         result.to_json(file)
         return file
     return None
-
-
-def refuse_links(*files: Path) -> None:
-    """Raise OSError if a file is a symbolic link, whose target must not be overwritten, or a pipe, which may block."""
-    for file in files:
-        if file.is_symlink():
-            raise OSError(errno.ELOOP, f"{file.name} is a symbolic link to {file.readlink()}")
-        if file.exists() and not file.is_file():
-            raise OSError(errno.EINVAL, f"{file.name} is not a regular file")

@@ -89,10 +89,12 @@ def opened(path: Path) -> sqlite3.Connection:
     """
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _check_kind(path)
+        checked = _checked(path)
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         with explained(path):
+            if _identity(path.lstat()) != checked:  # SQLite would have followed a link that appeared since
+                raise StoreError(f"{path} was replaced while it was being opened.  Name another store")
             _prepare(connection, path)
     except BaseException:
         connection.close()
@@ -100,18 +102,25 @@ def opened(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _check_kind(path: Path) -> None:
-    """Refuse links, folders, devices and pipes, and files of another kind."""
+def _checked(path: Path) -> tuple[int, ...]:
+    """Create the file if there is none.  Refuse links, folders, devices and pipes, and files of another kind.
+
+    Returns:
+        The identity of the file.
+    """
     for one in (path, *(path.with_name(path.name + ending) for ending in _SIDE_FILES)):
         if one.is_symlink():
             raise StoreError(
                 f"{one} is a symbolic link to {os.readlink(one)}.  Name that file itself, or remove the link"
             )
-    if not path.exists():
-        return
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise StoreError(f"{path} is not a regular file; it may be a directory or a device.  Name another store")
-    with path.open("rb") as file:
+    if path.is_dir():
+        raise StoreError(f"{path} is not a regular file; it is a directory.  Name another store")
+    # refuses a link that was made since, and waits for no pipe
+    handle = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    with os.fdopen(handle, "rb") as file:  # closed before SQLite opens it, because closing drops SQLite's locks
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise StoreError(f"{path} is not a regular file; it may be a directory or a device.  Name another store")
         first = file.read(16)
     if first.startswith(OLD_MAGICS):
         raise StoreError(
@@ -120,6 +129,12 @@ def _check_kind(path: Path) -> None:
         )
     if first and first != b"SQLite format 3\x00":
         raise StoreError(f"{path} is not a store of trials, and was left as it is.  Name another store")
+    return _identity(about)
+
+
+def _identity(about: os.stat_result) -> tuple[int, ...]:
+    """Return device, inode and kind of a file.  A link may get the inode of a file that was just removed."""
+    return about.st_dev, about.st_ino, stat.S_IFMT(about.st_mode)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
