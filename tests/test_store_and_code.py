@@ -22,7 +22,7 @@ from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.modules import is_library
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.sampling.runs import ExecutionSettings
-from dpaudit.sampling.store_identity import identity
+from dpaudit.sampling.store_identity import Identity, identity
 from dpaudit_reports.sections.provenance import provenance
 
 from .stores import PAIR, PAIRS, refused, stored
@@ -236,7 +236,7 @@ def test_a_result_names_the_file_and_the_packages_of_its_mechanism(tmp_path: Pat
 def test_the_identity_of_an_isolated_mechanism_holds_its_requirements_and_all_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def of(version: str, sha256: str = "a" * 64, **changes: Any) -> dict[str, str]:
+    def of(version: str, sha256: str = "a" * 64, **changes: Any) -> Identity:
         lock = Lock("3.11", (), (f"p==1.0 --hash=sha256:{sha256}",))
         built = Environment(Path("python"), {"p": "1.0", "q": version}, lock)
         monkeypatch.setattr(IsolatedMechanism, "_environment", built)

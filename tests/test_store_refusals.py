@@ -84,7 +84,7 @@ def test_a_store_of_a_program_that_was_edited_is_refused(tmp_path: Path) -> None
         stored(mechanism, tmp_path / "s")
         (tmp_path / "m.py").write_text(program.replace("SCALE", "0.2"))
         refused(mechanism, tmp_path / "s", "file m.py")
-    refused(CommandMechanism([sys.executable, "m.py"], cwd=tmp_path, env={"A": "b"}), tmp_path / "s", "variables")
+    refused(CommandMechanism([sys.executable, "m.py"], cwd=tmp_path, env={"A": "b"}), tmp_path / "s", "variable A")
 
 
 def test_a_store_made_with_other_packages_versions_or_settings_is_refused(

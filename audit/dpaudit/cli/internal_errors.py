@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import platform
-import shlex
 import sys
 import tempfile
 import traceback
@@ -12,13 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpaudit.cli.terminal import say
+from dpaudit.text.masking import masked_command
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
 
 
 def command_line() -> str:
-    """Return the command line, quoted so that it can be typed again."""
-    return shlex.join(["dpaudit", *sys.argv[1:]])
+    """Return the command line, quoted so that it can be typed again, without what looks like a secret."""
+    return masked_command(["dpaudit", *sys.argv[1:]])
 
 
 def report_internal_error(error: BaseException, folder: Path | None = None, *, debug: bool = False) -> str:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.cli.progress import progress_bar
-from dpaudit.config import ConfigError, PlannedAudit, read_text
+from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
 from dpaudit.engine.arguments import execution_settings_of
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.testing.replaying import checked_test, replay_in_test
+from dpaudit.text.masking import MASK
 from dpaudit.text.printable import one_line
 
 
@@ -101,6 +102,8 @@ def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool =
         planned = read_text(about.audit, (folder or Path(about.folder or ".")) / (about.config or "config"))
     except ConfigError as error:
         raise ValueError(f"the config in the result is not valid: {error}") from None
+    if planned.is_masked:
+        planned = _unmasked(planned, about.audit)
     if planned.code and not code:
         raise ValueError(f"the replay runs {planned.code}; --no-code refuses it")
     if planned.code and not (place := planned.file.parent).is_dir():
@@ -109,6 +112,20 @@ def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool =
             "name the config's folder with --folder"
         )
     return PlannedReplay(result=result, code=one_line(planned.code), audit=planned)
+
+
+def _unmasked(planned: PlannedAudit, text: str) -> PlannedAudit:
+    """Return an audit with the secrets that its result does not hold, from the config that it was read from."""
+    try:
+        found = [audit for audit in read_configs([planned.file]) if audit.text == text]
+    except ConfigError:
+        found = []
+    if not found:
+        raise ValueError(
+            f"the result does not hold the secrets of its config ({MASK} stands for them), and {planned.file} does not "
+            "hold the same audit; restore that file, or name the folder that has it with --folder"
+        )
+    return found[0]
 
 
 def replay_file(

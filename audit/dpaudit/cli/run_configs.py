@@ -34,6 +34,7 @@ from dpaudit.mechanisms.protocol import message_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
+from dpaudit.text.masking import masked
 from dpaudit.values import Foreign
 from dpaudit_reports.formats.run import Audited, Run
 
@@ -232,7 +233,7 @@ def _audited(
         result.provenance,
         config=planned.file.name,
         folder=planned.file.parent.resolve().as_posix(),
-        source=config.source,
+        source=masked(config.source),
         claim_stated_by="the mechanism's own accounting" if config.claim == FROM_MECHANISM else "the config",
         command=command_line(),
         audit=planned.text,

@@ -23,6 +23,7 @@ from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.memory import check_memory
+from dpaudit.text.masking import MASK, masked_values
 from dpaudit.values import Foreign
 
 
@@ -115,10 +116,17 @@ class PlannedAudit:
 
     @property
     def text(self) -> str:
-        """The audit as YAML, which `read_text` reads back."""
+        """The audit as YAML, which `read_text` reads back, without what looks like a secret."""
         settings = self.config.model_dump(by_alias=True, exclude_unset=True)
+        settings |= {key: masked_values(settings[key]) for key in ("source", "mechanism") if key in settings}
         written: str = yaml.dump(settings, Dumper=Dumper, sort_keys=False, allow_unicode=True)
         return written
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether a mask stands in place of a secret, so that the mechanism cannot run."""
+        mechanism = self.config.mechanism
+        return MASK in yaml.safe_dump([mechanism.command, mechanism.params])
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
         """Return the same audit with another name and another expectation.

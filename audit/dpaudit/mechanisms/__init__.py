@@ -1,6 +1,6 @@
 """Runs the user's code: functions, files, private environments and programs.  Also identifies and compares that code.
 
-May import: `claims`, `settings`, `values`.
+May import: `claims`, `settings`, `text`, `values`.
 Public names: those below.
 """
 

@@ -73,7 +73,7 @@ class CommandMechanism:
 
     @property
     def address(self) -> str:
-        """The command as one would type it."""
+        """The command as one would type it, without what looks like a secret."""
         return named(self.command)
 
     def start(self) -> None:

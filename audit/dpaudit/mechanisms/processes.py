@@ -7,7 +7,6 @@ import contextlib
 import os
 import re
 import selectors
-import shlex
 import signal
 import subprocess
 import threading
@@ -19,6 +18,7 @@ from pathlib import Path
 from dpaudit.mechanisms import guardian
 from dpaudit.mechanisms.memory import advice, limited_command
 from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.text.masking import masked_command
 
 TIMEOUT = 600.0  # seconds without an answer, unless the user sets another limit
 MAX_ANSWER_BYTES = 2**31  # a program that sends a longer answer is killed before it fills the memory
@@ -287,8 +287,8 @@ def shown(text: bytes | bytearray, most: int = 200) -> str:
 
 
 def named(command: Sequence[str]) -> str:
-    """Return a command as one would type it in a shell."""
-    return shlex.join(command)
+    """Return a command as one would type it in a shell, without what looks like a secret."""
+    return masked_command(command)
 
 
 _running: OrderedDict[Hashable, Child] = OrderedDict()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from dpaudit.text.masking import masked
+
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
@@ -44,7 +46,7 @@ def parsed_requirement(requirement: str) -> Requirement:
     """Return a requirement in parts.
 
     Raises:
-        ValueError: If it is not a PEP 508 requirement of one line, or its URL holds a user name or password.
+        ValueError: If it is not a PEP 508 requirement of one line, or its URL holds a user name, password or token.
     """
     from urllib.parse import urlsplit
 
@@ -61,6 +63,11 @@ def parsed_requirement(requirement: str) -> Requirement:
         raise ValueError(
             f"the URL of {parsed.name} holds a user name or password, which results and lock files would record; "
             "put it into a .netrc file"
+        )
+    if parsed.url and masked(parsed.url) != parsed.url:
+        raise ValueError(
+            f"the URL of {parsed.name} holds what looks like an access token, which results and lock files would "
+            f"record: {masked(parsed.url)}; use a URL without one, such as a file that you downloaded"
         )
     return parsed
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 _MAX_VALUE_CHARACTERS = 60  # maximum length of one value in a message
 _MAX_LINES = 30  # differences listed in a message
+KEYED = "keyed hash "  # beginning of the parts that hide a secret; messages and results never show the hash
 _MIXED_NEVER = ("observe_time",)  # outputs with running times are not comparable with others
 
 
@@ -56,6 +57,10 @@ def shortened(text: object) -> str:
 
 def _values(names: Sequence[str], there: Mapping[str, object], here: Mapping[str, str]) -> list[tuple[str, str, str]]:
     return [
-        (name, shortened(there.get(name, "nothing")), shortened(here.get(name, "nothing")))
+        (name, _visible(there.get(name, "nothing"), "one value"), _visible(here.get(name, "nothing"), "another"))
         for name in names[:_MAX_LINES]
     ]
+
+
+def _visible(text: object, instead: str) -> str:
+    return instead if str(text).startswith(KEYED) else shortened(text)

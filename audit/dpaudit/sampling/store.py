@@ -2,7 +2,8 @@
 
 A store is one SQLite file, with a file NAME-wal beside it while it is in use.  Its tables:
 
-    about(name, value)      identity, seed and date of the audit; `changes` lists later changes of the identity
+    about(name, value)      identity, seed and date of the audit; `salt` of the hashes of secrets; `changes`: later
+                            changes of the identity
     blocks(number, pair, start, stop, size, digest, chain)      trials [start, stop) of a pair, in chronological order
     bodies(block, part, data)      the body of a block in parts: [outputs of d0, outputs of d1], then the side effects
 
@@ -19,6 +20,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -32,13 +35,14 @@ from dpaudit.mechanisms.wire import HEADER, Unsendable, frame, unframe
 from dpaudit.sampling.identity_differences import differing, in_a_sentence, in_lines, mixable, shortened, what_to_do
 from dpaudit.sampling.side_effects import SideEffects
 from dpaudit.sampling.store_file import BEGIN, StoreError, chained, explained, opened, seed_in
-from dpaudit.sampling.store_identity import Identity
+from dpaudit.sampling.store_identity import Identity, Secret
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.values import Foreign, RawOutputs
 
 __all__ = ["Store", "StoreError", "seed_of"]
 
 MAX_PART_BYTES = 2**28  # SQLite holds at most 10^9 bytes in one value
+_SALT_BYTES = 16
 _MAX_CHANGES = 5  # changes of the identity that warnings list, the last ones
 _MAX_CHANGE_CHARACTERS = 10_000  # length of one of them; longer than any that this module writes
 
@@ -77,9 +81,11 @@ class Store:
             with explained(self.path):
                 self._read_places()
                 if self._places:
-                    self._compare(dict(identity), seed, anyway=anyway)
+                    self._compare(identity, seed, anyway=anyway)
                 else:
-                    self._write_about(identity=dict(identity), seed=seed, made=self.made, changes=[])
+                    salt = secrets.token_bytes(_SALT_BYTES)
+                    here = _keyed(identity, salt)
+                    self._write_about(identity=here, seed=seed, made=self.made, changes=[], salt=salt.hex())
         except BaseException:
             self.close()
             raise
@@ -273,12 +279,13 @@ class Store:
         except (ValueError, TypeError, RecursionError):
             raise self._damaged("it does not say which audit its trials belong to") from None
 
-    def _compare(self, here: dict[str, str], seed: int, *, anyway: bool) -> None:
+    def _compare(self, identity: Identity, seed: int, *, anyway: bool) -> None:
         """Refuse trials of another identity and list all differences; with `anyway`, record them instead."""
         about = self._about()
         there, changes = about.get("identity"), about.get("changes")
         if not isinstance(there, dict) or not isinstance(changes, list):
             raise self._damaged("it does not say which audit its trials belong to")
+        here = _keyed(identity, self._salt(about.get("salt")))
         self.made = shortened(about.get("made", "an unknown date"))
         self.changes = [str(change)[:_MAX_CHANGE_CHARACTERS] for change in changes]
         names = differing(there, here)
@@ -294,8 +301,18 @@ class Store:
                 f"Name another store, remove this one, or restore what differs.  {what_to_do(names)}"
             )
 
+    def _salt(self, recorded: Foreign) -> bytes:
+        if not isinstance(recorded, str) or not re.fullmatch(f"[0-9a-f]{{{2 * _SALT_BYTES}}}", recorded):
+            raise self._damaged("it has no salt for the hashes of secrets")
+        return bytes.fromhex(recorded)
+
     def _damaged(self, why: str) -> StoreError:
         return StoreError(f"{self.path} is damaged: {why}.  Restore it from a copy, or remove it and begin again")
+
+
+def _keyed(identity: Identity, salt: bytes) -> dict[str, str]:
+    """Return the identity as a store holds it, with keyed hashes of secrets."""
+    return {name: part.keyed(salt) if isinstance(part, Secret) else part for name, part in identity.items()}
 
 
 class _Place(NamedTuple):

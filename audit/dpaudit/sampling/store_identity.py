@@ -5,10 +5,13 @@ Values are compared by the SHA-256 of their content, which follows each shortene
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,16 +23,42 @@ from dpaudit.mechanisms.modules import file_fingerprint, imported_files, user_fi
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, brief
+from dpaudit.sampling.identity_differences import KEYED
 from dpaudit.sampling.runs import ExecutionSettings
+from dpaudit.text.masking import masked_values
 from dpaudit.text.version import __version__
 
 _SHOWN = 40  # characters of a value that are shown before its fingerprint
-
-Identity = Mapping[str, str]
-"""Texts of the parts, by name."""
+_SCRYPT_COST = 2**14  # 16 MB and some 50 milliseconds for each secret
 
 
-def identity(mechanism: object, pairs: Sequence[Pair], seed: int, execution: ExecutionSettings) -> dict[str, str]:
+@dataclass(frozen=True, slots=True, repr=False)
+class Secret:
+    """A part that may hold a password, such as the value of an environment variable.  A store holds only a keyed hash.
+
+    Args:
+        value: What is compared.
+    """
+
+    value: str
+
+    def keyed(self, salt: bytes) -> str:
+        """Return a hash that is slow to compute, so that short values are not guessed in bulk.
+
+        Args:
+            salt: The random salt of the store.
+        """
+        found = hashlib.scrypt(self.value.encode("utf-8", "surrogatepass"), salt=salt, n=_SCRYPT_COST, r=8, p=1)
+        return f"{KEYED}{found[:32].hex()}"
+
+
+Identity = Mapping[str, str | Secret]
+"""The parts by name, as texts or secrets."""
+
+
+def identity(
+    mechanism: object, pairs: Sequence[Pair], seed: int, execution: ExecutionSettings
+) -> dict[str, str | Secret]:
     """Return the parts that determine the outputs.  Audits with equal parts may share outputs.
 
     Args:
@@ -69,7 +98,7 @@ def _of_pairs(pairs: Sequence[Pair]) -> dict[str, str]:
     return found
 
 
-def _of_mechanism(mechanism: object) -> dict[str, str]:
+def _of_mechanism(mechanism: object) -> dict[str, str | Secret]:
     match mechanism:
         case CommandMechanism():
             return _of_command(mechanism)
@@ -96,10 +125,13 @@ def _of_mechanism(mechanism: object) -> dict[str, str]:
     return {"kind": kind, "mechanism": _stable(name), "code": f"sha256 {code}", **_surroundings(mechanism)}
 
 
-def _of_address(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str]:
-    found = {"mechanism": mechanism.address, "batched": str(mechanism.batched)}
+def _of_address(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str | Secret]:
+    found: dict[str, str | Secret] = {"mechanism": mechanism.address, "batched": str(mechanism.batched)}
     params = None if mechanism.params is None else dict(mechanism.params)
-    found["params"] = _shown(params, "params")
+    public = masked_values(params)
+    found["params"] = _shown(public, "params")
+    if public != params:
+        found["secrets in params"] = Secret(fingerprint(params, "params"))
     found["file of the mechanism"] = f"sha256 {source_of(mechanism).sha256 or 'unknown'}"
     return found
 
@@ -120,7 +152,7 @@ def _modules(mechanism: PythonMechanism | IsolatedMechanism) -> dict[str, str]:
     return {f"module beside it, {name}": f"sha256 {sha256 or 'unknown'}" for name, sha256 in files.items()}
 
 
-def _of_command(mechanism: CommandMechanism) -> dict[str, str]:
+def _of_command(mechanism: CommandMechanism) -> dict[str, str | Secret]:
     folder = mechanism.cwd or Path()
     program = mechanism.command[0]
     found = folder / program if "/" in program else Path(shutil.which(program) or program)
@@ -134,10 +166,12 @@ def _of_command(mechanism: CommandMechanism) -> dict[str, str]:
     for path in scripts:
         beside = imported_files(path, [path.parent, folder.absolute()], loaded=False)[0]
         files |= {os.path.relpath(other, folder): other for other in sorted(beside) if other not in known}
+    whole = shlex.join(mechanism.command)
     return {
         "kind": "command",
         "mechanism": mechanism.address,
-        "variables": _hidden(dict(mechanism.env)),
+        **({} if mechanism.address == whole else {"secrets in the command": Secret(whole)}),
+        **{f"variable {name}": Secret(value) for name, value in mechanism.env},
         **{f"file {name}": f"sha256 {file_fingerprint(path)}" for name, path in files.items()},
     }
 
@@ -154,10 +188,6 @@ def _is_script(path: Path) -> bool:
     with path.open("rb") as file:
         first = file.readline(200)
     return first.startswith(b"#!") and b"python" in first
-
-
-def _hidden(value: object) -> str:
-    return f"sha256 {fingerprint(value)}"
 
 
 def _shown(value: object, what: str) -> str:
