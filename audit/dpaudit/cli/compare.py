@@ -22,6 +22,12 @@ def compare(
     with_: Annotated[
         list[str], typer.Option("--with", metavar="PKG==VERSION", help="A version to compare; repeat for each version.")
     ],
+    locked: Annotated[
+        bool,
+        typer.Option(
+            "--locked", help="Install exactly the packages in DIR/NAME.lock, which an earlier comparison wrote."
+        ),
+    ] = False,
     *,
     options: RunOptions,
 ) -> None:
@@ -34,13 +40,15 @@ def compare(
 
     All audits share one guarantee, and the exit codes are those of `dpaudit run`.
     """
-    from dpaudit.config import ConfigError, read_configs, side_by_side
+    from dpaudit.config import ConfigError, read_configs, side_by_side, with_locks
 
     if not options.quiet:
         say("loading ...")
     command = checked_settings(options, pdf=False)
     try:
         variants = side_by_side(read_configs(configs), with_)
+        if locked:
+            variants = dict(zip(variants, with_locks(variants.values(), options.output), strict=True))
     except ConfigError as error:
         refuse(*error.problems)
     outcome, code = run_and_judge(list(variants.values()), replace(command, needs_all=False))

@@ -38,13 +38,18 @@ def replay(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List the code that the replay would run, without running it.")
     ] = False,
+    unlocked: Annotated[
+        bool,
+        typer.Option("--unlocked", help="Let the installer choose packages, instead of those with the audit's hashes."),
+    ] = False,
     no_code: NoCode = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Hide progress; show only the result.")] = False,
     debug: Debug = False,
 ) -> None:
     """Test the witness of a result on fresh runs, and report old counts, new counts and an exact p-value.
 
-    The replay runs the mechanism that the result names.  Check a stranger's result with `--dry-run` first.
+    The replay runs the mechanism that the result names, with the packages of the audit if it had an environment.  Check
+    a stranger's result with `--dry-run` first.
 
     A violation is confirmed if p <= 0.001, or p <= the audit's own significance if that is smaller.
 
@@ -57,7 +62,7 @@ def replay(
         from dpaudit.result.model import AuditResult
 
     try:
-        planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code)
+        planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code, locked=not unlocked)
         if dry_run:
             show(str(planned))
             return
@@ -70,6 +75,8 @@ def replay(
     except MechanismError as error:
         print_traceback(debug)
         say(f"{file}: the mechanism failed to run: {error}")
+        if planned.audit is not None and planned.audit.lock is not None:
+            say("the replay installs the exact packages of the audit; --unlocked lets the installer choose others")
         leave(INCONCLUSIVE)
     show(_signed(found))
     leave(INCONCLUSIVE if not found.reproduced else VIOLATION if found.refuted else NO_VIOLATION)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dpaudit.cli.progress import progress_bar
+from dpaudit.cli.replay_lock import UNLOCKED, with_lock_of
 from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
 from dpaudit.engine.arguments import execution_settings_of
 from dpaudit.engine.audit import Replay
@@ -25,6 +26,7 @@ class PlannedReplay:
     result: AuditResult
     code: str  # one printable line: the code outside dpaudit that would run; "" for a builtin mechanism
     audit: PlannedAudit | None  # None if the audit belongs to a test
+    unlocked: str = ""  # why the environment may hold other packages than in the audit
 
     def __str__(self) -> str:
         return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
@@ -58,7 +60,7 @@ class PlannedReplay:
             return replay_in_test(self.result, trials=trials, extend=extend, seed=seed, jobs=jobs)
         mechanism, _ = self.audit.load()
         with progress_bar(self.result.name, shown=not quiet) as progress:
-            return replay(
+            found = replay(
                 self.result,
                 mechanism,
                 self.audit.pairs,
@@ -70,15 +72,19 @@ class PlannedReplay:
                 execution=execution_settings_of(self.audit.settings),
                 progress=progress,
             )
+        return replace(found, warnings=(*found.warnings, self.unlocked)) if self.unlocked else found
 
 
-def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool = True) -> PlannedReplay:
+def plan_replay(
+    result: AuditResult, *, folder: Path | None = None, code: bool = True, locked: bool = True
+) -> PlannedReplay:
     """Determine what code a replay would run, without running it.
 
     Args:
         result: A result, possibly from an untrusted file.
         folder: Folder for the config's relative paths; None: the folder of the original audit.
         code: Whether code outside dpaudit may run.
+        locked: Whether an environment must hold the packages of the audit, with the same hashes.
 
     Returns:
         The replay, ready to run.
@@ -111,7 +117,10 @@ def plan_replay(result: AuditResult, *, folder: Path | None = None, code: bool =
             f"the folder of the audit's config, {place}, does not exist; replay in the folder where the audit ran, or "
             "name the config's folder with --folder"
         )
-    return PlannedReplay(result=result, code=one_line(planned.code), audit=planned)
+    unlocked = f"{UNLOCKED} (--unlocked)" if planned.config.mechanism.isolated else ""
+    if locked:
+        planned, unlocked = with_lock_of(planned, about)
+    return PlannedReplay(result=result, code=one_line(planned.code), audit=planned, unlocked=unlocked)
 
 
 def _unmasked(planned: PlannedAudit, text: str) -> PlannedAudit:

@@ -111,7 +111,7 @@ class PlannedAudit:
             return f"{mechanism.python} (from {self.file.parent}), in this process"
         packages = ", ".join(mechanism.requires or ()) or "no packages"
         version = f", Python {mechanism.python_version}" if mechanism.python_version else ""
-        exactly = f", exactly the {len(self.lock.lines)} packages of its lock file" if self.lock is not None else ""
+        exactly = f", exactly its {len(self.lock.lines)} locked packages" if self.lock is not None else ""
         return f"{mechanism.python} (from {self.file.parent}), in an environment with {packages}{version}{exactly}"
 
     @property

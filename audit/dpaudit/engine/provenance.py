@@ -83,6 +83,7 @@ def changed_since(provenance: Provenance, mechanism: object) -> list[str]:
         now = source.sha256
         found.append(f"{source.file.name} has changed since the audit (SHA-256 {then[:12]} then, {now[:12]} now)")
     found += _other_versions(provenance.mechanism_packages or {}, source.packages)
+    found += _other_files(provenance, source)
     return found
 
 
@@ -93,6 +94,19 @@ def _other_versions(recorded: Mapping[str, str], now: Mapping[str, str]) -> list
         if name in now and recorded[name] != now[name]
     ]
     return [f"packages of the mechanism have changed since the audit: {', '.join(other)}"] if other else []
+
+
+def _other_files(recorded: Provenance, source: Source) -> list[str]:
+    """Return a warning about packages that have the same version as in the audit, and another content."""
+    then, versions = recorded.mechanism_hashes or {}, recorded.mechanism_packages or {}
+    other = [
+        f"{name} {source.packages.get(name)}"
+        for name, sha256 in source.hashes.items()
+        if name in then and then[name] != sha256 and versions.get(name) == source.packages.get(name)
+    ]
+    return (
+        [f"packages with the same version have another content than in the audit: {', '.join(other)}"] if other else []
+    )
 
 
 @cache

@@ -84,9 +84,7 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
     """
     version = python_version or this_version()
     wanted = normalised(requires)
-    about = [version, wanted] if lock is None else [version, wanted, lock.text]
-    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
-    pointer = environments_folder() / f"py{version}-{key}.json"
+    pointer = _pointer(version, wanted, lock)
     try:
         pointer.parent.mkdir(parents=True, exist_ok=True)
         _hold(pointer)
@@ -97,6 +95,24 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
     except OSError as error:
         raise MechanismError(f"the environment {pointer} cannot be written: {error}") from error
     return found
+
+
+def cached_environment(requires: Sequence[str], python_version: str | None = None) -> Environment | None:
+    """Return the environment that the installer made for these requirements earlier; None if there is none.
+
+    Args:
+        requires: Requirements, as for pip.
+        python_version: As for `environment`.
+    """
+    version, wanted = python_version or this_version(), normalised(requires)
+    return _complete(_pointer(version, wanted, None), wanted, version)
+
+
+def _pointer(version: str, wanted: list[str], lock: Lock | None) -> Path:
+    """Return the file that names the environment once it is complete."""
+    about = [version, wanted] if lock is None else [version, wanted, lock.text]
+    key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
+    return environments_folder() / f"py{version}-{key}.json"
 
 
 def environments_folder() -> Path:

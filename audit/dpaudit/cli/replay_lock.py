@@ -1,0 +1,57 @@
+"""The exact packages of an audit's environment, from its result, so that a replay measures the same code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpaudit.config import PlannedAudit
+from dpaudit.mechanisms.environments import cached_environment, normalised
+from dpaudit.mechanisms.installer import Archive
+from dpaudit.mechanisms.interpreters import this_version
+from dpaudit.mechanisms.locks import Lock, lock_of
+from dpaudit.mechanisms.requirements import parsed_requirement, project_name
+from dpaudit.result.provenance import Provenance
+
+UNLOCKED = "the replay did not use the exact packages of the audit, but those that the installer chose"
+
+
+def with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudit, str]:
+    """Return an audit whose environment holds the packages of a result, with the same hashes.
+
+    An environment that the installer made for the same requirements is used if its hashes are the same.
+
+    Args:
+        planned: The audit of the result.
+        about: The provenance of the result.  Anybody may have edited the file.
+
+    Returns:
+        The audit, and a warning if the packages cannot be the same for certain; otherwise "".
+    """
+    mechanism = planned.config.mechanism
+    if not mechanism.isolated or not (mechanism.requires or about.mechanism_packages):
+        return planned, ""
+    if not about.mechanism_hashes:
+        return planned, f"{UNLOCKED}: the result has no hashes of them"
+    version = mechanism.python_version or this_version()
+    if mechanism.python_version is None and not f"{about.python or version}.".startswith(f"{version}."):
+        return planned, f"{UNLOCKED}: the audit ran with Python {about.python}, and this is {version}"
+    lock = _lock(about, version, mechanism.requires or ())
+    if lock is None:
+        return planned, f"{UNLOCKED}: the packages and hashes in the result do not fit together"
+    there = cached_environment(mechanism.requires or (), mechanism.python_version)
+    if there is not None and there.lock is not None and there.lock.hashes == lock.hashes:
+        return planned, ""
+    return replace(planned, lock=lock), ""
+
+
+def _lock(about: Provenance, version: str, requires: list[str] | tuple[str, ...]) -> Lock | None:
+    packages = dict(about.mechanism_packages or {})
+    urls = {project_name(one): parsed_requirement(one).url or "" for one in requires}
+    try:
+        files = {
+            name: Archive(packages[name], sha256.removeprefix("sha256:"), urls.get(project_name(name), ""))
+            for name, sha256 in (about.mechanism_hashes or {}).items()
+        }
+        return lock_of(version, normalised(requires), packages, files)
+    except (KeyError, ValueError):  # a name that is none
+        return None
