@@ -6,12 +6,14 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from dpaudit import MechanismError
 from dpaudit.cli.app import app
+from dpaudit.mechanisms import locks
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.locks import FORMAT, read_lock
 from dpaudit.mechanisms.processes import close_all
@@ -175,6 +177,36 @@ def test_a_link_named_like_the_lock_file_is_refused(command: Command, project: P
 def test_what_is_no_lock_is_refused_with_its_line(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
         read_lock(text)
+
+
+def _of_urls(count: int) -> str:
+    requires = [f"p{i} @ https://e.org/p{i}.whl" for i in range(count)]
+    head = f"{FORMAT}\n# python: 3.11\n# requires: {json.dumps(requires)}\n"
+    return head + "".join(f"{one} --hash=sha256:{A}\n" for one in requires)
+
+
+def test_the_work_to_read_a_lock_grows_with_its_length_and_not_with_its_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = 0
+    parse = locks.parsed_requirement
+
+    def counted(requirement: str) -> Any:
+        nonlocal calls
+        calls += 1
+        return parse(requirement)
+
+    monkeypatch.setattr(locks, "parsed_requirement", counted)
+    assert len(read_lock(_of_urls(100)).lines) == 100
+    assert calls <= 3 * 100
+
+
+def test_a_lock_of_very_many_packages_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"3: more than 2,000 requirements are not allowed"):
+        read_lock(_of_urls(2001))
+    lines = "".join(f"p{i}==1 --hash=sha256:{A}\n" for i in range(2001))
+    with pytest.raises(ValueError, match=r"2004: more than 2,000 packages are not allowed"):
+        read_lock(HEAD + lines)
 
 
 def test_a_lock_is_read_back() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from dpaudit.mechanisms.installer import Archive
@@ -21,6 +21,7 @@ FORMAT = "# dpaudit-lock/1"
 _LINE = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:==([A-Za-z0-9.!+_-]{1,100})| @ (\S{1,2000})) --hash=sha256:([0-9a-f]{64})"
 )
+_MAX_PACKAGES = 2_000  # far more than any environment has; reading them takes a second
 _EXAMPLE = "NAME==VERSION --hash=sha256:..."
 
 
@@ -98,6 +99,7 @@ def read_lock(text: str) -> Lock:
     if lines[0] != FORMAT:
         raise ValueError(f"1: must be {FORMAT!r}, the format of lock files, got {lines[0]!r:.80}")
     version, requires = "", None  # both come before all packages, which are checked by them
+    urls: frozenset[str] = frozenset()
     found: list[str] = []
     for number, line in enumerate(lines[1:], 2):
         try:
@@ -110,9 +112,11 @@ def read_lock(text: str) -> Lock:
             elif line.startswith("# requires: "):
                 if requires is not None:
                     raise ValueError("states the requirements again")
-                requires = _requires(line.removeprefix("# requires: "))
+                requires, urls = _requires(line.removeprefix("# requires: "))
             elif line and not line.startswith("# "):
-                found.append(_checked(line, requires or ()))
+                if len(found) == _MAX_PACKAGES:
+                    raise ValueError(f"more than {_MAX_PACKAGES:,} packages are not allowed")
+                found.append(_checked(line, urls))
         except ValueError as error:
             raise ValueError(f"{number}: {error}") from None
     if not version or requires is None:
@@ -123,25 +127,26 @@ def read_lock(text: str) -> Lock:
     return Lock(version, requires, tuple(found))
 
 
-def _requires(text: str) -> tuple[str, ...]:
+def _requires(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the requirements, and the URLs that they name."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise ValueError("the requirements must be a JSON list of texts")
-    for one in found:
-        parsed_requirement(one)
-    return tuple(found)
+    if len(found) > _MAX_PACKAGES:
+        raise ValueError(f"more than {_MAX_PACKAGES:,} requirements are not allowed")
+    return tuple(found), frozenset(url for one in found if (url := parsed_requirement(one).url))
 
 
-def _checked(line: str, requires: Sequence[str]) -> str:
+def _checked(line: str, urls: Set[str]) -> str:
     match = _LINE.fullmatch(line)
     if match is None:
         raise ValueError(f"must be a package with its hash, such as {_EXAMPLE}, got {line!r:.100}")
     parsed_requirement(line.partition(" --hash")[0])
     if "${" in line:
         raise ValueError("must not name an environment variable (${...}), which pip would insert")
-    if match[3] and match[3] not in {parsed_requirement(one).url for one in requires}:
+    if match[3] and match[3] not in urls:
         raise ValueError(f"names the URL {match[3]:.100}, which the requirements do not name")
     return line
