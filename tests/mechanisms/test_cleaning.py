@@ -24,7 +24,8 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder of environments of an empty cache."""
     monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "cache" / "environments"
-    folder.mkdir(parents=True)
+    folder.parent.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700)
     return folder
 
 

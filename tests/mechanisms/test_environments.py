@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import MechanismError
+from dpaudit import MechanismError, Pair
 from dpaudit.mechanisms import environments
 from dpaudit.mechanisms.environments import environment, pinned_version, project_name
 from dpaudit.mechanisms.installer import check_installed
 from dpaudit.mechanisms.interpreters import check_version
 from dpaudit.mechanisms.requirements import unmet
+from dpaudit.sampling.runs import ExecutionSettings
+from dpaudit.sampling.store_identity import identity
 
 from .programs import isolated, wheel
 
@@ -174,6 +176,56 @@ def test_an_installation_that_went_elsewhere_is_refused_and_never_used(
         environment([tiny])
 
 
+@pytest.mark.parametrize(
+    ("inside", "mode"), [("", 0o777), ("", 0o775), ("environments", 0o1777), ("environments", 0o720)]
+)
+def test_a_cache_into_which_others_can_write_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str, mode: int
+) -> None:
+    """Others could put their own Python there, which would then run with the rights of this user."""
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(environments, "_build", builds)
+    for folder in ("cache", "cache/environments"):
+        (tmp_path / folder).mkdir(mode=0o700)
+    (tmp_path / "cache" / inside).chmod(mode)
+    with pytest.raises(MechanismError, match=rf"other users can write to .* \(mode {mode:o}\).* set DPAUDIT_CACHE"):
+        environment([])
+
+
+@pytest.mark.parametrize("inside", ["", "environments"])
+def test_a_cache_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str) -> None:
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(environments, "_build", builds)
+    for folder in ("cache", "cache/environments"):
+        (tmp_path / folder).mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "cache" / inside, 12345, -1)
+    else:  # the folders then belong to another user than this process seems to have
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(MechanismError, match=r"belongs to another user \(uid \d+\).* set DPAUDIT_CACHE"):
+        environment([])
+
+
+def test_a_new_cache_can_be_written_by_its_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "made" / "cache"))
+    monkeypatch.setattr(environments, "_build", builds)
+    before = os.umask(0)
+    try:
+        with pytest.raises(ZeroDivisionError, match="built again"):
+            environment([])
+    finally:
+        os.umask(before)
+    for folder in ("cache", "cache/environments"):
+        assert (tmp_path / "made" / folder).stat().st_mode & 0o777 == 0o700
+    (tmp_path / "made" / "cache").chmod(0o1777)  # as /tmp, where others cannot rename what is not theirs
+    with pytest.raises(ZeroDivisionError, match="built again"):
+        environment([])
+
+
+def builds(*_: object) -> None:
+    raise ZeroDivisionError("built again")
+
+
 def test_an_environment_of_an_earlier_version_without_its_packages_is_rebuilt(
     tiny: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,6 +265,43 @@ def test_missing_files_of_a_package_are_noticed(tmp_path: Path, tiny: str) -> No
 )  # fmt: skip
 def test_unmet_requirements_are_found(requires: list[str], missing: list[str]) -> None:
     assert unmet(requires, {"a-b": "1.2", "Pre": "2.0rc1", "odd": "not a version"}, "3.11") == missing
+
+
+@pytest.mark.parametrize(
+    ("requirement", "message"),
+    [
+        ("tiny-1.0-py3-none-any.whl", "is the name of a file and not of a project; write NAME @ file:///FOLDER/tiny"),
+        ("tiny-1.0.tar.gz", "is the name of a file"), ("tiny.ZIP ; python_version > '3'", "is the name of a file"),
+        ("x @ ./x-1.0-py3-none-any.whl", "must begin with https:// or file:///"),
+        ("x @ x.whl", "must begin with https:// or file:///"), ("x @ file:x.whl", "must be absolute"),
+        ("x @ file://x.whl", "must be absolute"), ("x @ file://server/x.whl", "must be absolute"),
+        ("./tiny-1.0-py3-none-any.whl", "a requirement must read like"),
+    ],
+)  # fmt: skip
+def test_a_file_without_an_absolute_url_is_refused(requirement: str, message: str) -> None:
+    """What it means would depend on the current folder, which may be a stranger's."""
+    with pytest.raises(ValueError, match=message):
+        project_name(requirement)
+
+
+def test_a_file_with_another_content_gets_another_environment_and_another_identity(tmp_path: Path) -> None:
+    """Once the environment of the first content was used for ever."""
+    code = "import tinyfile\ndef release(dataset, rng): return tinyfile.X"
+    answers, identities = [], []
+    for value in (1, 2):
+        tiny = wheel(tmp_path, "tinyfile", "1.0", f"X = {value}\n")
+        with isolated(tmp_path, code, requires=[tiny]) as mechanism:
+            answers.append(mechanism.sample(0, 1, rng())[0])
+            identities.append(identity(mechanism, [Pair(0, 1)], 0, ExecutionSettings())["hashes of the packages"])
+    assert answers == [1, 2]
+    assert identities[0] != identities[1]
+
+
+def test_a_folder_or_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MechanismError, match=r"names a folder, whose content may change .* pip wheel --no-deps"):
+        environment([f"x @ {tmp_path.as_uri()}"])
+    with pytest.raises(MechanismError, match=r"x.whl cannot be read: No such file"):
+        environment([f"x @ {tmp_path.as_uri()}/x.whl"])
 
 
 @pytest.mark.parametrize("login", ["user:secret@", "token@"])

@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 
 from dpaudit import MechanismError
 from dpaudit.cli.app import app
-from dpaudit.mechanisms import locks
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.locks import FORMAT, read_lock
 from dpaudit.mechanisms.processes import close_all
+from dpaudit.mechanisms.requirements import parsed_requirement
 
 from .programs import wheel
 
@@ -189,14 +189,13 @@ def test_the_work_to_read_a_lock_grows_with_its_length_and_not_with_its_square(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls = 0
-    parse = locks.parsed_requirement
 
     def counted(requirement: str) -> Any:
         nonlocal calls
         calls += 1
-        return parse(requirement)
+        return parsed_requirement(requirement)
 
-    monkeypatch.setattr(locks, "parsed_requirement", counted)
+    monkeypatch.setattr("dpaudit.mechanisms.locks.parsed_requirement", counted)
     assert len(read_lock(_of_urls(100)).lines) == 100
     assert calls <= 3 * 100
 

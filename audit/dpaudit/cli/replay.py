@@ -61,6 +61,7 @@ def replay(
         from dpaudit.mechanisms import MechanismError
         from dpaudit.result.model import AuditResult
 
+    planned = None
     try:
         planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code, locked=not unlocked)
         if dry_run:
@@ -75,7 +76,7 @@ def replay(
     except MechanismError as error:
         print_traceback(debug)
         say(f"{file}: the mechanism failed to run: {error}")
-        if planned.audit is not None and planned.audit.lock is not None:
+        if planned is not None and planned.audit is not None and planned.audit.lock is not None:
             say("the replay installs the exact packages of the audit; --unlocked lets the installer choose others")
         leave(INCONCLUSIVE)
     show(_signed(found))

@@ -34,5 +34,5 @@ def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSetting
     if not command.quiet:
         say(
             f"audit {name}: there is no lock file, because the installer gave no hash for every package.  Packages "
-            "from folders, from version control or installed by uv have none"
+            "from version control or installed by uv have none"
         )

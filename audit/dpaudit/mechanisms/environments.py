@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -19,7 +19,9 @@ from typing import IO
 from dpaudit.mechanisms.installer import Archive, archives, check_installed, pip_of
 from dpaudit.mechanisms.installer import run as _run
 from dpaudit.mechanisms.interpreters import find_interpreter, this_version
+from dpaudit.mechanisms.local_files import local_hashes
 from dpaudit.mechanisms.locks import Lock, lock_of, read_lock
+from dpaudit.mechanisms.own_folder import make_own_folders
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.requirements import pinned_version, project_name, unmet
 
@@ -80,18 +82,20 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
         lock: The exact packages to install; None: what the installer chooses.
 
     Raises:
-        MechanismError: If the environment cannot be built; the message quotes the installer's last lines.
+        MechanismError: If the environment cannot be built, with the installer's last lines, or if another user can
+            write to the cache.
     """
     version = python_version or this_version()
     wanted = normalised(requires)
-    pointer = _pointer(version, wanted, lock)
+    files = local_hashes(wanted) if lock is None else {}
+    pointer = _pointer(version, wanted, files, lock)
     try:
-        pointer.parent.mkdir(parents=True, exist_ok=True)
+        make_own_folders(cache_folder(), environments_folder())
         _hold(pointer)
         found = _complete(pointer, wanted, version)
         if found is None:
             with _locked(pointer.with_suffix(".lock")):
-                found = _complete(pointer, wanted, version) or _build(pointer, version, wanted, lock)
+                found = _complete(pointer, wanted, version) or _build(pointer, version, wanted, files, lock)
     except OSError as error:
         raise MechanismError(f"the environment {pointer} cannot be written: {error}") from error
     return found
@@ -103,14 +107,19 @@ def cached_environment(requires: Sequence[str], python_version: str | None = Non
     Args:
         requires: Requirements, as for pip.
         python_version: As for `environment`.
+
+    Raises:
+        MechanismError: If another user can write to the cache.
     """
     version, wanted = python_version or this_version(), normalised(requires)
-    return _complete(_pointer(version, wanted, None), wanted, version)
+    with contextlib.suppress(OSError):  # `environment` reports a cache that cannot be written
+        make_own_folders(cache_folder(), environments_folder())
+    return _complete(_pointer(version, wanted, local_hashes(wanted), None), wanted, version)
 
 
-def _pointer(version: str, wanted: list[str], lock: Lock | None) -> Path:
+def _pointer(version: str, wanted: list[str], files: Mapping[str, str], lock: Lock | None) -> Path:
     """Return the file that names the environment once it is complete."""
-    about = [version, wanted] if lock is None else [version, wanted, lock.text]
+    about = [version, wanted, files if lock is None else lock.text]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     return environments_folder() / f"py{version}-{key}.json"
 
@@ -166,7 +175,7 @@ def _locked(file: Path) -> Iterator[None]:
         yield
 
 
-def _build(pointer: Path, version: str, wanted: list[str], lock: Lock | None) -> Environment:
+def _build(pointer: Path, version: str, wanted: list[str], local: Mapping[str, str], lock: Lock | None) -> Environment:
     """Build an environment, and remove the folders of interrupted builds.
 
     The caller holds the lock, so other folders of this name are incomplete, even if their installers still write.
@@ -186,6 +195,8 @@ def _build(pointer: Path, version: str, wanted: list[str], lock: Lock | None) ->
             _run([base, "-I", "-m", "venv", "--without-pip", str(folder)], "making an environment")
         files = _install(uv, base, folder, version, wanted, lock) if wanted else {}
         packages = check_installed(python, wanted, version)
+        if lock is None and local_hashes(wanted) != local:
+            raise MechanismError("a file that is required was changed while it was being installed; run again")
         found = Environment(python, packages, lock_of(version, wanted, packages, files) if lock is None else lock)
         if lock is not None and {project_name(name) for name in packages} != {
             project_name(name) for name in lock.hashes

@@ -10,6 +10,8 @@ from dpaudit.text.masking import masked
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
+_ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".egg")
+
 
 def project_name(requirement: str) -> str:
     """Return the normalised project name of a PEP 508 requirement.
@@ -46,7 +48,8 @@ def parsed_requirement(requirement: str) -> Requirement:
     """Return a requirement in parts.
 
     Raises:
-        ValueError: If it is not a PEP 508 requirement of one line, or its URL holds a user name, password or token.
+        ValueError: If it is not a PEP 508 requirement of one line, names a file without an absolute URL, or its URL
+            holds a user name, password or token.
     """
     from urllib.parse import urlsplit
 
@@ -69,7 +72,23 @@ def parsed_requirement(requirement: str) -> Requirement:
             f"the URL of {parsed.name} holds what looks like an access token, which results and lock files would "
             f"record: {masked(parsed.url)}; use a URL without one, such as a file that you downloaded"
         )
+    _check_file(parsed)
     return parsed
+
+
+def _check_file(parsed: Requirement) -> None:
+    """Refuse file names in the place of projects, and paths that depend on the current folder."""
+    from urllib.parse import urlsplit
+
+    if parsed.name.lower().endswith(_ARCHIVES):
+        raise ValueError(
+            f"{parsed.name} is the name of a file and not of a project; write NAME @ file:///FOLDER/{parsed.name}"
+        )
+    parts = urlsplit(parsed.url or "https:")
+    if parts.scheme == "file" and (parts.netloc not in ("", "localhost") or not parts.path.startswith("/")):
+        raise ValueError(f"the URL of {parsed.name} must be absolute, as file:///FOLDER/FILE, got {parsed.url!r:.200}")
+    if not parts.scheme:
+        raise ValueError(f"the URL of {parsed.name} must begin with https:// or file:///, got {parsed.url!r:.200}")
 
 
 def unmet(requires: Iterable[str], installed: Mapping[str, str], python_version: str) -> list[str]:

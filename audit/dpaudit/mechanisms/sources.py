@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dpaudit.mechanisms.isolated import IsolatedMechanism
+from dpaudit.mechanisms.local_files import local_hashes
 from dpaudit.mechanisms.modules import file_fingerprint, imported_files, is_library, module_file, user_folders
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
@@ -78,7 +79,7 @@ def _found(mechanism: object) -> Source:
             sha256=_sha256(file),
             modules=others,
             packages=mechanism.packages,
-            hashes={} if lock is None else lock.hashes,
+            hashes=local_hashes(mechanism.requires) if lock is None else lock.hashes,
         )
     file = file_of(mechanism)
     if file is None:
