@@ -16,6 +16,8 @@ from dpaudit.inference.grid import BINS, EDGES, bin_counts
 from dpaudit.result import evidence as evidence_module
 from dpaudit.result.evidence import (
     CanaryScoresEvidence,
+    DrawnCanariesEvidence,
+    DrawnRunEvidence,
     Evidence,
     FixedEvidence,
     OneRunEvidence,
@@ -23,6 +25,8 @@ from dpaudit.result.evidence import (
     OnlineEvidence,
     RunScoresEvidence,
     SequentialEvidence,
+    SeveralDrawnRunsEvidence,
+    SeveralRunsEvidence,
     read_back,
 )
 from dpaudit.result.values import Verdict
@@ -50,6 +54,10 @@ KINDS: dict[str, Evidence] = {
     "scores of runs": RunScoresEvidence(n0=50, n1=50, guesses=40, right=35),
     "scores of canaries": CanaryScoresEvidence(m=100, included=45, half=0, guesses=40, right=35),
     "scores of one run": OneRunScoresEvidence(m=100, included=50, half=1, guesses=40, right=35),
+    "scores of drawn canaries": DrawnCanariesEvidence(n0=55, n1=45, guesses=40, right=35),
+    "scores of a drawn run": DrawnRunEvidence(m=100, included=45, guesses=40, right=35),
+    "scores of several runs": SeveralRunsEvidence(runs=((60, 25, 20), (40, 21, 20)), guesses=40, right=35),
+    "scores of several drawn runs": SeveralDrawnRunsEvidence(runs=((60, 25, 20), (40, 17, 20)), guesses=40, right=35),
 }
 
 

@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import AuditResult, GaussianDP, PureDP, Verdict, audit_one_run
-from dpaudit.inference.one_run import epsilon_lower_exact, p_value
+from dpaudit.inference.one_run import epsilon_lower_exact
+from dpaudit.inference.scores import tight
 
 
 def canaries(m: int, shift: float, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -26,10 +27,10 @@ def test_a_leak_is_found_and_the_result_is_kept(tmp_path: Path) -> None:
     scores, included = canaries(1000, 2.0, 0)
     result = audit_one_run(scores, included, PureDP(1.0), guesses=300, confidence=0.95)
     assert result.verdict is Verdict.VIOLATION
-    assert result.method == "one_run"
+    assert result.method == "scores_of_one_run"
     assert result.trials_used == 1
     right = result.evidence.right  # type: ignore[attr-defined]
-    assert result.p_value == p_value(PureDP(1.0), 1000, 300, right) < 1e-9
+    assert result.p_value == tight.p_value(PureDP(1.0), 1000, 300, right) < 1e-9
     assert result.epsilon_lower(1e-5) == epsilon_lower_exact(1000, 300, right, delta=1e-5, significance=0.05) > 1.0
     assert result.mu_lower <= 2.0
     assert result.witness is not None

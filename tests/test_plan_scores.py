@@ -10,29 +10,55 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import GaussianDP, PureDP, plan_scores
+from dpaudit.engine.plan_scores import _half_by_chance, _of
 from dpaudit.engine.score_guesses import count_guesses
+from dpaudit.inference.scores.dependence import half_included
 
 from .scored import CHOICES
 
 
 @functools.cache
-def planned(truth: float, independence: Any) -> int | None:
-    return plan_scores("gaussian(mu=1)", GaussianDP(truth), independence=independence, confidence=0.95)
+def planned(truth: float, independence: Any, inclusion: Any = "coins") -> int | None:
+    return plan_scores(
+        "gaussian(mu=1)",
+        GaussianDP(truth),
+        independence=independence,
+        included_at_random=inclusion,
+        confidence=0.95,
+    )
 
 
-@pytest.mark.parametrize(("independence", "truth"), [("runs", 1.5), ("canaries", 1.5), (None, 3.0)])
-def test_the_number_of_scores_is_enough_and_not_much_too_large(independence: Any, truth: float) -> None:
+@pytest.mark.parametrize(
+    ("independence", "truth", "inclusion", "most"),
+    [
+        ("runs", 1.5, "coins", 0.96),
+        ("canaries", 1.5, "coins", 0.96),
+        ("canaries", 4.0, "coins", 0.995),  # so few canaries that the power grows in large steps
+        (None, 3.0, "coins", 0.96),
+        ("canaries", 1.5, "fixed_number", 0.96),
+        (None, 3.0, "fixed_number", 0.995),  # all guesses must be right
+    ],
+)
+def test_the_number_of_scores_is_enough_and_not_much_too_large(
+    independence: Any, truth: float, inclusion: Any, most: float
+) -> None:
     """Simulates 2,000 audits of likelihood ratios at the planned number.  Fails by chance < 1 in 10**6."""
-    n = planned(truth, independence)
+    n = planned(truth, independence, inclusion)
     assert n is not None
-    rng, refuted, least = np.random.default_rng(2), 0, None
+    rng, refuted, fewest = np.random.default_rng(2), 0, {}
+    fixed = independence == "runs" or inclusion == "fixed_number"
     for _ in range(2000):
-        included = np.arange(n) >= n // 2 if independence == "runs" else rng.random(n) < 0.5
-        scores = rng.normal(truth * included)
-        evidence, _ = count_guesses(scores[~included], scores[included], independence, None, rng)
-        least = evidence.least_right(GaussianDP(1.0), confidence=0.95) if least is None else least
+        included = rng.permutation(n) >= n // 2 if fixed else rng.random(n) < 0.5
+        scores, n1 = rng.normal(truth * included), int(included.sum())
+        half = half_included(n - n1, n1)
+        evidence, _ = count_guesses(
+            scores[~included], scores[included], independence, None, rng, half=half, inclusion=inclusion
+        )
+        if half not in fewest:
+            fewest[half] = evidence.least_right(GaussianDP(1.0), confidence=0.95)
+        least = fewest[half]
         refuted += least is not None and evidence.right >= least
-    assert binom.ppf(1e-6, 2000, 0.9) <= refuted <= binom.ppf(1 - 1e-6, 2000, 0.96)
+    assert binom.ppf(1e-6, 2000, 0.9) <= refuted <= binom.ppf(1 - 1e-6, 2000, most)
 
 
 def test_a_larger_violation_needs_fewer_scores_and_a_weaker_assumption_more() -> None:
@@ -57,3 +83,21 @@ def test_wrong_arguments_are_explained(independence: Any) -> None:
         plan_scores("gaussian(mu=1)", "gaussian(mu=2)", independence=independence, confidence=99)
     with pytest.raises(ValueError, match="it was left out"):
         plan_scores("gaussian(mu=1)", "gaussian(mu=2)")
+
+
+def test_coins_that_include_exactly_half_are_planned_for() -> None:
+    """With few canaries half is included often, and the audit must then allow for a fixed number."""
+    arguments: Any = {"independence": "canaries", "confidence": 0.95}
+    n = plan_scores("gaussian(mu=0.1)", "gaussian(mu=6)", **arguments)
+    assert n is not None
+    claim, truth = GaussianDP(0.1), GaussianDP(6.0)
+    evidence = _of(n, "canaries", "coins", half=True)
+    least, usual = (
+        _of(n, "canaries", "coins", half=half).least_right(claim, confidence=0.95) for half in (True, False)
+    )
+    assert usual is not None
+    rare = 0.0 if least is None else evidence.attained(truth, least)
+    share = _half_by_chance(n)
+    assert (1 - share) * evidence.attained(truth, usual) + share * rare >= 0.9
+    assert _half_by_chance(4) == pytest.approx(6 / 16)
+    assert _half_by_chance(5) == pytest.approx(20 / 32)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import dpaudit_reports
-from dpaudit import AuditResult, GaussianDP, PureDP, Verdict, audit_scores
+from dpaudit import AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
 from dpaudit.inference.scores import confident, runs
 from dpaudit.result.consistency import contradictions
 from dpaudit.result.scores_words import CANARIES_ASSUMED
@@ -234,6 +234,96 @@ def test_outputs_that_were_copied_certify_nothing() -> None:
     doubled = audit_scores(side0 * 2, side1 * 2, PureDP(0.1), independence="runs", attacks=Memory(), seed=1)
     assert "scores seem to be copied" in str(doubled)
     assert not doubled.bounds_valid
+
+
+@pytest.mark.parametrize("independence", ["canaries", None])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.8])
+def test_a_fixed_number_of_canaries(independence: Any, share: float, tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**6: few guesses are wrong if scores are 6 apart, and bounds are far below the truth."""
+    rng = np.random.default_rng(5)
+    included = rng.permutation(600) < round(600 * share)
+    scores = rng.normal(6.0 * included)
+    sides = scores[~included], scores[included]
+    if share != 0.5:
+        assert "the coins were not fair" in str(audit_scores(*sides, independence=independence))
+    result = audit_scores(
+        *sides, GaussianDP(0.05), independence=independence, included_at_random="fixed_number", confidence=0.9999
+    )
+    assert result.verdict is Verdict.VIOLATION
+    assert result.bounds_valid
+    assert 0.05 < result.mu_lower <= 6.0
+    assert "may have been fixed" not in str(result)
+    assert ("given which canaries were included" in str(result)) == (independence == "canaries")
+    result.to_json(tmp_path / "r.json")
+    back = AuditResult.from_json(tmp_path / "r.json")
+    assert contradictions(back) == []
+    assert "fixed number" in dpaudit_reports.to_html([back])
+
+
+def test_designs_that_are_impossible_are_refused() -> None:
+    sides: Any = ([0.0, 1.0, 2.0], [3.0, 4.0])
+    with pytest.raises(ValueError, match="'fixed_number': a fixed number of canaries was drawn"):
+        audit_scores(*sides, independence=None, included_at_random="half")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="any number of runs on each dataset"):
+        audit_scores(*sides, independence="runs", included_at_random="fixed_number")
+    with pytest.raises(ValueError, match="run tells which canaries share a run"):
+        audit_scores(*sides, independence="canaries", run=([1, 1, 2], [1, 2]))
+    with pytest.raises(ValueError, match=r"run\[1\] must name the run of each of 2 scores"):
+        audit_scores(*sides, independence=None, run=([1, 1, 2], [1, 2, 2]))
+    with pytest.raises(TypeError, match="run must be two lists"):
+        audit_scores(*sides, independence=None, run=[1, 1, 2, 1, 2])
+    with pytest.raises(ValueError, match="by numbers on both sides, or by text"):
+        audit_scores(*sides, independence=None, run=([1, 1, 2], ["a", "b"]))
+    with pytest.raises(ValueError, match="without missing values"):
+        audit_scores(*sides, independence=None, run=([1, 1, math.nan], [1, 2]))
+    with pytest.raises(ValueError, match="0 of 1 canaries of run 2"):
+        audit_scores(*sides, independence=None, included_at_random="fixed_number", run=([1, 1, 2], [1, 1]))
+    words: Any = (["a", "b", "c"], ["d", "e"])
+    with pytest.raises(ValueError, match="scores of several runs must be numbers"):
+        audit_scores(*words, independence=None, run=([1, 1, 2], [1, 2]))
+
+
+@pytest.mark.parametrize("inclusion", ["coins", "fixed_number"])
+def test_several_runs_certify_more_than_one(inclusion: Any, tmp_path: Path) -> None:
+    """Fails by chance < 1 in 10**6: bounds are above the truth with probability 1e-7, and the others differ widely."""
+    rng = np.random.default_rng(6)
+    drawn = inclusion == "fixed_number"
+    included = rng.permutation(900) < 300 if drawn else rng.random(900) < 0.5
+    run = np.repeat(["a", "b", "c"], 300) if not drawn else rng.permutation(np.repeat(["a", "b", "c"], 300))
+    scores = rng.normal(3.0 * included)
+    sides, runs_ = (scores[~included], scores[included]), (run[~included], run[included])
+    arguments: Any = {"independence": None, "included_at_random": inclusion, "confidence": 1 - 1e-7}
+    found = audit_scores(*sides, GaussianDP(0.05), run=runs_, **arguments)
+    one = audit_scores(scores[(run == "a") & ~included], scores[(run == "a") & included], **arguments)
+    assert one.mu_lower < found.mu_lower <= 3.0
+    assert found.violated
+    assert found.trials_used == 3
+    assert "3 runs" in str(found.witness)
+    again = audit_one_run(
+        scores, included, GaussianDP(0.05), run=run, included_at_random=inclusion, confidence=1 - 1e-7
+    )
+    assert again.evidence.to_json() == found.evidence.to_json()
+    found.to_json(tmp_path / "r.json")
+    back = AuditResult.from_json(tmp_path / "r.json")
+    assert back.to_dict() == found.to_dict()
+    assert contradictions(back) == []
+
+
+def test_one_label_for_all_is_one_run() -> None:
+    scores = of_canaries(100, 1.0, 4)
+    labelled = audit_scores(*scores, independence=None, run=([7] * len(scores[0]), [7] * len(scores[1])))
+    assert labelled.evidence.to_json() == audit_scores(*scores, independence=None).evidence.to_json()
+
+
+def test_runs_that_all_include_half_and_runs_with_unfair_coins_are_reported() -> None:
+    rng = np.random.default_rng(1)
+    run: Any = [np.repeat(np.arange(5), 20)] * 2
+    found = audit_scores(rng.normal(size=100), rng.normal(size=100), independence=None, run=run)
+    assert "exactly half of the canaries of every run were included" in str(found)
+    uneven: Any = [np.repeat([0, 1], [10, 90]), np.repeat([0, 1], [90, 10])]
+    found = audit_scores(rng.normal(size=100), rng.normal(size=100), independence=None, run=uneven)
+    assert "the coins were not fair" in str(found)
+    assert not found.bounds_valid
 
 
 def test_few_scores_are_inconclusive() -> None:

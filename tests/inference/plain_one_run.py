@@ -76,6 +76,11 @@ def largest_chance(m: int, r: int, v: int, epsilons: Array, deltas: Array) -> fl
     over flips of a coin together with the guess about it.  This preserves its privacy and the number of right guesses.
     So the only unknown is the law of that number.
     """
+    return float(largest_law(m, r, v, epsilons, deltas)[v:].sum())
+
+
+def largest_law(m: int, r: int, v: int, epsilons: Array, deltas: Array) -> Array:
+    """Compute the law of the number of right guesses that has the maximum of `largest_chance`, (r + 1,)."""
     counts, k = r + 1, np.arange(1, r + 1)
     size = counts + 2 * r * len(epsilons)  # p_0, ..., p_r, and the positive parts of A - e^s B and of B - e^s A
     rows, columns, values, limits = [], [], [], []
@@ -100,7 +105,8 @@ def largest_chance(m: int, r: int, v: int, epsilons: Array, deltas: Array) -> fl
     upper, equal = cast(Any, matrix.tocsr()), cast(Any, total.tocsr())  # the stubs lack sparse matrices
     found: Any = linprog(gain, upper, np.concatenate(limits), equal, [1.0], bounds=(0, None))
     assert found.success
-    return -float(found.fun)
+    law: Array = np.maximum(found.x[:counts], 0.0)
+    return law
 
 
 def largest_chance_of_all(m: int, r: int, v: int, epsilon: float, delta: float) -> float:

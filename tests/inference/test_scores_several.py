@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import binom
 
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.inference.scores import dependence, several, tight
 
-from .plain_one_run import largest_chance
+from .plain_one_run import largest_chance, largest_law
 
 
 def test_several_numbers_of_guesses_share_the_significance() -> None:
@@ -131,3 +133,35 @@ def test_tight_bounds_are_larger_and_where_the_p_value_is_the_significance() -> 
     assert 1.01 * quick < mu < 1.2 * quick
     assert tight.p_value(GaussianDP(mu), 300, 40, 36) <= 0.05 < tight.p_value(GaussianDP(1.003 * mu), 300, 40, 36)
     assert tight.mu_lower(300, 40, 20, significance=0.05) == 0.0
+
+
+# --- the sum over runs, for the worst mechanisms
+
+
+@pytest.mark.parametrize("claim", [ApproxDP(epsilon=0.7, delta=0.03), GaussianDP(0.6), PureDP(1.0)])
+def test_no_pair_of_worst_mechanisms_exceeds_the_bound_of_two_runs(claim: TradeoffFunction) -> None:
+    """Each run has the law that is worst for some count, found by a linear program; their sums are computed exactly."""
+    epsilon = np.unique([*np.linspace(0.0, 2.0, 9), 0.7])
+    sizes = ((8, 3), (6, 4))
+    laws = [
+        [largest_law(m, r, v, epsilon, np.asarray(claim.symmetrized().delta(epsilon))) for v in range(1, r + 1)]
+        for m, r in sizes
+    ]
+    slack = 1.0 if isinstance(claim, PureDP) else 1.03  # the programs know the claim at a few epsilons only
+    for right in range(1, 8):
+        bound = several.runs_p_value(claim, [(*sizes[0], min(right, 3)), (*sizes[1], right - min(right, 3))])
+        for first in laws[0]:
+            for second in laws[1]:
+                assert np.convolve(first, second)[right:].sum() <= slack * bound * (1 + 1e-6)
+
+
+def test_a_run_is_not_worth_more_than_its_bound() -> None:
+    """Runs whose tails are replaced by larger ones give a larger p-value: the order of sums."""
+    tails = [several.reached(partial(one_run.p_value, GaussianDP(0.5), 40, 10), 10) for _ in range(2)]
+    larger = [np.minimum(1.0, 1.5 * tail) for tail in tails]
+    for right in range(1, 21):
+        assert several.sum_p_value(tails, right) <= several.sum_p_value(larger, right)
+    for tail in tails:
+        assert tail[0] == 1.0
+        assert tail[-1] == 0.0
+        assert np.all(np.diff(tail) <= 0)

@@ -222,10 +222,6 @@ def test_a_new_cache_can_be_written_by_its_user_only(tmp_path: Path, monkeypatch
         environment([])
 
 
-def builds(*_: object) -> None:
-    raise ZeroDivisionError("built again")
-
-
 def test_an_environment_of_an_earlier_version_without_its_packages_is_rebuilt(
     tiny: str, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,11 +6,19 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import claim_of
-from dpaudit.engine.score_guesses import Independence, ScoresEvidence
+from dpaudit.engine.score_designs import check_design
+from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence
 from dpaudit.engine.scores import LEFT_OUT, check_independence
-from dpaudit.inference.scores import confident, runs, several
+from dpaudit.inference.scores import confident, fixed_number, runs, several
+from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.numerics.bisect import bisect_integers
-from dpaudit.result.evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
+from dpaudit.result.evidence import (
+    CanaryScoresEvidence,
+    DrawnCanariesEvidence,
+    DrawnRunEvidence,
+    OneRunScoresEvidence,
+    RunScoresEvidence,
+)
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
 
@@ -26,6 +34,7 @@ def plan_scores(
     truth: TradeoffFunction | str,
     *,
     independence: Independence = LEFT_OUT,
+    included_at_random: Inclusion = "coins",
     confidence: float = DEFAULTS.confidence,
     power: float = POWER,
 ) -> int | None:
@@ -33,10 +42,14 @@ def plan_scores(
 
     Scores are assumed to be likelihood ratios, and scores of canaries to be independent.  Weaker scores need more.
 
+    Fair coins include exactly half of the canaries by chance.  The audit must then allow for a number that was fixed,
+    and finds less; the probability of this is taken into account.
+
     Args:
         claim: The claim, or its text.
         truth: The curve of the mechanism, or its text.
         independence: As in `audit_scores`.
+        included_at_random: As in `audit_scores`; a fixed number is taken to be half of the canaries.
         confidence: As in `audit_scores`.
         power: Probability, in (0, 1), with which the number of scores is enough.
 
@@ -49,6 +62,7 @@ def plan_scores(
         ValueError: If `independence` is left out, or a number is out of its range.
     """
     check_independence(independence)
+    inclusion = check_design(independence, included_at_random)
     check_confidence(confidence)
     if not 0 < power < 1:
         raise ValueError(f"power must lie in (0, 1), got {power}")
@@ -57,10 +71,20 @@ def plan_scores(
     if np.all(true.symmetrized().beta(_ALPHAS) >= claimed.symmetrized().beta(_ALPHAS)):
         return None
 
-    def enough(n: int) -> bool:
-        evidence = _of(n, independence)
+    def chance(evidence: ScoresEvidence) -> float:
         least = evidence.least_right(claimed, confidence=confidence)
-        return least is not None and evidence.attained(true, least) >= min(_SLACK * power, (1 + power) / 2)
+        return 0.0 if least is None else evidence.attained(true, least)
+
+    wanted = min(_SLACK * power, (1 + power) / 2)
+
+    def enough(n: int) -> bool:
+        usual = chance(_of(n, independence, inclusion))
+        by_chance = 0.0 if independence == "runs" or inclusion == "fixed_number" else _half_by_chance(n)
+        if usual < wanted or not by_chance:
+            return usual >= wanted
+        if (1 - by_chance) * usual >= wanted:
+            return True
+        return (1 - by_chance) * usual + by_chance * chance(_of(n, independence, inclusion, half=True)) >= wanted
 
     n = 4
     while not enough(n):
@@ -70,12 +94,31 @@ def plan_scores(
     return bisect_integers(enough, inside=n, outside=n // 2).inside
 
 
-def _of(n: int, independence: Independence) -> ScoresEvidence:
-    """Return evidence with the default number of guesses about n scores; its right guesses do not matter."""
-    if independence == "runs":
-        n0, n1 = n // 2, n - n // 2
+def _half_by_chance(n: int) -> float:
+    """Return the probability with which fair coins include half of n canaries, rounded either way."""
+    return sum(1 / number_factor(n, k) for k in {n // 2, (n + 1) // 2})
+
+
+def _of(n: int, independence: Independence, inclusion: Inclusion, *, half: bool = False) -> ScoresEvidence:
+    """Return evidence with the default number of guesses about n scores; its right guesses do not matter.
+
+    Args:
+        n: Number of scores.
+        independence: As in `plan_scores`.
+        inclusion: As in `plan_scores`.
+        half: Whether coins included exactly half.
+    """
+    n0, n1 = n // 2, n - n // 2
+    drawn = inclusion == "fixed_number"
+    if independence == "runs" or (drawn and independence == "canaries"):
         r = runs.default_cut(n0, n1)
-        return RunScoresEvidence(n0=n0, n1=n1, guesses=r, right=max(0, r - n0))
-    if independence == "canaries":
-        return CanaryScoresEvidence(m=n, included=0, half=0, guesses=confident.default_confident(n), right=0)
-    return OneRunScoresEvidence(m=n, included=0, half=0, guesses=several.default_guesses(n), right=0)
+        kind = RunScoresEvidence if independence == "runs" else DrawnCanariesEvidence
+        return kind(n0=n0, n1=n1, guesses=r, right=max(0, r - n0))
+    if drawn:
+        return DrawnRunEvidence(m=n, included=n1, guesses=fixed_number.default_guesses(n, n1), right=0)
+    one, default = (
+        (CanaryScoresEvidence, confident.default_confident)
+        if independence == "canaries"
+        else (OneRunScoresEvidence, several.default_guesses)
+    )
+    return one(m=n, included=n1, half=int(half), guesses=default(n), right=0)

@@ -16,11 +16,12 @@ from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.copied_scores import copied
 from dpaudit.engine.learned_scores import learned_scores
 from dpaudit.engine.provenance import provenance_of
-from dpaudit.engine.read_scores import read_scores
-from dpaudit.engine.score_guesses import Independence, ScoresEvidence, count_guesses
+from dpaudit.engine.read_scores import Given, read_scores
+from dpaudit.engine.score_designs import check_design, check_drawn, run_labels
+from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, count_guesses, count_in_runs
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family, rule_of_three_rate
-from dpaudit.inference.scores.dependence import coins_p_value, half_included
+from dpaudit.inference.scores.dependence import half_included
 from dpaudit.learning.attack import Attack
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
@@ -34,10 +35,10 @@ from dpaudit.text.rounding import upper
 CHOICES = {
     "runs": "every score is of a run of its own, and runs are independent; exact for any claim",
     "canaries": (
-        "all scores are of one run, each canary was included by a fair coin, and scores of different canaries are "
-        "assumed independent given the coins; one run cannot show whether that is true"
+        "all scores are of one run, each canary was included at random, and scores of different canaries are "
+        "assumed independent given which were; one run cannot show whether that is true"
     ),
-    None: "all scores are of one run, each canary was included by a fair coin, and nothing is assumed; weakest, safest",
+    None: "all scores are of one run, each canary was included at random, and nothing is assumed; weakest, safest",
 }
 """What each choice of `independence` says of the scores."""
 
@@ -65,6 +66,8 @@ def audit_scores(
     seed: int | None = DEFAULTS.seed,
     attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
     guesses: int | None = None,
+    included_at_random: Inclusion = "coins",
+    run: Any = None,
     name: str = "scores",
 ) -> AuditResult:
     """Try to refute `claim` by scores of runs or of canaries, and bound the privacy loss from below.
@@ -83,15 +86,20 @@ def audit_scores(
         claim: A claim, or its text.  None: the result is a measurement, whose bounds hold and whose verdict is
             INCONCLUSIVE, since there was nothing to refute.
         independence: What the scores are; it has to be said.  "runs": each is of a run of its own; runs are
-            independent.  "canaries": all are of one run, and are assumed independent of each other given fair,
-            independent coins; the assumption stands beside every verdict.  None: all are of one run, and nothing is
-            assumed but the coins.
+            independent.  "canaries": all are of one run, and are assumed independent of each other given which
+            canaries were included; the assumption stands beside every verdict.  None: all are of one run (or of
+            several, see `run`), and nothing is assumed but the random inclusion.
         confidence: A true claim is called violated with probability at most 1 - confidence.
         method: "fixed", the only one: all scores are there, so that they are tested once.
         seed: Of the order of equal scores and of the split; None draws a fresh one, which the result records.
         attacks: What learns a score, if outputs are no numbers.
-        guesses: How many scores are guessed about (the highest, for "runs"; the most extreme, else).  It must be
-            chosen before the scores are seen; by default it follows from their number.
+        guesses: How many scores are guessed about (the highest, for "runs" or a fixed number of canaries; the most
+            extreme, else).  It must be chosen before the scores are seen; by default it follows from their number.
+            For several runs, the number in each.
+        included_at_random: How it was decided which canaries are included.  "coins": an independent fair coin for each
+            canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.
+        run: The runs of `scores0` and the runs of `scores1`, two lists of names or numbers, if canaries are of several
+            independent runs; for `independence=None` only, and scores that are numbers.
         name: For the report.
 
     Returns:
@@ -104,20 +112,58 @@ def audit_scores(
     """
     began = time.perf_counter()
     check_independence(independence)
+    inclusion = check_design(independence, included_at_random)
     _check_method(method)
+    given = read_scores(scores0, scores1)
+    design = Design(independence=independence, inclusion=inclusion, guesses=guesses, run=run)
+    return audit_given(given, claim, design, confidence=confidence, seed=seed, attacks=attacks, name=name, began=began)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """What the user says of the scores; see `audit_scores`."""
+
+    independence: Independence
+    inclusion: Inclusion
+    guesses: int | None
+    run: Any
+
+
+def audit_given(
+    given: Given,
+    claim: TradeoffFunction | str | None,
+    design: Design,
+    *,
+    confidence: float,
+    seed: int | None,
+    attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
+    name: str,
+    began: float,
+) -> AuditResult:
+    """Audit scores that were read; the arguments are those of `audit_scores`."""
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
     seed = fresh_seed() if seed is None else seed
-    given = read_scores(scores0, scores1)
+    labels = run_labels(design.run, given.sizes, design.independence)
+    if design.inclusion == "fixed_number":
+        check_drawn(labels, given.sizes)
     rows: tuple[AttackRow, ...] = (GIVEN,)
     dependent: tuple[str, ...] = ()
     if given.numbers is not None:
         values0, values1 = given.numbers
+    elif labels is not None:
+        raise ValueError("scores of several runs must be numbers; no score is learned from outputs of several runs")
     else:
-        learned = learned_scores(*given.outputs, attacks, seed, coins=independence != "runs")
+        learned = learned_scores(*given.outputs, attacks, seed, coins=design.independence != "runs")
         values0, values1, rows, dependent = learned.scores0, learned.scores1, learned.rows, learned.dependent
-    half = half_included(*given.sizes)
-    evidence, counts = count_guesses(values0, values1, independence, guesses, stream(seed, "ties"), half=half)
+    ties = stream(seed, "ties")
+    if labels is None:
+        half = half_included(*given.sizes)
+        evidence, counts = count_guesses(
+            values0, values1, design.independence, design.guesses, ties, half=half, inclusion=design.inclusion
+        )
+    else:
+        evidence, counts = count_in_runs((values0, values1), labels, design.guesses, ties, design.inclusion)
     return _result(
         _Counted(evidence, counts, given.sizes, *_curve(values0, values1), rows, dependent, copied(given)),
         claimed,
@@ -177,7 +223,7 @@ def _result(
             refuted=p_value <= 1 - confidence,
             dependent=counted.dependent,
             doubts=(*_unfair(evidence, counted), *counted.copied),
-            notes=_fixed_number(evidence),
+            notes=(evidence.number_note,) if evidence.number_note else (),
             unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
             too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
         )
@@ -211,24 +257,14 @@ def _result(
 
 
 def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
-    """What is said of coins that were not fair; nothing of runs, which have none."""
+    """What is said of coins that were not fair; nothing where no coins decided."""
     into, m = counted.sizes[1], sum(counted.sizes)
-    if not evidence.once or (p_value := coins_p_value(m - into, into)) > _UNFAIR:
+    if (p_value := evidence.coins_p_value(counted.sizes)) > _UNFAIR:
         return ()
     return (
         f"the coins were not fair: {into:,} of {m:,} canaries were included, and fair coins are so uneven with "
-        f"probability {upper(p_value)} at most; the bounds need fair coins",
-    )
-
-
-def _fixed_number(evidence: ScoresEvidence) -> tuple[str, ...]:
-    """What is said of canaries of which exactly half were included."""
-    if evidence.p_value_factor == 1:
-        return ()
-    return (
-        "exactly half of the canaries were included; their number may have been fixed beforehand, so all p-values are "
-        f"multiplied by {upper(evidence.p_value_factor, 3)}; this is valid for a uniformly random half, but not if "
-        "pairs or groups of canaries were each split in half; independent fair coins avoid this",
+        f"probability {upper(p_value)} at most; the bounds need fair coins; if a fixed number of canaries was drawn at "
+        'random, say included_at_random="fixed_number"',
     )
 
 
@@ -267,9 +303,10 @@ def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Wi
 def _curve(scores0: Array, scores1: Array) -> tuple[Array, Array]:
     """Errors of "d1 if the score is above t", from alpha = 1 to alpha = 0, at most some hundred points."""
     out, into = np.sort(scores0), np.sort(scores1)
-    cuts = np.concatenate([side[np.linspace(0, len(side) - 1, _CURVE_POINTS // 2).astype(int)] for side in (out, into)])
-    cuts = np.unique(cuts)
-    alpha = np.append(1.0, 1 - np.searchsorted(out, cuts, side="right") / len(out))
-    beta = np.append(0.0, np.searchsorted(into, cuts, side="right") / len(into))
+    sides = [side for side in (out, into) if len(side)]
+    cuts = [side[np.linspace(0, len(side) - 1, _CURVE_POINTS // 2).astype(int)] for side in sides]
+    at = np.unique(np.concatenate(cuts))
+    alpha = np.append(1.0, 1 - np.searchsorted(out, at, side="right") / max(len(out), 1))
+    beta = np.append(0.0, np.searchsorted(into, at, side="right") / max(len(into), 1))
     alpha[-1], beta[-1] = 0.0, 1.0
     return alpha, beta

@@ -166,10 +166,10 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
     right ones uniformly.  This has A_k = e^epsilon B_k for all k except v, and the excess delta, or less, for k = v.
 
     As a maximum over mechanisms, the value rises with epsilon and with delta.  It is at most the bound of Steinke,
-    Nasr & Jagielski 2023.
+    Nasr & Jagielski 2023.  The proof needs only A(K) <= e^epsilon B(K) + delta, where epsilon may also be negative.
 
     Args:
-        epsilon: Epsilon in nats, >= 0; any shape.
+        epsilon: Epsilon in nats, finite; any shape.
         delta: Delta, in [0, 1]; broadcast against `epsilon`.
         m: Number of canaries.
         r: Number of guesses, fixed in advance.
@@ -183,8 +183,8 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
     """
     check_counts(m, r, v)
     eps, gap = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), np.asarray(delta, dtype=np.float64))
-    if not (np.all(eps >= 0) and np.all((gap >= 0) & (gap <= 1))):
-        raise ValueError(f"epsilon must be >= 0 and delta in [0, 1], got {eps} and {gap}")
+    if not np.all(np.isfinite(eps) & (gap >= 0) & (gap <= 1)):
+        raise ValueError(f"epsilon must be finite and delta in [0, 1], got {eps} and {gap}")
     if v == 0:
         return np.ones(eps.shape)
     b, rest = _tail(r, v, eps), _missing(r, v, eps)

@@ -13,11 +13,13 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import power as planning
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_evidence import FixedEvidence
+from dpaudit.result.fixed_number_evidence import DrawnCanariesEvidence, DrawnRunEvidence
 from dpaudit.result.histograms import Counts
 from dpaudit.result.one_run_evidence import Guesses, OneRunEvidence
 from dpaudit.result.online_evidence import OnlineEvidence
 from dpaudit.result.scores_evidence import CanaryScoresEvidence, OneRunScoresEvidence, RunScoresEvidence
 from dpaudit.result.sequential_evidence import SequentialEvidence
+from dpaudit.result.several_runs_evidence import SeveralDrawnRunsEvidence, SeveralRunsEvidence
 from dpaudit.result.words import Words
 from dpaudit.text.rounding import lower, number
 from dpaudit.values import Json, JsonObject
@@ -26,6 +28,8 @@ __all__ = [
     "KINDS",
     "CanaryScoresEvidence",
     "Counts",
+    "DrawnCanariesEvidence",
+    "DrawnRunEvidence",
     "Evidence",
     "FixedEvidence",
     "Guesses",
@@ -34,6 +38,8 @@ __all__ = [
     "OnlineEvidence",
     "RunScoresEvidence",
     "SequentialEvidence",
+    "SeveralDrawnRunsEvidence",
+    "SeveralRunsEvidence",
     "check_method",
     "overstated",
     "read_back",
@@ -140,6 +146,10 @@ KINDS: tuple[type[Evidence], ...] = (
     RunScoresEvidence,
     CanaryScoresEvidence,
     OneRunScoresEvidence,
+    DrawnCanariesEvidence,
+    DrawnRunEvidence,
+    SeveralRunsEvidence,
+    SeveralDrawnRunsEvidence,
     OnlineEvidence,
 )
 """All kinds of evidence.  Other modules ask the evidence for its properties instead of comparing methods."""

@@ -1,4 +1,7 @@
-"""The evidence of an audit of a single run."""
+"""The evidence of an audit of a single run, as result files of version 0.1.0 hold it.
+
+New audits of a single run have the evidence of `scores_evidence.OneRunScoresEvidence`, whose bounds are larger.
+"""
 
 from __future__ import annotations
 

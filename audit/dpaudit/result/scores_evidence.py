@@ -1,7 +1,8 @@
 """Evidence from scores that another program computed: right guesses about runs, or about the canaries of one run.
 
-The three classes make different assumptions about the scores, and so have different theorems: `inference.scores.runs`,
-`inference.scores.confident` and `inference.scores.tight`.
+The classes make different assumptions about the scores, and so have different theorems: `inference.scores.runs`,
+`inference.scores.confident` and `inference.scores.tight`.  Canaries of which a fixed number is included are in
+`fixed_number_evidence`, canaries of several runs in `several_runs_evidence`.
 """
 
 from __future__ import annotations
@@ -17,17 +18,23 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.inference.scores import confident, runs, tight
-from dpaudit.inference.scores.dependence import number_factor
+from dpaudit.inference.scores.dependence import coins_p_value, number_factor
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.result.guessed_evidence import GuessedEvidence
 from dpaudit.result.histograms import sha256
 from dpaudit.result.scores_words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS
 from dpaudit.result.words import Words
+from dpaudit.text.rounding import upper
+
+HALF_ADVICE = (
+    "this is valid for coins and for a uniformly random half, but not if pairs or groups of canaries were each split "
+    'in half; if the number was fixed, say included_at_random="fixed_number"'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Guessed(GuessedEvidence, ABC):
+class ScoresGuesses(GuessedEvidence, ABC):
     """Guesses by scores."""
 
     words: ClassVar[Words]
@@ -70,8 +77,16 @@ class _Guessed(GuessedEvidence, ABC):
         """The runs or canaries that the scores belong to, in words."""
 
     @property
-    def p_value_factor(self) -> float:
-        """The factor of all p-values; above 1 if the number of included canaries may have been fixed beforehand."""
+    def number_note(self) -> str:
+        """What is said of a number of included canaries that may have been fixed beforehand; empty if nothing is."""
+        return ""
+
+    def coins_p_value(self, sizes: tuple[int, int]) -> float:
+        """Return a p-value of "the coins were fair"; 1 if no coins decided.
+
+        Args:
+            sizes: Number of all scores of either side, also of those from which a score was learned.
+        """
         return 1.0
 
     @property
@@ -137,7 +152,7 @@ class _Guessed(GuessedEvidence, ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunScoresEvidence(_Guessed):
+class RunScoresEvidence(ScoresGuesses):
     """Scores of independent runs: the number of runs on d1 among the highest scores; see `scores.runs`."""
 
     method: ClassVar[str] = "scores_of_runs"
@@ -193,7 +208,7 @@ class RunScoresEvidence(_Guessed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CanaryGuesses(_Guessed):
+class _CanaryGuesses(ScoresGuesses):
     """Guesses about the canaries of one run, each included by an independent fair coin."""
 
     once: ClassVar[bool] = True
@@ -213,6 +228,9 @@ class _CanaryGuesses(_Guessed):
     def trials(self) -> int:
         return 1
 
+    def coins_p_value(self, sizes: tuple[int, int]) -> float:
+        return coins_p_value(*sizes)
+
     def chance(self, claim: TradeoffFunction, right: int) -> float:
         return min(1.0, self.p_value_factor * self.under_coins(claim, right))
 
@@ -222,7 +240,17 @@ class _CanaryGuesses(_Guessed):
 
     @property
     def p_value_factor(self) -> float:
+        """The factor of all p-values; above 1 if the number of included canaries may have been fixed beforehand."""
         return number_factor(self.m, self.included) if self.half else 1.0
+
+    @property
+    def number_note(self) -> str:
+        if not self.half:
+            return ""
+        return (
+            "exactly half of the canaries were included; their number may have been fixed beforehand, so all p-values "
+            f"are multiplied by {upper(self.p_value_factor, 3)}; " + HALF_ADVICE
+        )
 
     @property
     def _counted(self) -> tuple[int, int, int]:

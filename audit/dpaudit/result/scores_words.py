@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dpaudit.result.words import DONG, Words
 
 CANARIES_ASSUMED = (
@@ -81,4 +83,52 @@ OF_ANY_CANARIES = Words(
     untried="Other canaries and other scores: only those given were tried.",
     others="other canaries or scores",
     again="There was one run, with coins of its own; a new one has to be made and audited anew.",
+)
+
+DRAWN_ASSUMED = (
+    "given which canaries were included, the scores of different canaries are independent of each other, and each "
+    "depends on the inclusion of its own canary only"
+)
+"""The assumption of `independence="canaries"` if a fixed number of canaries was included."""
+
+_DRAWN = "A fixed number of canaries was included in the data, and all sets of this size were equally likely. "
+_ONE_OF_ALL = "one of a set of which a fixed number was included at random"
+OF_DRAWN_CANARIES = replace(
+    OF_CANARIES,
+    principle=(
+        _DRAWN + "All scores were put in one order, and it was counted how many of the highest ones are of included "
+        "canaries; how many count as high was fixed before the scores were seen. Given which canaries were included, "
+        "their scores are taken to be independent of each other. Then the p-value is the largest chance of so many "
+        "that any mechanism with trade-off function $f$ or above has."
+    ),
+    references=OF_RUNS.references,
+    assumption=DRAWN_ASSUMED,
+    each=_ONE_OF_ALL,
+    guessing=(
+        "The highest scores are guessed to be of included canaries. How many of them count was fixed beforehand; no "
+        "threshold was chosen by the scores."
+    ),
+)
+OF_ANY_DRAWN_CANARIES = replace(
+    OF_ANY_CANARIES,
+    principle=(
+        _DRAWN + "For the canaries with the most extreme scores on one side, their number fixed beforehand, it was "
+        "guessed whether they were included. The p-value bounds the chance of so many right guesses under the claim, "
+        "however canaries depend on each other: the bound for independent coins with the same share of included "
+        "canaries, divided by the probability with which such coins include exactly this number."
+    ),
+    each=_ONE_OF_ALL,
+)
+_RUNS_OF_CANARIES = (
+    "Runs are independent of each other; the canaries of one run may depend on each other in any way. In each run, "
+    "the number of right guesses is stochastically at most a variable whose tail is the bound for one run. The p-value "
+    "is the tail of the sum of independent variables of this kind, one for each run (Steinke, Nasr & Jagielski 2023; "
+    "Mahloujifar, Melis & Chaudhuri 2024)."
+)
+_AGAIN_IN_RUNS = "There were these runs only; new ones have to be made and audited anew."
+OF_SEVERAL_RUNS = replace(OF_ANY_CANARIES, principle=_COINS + _RUNS_OF_CANARIES, again=_AGAIN_IN_RUNS)
+OF_SEVERAL_DRAWN_RUNS = replace(
+    OF_ANY_DRAWN_CANARIES,
+    principle=_DRAWN.replace("A fixed", "In each run, a fixed") + _RUNS_OF_CANARIES,
+    again=_AGAIN_IN_RUNS,
 )

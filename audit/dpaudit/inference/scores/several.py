@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import partial
 
 import numpy as np
 
@@ -111,10 +111,23 @@ def runs_p_value(claim: TradeoffFunction, runs: Sequence[tuple[int, int, int]]) 
     f = claim.symmetrized()
     if len(runs) == 1:
         return one_run.p_value(f, *runs[0])
-    total = np.ones(1)
-    for m, r, _ in runs:
-        total = np.convolve(total, _law(f, m, r))
     right = sum(v for _, _, v in runs)
+    return sum_p_value([reached(partial(one_run.p_value, f, m, r), r) for m, r, _ in runs], right)
+
+
+def sum_p_value(tails: Sequence[Array], right: int) -> float:
+    """Bound the probability of `right` or more right guesses in all runs.
+
+    Args:
+        tails: For each run, bounds of P[V_k >= v] for v = 0, ..., r_k, and 0 at the end; they must not rise with v.
+        right: Total number of right guesses.
+
+    Returns:
+        P[D_1 + ... + D_n >= right], with the notation of the module's theorem, rounded up.
+    """
+    total = np.ones(1)
+    for tail in tails:
+        total = np.convolve(total, -np.diff(tail))
     return float(min(1.0, total[right:].sum() * (1 + 1e-9)))
 
 
@@ -152,18 +165,24 @@ def runs_mu_lower(runs: Sequence[tuple[int, int, int]], *, significance: float) 
     return runs_parameter_lower(GaussianDP, runs, significance=significance)
 
 
-@lru_cache(maxsize=64)
-def _law(claim: TradeoffFunction, m: int, r: int) -> Array:
-    """Return P[D = 0], ..., P[D = r].  Far in the tail, P[D >= v] is replaced by the value at a smaller v."""
-    low = bisect_integers(lambda v: one_run.p_value(claim, m, r, v) >= 1, inside=0, outside=r + 1).inside
-    reached = np.zeros(r + 2)
-    reached[: low + 1] = 1.0  # P[D >= low] = 1, and P[D >= low + 1] < 1
+def reached(p_value: Callable[[int], float], r: int) -> Array:
+    """Return bounds of P[V >= 0], ..., P[V >= r], and 0 at the end.
+
+    Far in the tail, P[V >= v] is replaced by the value at a smaller v.
+
+    Args:
+        p_value: Bound of P[V >= v], a function of v that does not rise.
+        r: Number of guesses.
+    """
+    low = bisect_integers(lambda v: p_value(v) >= 1, inside=0, outside=r + 1).inside
+    tail = np.zeros(r + 2)
+    tail[: low + 1] = 1.0  # P[D >= low] = 1, and P[D >= low + 1] < 1
     last = 1.0
     for v in range(low + 1, r + 1):
         if last > _FADED:
-            last = min(last, one_run.p_value(claim, m, r, v))
-        reached[v] = last
-    return -np.diff(reached)
+            last = min(last, p_value(v))
+        tail[v] = last
+    return tail
 
 
 def _check(counts: Sequence[tuple[int, int]]) -> None:

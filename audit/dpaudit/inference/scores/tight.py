@@ -66,9 +66,23 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
     quick = one_run.p_value(f, m, r, v)
     if v == 0 or r > MAX_GUESSES or quick > _HOPELESS:
         return quick
-    epsilon = _epsilons(f)
-    delta = np.asarray(f.delta(epsilon))
-    return min(quick, _certified(_best(epsilon, delta, m, r, v), epsilon, delta, m, r, v))
+    epsilon = epsilons(f)
+    return min(quick, bound(epsilon, np.asarray(f.delta(epsilon)), m, r, v))
+
+
+def bound(epsilon: Array, delta: Array, m: int, r: int, v: int) -> float:
+    """Return the bound of the theorem of this module for nearly optimal Y.
+
+    The proof needs only A(K) <= e^epsilon[j] B(K) + delta[j] for every set K, so epsilons may also be negative.
+
+    Args:
+        epsilon: Epsilons in nats, (J,).
+        delta: The excess of A(K) that is possible at each epsilon, (J,).
+        m: Number of canaries.
+        r: Number of guesses, chosen before the scores are seen.
+        v: Number of right guesses.
+    """
+    return _certified(_best(epsilon, delta, m, r, v), epsilon, delta, m, r, v)
 
 
 def parameter_lower(
@@ -139,8 +153,8 @@ def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
     return max(quick, found)
 
 
-def _epsilons(claim: TradeoffFunction) -> Array:
-    """Return the epsilons at which the profile falls by equal factors."""
+def epsilons(claim: TradeoffFunction) -> Array:
+    """Return epsilons >= 0 at which the profile of a symmetric claim falls by equal factors."""
     top, floor = float(claim.delta(0.0)), float(claim.delta(math.inf))
     levels = floor + (top - floor) * np.geomspace(1.0, _FAINT, _POINTS)
     found = np.append(np.asarray(claim.epsilon(levels)), min(claim._max_privacy_loss(), 700.0))

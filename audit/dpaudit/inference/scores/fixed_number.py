@@ -1,0 +1,170 @@
+"""Canaries of which a fixed number is included: k of m, drawn without replacement.
+
+Coins whose sum is fixed depend on each other: a few right guesses tell about the others.  So the theorems of
+`confident`, `tight` and `one_run`, which are about independent coins, do not hold.
+
+**Independent canaries.**  Given which canaries are included, let the scores of different canaries be independent, and
+let each depend on its own inclusion only.  Then the theorem of `runs` holds with n1 = k and n0 = m - k, although the
+laws P_i and Q_i of the scores may differ between canaries.
+
+*Proof.*  By Blackwell's theorem (Dong, Roth & Su 2022, JRSS-B 84(1), Thm 2) the score of canary i is a randomised
+function, of its own, of a number from the most distinguishable pair.  Given the m numbers, all sets of k canaries are
+included with probabilities proportional to the products of their likelihood ratios, since all sets are equally likely
+beforehand.  The scores depend on the set only through the numbers.  The proof of `runs` uses nothing else.
+
+**Any dependence, half included.**  If k is m / 2, rounded either way, independent fair coins have the law of the set,
+given their sum.  An event has at most its probability under coins, divided by that of the condition.  So the bound of
+`tight` is valid when it is multiplied by `dependence.number_factor`.
+
+**Any dependence, any share.**  All r guesses are about the rarer side: "included" if k < m / 2, else "left out".  Let q
+be the share of the rarer side, and l = log(q / (1 - q)).
+
+*Theorem.*  Let b(v) bound the probability of v or more right guesses whenever
+
+    A(K) <= e^(epsilon + l) B(K) + q delta(epsilon)    for every set K of counts and every epsilon,            (1)
+
+with A, B of `inference.one_run` and the profile delta of the claim.  Then P[V >= v] <= b(v) / P[Binomial(m, q) = qm].
+
+*Proof.*  First let independent coins, each with probability q, decide which canaries are on the rarer side.  Take one
+canary, and the coins of all others.  With probability q it is on the rarer side, and E is the event that it is guessed
+and that k guesses are right.  With probability 1 - q it is not; then the same outputs have k - 1 right guesses.  Under
+the claim P[E | rarer] <= e^epsilon P[E' | other] + delta(epsilon).  Multiplied by q, and averaged over canaries and
+coins, this is (1): A_k = k p_k / m and B_k = (r - k + 1) p_{k-1} / m as in `inference.one_run`.  Secondly, a uniformly
+random set of qm canaries has the law of these coins, given their sum.
+
+The bounds of `one_run.p_value_exact` and `tight.bound` follow from (1) alone; b is the smaller of them.
+
+**Corollary.**  Along nested claims the largest refuted parameter exceeds the true one with probability at most the
+level; see the corollary of `tight`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import xlogy
+
+from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.inference import one_run
+from dpaudit.inference.one_run import check_counts, p_value_exact
+from dpaudit.inference.scores import several, tight
+from dpaudit.inference.scores.dependence import half_included, number_factor
+from dpaudit.inference.scores.families import largest_refuted
+from dpaudit.numerics.binomials import log_choose
+
+_HOPELESS = 0.5  # a quick bound above this is returned as it is
+
+
+def default_guesses(m: int, included: int) -> int:
+    """Return a number of guesses: that of `several` for twice the rarer side.
+
+    Args:
+        m: Number of canaries.
+        included: Number of included canaries.
+    """
+    return several.default_guesses(2 * min(included, m - included))
+
+
+def about_both_sides(m: int, included: int) -> bool:
+    """Return whether guesses may be "included" and "left out": half of the canaries are included, rounded either way.
+
+    Args:
+        m: Number of canaries.
+        included: Number of included canaries.
+    """
+    return half_included(m - included, included)
+
+
+def conditioning_factor(m: int, included: int) -> float:
+    """Return 1 / P[Binomial(m, included / m) = included], rounded up.
+
+    Args:
+        m: Number of canaries.
+        included: Number of included canaries.
+    """
+    rest = m - included
+    log_chance = float(log_choose(m, included)) + float(xlogy(included, included / m) + xlogy(rest, rest / m))
+    return max(1.0, math.exp(-log_chance) * (1 + 1e-9 + 1e-14 * m))
+
+
+def p_value(claim: TradeoffFunction, m: int, included: int, r: int, v: int, *, sharp: bool = True) -> float:
+    """Bound the probability of v or more right guesses under a claim, if canaries depend on each other in any way.
+
+    Args:
+        claim: The claim about adding or removing one canary; made symmetric.
+        m: Number of canaries.
+        included: Number of canaries that were included; it was fixed, and all sets of this size were equally likely.
+        r: Number of guesses, chosen before the scores are seen; about the rarer side, or see `about_both_sides`.
+        v: Number of right guesses.
+        sharp: Whether to solve the linear program of `tight`, which takes up to ten seconds.
+
+    Returns:
+        A p-value; see the theorem of this module.
+
+    Raises:
+        ValueError: If the counts are impossible, or no canary or all canaries were included.
+    """
+    check_counts(m, r, v)
+    if not 0 < included < m:
+        raise ValueError(f"between 1 and {m - 1} of {m} canaries must be included, got {included}")
+    f, rare = claim.symmetrized(), min(included, m - included)
+    if about_both_sides(m, included):
+        fair = tight.p_value(f, m, r, v) if sharp else one_run.p_value(f, m, r, v)
+        return min(1.0, number_factor(m, included) * fair)
+    share, factor = rare / m, conditioning_factor(m, included)
+    at = tight.epsilons(f)
+    epsilon, delta = at + math.log(rare / (m - rare)), share * np.asarray(f.delta(at))
+    under_coins = float(np.min(p_value_exact(epsilon, delta, m, r, v)))
+    if sharp and v > 0 and r <= tight.MAX_GUESSES and under_coins < _HOPELESS:
+        under_coins = min(under_coins, tight.bound(epsilon, delta, m, r, v))
+    return min(1.0, factor * under_coins)
+
+
+def parameter_lower(
+    family: Callable[[float], TradeoffFunction],
+    m: int,
+    included: int,
+    r: int,
+    v: int,
+    *,
+    significance: float,
+    precision: float = 1e-3,
+) -> float:
+    """Compute a lower confidence bound of the parameter of a nested family of claims.
+
+    Theorem:
+        If family(t) is true, P[parameter_lower > t] <= significance.
+
+    Args:
+        family: Function from the parameter, > 0, to a claim that weakens as the parameter grows.
+        m: Number of canaries.
+        included: Number of included canaries.
+        r: Number of guesses.
+        v: Number of right guesses.
+        significance: In (0, 1).
+        precision: As in `families.largest_refuted`.
+
+    Returns:
+        The largest parameter refuted, rounded down; 0 if none is.
+
+    Raises:
+        ValueError: If the counts are impossible.
+    """
+    check_counts(m, r, v, significance)
+    return largest_refuted(
+        family, lambda claim: p_value(claim, m, included, r, v), significance=significance, precision=precision
+    )
+
+
+def mu_lower(m: int, included: int, r: int, v: int, *, significance: float) -> float:
+    """Compute a lower confidence bound of mu; see `parameter_lower`."""
+    return parameter_lower(GaussianDP, m, included, r, v, significance=significance)
+
+
+def epsilon_lower(m: int, included: int, r: int, v: int, *, delta: float, significance: float) -> float:
+    """Compute a lower confidence bound of epsilon at `delta`; see `parameter_lower`."""
+    if delta >= 1:
+        return 0.0
+    return parameter_lower(lambda t: ApproxDP(epsilon=t, delta=delta), m, included, r, v, significance=significance)

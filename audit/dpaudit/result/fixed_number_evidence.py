@@ -1,0 +1,107 @@
+"""Evidence from canaries of which a fixed number was included; see `inference.scores.fixed_number`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.inference.scores import confident, fixed_number, runs
+from dpaudit.result.scores_evidence import RunScoresEvidence, ScoresGuesses
+from dpaudit.result.scores_words import OF_ANY_DRAWN_CANARIES, OF_DRAWN_CANARIES
+from dpaudit.result.words import Words
+
+
+def attained(truth: TradeoffFunction, m: int, included: int, guesses: int, right: int) -> float:
+    """Return the probability of `right` or more right guesses by independent likelihood ratios, for dependent canaries.
+
+    If guesses are about both sides, it is approximated by that of fair coins.
+    """
+    if fixed_number.about_both_sides(m, included):
+        return confident.p_value(truth, m, guesses, right)
+    rare = min(included, m - included)
+    return runs.p_value(truth, m - rare, rare, guesses, right) if right <= min(guesses, rare) else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnCanariesEvidence(RunScoresEvidence):
+    """Scores of the canaries of one run, assumed to be independent given which n1 of n0 + n1 were included."""
+
+    method: ClassVar[str] = "scores_of_drawn_canaries"
+    words: ClassVar[Words] = OF_DRAWN_CANARIES
+    once: ClassVar[bool] = True
+
+    @property
+    def trials(self) -> int:
+        return 1
+
+    @property
+    def attained_if(self) -> str:
+        return "if scores are likelihood ratios, independent of each other"
+
+    @property
+    def about(self) -> str:
+        return f"{self.n1:,} of {self.canaries:,} canaries in"
+
+    @property
+    def outcome(self) -> str:
+        return f"{self.right:,} of the {self.guesses:,} canaries with the highest scores were included"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnRunEvidence(ScoresGuesses):
+    """Scores of the canaries of one run, with any dependence, of which a fixed number was included."""
+
+    method: ClassVar[str] = "scores_of_drawn_run"
+    words: ClassVar[Words] = OF_ANY_DRAWN_CANARIES
+    once: ClassVar[bool] = True
+    m: int  # canaries
+    included: int  # canaries that were included, 0 < included < m
+
+    @property
+    def canaries(self) -> int:
+        return self.m
+
+    @property
+    def by_chance(self) -> float:
+        return self.guesses * self._rare / max(1, self.m)
+
+    @property
+    def trials(self) -> int:
+        return 1
+
+    @property
+    def _rare(self) -> int:
+        return min(self.included, self.m - self.included)
+
+    @property
+    def _both(self) -> bool:
+        return fixed_number.about_both_sides(self.m, self.included)
+
+    @property
+    def _most(self) -> int:
+        return self.guesses if self._both else min(self.guesses, self._rare)
+
+    @property
+    def attained_if(self) -> str:
+        return "if scores are likelihood ratios, independent of each other"
+
+    @property
+    def about(self) -> str:
+        return f"{self.included:,} of {self.m:,} canaries in"
+
+    @property
+    def _counts(self) -> tuple[int, int, int, int]:
+        return self.m, self.included, self.guesses, self.right
+
+    def chance(self, claim: TradeoffFunction, right: int) -> float:
+        return fixed_number.p_value(claim, self.m, self.included, self.guesses, right)
+
+    def attained(self, truth: TradeoffFunction, right: int) -> float:
+        return attained(truth, self.m, self.included, self.guesses, right)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return fixed_number.mu_lower(*self._counts, significance=1 - confidence)
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        return fixed_number.epsilon_lower(*self._counts, delta=delta, significance=1 - confidence)

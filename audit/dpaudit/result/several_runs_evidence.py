@@ -1,0 +1,183 @@
+"""Evidence from the canaries of several independent runs; see `inference.scores.several`."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Self
+
+import numpy as np
+
+from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.inference import one_run
+from dpaudit.inference.scores import confident, fixed_number, several
+from dpaudit.inference.scores.dependence import coins_p_value, half_included, number_factor
+from dpaudit.inference.scores.families import Family, largest_refuted
+from dpaudit.result.fixed_number_evidence import attained
+from dpaudit.result.histograms import sha256
+from dpaudit.result.scores_evidence import HALF_ADVICE, ScoresGuesses
+from dpaudit.result.scores_words import OF_SEVERAL_DRAWN_RUNS, OF_SEVERAL_RUNS
+from dpaudit.result.words import Words
+from dpaudit.values import Json, JsonObject
+
+Run = tuple[int, int, int]
+"""Canaries, included canaries and guesses of one run."""
+
+_SUSPICIOUS = 0.05  # runs that all include exactly half are suspicious if fair coins do so more rarely
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OfRuns(ScoresGuesses, ABC):
+    """Guesses about the canaries of several runs; only the total number of right ones counts."""
+
+    once: ClassVar[bool] = False
+    runs: tuple[Run, ...]
+
+    @property
+    def canaries(self) -> int:
+        return sum(m for m, _, _ in self.runs)
+
+    @property
+    def trials(self) -> int:
+        return len(self.runs)
+
+    @property
+    def attained_if(self) -> str:
+        return "if scores are likelihood ratios, independent of each other"
+
+    @property
+    def about(self) -> str:
+        return f"each of {self.canaries:,} canaries of {len(self.runs):,} runs in or out"
+
+    @abstractmethod
+    def tail_chance(self, claim: TradeoffFunction, run: Run, right: int) -> float:
+        """Return a bound of the probability of `right` or more right guesses in one run under a symmetric claim."""
+
+    def chance(self, claim: TradeoffFunction, right: int) -> float:
+        return self._total(self.tail_chance, claim.symmetrized(), right)
+
+    @abstractmethod
+    def tail_attained(self, truth: TradeoffFunction, run: Run, right: int) -> float:
+        """Return the probability of `right` or more right guesses in one run, as in `attained`."""
+
+    def attained(self, truth: TradeoffFunction, right: int) -> float:
+        return self._total(self.tail_attained, truth, right)
+
+    def _total(self, tail: Callable[[TradeoffFunction, Run, int], float], curve: TradeoffFunction, right: int) -> float:
+        """Return the probability of `right` or more right guesses in all runs, if `tail` is that in each of them."""
+        tails = {run: several.reached(partial(tail, curve, run), run[2]) for run in set(self.runs)}
+        return several.sum_p_value([tails[run] for run in self.runs], right)
+
+    def mu_lower(self, *, confidence: float) -> float:
+        return self._refuted(GaussianDP, confidence)
+
+    def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        return self._refuted(lambda t: ApproxDP(epsilon=t, delta=delta), confidence) if delta < 1 else 0.0
+
+    def _refuted(self, family: Family, confidence: float) -> float:
+        return largest_refuted(
+            family, lambda claim: self.chance(claim, self.right), significance=1 - confidence, precision=1e-3
+        )
+
+    def to_json(self) -> JsonObject:
+        plain = {"runs": [list(run) for run in self.runs], "guesses": self.guesses, "right": self.right}
+        return {"method": self.method, **plain}
+
+    def fingerprint(self) -> str:
+        return sha256(np.array([*np.ravel(self.runs), self.guesses, self.right]))
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Json], target: TradeoffFunction) -> Self:
+        found = cls(runs=read_runs(values["runs"]), guesses=int(values["guesses"]), right=int(values["right"]))
+        if found.guesses != sum(r for _, _, r in found.runs) or not 0 <= found.right <= found.guesses:
+            raise ValueError(f"evidence must have right <= guesses of its runs, got {found.right} and {found.guesses}")
+        return found
+
+
+def read_runs(given: Json) -> tuple[Run, ...]:
+    """Return runs from JSON values.
+
+    Raises:
+        ValueError: If there is no run, or its counts are impossible.
+    """
+    runs = tuple((int(m), int(included), int(r)) for m, included, r in given)
+    if not runs or not all(0 <= included <= m and 0 <= r <= m for m, included, r in runs):
+        raise ValueError(f"runs must have included canaries and guesses between 0 and canaries, got {given!r}"[:300])
+    return runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralRunsEvidence(_OfRuns):
+    """Canaries of several runs, each included by an independent fair coin."""
+
+    method: ClassVar[str] = "scores_of_several_runs"
+    words: ClassVar[Words] = OF_SEVERAL_RUNS
+
+    @property
+    def by_chance(self) -> float:
+        return self.guesses / 2
+
+    @property
+    def _halves(self) -> bool:
+        """Whether every run includes exactly half of its canaries, which fair coins do with probability 5 % at most."""
+        if not all(half_included(m - included, included) for m, included, _ in self.runs):
+            return False
+        return sum(math.log(number_factor(m, included)) for m, included, _ in self.runs) > -math.log(_SUSPICIOUS)
+
+    @property
+    def number_note(self) -> str:
+        if not self._halves:
+            return ""
+        return (
+            "exactly half of the canaries of every run were included; their number may have been fixed beforehand, so "
+            "the bound of each run is divided by the probability with which fair coins do so; " + HALF_ADVICE
+        )
+
+    def tail_chance(self, claim: TradeoffFunction, run: Run, right: int) -> float:
+        m, included, guesses = run
+        factor = number_factor(m, included) if self._halves else 1.0
+        return min(1.0, factor * one_run.p_value(claim, m, guesses, right))
+
+    def tail_attained(self, truth: TradeoffFunction, run: Run, right: int) -> float:
+        m, _, guesses = run
+        return confident.p_value(truth, m, guesses, right)
+
+    def coins_p_value(self, sizes: tuple[int, int]) -> float:
+        """Return a p-value from the total, and from the least even run."""
+        least = min(coins_p_value(m - included, included) for m, included, _ in self.runs)
+        return min(1.0, 2 * min(coins_p_value(*sizes), len(self.runs) * least))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralDrawnRunsEvidence(_OfRuns):
+    """Canaries of several runs; in each run, a fixed number of them was included."""
+
+    method: ClassVar[str] = "scores_of_several_drawn_runs"
+    words: ClassVar[Words] = OF_SEVERAL_DRAWN_RUNS
+
+    @property
+    def by_chance(self) -> float:
+        return sum(r * min(included, m - included) / m for m, included, r in self.runs)
+
+    def tail_chance(self, claim: TradeoffFunction, run: Run, right: int) -> float:
+        m, included, guesses = run
+        return fixed_number.p_value(claim, m, included, guesses, right, sharp=False)
+
+    def tail_attained(self, truth: TradeoffFunction, run: Run, right: int) -> float:
+        m, included, guesses = run
+        return attained(truth, m, included, guesses, right)
+
+
+def of_runs(runs: Sequence[Run], right: int, *, drawn: bool) -> SeveralRunsEvidence | SeveralDrawnRunsEvidence:
+    """Return the evidence of several runs.
+
+    Args:
+        runs: Canaries, included canaries and guesses of each run.
+        right: Total number of right guesses.
+        drawn: Whether a fixed number was included in each run, instead of coins.
+    """
+    kind = SeveralDrawnRunsEvidence if drawn else SeveralRunsEvidence
+    return kind(runs=tuple(runs), guesses=sum(r for _, _, r in runs), right=right)
