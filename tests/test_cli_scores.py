@@ -39,7 +39,7 @@ def written(folder: Path, suffix: str) -> Path:
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".npz"])
 def test_every_format_gives_the_same_scores(suffix: str, tmp_path: Path) -> None:
-    scores0, scores1 = read_scores_file(written(tmp_path, suffix))
+    scores0, scores1, _ = read_scores_file(written(tmp_path, suffix))
     assert np.array_equal(scores0, SCORES[~INCLUDED])
     assert np.array_equal(scores1, SCORES[INCLUDED])
 
@@ -54,7 +54,7 @@ def parquet(file: Path, **columns: Any) -> Path:
 @pytest.mark.parametrize("kind", [bool, int, float])
 def test_parquet_gives_the_same_scores(kind: type, tmp_path: Path) -> None:
     file = parquet(tmp_path / "a.parquet", step=SCORES, score=SCORES, included=INCLUDED.astype(kind))
-    scores0, scores1 = read_scores_file(file)
+    scores0, scores1, _ = read_scores_file(file)
     assert np.array_equal(scores0, SCORES[~INCLUDED])
     assert np.array_equal(scores1, SCORES[INCLUDED])
 
@@ -86,14 +86,81 @@ def test_without_pyarrow_the_message_says_what_to_do(tmp_path: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(
-        BadScores, match=r"Parquet needs pyarrow \(pip install pyarrow\); or write the scores as CSV or NPZ"
+        BadScores,
+        match=r'Parquet needs pyarrow \(pip install "dpaudit\[parquet\]"\); or write the scores as CSV or NPZ',
     ):
         read_scores_file(tmp_path / "a.parquet")
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".npz", ".parquet"])
+def test_a_column_names_the_run_of_every_score(suffix: str, tmp_path: Path) -> None:
+    file, names = tmp_path / f"runs{suffix}", np.where(np.arange(600) < 400, "a", "b")
+    rows = list(zip(SCORES.tolist(), INCLUDED.tolist(), names.tolist(), strict=True))
+    match suffix:
+        case ".csv":
+            file.write_text("run,included,score\n" + "".join(f"{n},{int(i)},{s!r}\n" for s, i, n in rows))
+        case ".jsonl":
+            file.write_text("".join(json.dumps({"score": s, "included": i, "run": n}) + "\n" for s, i, n in rows))
+        case ".npz":
+            np.savez(file, score=SCORES, included=INCLUDED, run=names)
+        case _:
+            parquet(file, score=SCORES, included=INCLUDED, run=names)
+    _, _, run = read_scores_file(file)
+    assert run is not None
+    for side, chosen in zip(run, (~INCLUDED, INCLUDED), strict=True):
+        assert np.array_equal(side == side[0], names[chosen] == "a")
+    done = CliRunner().invoke(app, ["scores", str(file), "--independence", "none", "-o", str(tmp_path / "r.json")])
+    assert done.exit_code == 0, done.output
+    assert AuditResult.from_json(tmp_path / "r.json").trials_used == 2
+    done = CliRunner().invoke(app, ["scores", str(file), "--independence", "canaries"])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", "score,included,run\n1,0,x\n2,1, \n", "line 3: run must name a run"),
+        ("a.jsonl", '{"score": 1, "included": 0, "run": null}\n', "object 1: run must name a run"),
+        (
+            "a.jsonl",
+            '{"score": 1, "included": 0, "run": 1}\n{"score": 1, "included": 0}\n',
+            "object 2: run must be given for all scores or for none",
+        ),
+        (
+            "a.jsonl",
+            '{"score": 1, "included": 0}\n{"score": 1, "included": 0, "run": 1}\n',
+            "object 2: run must be given for all scores or for none",
+        ),
+    ],
+)
+def test_runs_that_are_missing(name: str, content: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(BadScores, match=words):
+        read_scores_file(tmp_path / name)
+
+
+def test_runs_of_the_wrong_kind_in_an_archive(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", score=np.arange(3.0), included=[0, 1, 1], run=[0.5, 1.0, 2.0])
+    with pytest.raises(BadScores, match="run must be one whole number or text for each score"):
+        read_scores_file(tmp_path / "a.npz")
+
+
+def test_a_fixed_number_on_the_command_line(tmp_path: Path) -> None:
+    included = np.arange(300) < 60
+    scores = np.random.default_rng(0).normal(4.0 * included)
+    np.savez(tmp_path / "a.npz", scores0=scores[~included], scores1=scores[included])
+    arguments = ["scores", str(tmp_path / "a.npz"), "--independence", "canaries"]
+    assert "coins were not fair" in CliRunner().invoke(app, arguments).stdout
+    done = CliRunner().invoke(app, [*arguments, "--included-at-random", "fixed_number"])
+    assert done.exit_code == 0, done.output
+    assert "given which canaries were included" in done.stdout
+    done = CliRunner().invoke(app, [*arguments, "--included-at-random", "half"])
+    assert done.exit_code == 2, done.output
+
+
 def test_two_arrays(tmp_path: Path) -> None:
     np.savez(tmp_path / "two.npz", scores0=[1.0, 2.0], scores1=[3, 4])
-    scores0, scores1 = read_scores_file(tmp_path / "two.npz")
+    scores0, scores1, _ = read_scores_file(tmp_path / "two.npz")
     assert scores0.tolist() == [1, 2]
     assert scores1.tolist() == [3, 4]
 

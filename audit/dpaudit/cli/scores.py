@@ -22,7 +22,7 @@ def scores(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="CSV, Parquet or JSON lines with columns score and included; NPZ also with scores0 and scores1.",
+            help="CSV, Parquet or JSON lines with columns score, included and, for several runs, run; or NPZ.",
         ),
     ],
     independence: Annotated[
@@ -32,6 +32,13 @@ def scores(
             help="runs: each score has its own run.  canaries: one run, scores assumed independent.  none: one run.",
         ),
     ] = None,
+    included_at_random: Annotated[
+        str,
+        typer.Option(
+            metavar="coins|fixed_number",
+            help="coins: a fair coin for each canary.  fixed_number: a fixed number of canaries was drawn at random.",
+        ),
+    ] = "coins",
     claim: Annotated[
         str | None, typer.Option(metavar="CLAIM", help='The claim, such as "gaussian(mu=1)".  Default: only measure.')
     ] = None,
@@ -56,6 +63,9 @@ def scores(
     The column `included` is 1 for runs on d1 and for included canaries.  Without a claim, only the bounds are printed,
     and the exit code is 0 if they are valid.
 
+    NPZ files may also hold two arrays scores0 and scores1.  A column run names the run of each canary; it counts with
+    --independence none.
+
     The confidence is that of one look.  Audit a file once, when it is complete: repeated audits of a growing file
     refute a true claim more often.  OnlineAudit (docs/scores.md) is for results that arrive one by one.
     """
@@ -67,13 +77,15 @@ def scores(
         _explain(independence, CHOICES)
     try:
         with waiting("reading", shown=True):
-            scores0, scores1 = read_scores_file(file)
+            read = read_scores_file(file)
         with waiting("testing", shown=True):
             result = audit_scores(
-                scores0,
-                scores1,
+                read.scores0,
+                read.scores1,
                 claim,
                 independence=_CHOICES[independence],
+                included_at_random=included_at_random,  # type: ignore[arg-type]
+                run=read.run if independence == "none" else None,
                 confidence=confidence,
                 seed=seed,
                 name=file.stem,
