@@ -6,7 +6,7 @@ is true.  The attribute `inputs` describes neighbouring datasets by arguments of
 the dataset as a vector.  If x holds answers to counting queries, neighbours differ in one answer or in all answers, as
 `inputs` states.  Each answer changes by at most 1.
 
-May import: `claims`, `numerics`, `values`.
+May import: `claims`, `numerics`, `pairs`, `training`, `values`.
 Public names: `BUILTIN`, and those below.
 """
 
@@ -39,6 +39,18 @@ from dpaudit.catalogue.responses import KaryResponse, OneTimeRappor, Rappor, Spi
 from dpaudit.catalogue.selection import Exponential, NoisyMax1, NoisyMax2, NoisyMax3, NoisyMax4
 from dpaudit.catalogue.sparse_vector import NumericalSvt, Svt1, Svt2, Svt3, Svt4, Svt5, Svt6, Svt34Parallel
 from dpaudit.catalogue.subsampling import SubsampledGaussian, SubsampledWrongly
+from dpaudit.catalogue.training import DpGd, DpSgd
+from dpaudit.catalogue.training_mistakes import (
+    AccumulatedBeforeClipping,
+    BatchNorm,
+    ClippedMean,
+    MomentumBeforeNoise,
+    ReusedSeed,
+    SharedNoise,
+    ShuffledAsPoisson,
+    TrueBatchSize,
+    UnscaledNoise,
+)
 from dpaudit.values import Foreign
 
 __all__ = ["BUILTIN", "Gaussian", "Geometric", "Laplace"]
@@ -87,4 +99,15 @@ BUILTIN: Mapping[str, Callable[..., Foreign]] = {
     "laplace_inverse_cdf": LaplaceInverseCdf,
     "gaussian_box_muller": GaussianBoxMuller,
     "geometric_by_trials": GeometricByTrials,
+    "dp_gd": DpGd,
+    "dp_sgd": DpSgd,
+    "dp_gd_unscaled_noise": UnscaledNoise,
+    "dp_gd_clipped_mean": ClippedMean,
+    "dp_gd_true_batch_size": TrueBatchSize,
+    "dp_gd_momentum_before_noise": MomentumBeforeNoise,
+    "dp_gd_shared_noise": SharedNoise,
+    "dp_gd_batch_norm": BatchNorm,
+    "dp_gd_accumulated_before_clipping": AccumulatedBeforeClipping,
+    "dp_sgd_reused_seed": ReusedSeed,
+    "dp_sgd_shuffled_as_poisson": ShuffledAsPoisson,
 }

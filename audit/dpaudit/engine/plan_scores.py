@@ -94,6 +94,41 @@ def plan_scores(
     return bisect_integers(enough, inside=n, outside=n // 2).inside
 
 
+def fewest_scores(
+    claim: TradeoffFunction | str,
+    *,
+    independence: Independence = LEFT_OUT,
+    confidence: float = DEFAULTS.confidence,
+) -> int | None:
+    """Compute how many scores `audit_scores` needs at least to refute a claim, if every guess is right.
+
+    Args:
+        claim: The claim, or its text.
+        independence: As in `audit_scores`.
+        confidence: As in `audit_scores`.
+
+    Returns:
+        The number as in `plan_scores`; None if `MAX_SCORES` are too few.
+
+    Raises:
+        TypeError: If an argument has a wrong type.
+        ValueError: If `independence` is left out, or `confidence` is out of its range.
+    """
+    check_independence(independence)
+    check_confidence(confidence)
+    claimed = claim_of("claim", claim)
+
+    def enough(n: int) -> bool:
+        return _of(n, independence, "coins").least_right(claimed, confidence=confidence) is not None
+
+    n = 4
+    while not enough(n):
+        n *= 2
+        if n > MAX_SCORES:
+            return None
+    return n if n == 4 else bisect_integers(enough, inside=n, outside=n // 2).inside
+
+
 def _half_by_chance(n: int) -> float:
     """Return the probability with which fair coins include half of n canaries, rounded either way."""
     return sum(1 / number_factor(n, k) for k in {n // 2, (n + 1) // 2})

@@ -1,0 +1,89 @@
+"""Correct private training: DP-GD and DP-SGD of a small classifier.  Control of `catalogue.training_mistakes`.
+
+A dataset is a mapping with the arguments of `Records`, or `Records`.  An output holds the releases of all steps: for
+each step the noisy sum of clipped gradients.  The last two weights are spare; only Dirac records have a gradient there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpaudit.catalogue.promises import Inputs
+from dpaudit.numerics.arrays import Array
+from dpaudit.pairs.pair import Pair
+from dpaudit.training.reference.experiments import Training
+from dpaudit.training.reference.model import Model
+from dpaudit.training.reference.records import FAR
+from dpaudit.training.reference.sampling import Poisson, Sampling
+from dpaudit.training.reference.trainer import Trainer
+from dpaudit.training.views import View, releases
+from dpaudit.values import Dataset
+
+SMALL = Model((2, 2), spare=2)
+HALF = Poisson(0.5)
+
+EXAMPLES: Mapping[str, Any] = {
+    "features": [[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0], [1.0, 0.5]],
+    "labels": [0, 1, 1, 0],
+}
+"""Four examples that the pairs of these mechanisms share."""
+
+
+def one_dirac(rng: np.random.Generator) -> Pair:
+    """Return the examples, without and with one Dirac record."""
+    return Pair(dict(EXAMPLES), {**EXAMPLES, "diracs": [0]}, "add_remove", "one Dirac record")
+
+
+def diracs(sizes: list[float], size: float, label: str) -> Pair:
+    """Return Dirac records at spare weight 0, without and with one further record.
+
+    Args:
+        sizes: Gradients of the records in both datasets, in units that clipping always reduces.
+        size: Gradient of the further record.
+        label: Label of the pair.
+    """
+    shared = [FAR * value for value in sizes]
+    return Pair(
+        {"diracs": [0] * len(shared), "sizes": shared},
+        {"diracs": [0] * (len(shared) + 1), "sizes": [*shared, FAR * size]},
+        "add_remove",
+        label,
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DpGd(Trainer):
+    """DP-GD, one step: sum of gradients clipped to norm `clip`, plus noise: (sqrt(steps) / noise_multiplier)-GDP.
+
+    Bassily, Smith & Thakurta 2014; Abadi et al. 2016, Algorithm 1, with full batches.
+    """
+
+    model: Model = SMALL
+    noise_multiplier: float = 1.0
+    steps: int = 1
+
+    inputs: ClassVar[Inputs] = {"relation": "add_remove", "generator": one_dirac, "most": 1}
+    private: ClassVar[bool] = True
+
+    @property
+    def view(self) -> View:
+        """What an output holds."""
+        return releases()
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
+        return Training(self, self.view).sample(dataset, n, rng)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DpSgd(DpGd):
+    """DP-SGD, two steps with Poisson batches: subsampled (1 / noise_multiplier)-GDP, composed over the steps.
+
+    Abadi et al. 2016, Algorithm 1; Bu, Dong, Long & Su 2020, section 3.
+    """
+
+    steps: int = 2
+    sampling: Sampling = HALF

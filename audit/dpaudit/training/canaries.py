@@ -1,0 +1,83 @@
+"""Canaries: records whose presence an audit tries to detect.
+
+Each function returns `Records`; any other records can be canaries as well.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit.numerics.arrays import Array
+from dpaudit.training.reference.model import Model
+from dpaudit.training.reference.records import Records
+
+
+def dirac(canaries: int = 1) -> Records:
+    """Return Dirac canaries, the first of them at spare weight 0, the next at spare weight 1, and so on.
+
+    The clipped gradient of a Dirac canary has the clipping norm and points to a weight that no data uses.  This is the
+    worst case of the analysis (Nasr et al. 2021, arXiv:2101.04535).  The model needs as many spare weights.
+
+    Args:
+        canaries: Number of canaries.
+    """
+    return Records(diracs=np.arange(canaries))
+
+
+def blank(model: Model, start: Array) -> Records:
+    """Return a record without features, with the label that the model finds least likely.
+
+    The model must have biases; otherwise the record has no gradient.  Annamalai & De Cristofaro 2024
+    (arXiv:2405.14106), section 4.
+
+    Args:
+        model: The model.
+        start: Weights, (P,).
+    """
+    if not model.bias:
+        raise ValueError("a blank record has no gradient in a model without bias; use another canary, or bias=True")
+    return least_likely(model, start, np.zeros((1, model.sizes[0])))
+
+
+def least_likely(model: Model, start: Array, features: Array) -> Records:
+    """Return records with these features, each with the label that the model finds least likely.
+
+    Args:
+        model: The model.
+        start: Weights, (P,).
+        features: (n, d).
+    """
+    logits = model.forward(np.asarray(start)[None], np.asarray(features, dtype=np.float64))[1][0]
+    return Records(features, np.argmin(logits, axis=0))
+
+
+def mislabelled(model: Model, start: Array, records: Records, most: int = 1) -> Records:
+    """Return the examples with the largest gradients among `records`, if each had the label that is least likely.
+
+    Args:
+        model: The model.
+        start: Weights, (P,).
+        records: Candidates, which the training data need not contain.
+        most: Number of canaries.
+    """
+    wrong = least_likely(model, start, records.features)
+    losses = model.losses(np.asarray(start)[None], wrong.features, wrong.labels)[0]
+    return wrong.chosen(np.argsort(-losses, kind="stable")[:most])
+
+
+def clipbkd(model: Model, start: Array, records: Records) -> Records:
+    """Return a record along the direction in which the data vary least: ClipBKD.
+
+    Its gradient interferes least with the others.  It has the mean norm of the examples, and of both signs and all
+    labels the ones that the model finds least likely.  Jagielski, Ullman & Oprea 2020 (arXiv:2006.07709), Algorithm 2.
+
+    Args:
+        model: The model.
+        start: Weights, (P,).
+        records: The training data.
+    """
+    direction = np.linalg.svd(records.features, full_matrices=True)[2][-1]
+    size = float(np.linalg.norm(records.features, axis=1).mean())
+    both = least_likely(model, start, size * np.stack([direction, -direction]))
+    losses = model.losses(np.asarray(start)[None], both.features, both.labels)[0]
+    return both.chosen([int(np.argmax(losses))])

@@ -1,0 +1,73 @@
+"""The claim of DP-SGD from its own parameters: noise multiplier, sampling rate, steps and neighbouring relation."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, get_args
+
+from dpaudit.claims import GaussianDP, TradeoffFunction
+
+Relation = Literal["add_remove", "replace_one"]
+Sampling = Literal["poisson", "full", "shuffled"]
+
+SENSITIVITY = {"add_remove": 1.0, "replace_one": 2.0}
+"""Change of a sum of clipped gradients between neighbours, in units of the clipping norm."""
+
+NO_SHUFFLED_CLAIM = (
+    'sampling="shuffled" has no amplified claim: each record is in exactly one batch of an epoch, so batches depend '
+    "on each other, and the claim of Poisson sampling is false (Annamalai et al. 2026, arXiv:2411.10614).  Claim an "
+    'epoch without amplification: sampling="full", relation="replace_one", and one step for each epoch.  Or sample '
+    'Poisson batches.  Or, to audit the Poisson claim of a shuffling loader, pass claimed_as="poisson"'
+)
+
+
+def claim(
+    *,
+    noise_multiplier: float,
+    steps: int,
+    sampling_rate: float | None = None,
+    relation: Relation = "add_remove",
+    sampling: Sampling = "poisson",
+    claimed_as: Literal["poisson"] | None = None,
+) -> TradeoffFunction:
+    """Return the claim of DP-SGD with these parameters, for the noisy gradients of all steps.
+
+    A step adds N(0, (noise_multiplier * C)^2) to the sum of gradients that were clipped to norm C.  It is mu-GDP with
+    mu = 1 / noise_multiplier if neighbours differ in the presence of a record, and mu = 2 / noise_multiplier if one is
+    replaced.  Poisson sampling subsamples this claim, and steps compose it.  Gaussian claims compose in closed form.
+    Subsampled claims compose by privacy-loss distributions, rounded to the safe side (`claims.operations.accounting`);
+    this needs the extra `accounting`.
+
+    Args:
+        noise_multiplier: Standard deviation of the noise in units of the clipping norm, > 0.
+        steps: Number of steps, >= 1.
+        sampling_rate: Probability with which a record is in a batch, in (0, 1].  For shuffled batches, the share of
+            the records in a batch.  Leave it out for full batches.
+        relation: "add_remove" or "replace_one".
+        sampling: "poisson": each record is in a batch independently.  "full": every record is in every batch.
+            "shuffled": batches are parts of a random permutation.
+        claimed_as: "poisson" to state the claim of Poisson sampling for shuffled batches, because it is to be audited.
+
+    Raises:
+        ValueError: If a parameter is out of range, or batches are shuffled and `claimed_as` is left out.
+    """
+    if not 0 < noise_multiplier < math.inf:
+        raise ValueError(f"noise_multiplier must be > 0 and finite, got {noise_multiplier}")
+    for name, value, allowed in (("relation", relation, Relation), ("sampling", sampling, Sampling)):
+        if value not in get_args(allowed):
+            raise ValueError(f"{name} must be one of {', '.join(get_args(allowed))}, got {value!r}")
+    if claimed_as is not None and (claimed_as != "poisson" or sampling != "shuffled"):
+        raise ValueError(f'claimed_as="poisson" is for sampling="shuffled", got {claimed_as!r} and {sampling!r}')
+    step = GaussianDP(SENSITIVITY[relation] / noise_multiplier)
+    if sampling == "full":
+        if sampling_rate not in (None, 1, 1.0):
+            raise ValueError(f'sampling="full" has no sampling rate, got {sampling_rate}; leave it out')
+        return step.repeated(steps)
+    if sampling == "shuffled" and claimed_as is None:
+        raise ValueError(NO_SHUFFLED_CLAIM)
+    if sampling_rate is None or not 0 < sampling_rate <= 1:
+        raise ValueError(
+            f"sampling_rate must lie in (0, 1], got {sampling_rate}; it is the expected batch size divided by the "
+            'number of records; for full batches use sampling="full"'
+        )
+    return step.subsampled(sampling_rate, relation=relation).repeated(steps)

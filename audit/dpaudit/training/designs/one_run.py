@@ -1,0 +1,84 @@
+"""One run with many canaries, each included by a secret coin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.score_guesses import Independence
+from dpaudit.engine.scores import LEFT_OUT, audit_scores, check_independence
+from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.result.model import AuditResult
+from dpaudit.sampling.streams import fresh_seed, stream
+from dpaudit.settings.audit import DEFAULTS
+from dpaudit.training.designs.checks import doubts_of, with_warnings
+
+Train = Callable[[Flags, np.random.Generator], npt.ArrayLike]
+"""A function `(included, rng)` that trains one model and returns the score of each canary, (m,)."""
+
+
+def one_run(
+    train: Train,
+    canaries: int,
+    claim: TradeoffFunction | str | None = None,
+    *,
+    independence: Independence = LEFT_OUT,
+    confidence: float = DEFAULTS.confidence,
+    seed: int | None = DEFAULTS.seed,
+    guesses: int | None = None,
+    name: str = "training",
+) -> AuditResult:
+    """Toss a fair coin for each canary, train one model with the included ones, and guess the coins from scores.
+
+    The bound is about the presence of one record: "add_remove" for the claim.
+
+    Args:
+        train: A function `(included, rng)`.  It trains one model with the canaries of which `included`, (m,), is true,
+            and returns a score of each canary, (m,), higher if the canary is more likely included.  A score must not
+            depend on the coins except through the model.
+        canaries: Number of canaries, m.
+        claim: The claim about the whole training, or its text; None for a measurement.
+        independence: "canaries" or None, as in `audit_scores`; it has to be said.
+        confidence: A true claim is called violated with probability at most 1 - confidence.
+        seed: Seed of the coins and of the training; None draws a fresh one, which the result records.
+        guesses: Number of canaries that are guessed about; chosen before the scores are seen.
+        name: Name of the audit in reports.
+
+    Raises:
+        ValueError: If `independence` is left out or "runs", or a score is missing or nan.
+    """
+    check_independence(independence)
+    if independence == "runs":
+        raise ValueError('independence="runs" is for many models; the canaries of one run need "canaries" or None')
+    if canaries < 4:
+        raise ValueError(f"canaries must be at least 4, got {canaries}")
+    seed = fresh_seed() if seed is None else seed
+    included = stream(seed, "secret coins").random(canaries) < 0.5
+    scores = np.asarray(train(included.copy(), stream(seed, "training")), dtype=np.float64)
+    _check(scores, canaries)
+    result = audit_scores(
+        scores[~included],
+        scores[included],
+        claim,
+        independence=independence,
+        confidence=confidence,
+        seed=seed,
+        guesses=guesses,
+        name=name,
+    )
+    return with_warnings(result, doubts_of(train))
+
+
+def _check(scores: Array, canaries: int) -> None:
+    if scores.shape != (canaries,):
+        raise ValueError(f"train must return {canaries} scores, one for each canary, got shape {scores.shape}")
+    if np.all(np.isnan(scores)):
+        raise ValueError("all scores are nan, so the model diverged: use a smaller learning rate, or check the loss")
+    if np.any(np.isnan(scores)):
+        raise ValueError(
+            f"the score of canary {int(np.argmax(np.isnan(scores)))} is nan; give such canaries a score by a rule that "
+            "does not use their coin"
+        )

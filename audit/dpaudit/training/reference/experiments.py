@@ -1,0 +1,154 @@
+"""The reference trainer as the three designs of `dpaudit.training` call it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.training.reference.records import Records, records_of
+from dpaudit.training.reference.run import NOBODY, Run
+from dpaudit.training.reference.state import keys_of
+from dpaudit.training.reference.trainer import Trainer
+from dpaudit.training.views import View
+from dpaudit.values import Dataset
+
+BLOCK = 2**17
+"""Activations of one layer that are computed at once: one megabyte, which the caches of most processors hold."""
+
+
+_LEAST = 0.1  # share of the clipping norm below which a canary's effect is called small
+_NEVER = 0.5  # probability of being in no batch above which a canary is called rarely sampled
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """A mechanism: train models on the dataset, and return what an attacker sees of each.
+
+    Args:
+        trainer: The algorithm.
+        view: What is seen, such as `views.loss(target)`.
+    """
+
+    trainer: Trainer
+    view: View
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        """The claim of the trainer."""
+        return self.trainer.claim
+
+    def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
+        """Train n models independently; return their outputs, (n,) or (n, d)."""
+        records, keys = records_of(dataset), keys_of(rng, n)
+        size = max(1, BLOCK // max(1, len(records) * max(self.trainer.model.sizes[1:])))
+        return np.concatenate([self._block(records, keys[at : at + size]) for at in range(0, n, size)])
+
+    def doubts(self, d0: Dataset, d1: Dataset) -> tuple[str, ...]:
+        """Return why the difference of two datasets may hardly reach the weights."""
+        first, second = records_of(d0), records_of(d1)
+        run = Run(self.trainer, second, keys_of(np.random.default_rng(0), 1))  # which checks the records
+        moved = self.trainer.clipped(second, run.start) - self.trainer.clipped(first, run.start)
+        return (*_no_gradient(self.trainer, float(np.linalg.norm(moved))), *_not_sampled(self.trainer))
+
+    def _block(self, records: Records, keys: np.ndarray[tuple[int, int], np.dtype[np.uint64]]) -> Array:
+        run = Run(self.trainer, records, keys)
+        seen = []
+        for _ in range(self.trainer.steps):
+            run.step()
+            if self.view.steps is not None:
+                seen.append(self.view.steps(run))
+        return self.view.output(run, seen)
+
+
+@dataclass(frozen=True, eq=False)
+class OneRun:
+    """One model, trained on records and on the canaries that the coins include: `(included, rng) -> scores`.
+
+    Args:
+        trainer: The algorithm.
+        records: The records that are always used.
+        canaries: The canaries.
+        view: The score of each canary, such as `views.spare_weights` or `views.loss(canaries)`.
+    """
+
+    trainer: Trainer
+    records: Records
+    canaries: Records
+    view: View
+
+    def __call__(self, included: Flags, rng: np.random.Generator) -> Array:
+        """Train one model with the included canaries; return the score of each canary, (m,)."""
+        dataset = self.records.joined(self.canaries.chosen(included))
+        return np.ravel(Training(self.trainer, self.view).sample(dataset, 1, rng)[0])
+
+    def doubts(self) -> tuple[str, ...]:
+        """Return why the canaries may hardly reach the weights."""
+        run = Run(self.trainer, self.canaries, keys_of(np.random.default_rng(0), 1))
+        everything = np.ones((1, len(self.canaries)), dtype=np.bool_)
+        norms = self.trainer.gradients(run.start, self.canaries, everything).norms()
+        typical = float(np.median(np.minimum(norms, self.trainer.clip)))
+        return (*_no_gradient(self.trainer, typical), *_not_sampled(self.trainer))
+
+
+@dataclass(frozen=True, eq=False)
+class StepByStep:
+    """One model whose batch the canary joins in the steps that the coins choose: `coin -> score` of the next step.
+
+    The score is the inner product of the step's release with the direction of the canary's gradient.
+
+    Args:
+        trainer: The algorithm; its number of steps is not used.
+        records: The other records.
+        canary: The canary, one record.
+        seed: Seed of the training.
+    """
+
+    trainer: Trainer
+    records: Records
+    canary: Records
+    seed: int = 0
+    run: Run = field(init=False)
+
+    def __post_init__(self) -> None:
+        if len(self.canary) != 1:
+            raise ValueError(f"the canary must be one record, got {len(self.canary)}")
+        keys = keys_of(np.random.default_rng(self.seed), 1)
+        object.__setattr__(self, "run", Run(self.trainer, self.records, keys))
+
+    def __call__(self, coin: int) -> float:
+        """Make a step, with the canary if the coin is 1; return the score."""
+        self.run.step(self.canary if coin else NOBODY)
+        direction = self.trainer.clipped(self.canary, self.run.before)[0]
+        norm = float(np.linalg.norm(direction))
+        return float(self.run.released[0] @ direction) / norm if norm > 0 else 0.0
+
+    def doubts(self) -> tuple[str, ...]:
+        """Return why the canary may hardly reach the weights."""
+        return _no_gradient(self.trainer, float(np.linalg.norm(self.trainer.clipped(self.canary, self.run.before))))
+
+
+def _no_gradient(trainer: Trainer, norm: float) -> tuple[str, ...]:
+    """Return a warning if a canary moves the sum of clipped gradients by much less than the clipping norm."""
+    if norm >= _LEAST * trainer.clip:
+        return ()
+    return (
+        f"the canary moves the sum of clipped gradients by {norm:.2g}, and the clipping norm is {trainer.clip:g}: its "
+        "gradient is too small to be seen, or clipping removes it; use a canary with a gradient of the clipping norm",
+    )
+
+
+def _not_sampled(trainer: Trainer) -> tuple[str, ...]:
+    """Return a warning if a record is in no batch with a large probability."""
+    rate = trainer.sampling.rate
+    if rate is None or trainer.sampling.name != "poisson":
+        return ()
+    never = (1 - rate) ** trainer.steps
+    if never <= _NEVER:
+        return ()
+    return (
+        f"a record is in none of the {trainer.steps:,} batches with probability {never:.2f}, since its sampling rate "
+        f"is {rate:g}: such runs show nothing of the canary; use more steps or a higher rate",
+    )

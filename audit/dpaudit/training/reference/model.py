@@ -1,0 +1,137 @@
+"""Fully connected models with softmax output: logistic regression, and networks with tanh layers.
+
+Weights of m models are an array (m, P): the weights of each layer row by row, then the spare weights.  Arrays of
+activations have the axes (model, unit, example).  If all models see the same examples, the first axis is left out, so
+that one matrix product serves all models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.numerics.arrays import Array, Integers
+
+_START_SEED = 0  # of the initial weights of networks, which are public and the same in every run
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model with softmax output and cross-entropy loss.
+
+    Args:
+        sizes: Numbers of features, of units in each hidden layer, and of classes.  (64, 10) is multinomial logistic
+            regression, and (64, 32, 10) has a hidden layer of 32 units.
+        bias: Whether each layer has a bias.
+        spare: Number of further weights that the model does not use.  Only Dirac records have a gradient there.
+
+    Raises:
+        ValueError: If a size is not possible.
+    """
+
+    sizes: tuple[int, ...]
+    bias: bool = True
+    spare: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) < 2 or min(self.sizes) < 1 or self.sizes[-1] < 2:
+            raise ValueError(f"sizes must be (features, ..., classes) with at least two classes, got {self.sizes}")
+        if self.spare < 0:
+            raise ValueError(f"spare must be >= 0, got {self.spare}")
+
+    @property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """Shape of the weights of each layer: outputs, and inputs with the bias."""
+        return tuple((out, into + self.bias) for into, out in zip(self.sizes[:-1], self.sizes[1:], strict=True))
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights of one model."""
+        return sum(out * into for out, into in self.shapes) + self.spare
+
+    def layers(self, weights: Array) -> list[Array]:
+        """Return the weights of each layer as (m, outputs, inputs), without the spare ones."""
+        found, at = [], 0
+        for out, into in self.shapes:
+            found.append(weights[:, at : at + out * into].reshape(len(weights), out, into))
+            at += out * into
+        return found
+
+    def initial(self) -> Array:
+        """Return public initial weights, (P,): zeros, or Glorot's uniform law from a fixed seed for networks."""
+        weights = np.zeros(self.parameters)
+        if len(self.sizes) == 2:
+            return weights
+        rng = np.random.default_rng(_START_SEED)
+        for layer in self.layers(weights[None]):
+            out, into = layer.shape[1:]
+            layer[0] = rng.uniform(-1, 1, (out, into)) * math.sqrt(6 / (out + into))
+        return weights
+
+    def forward(self, weights: Array, features: Array) -> tuple[list[Array], Array]:
+        """Compute the inputs of each layer, and the logits.
+
+        Args:
+            weights: Weights of m models, (m, P).
+            features: (n, d) if all models see the same examples, otherwise (m, n, d).
+
+        Returns:
+            For each layer its inputs, (inputs, n) or (m, inputs, n); and the logits, (m, classes, n).
+        """
+        inputs = []
+        signal = np.swapaxes(features, -1, -2)
+        for depth, layer in enumerate(self.layers(weights)):
+            if depth:
+                signal = np.tanh(signal)
+            if self.bias:
+                signal = np.concatenate([signal, np.ones((*signal.shape[:-2], 1, signal.shape[-1]))], axis=-2)
+            inputs.append(signal)
+            signal = product(layer, signal)
+        return inputs, signal
+
+    def backward(self, weights: Array, inputs: list[Array], logits: Array, labels: Integers) -> list[Array]:
+        """Compute the derivatives of each example's loss by the outputs of each layer, (m, outputs, n).
+
+        The gradient of an example by the weights of a layer is the outer product of this derivative and its inputs.
+
+        Args:
+            weights: Weights of m models, (m, P).
+            inputs: From `forward`.
+            logits: From `forward`.
+            labels: (n,) or (m, n).
+        """
+        signal = np.exp(logits - logits.max(axis=1, keepdims=True))
+        signal /= signal.sum(axis=1, keepdims=True)
+        models, examples = np.arange(signal.shape[0])[:, None], np.arange(signal.shape[2])
+        signal[models, labels, examples] -= 1
+        signals = [signal]
+        layers = self.layers(weights)
+        for depth in range(len(layers) - 1, 0, -1):
+            hidden = inputs[depth][..., : self.sizes[depth], :]
+            back = np.matmul(layers[depth][:, :, : self.sizes[depth]].swapaxes(1, 2), signals[0])
+            signals.insert(0, back * (1 - hidden**2))
+        return signals
+
+    def losses(self, weights: Array, features: Array, labels: npt.NDArray[np.int64]) -> Array:
+        """Compute the cross-entropy loss of each example, (m, n), in nats.
+
+        Args:
+            weights: Weights of m models, (m, P).
+            features: (n, d).
+            labels: (n,).
+        """
+        logits = self.forward(weights, features)[1]
+        most = logits.max(axis=1, keepdims=True)
+        total = np.log(np.exp(logits - most).sum(axis=1)) + most[:, 0]
+        return np.asarray(total - logits[:, labels, np.arange(len(labels))])
+
+
+def product(layer: Array, inputs: Array) -> Array:
+    """Return layer @ inputs for each model, (m, outputs, n); one matrix product if the inputs are shared."""
+    if inputs.ndim == 2:
+        m, out, into = layer.shape
+        return (layer.reshape(m * out, into) @ inputs).reshape(m, out, -1)
+    return np.asarray(np.matmul(layer, inputs))

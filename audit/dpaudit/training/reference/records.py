@@ -1,0 +1,117 @@
+"""Datasets of the reference trainer: labelled examples, and Dirac records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpaudit.numerics.arrays import Array, Integers
+from dpaudit.values import Dataset
+
+FAR = 1e6
+"""Gradient norm of a Dirac record, far above any clipping norm, so that clipping gives it exactly that norm."""
+
+_PARTS = ("features", "labels", "diracs", "sizes")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Records:
+    """A dataset: labelled examples, followed by Dirac records.
+
+    A Dirac record has the gradient `size` at one spare weight of the model and 0 elsewhere, whatever the weights are.
+    It is the worst-case record of the analysis of DP-SGD.
+
+    Args:
+        features: Features of the examples, (n, d).
+        labels: Their labels, (n,), whole numbers from 0.
+        diracs: For each Dirac record, the index of its spare weight, (k,).
+        sizes: For each Dirac record, its gradient before clipping, (k,); 10^6 if left out.
+
+    Raises:
+        ValueError: If shapes do not fit, a feature is not finite, or a label or index is not a whole number >= 0.
+    """
+
+    features: Array
+    labels: Integers
+    diracs: Integers
+    sizes: Array
+
+    def __init__(
+        self,
+        features: npt.ArrayLike = (),
+        labels: npt.ArrayLike = (),
+        diracs: npt.ArrayLike = (),
+        sizes: npt.ArrayLike | None = None,
+    ) -> None:
+        x = np.asarray(features, dtype=np.float64)
+        x = x.reshape(0, 0) if x.size == 0 and x.ndim != 2 else x
+        marks = _indices("diracs", diracs)
+        object.__setattr__(self, "features", x)
+        object.__setattr__(self, "labels", _indices("labels", labels))
+        object.__setattr__(self, "diracs", marks)
+        object.__setattr__(
+            self, "sizes", np.full(len(marks), FAR) if sizes is None else np.asarray(sizes, dtype=np.float64)
+        )
+        if x.ndim != 2 or len(x) != len(self.labels):
+            raise ValueError(f"features must be (n, d) with n labels, got {x.shape} and {len(self.labels)} labels")
+        if len(self.sizes) != len(marks):
+            raise ValueError(f"diracs and sizes must be of equal length, got {len(marks)} and {len(self.sizes)}")
+        if not (np.all(np.isfinite(x)) and np.all(np.isfinite(self.sizes))):
+            raise ValueError("features and sizes must be finite; a value that is nan or inf makes every model diverge")
+
+    def __len__(self) -> int:
+        return len(self.labels) + len(self.diracs)
+
+    def __repr__(self) -> str:
+        """Describe the size only, since datasets appear in reports."""
+        diracs = f", {len(self.diracs)} diracs" if len(self.diracs) else ""
+        return f"Records({len(self.labels)} x {self.features.shape[1]}{diracs})"
+
+    def joined(self, other: Records) -> Records:
+        """Return these records followed by `other`; all Dirac records come last."""
+        features = [part.features for part in (self, other) if len(part.labels)]
+        return Records(
+            np.concatenate(features) if features else self.features,
+            np.concatenate([self.labels, other.labels]),
+            np.concatenate([self.diracs, other.diracs]),
+            np.concatenate([self.sizes, other.sizes]),
+        )
+
+    def chosen(self, places: npt.ArrayLike) -> Records:
+        """Return the records at some places, or where an array of booleans is true."""
+        flags = np.zeros(len(self), dtype=np.bool_)
+        flags[np.asarray(places)] = True
+        n = len(self.labels)
+        return Records(self.features[flags[:n]], self.labels[flags[:n]], self.diracs[flags[n:]], self.sizes[flags[n:]])
+
+
+def records_of(dataset: Dataset) -> Records:
+    """Return a dataset as `Records`.
+
+    Args:
+        dataset: `Records`, or a mapping with the arguments of `Records` as a config holds it.
+
+    Raises:
+        TypeError: If it is neither.
+        ValueError: If the mapping has other keys.
+    """
+    if isinstance(dataset, Records):
+        return dataset
+    if isinstance(dataset, Mapping):
+        if unknown := [key for key in dataset if key not in _PARTS]:
+            raise ValueError(f"a dataset of records has the keys {', '.join(_PARTS)}; got {unknown[0]!r}")
+        return Records(**dataset)
+    raise TypeError(f"the dataset must be Records, or a mapping with the keys {', '.join(_PARTS)}; got {dataset!r:.80}")
+
+
+def _indices(name: str, given: npt.ArrayLike) -> Integers:
+    values = np.asarray(given)
+    if values.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {values.shape}")
+    whole = values.astype(np.int64)
+    if np.any(whole != values) or np.any(whole < 0):
+        raise ValueError(f"{name} must be whole numbers >= 0, got {values[(whole != values) | (whole < 0)][0]}")
+    return whole

@@ -1,0 +1,89 @@
+"""Which records are in the batch of each step: all, a Poisson sample, or a part of a random permutation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from dpaudit.numerics.arrays import Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """Every record is in every batch: DP-GD."""
+
+    name: ClassVar[Literal["full"]] = "full"
+
+    def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
+        """Yield for each step which of n records are in the batch of each model, (m, n)."""
+        everything = np.ones((len(rngs), n), dtype=np.bool_)
+        while True:
+            yield everything
+
+    @property
+    def rate(self) -> float | None:
+        """The sampling rate of a claim; None, since there is none."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Each record is in a batch with probability `probability`, independently.
+
+    Args:
+        probability: In (0, 1].
+    """
+
+    probability: float
+    name: ClassVar[Literal["poisson"]] = "poisson"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.probability <= 1:
+            raise ValueError(f"the sampling probability must lie in (0, 1], got {self.probability}")
+
+    def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
+        """Yield for each step which of n records are in the batch of each model, (m, n)."""
+        while True:
+            yield np.array([rng.random(n) < self.probability for rng in rngs]).reshape(len(rngs), n)
+
+    @property
+    def rate(self) -> float | None:
+        """The sampling rate."""
+        return self.probability
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled:
+    """Each epoch splits a random permutation of the records into `parts` batches of nearly equal size.
+
+    Args:
+        parts: Number of batches in an epoch, >= 1.
+    """
+
+    parts: int
+    name: ClassVar[Literal["shuffled"]] = "shuffled"
+
+    def __post_init__(self) -> None:
+        if self.parts < 1:
+            raise ValueError(f"an epoch must have at least one batch, got {self.parts}")
+
+    def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
+        """Yield for each step which of n records are in the batch of each model, (m, n)."""
+        part = np.repeat(np.arange(self.parts), [len(a) for a in np.array_split(np.arange(n), self.parts)])
+        while True:
+            assigned = np.array([rng.permutation(part) for rng in rngs]).reshape(len(rngs), n)
+            for batch in range(self.parts):
+                yield assigned == batch
+
+    @property
+    def rate(self) -> float | None:
+        """The share of the records in a batch."""
+        return 1 / self.parts
+
+
+Sampling = Full | Poisson | Shuffled
+
+FULL = Full()

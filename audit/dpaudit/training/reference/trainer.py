@@ -1,0 +1,127 @@
+"""DP-GD and DP-SGD: clip each gradient, add up, add noise, take a step.
+
+Abadi et al. 2016, "Deep learning with differential privacy", Algorithm 1.  Each method is a part of the algorithm that
+an implementation may get wrong; `dpaudit.catalogue` overrides them one at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.training.claims import claim
+from dpaudit.training.reference.gradients import PerExample
+from dpaudit.training.reference.model import Model
+from dpaudit.training.reference.records import Records
+from dpaudit.training.reference.sampling import FULL, Sampling
+from dpaudit.training.reference.state import State
+
+_DENSE = 0.3  # share of the records in a batch above which all gradients are computed, rather than selected examples
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trainer:
+    """A private training algorithm.
+
+    A step releases the sum of clipped gradients plus noise, and moves the weights by `-learning_rate` times the
+    release.  Divide the learning rate by the expected batch size to get the usual mean of gradients.
+
+    Args:
+        model: The model.
+        noise_multiplier: Standard deviation of the noise in units of `clip`, > 0.
+        steps: Number of steps, >= 1.
+        clip: Norm to which each gradient is clipped, > 0.
+        learning_rate: Size of a step, > 0.
+        sampling: How batches are drawn.
+        start: Initial weights, (P,); the model's public ones if None.
+
+    Raises:
+        ValueError: If a parameter is out of range.
+    """
+
+    model: Model
+    noise_multiplier: float
+    steps: int
+    clip: float = 1.0
+    learning_rate: float = 1e-3
+    sampling: Sampling = FULL
+    start: Array | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("noise_multiplier", "clip", "learning_rate"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be > 0 and finite, got {getattr(self, name)}")
+        if self.steps < 1:
+            raise ValueError(f"steps must be >= 1, got {self.steps}")
+        if self.start is not None and np.shape(self.start) != (self.model.parameters,):
+            raise ValueError(f"start must have {self.model.parameters} weights, got shape {np.shape(self.start)}")
+
+    @property
+    def claim(self) -> TradeoffFunction:
+        """The exact claim of this training if a record is added or removed; `training.claim` has others.
+
+        Raises:
+            ValueError: If batches are shuffled, since there is no such claim.
+        """
+        return claim(
+            noise_multiplier=self.noise_multiplier,
+            steps=self.steps,
+            sampling_rate=self.sampling.rate,
+            sampling=self.sampling.name,
+        )
+
+    def gradients(self, weights: Array, records: Records, taken: Flags) -> PerExample:
+        """Compute the gradient of each example in the batch of each model.
+
+        Args:
+            weights: Weights of m models, (m, P).
+            records: All records.
+            taken: Which records are in the batch of each model, (m, n).
+        """
+        n = len(records.labels)
+        features, labels = records.features.reshape(n, self.model.sizes[0]), records.labels
+        chosen = taken[:, :n]
+        if chosen.mean() < _DENSE if chosen.size else False:
+            places, chosen = _packed(chosen)
+            features, labels = features[places], labels[places]
+        inputs, logits = self.model.forward(weights, features)
+        return PerExample(
+            signals=self.model.backward(weights, inputs, logits, labels),
+            inputs=inputs,
+            diracs=records.diracs,
+            sizes=records.sizes,
+            taken=np.concatenate([chosen, taken[:, n:]], axis=1).astype(np.float64),
+            spare=self.model.spare,
+        )
+
+    def summed(self, gradients: PerExample) -> Array:
+        """Return the sum of clipped gradients of each model, (m, P)."""
+        return gradients.weighted_sum(gradients.scales(self.clip))
+
+    def noise(self, state: State) -> Array:
+        """Draw the noise of one step from the stream of each model, (m, P)."""
+        scale = self.noise_multiplier * self.clip
+        return scale * np.array([rng.standard_normal(self.model.parameters) for rng in state.rngs])
+
+    def release(self, gradients: PerExample, state: State) -> Array:
+        """Return what a step releases for each model, (m, P): all that later steps may depend on."""
+        return self.summed(gradients) + self.noise(state)
+
+    def clipped(self, record: Records, weights: Array) -> Array:
+        """Return the gradient of a record as it enters the sum of each of m models, (m, P), for weights (m, P)."""
+        gradients = self.gradients(weights, record, np.ones((len(weights), len(record)), dtype=np.bool_))
+        return self.summed(gradients)
+
+
+def _packed(chosen: Flags) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], Flags]:
+    """Return for each model the places of its examples, padded with place 0, and which of them are no padding."""
+    counts = chosen.sum(axis=1)
+    models, places = np.nonzero(chosen)
+    rank = np.arange(len(models)) - np.repeat(np.cumsum(counts) - counts, counts)
+    packed = np.zeros((len(chosen), int(counts.max(initial=0))), dtype=np.int64)
+    packed[models, rank] = places
+    return packed, np.arange(packed.shape[1]) < counts[:, None]
