@@ -15,8 +15,8 @@ from dpaudit.training.reference.trainer import Trainer
 from dpaudit.training.views import View
 from dpaudit.values import Dataset
 
-BLOCK = 2**17
-"""Activations of one layer that are computed at once: one megabyte, which the caches of most processors hold."""
+BLOCK = 2**15
+"""Activations of one layer that are computed at once: a quarter of a megabyte, which stays in the processor's cache."""
 
 
 _LEAST = 0.1  # share of the clipping norm below which a canary's effect is called small

@@ -1,0 +1,184 @@
+"""The reference trainer against a plain second version, and its sampling and randomness."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, kstest
+
+from dpaudit.training import reference, views
+from dpaudit.training.reference import experiments
+from dpaudit.training.reference.state import State, keys_of
+
+from .plain import clipped_sum, gradients
+
+RNG = np.random.default_rng(0)
+LOGISTIC = reference.Model((3, 4), spare=2)
+NETWORK = reference.Model((3, 5, 4), spare=2)
+BARE = reference.Model((3, 2), bias=False)
+MODELS = [LOGISTIC, NETWORK, BARE]
+RECORDS = reference.Records(RNG.normal(size=(6, 3)), [0, 1, 1, 0, 1, 0], [1, 0, 1], [1e6, -0.3, -2.0])
+
+
+def trainer(model: reference.Model = LOGISTIC, **changed: Any) -> reference.Trainer:
+    return reference.Trainer(**{"model": model, "noise_multiplier": 1.0, "steps": 2, **changed})
+
+
+def records(model: reference.Model) -> reference.Records:
+    return RECORDS if model.spare else RECORDS.chosen(range(6))
+
+
+def some_weights(model: reference.Model, m: int = 3) -> Any:
+    return np.random.default_rng(1).normal(size=(m, model.parameters))
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_gradients_norms_and_sums_are_those_of_the_plain_version(model: reference.Model, share: float) -> None:
+    """Full batches, and batches so small that examples are selected."""
+    weights, data = some_weights(model), records(model)
+    taken = np.random.default_rng(2).random((3, len(data))) < share
+    found = trainer(model).gradients(weights, data, taken)
+    summed = trainer(model, clip=0.7).summed(found)
+    for m in range(3):
+        each = np.array(gradients(model, weights[m], data))
+        chosen = each[taken[m]]
+        norms = np.sort(np.linalg.norm(chosen, axis=1))
+        assert np.allclose(np.sort(found.norms()[m][found.taken[m] > 0]), norms, rtol=1e-6, atol=1e-9)
+        assert np.allclose(found.explicit()[m].sum(axis=0), chosen.sum(axis=0), rtol=1e-6, atol=1e-6)
+        plain = clipped_sum(model, weights[m], data.chosen(taken[m]), 0.7)
+        assert np.allclose(summed[m], plain, atol=1e-7)
+
+
+def test_a_record_changes_the_sum_by_the_clipping_norm_at_most() -> None:
+    weights = some_weights(NETWORK)
+    for clip in (0.01, 1.0, 30.0):
+        algorithm = trainer(NETWORK, clip=clip)
+        whole = algorithm.clipped(RECORDS, weights)
+        for i in range(len(RECORDS)):
+            rest = algorithm.clipped(RECORDS.chosen([j for j in range(len(RECORDS)) if j != i]), weights)
+            assert np.all(np.linalg.norm(whole - rest, axis=1) <= clip * (1 + 1e-9))
+
+
+def test_losses_are_those_of_the_plain_version() -> None:
+    from .plain import loss
+
+    weights = some_weights(NETWORK)
+    found = NETWORK.losses(weights, RECORDS.features, RECORDS.labels)
+    for m in range(3):
+        for i in range(6):
+            plain = loss(NETWORK, weights[m], RECORDS.features[i], int(RECORDS.labels[i]))
+            assert found[m, i] == pytest.approx(plain)
+
+
+def test_without_noise_training_is_gradient_descent() -> None:
+    algorithm = trainer(noise_multiplier=1e-12, learning_rate=0.1, clip=0.5)
+    run = reference.Run(algorithm, RECORDS, keys_of(np.random.default_rng(0), 1))
+    weights = np.zeros(LOGISTIC.parameters)
+    for _ in range(2):
+        run.step()
+        weights = weights - 0.1 * clipped_sum(LOGISTIC, weights, RECORDS, 0.5)
+    assert np.allclose(run.weights[0], weights, atol=1e-7)
+
+
+def test_the_noise_is_gaussian_with_the_claimed_deviation() -> None:
+    """Kolmogorov-Smirnov.  Fails by chance < 1 in 10**7."""
+    algorithm = trainer(reference.Model((30, 20)), noise_multiplier=1.5, clip=2.0)
+    noise = algorithm.noise(State.of(keys_of(np.random.default_rng(3), 50)))
+    assert kstest(noise.ravel() / 3.0, "norm").pvalue > 1e-7
+    assert len(np.unique(noise)) == noise.size
+
+
+def test_a_model_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = reference.Training(trainer(NETWORK, sampling=reference.Poisson(0.2)), views.weights())
+    together = train.sample(RECORDS, 5, np.random.default_rng(7))
+    monkeypatch.setattr(experiments, "BLOCK", 1)
+    assert np.allclose(train.sample(RECORDS, 5, np.random.default_rng(7)), together, rtol=1e-12)
+    assert np.allclose(train.sample(RECORDS, 3, np.random.default_rng(7)), together[:3], rtol=1e-12)
+    assert len(np.unique(together[:, 0])) == 5
+
+
+def test_poisson_batches_take_each_record_independently() -> None:
+    """Counts of a record and of two records together.  Fails by chance < 1 in 10**7."""
+    rngs = State.of(keys_of(np.random.default_rng(0), 4)).rngs
+    batches = reference.Poisson(0.3).batches(10, rngs)
+    taken = np.concatenate([next(batches) for _ in range(1000)])
+    for share, count in ((0.3, int(taken[:, 3].sum())), (0.09, int((taken[:, 0] & taken[:, 9]).sum()))):
+        assert binom.ppf(2e-8, len(taken), share) <= count <= binom.isf(2e-8, len(taken), share)
+
+
+def test_shuffled_batches_take_each_record_once_an_epoch() -> None:
+    batches = reference.Shuffled(3).batches(7, State.of(keys_of(np.random.default_rng(0), 2)).rngs)
+    first = [next(batches) for _ in range(3)]
+    second = [next(batches) for _ in range(3)]
+    for epoch in (first, second):
+        assert np.all(np.sum(epoch, axis=0) == 1)
+        assert {int(n) for batch in epoch for n in batch.sum(axis=1)} == {2, 3}
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first[0][0], first[0][1])
+
+
+def test_guests_join_one_batch_only() -> None:
+    algorithm = trainer(noise_multiplier=1e-9)
+    run = reference.Run(algorithm, RECORDS.chosen(range(6)), keys_of(np.random.default_rng(0), 1))
+    spare = []
+    for guests in (reference.Records(diracs=[0]), reference.Records(), RECORDS.chosen([0, 6])):
+        run.step(guests)
+        spare.append(run.released[0, -2:])
+    assert np.allclose(spare, [[1, 0], [0, 0], [0, 1]], atol=1e-6)
+    assert np.array_equal(run.taken, np.full((1, 6), 3))
+
+
+def test_fitted_weights_are_a_minimum() -> None:
+    start = reference.fitted(LOGISTIC, RECORDS.chosen(range(6)), penalty=0.1)
+    total = sum(gradients(LOGISTIC, start, RECORDS.chosen(range(6)))) + 0.1 * start
+    assert np.allclose(total, 0, atol=1e-3)
+    with pytest.raises(ValueError, match="penalty must be > 0"):
+        reference.fitted(LOGISTIC, RECORDS, penalty=0.0)
+
+
+def test_initial_weights_are_public() -> None:
+    assert np.array_equal(NETWORK.initial(), NETWORK.initial())
+    assert np.count_nonzero(NETWORK.initial()[:-2]) == NETWORK.parameters - 2
+    assert not LOGISTIC.initial().any()
+
+
+def test_datasets_from_configs() -> None:
+    found = experiments.records_of({"features": [[1, 2, 3]], "labels": [1], "diracs": [0]})
+    assert repr(found) == "Records(1 x 3, 1 diracs)"
+    assert len(found.joined(RECORDS)) == 11
+    with pytest.raises(ValueError, match="has the keys features, labels, diracs, sizes; got 'label'"):
+        experiments.records_of({"label": [1]})
+    with pytest.raises(TypeError, match="must be Records, or a mapping"):
+        experiments.records_of([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: reference.Records([[1.0, np.nan]], [0]), "every model diverge"),
+        (lambda: reference.Records([[1.0]], [0.5]), "labels must be whole numbers >= 0, got 0.5"),
+        (lambda: reference.Records([[1.0]], [0, 1]), "with n labels"),
+        (lambda: reference.Records(diracs=[0], sizes=[1.0, 2.0]), "of equal length, got 1 and 2"),
+        (lambda: reference.Model((3,)), "sizes must be"),
+        (lambda: reference.Model((3, 1)), "at least two classes"),
+        (lambda: trainer(noise_multiplier=0.0), "noise_multiplier must be > 0"),
+        (lambda: trainer(steps=0), "steps must be >= 1"),
+        (lambda: trainer(start=np.zeros(3)), "start must have 18 weights"),
+        (lambda: reference.Poisson(0.0), r"must lie in \(0, 1\]"),
+        (lambda: reference.Shuffled(0), "at least one batch"),
+        (lambda: run_of(BARE, RECORDS), "model has 0 spare weights; use Model"),
+        (lambda: run_of(reference.Model((2, 2)), RECORDS), "takes 2 features, but the records have 3"),
+        (lambda: run_of(LOGISTIC, reference.Records(np.zeros((1, 3)), [4])), "has 4 classes, but a record has the"),
+    ],
+)
+def test_impossible_input_is_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def run_of(model: reference.Model, data: reference.Records) -> reference.Run:
+    return reference.Run(replace(trainer(), model=model), data, keys_of(np.random.default_rng(0), 1))
