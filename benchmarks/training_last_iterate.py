@@ -1,13 +1,13 @@
 """Certified epsilon of DP-GD from the last weights, with worst-case initial weights, by the number of models.
 
-    python benchmarks/training_last_iterate.py [--epsilon 10 4] [--models 200 1000] [--seeds 9] [--first 0] [--penalty 0.01]
+    python benchmarks/training_last_iterate.py [--epsilon 10 4] [--models 200 1000] [--seeds 9] [--penalty 0.01]
 
-The protocol of Annamalai & De Cristofaro 2024 (arXiv:2405.14106) on scikit-learn's digits (8x8): d0 has 999 records, and
-d1 has also a blank image with the label that the initial model finds least likely.  The initial model is a logistic
+The protocol of Annamalai & De Cristofaro 2024 (arXiv:2405.14106) on scikit-learn's digits (8x8): d0 has 999 records,
+and d1 has also a blank image with the label that the initial model finds least likely.  The initial model is a logistic
 regression fitted without privacy on 797 other records, with `--penalty` (1 is scikit-learn's default; a smaller one
-makes the model more certain, so that the records counteract the target less).  Full-batch DP-GD, sum of gradients clipped to norm 1, 100 steps,
-learning rate 1.33e-3, sigma = 10 / mu(epsilon at delta 1e-5).  Score: loss on the target.  Half of the models are
-trained on d0.  All scores count, without a threshold that is learned from them.
+makes the model more certain, so that the records counteract the target less).  Full-batch DP-GD, sum of gradients
+clipped to norm 1, 100 steps, learning rate 1.33e-3, sigma = 10 / mu(epsilon at delta 1e-5).  Score: loss on the target.
+Half of the models are trained on d0.  All scores count, without a threshold that is learned from them.
 
 Prints the median over the seeds of the certified epsilon at delta 1e-5 (confidence 95 %, mu_lower read as a Gaussian
 curve), its smallest and largest value, the same without the assumption of a curve, the mu of the scores themselves,

@@ -13,6 +13,8 @@ from typing import Any
 import yaml
 
 from dpaudit import AuditResult
+from dpaudit.catalogue import BUILTIN
+from dpaudit.pairs.search import SearchPairs
 from evidence_kinds import Family
 from evidence_kinds.command_line import dpaudit
 
@@ -25,6 +27,13 @@ _BIT = {"relation": "one_value", "size": 1, "bounds": [0, 1], "whole": True, "ou
 _SIGNED = {"size": 8, "bounds": [-1.0, 1.0]}
 _SAMPLED = "subsampled(gaussian(mu={}), rate=0.25, relation=add_remove)"
 _ONE = {"epsilon": 1.0}
+
+_TRAINED = {
+    "dp_gd_momentum_before_noise": "gaussian(mu=0.1)",
+    "dp_sgd": _SAMPLED.format(0.5),
+    "dp_sgd_reused_seed": _SAMPLED.format(0.5),
+    "dp_sgd_shuffled_as_poisson": _SAMPLED.format(1),
+}  # stricter claims of trainings
 
 MECHANISMS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     # name: claim, stricter claim, parameters, search
@@ -70,6 +79,11 @@ MECHANISMS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "nan_survives": ("pure(epsilon=1)", "approximate(epsilon=1, delta=0.01)", _ONE, {**_UNIT, "most": 6}),
     "laplace_inverse_cdf": ("pure(epsilon=1)", "pure(epsilon=0.5)", _ONE, _ANSWER),
     "gaussian_box_muller": ("gaussian(mu=1)", "gaussian(mu=0.5)", {"sigma": 1.0}, _ANSWER),
+    **{
+        name: (str(BUILTIN[name]().claim), _TRAINED.get(name, "gaussian(mu=0.5)"), {}, {})
+        for name in BUILTIN
+        if name.startswith("dp_")
+    },
     "geometric_by_trials": (
         "pure(epsilon=1)",
         "pure(epsilon=0.5)",
@@ -80,7 +94,17 @@ MECHANISMS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
 _RIGHT = {
     *("gaussian", "laplace", "geometric", "discrete_gaussian", "snapping", "truncated_geometric", "laplace_parallel"),
     *("spinner", "spinner_and_coin", "kary_response", "rappor", "one_time_rappor", "exponential", "noisy_max_1"),
-    *("noisy_max_2", "svt_1", "svt_2", "numerical_svt", "noisy_histogram_1", "noisy_sum", "subsampled_gaussian"),
+    *(
+        "dp_gd",
+        "dp_sgd",
+        "noisy_max_2",
+        "svt_1",
+        "svt_2",
+        "numerical_svt",
+        "noisy_histogram_1",
+        "noisy_sum",
+        "subsampled_gaussian",
+    ),
 }
 _FAST = ["threshold", "histogram", "events", "logistic"]  # audits that use all trials are long enough with these
 _TRIALS = {"sequential": 180, "fixed": 300}
@@ -95,12 +119,22 @@ def _config(name: str) -> dict[str, Any]:
         "name": f"{mechanism}-{method}",
         "claim": claim if method == "sequential" else stricter,
         "mechanism": {"builtin": mechanism, "params": params},
-        "pairs": [{"search": {"most": 2 if method == "sequential" else 1, **search}}],
+        "pairs": _pairs(mechanism, {"most": 2 if method == "sequential" else 1, **search}),
         "attacks": "auto" if method == "sequential" and mechanism not in _RIGHT else _FAST,
         "trials": _TRIALS[method],
         "method": method,
         "seed": _SEED,
     }
+
+
+def _pairs(mechanism: str, search: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pairs of a search; of a training, its own."""
+    if not mechanism.startswith("dp_"):
+        return [{"search": search}]
+    return [
+        {"d0": pair.d0, "d1": pair.d1, "relation": pair.relation, "label": pair.label}
+        for pair in SearchPairs(**BUILTIN[mechanism]().inputs)
+    ]
 
 
 def _run(names: Sequence[str], folder: Path) -> Mapping[str, AuditResult]:

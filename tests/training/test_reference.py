@@ -11,6 +11,7 @@ from scipy.stats import binom, kstest
 
 from dpaudit.training import reference, views
 from dpaudit.training.reference import experiments
+from dpaudit.training.reference.records import records_of
 from dpaudit.training.reference.state import State, keys_of
 
 from .plain import clipped_sum, gradients
@@ -147,13 +148,13 @@ def test_initial_weights_are_public() -> None:
 
 
 def test_datasets_from_configs() -> None:
-    found = experiments.records_of({"features": [[1, 2, 3]], "labels": [1], "diracs": [0]})
+    found = records_of({"features": [[1, 2, 3]], "labels": [1], "diracs": [0]})
     assert repr(found) == "Records(1 x 3, 1 diracs)"
     assert len(found.joined(RECORDS)) == 11
     with pytest.raises(ValueError, match="has the keys features, labels, diracs, sizes; got 'label'"):
-        experiments.records_of({"label": [1]})
+        records_of({"label": [1]})
     with pytest.raises(TypeError, match="must be Records, or a mapping"):
-        experiments.records_of([1, 2])
+        records_of([1, 2])
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ coins; the score of a canary must not depend on its own coin except through the 
     dirac = canaries.dirac(1000)                                            # one spare weight for each canary
     trainer = reference.Trainer(model=reference.Model((64, 10), spare=1000), noise_multiplier=2.0, steps=1000,
                                 sampling=reference.Poisson(0.1))
-    train = reference.OneRun(trainer, records, dirac, views.spare_weights)  # (included, rng) -> score of each canary
+    train = reference.OneRun(trainer, records, dirac, views.spare_weights())  # (included, rng) -> scores
     result = training.one_run(train, 1000, trainer.claim, independence="canaries")
 
 **Step by step.**  A coin for each step decides whether the canary joins the batch of this step:

@@ -60,7 +60,8 @@ class Training:
             run.step()
             if self.view.steps is not None:
                 seen.append(self.view.steps(run))
-        return self.view.output(run, seen)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a model that diverged
+            return self.view.output(run, seen)
 
 
 @dataclass(frozen=True, eq=False)

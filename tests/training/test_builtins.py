@@ -1,0 +1,96 @@
+"""The builtin trainings: wrong ones are refuted within 300 trainings, and differ from the control as they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from dpaudit import audit
+from dpaudit.catalogue import BUILTIN
+from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.search import SearchPairs
+
+NAMES = [name for name in BUILTIN if name.startswith("dp_")]
+WRONG = [name for name in NAMES if not BUILTIN[name]().private]
+SHARED = ("dp_gd_unscaled_noise", "dp_gd_clipped_mean")  # their pair is that of dp_gd_shared_noise
+
+
+def pair_of(name: str) -> Pair:
+    (pair,) = SearchPairs(**BUILTIN[name]().inputs)
+    return pair
+
+
+def fast(name: str) -> list[str]:
+    """Fewer attacks than "auto" takes."""
+    return ["trees", "derived_features"] if "sgd" in name else ["logistic", "quadratic", "derived_features"]
+
+
+def drawn(name: str, dataset: Any, n: int = 1000, **params: Any) -> Any:
+    return BUILTIN[name](**params).sample(dataset, n, np.random.default_rng(5))
+
+
+def test_nine_are_wrong_and_two_right() -> None:
+    assert set(NAMES) - set(WRONG) == {"dp_gd", "dp_sgd"}
+    assert len(WRONG) == 9
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_training_is_refuted(name: str) -> None:
+    mechanism = BUILTIN[name]()
+    result = audit(mechanism, mechanism.claim, pair_of(name), trials=300, confidence=0.95, seed=0, attacks=fast(name))
+    assert result.violated
+
+
+@pytest.mark.parametrize("name", [name for name in WRONG if name not in SHARED])
+def test_its_control_is_not(name: str) -> None:
+    """On the same pair, of which three share one.  Fails by chance < 1 in 10**6."""
+    control = BUILTIN["dp_sgd" if "sgd" in name else "dp_gd"](model=BUILTIN[name]().model)
+    result = audit(control, control.claim, pair_of(name), trials=100, confidence=1 - 1e-6, seed=0, attacks=fast(name))
+    assert not result.violated
+
+
+def test_spare_weights_have_the_stated_laws() -> None:
+    """Kolmogorov-Smirnov at the spare weight of the Dirac record.  Fails by chance < 1 in 10**6."""
+    laws: tuple[tuple[str, str, dict[str, Any], float, float], ...] = (
+        ("dp_gd", "dp_gd", {}, 1.0, 1.0),
+        ("dp_gd", "dp_gd", {"clip": 3.0, "noise_multiplier": 0.5}, 3.0, 1.5),
+        ("dp_gd_unscaled_noise", "dp_gd", {}, 2.0, 1.0),
+        ("dp_gd_clipped_mean", "dp_gd", {}, 5.0, 1.0),
+        ("dp_gd_true_batch_size", "dp_gd_true_batch_size", {}, 0.0, 0.5),
+        ("dp_gd_accumulated_before_clipping", "dp_gd_accumulated_before_clipping", {}, 2.0, 1.0),
+    )
+    for name, pair, params, mean, deviation in laws:
+        outputs = drawn(name, pair_of(pair).d1, **params)[:, -2]
+        assert kstest((outputs - mean) / deviation, "norm").pvalue > 1e-7, name
+
+
+def test_momentum_adds_up_before_the_noise() -> None:
+    """The sum of 10 releases.  Fails by chance < 1 in 10**7."""
+    sizes = np.cumsum(0.9 ** np.arange(10))
+    outputs = -drawn("dp_gd_momentum_before_noise", pair_of("dp_gd").d1)[:, -2] / 1e-3
+    assert kstest((outputs - sizes.sum()) / np.sqrt(1000), "norm").pvalue > 1e-7
+
+
+def test_layers_and_steps_share_noise() -> None:
+    shared = drawn("dp_gd_shared_noise", pair_of("dp_gd").d0, 50)
+    assert np.ptp(shared[:, -2] - shared[:, 0]) < 1e-9 < np.ptp(shared[:, -2])
+    reused = drawn("dp_sgd_reused_seed", pair_of("dp_sgd_reused_seed").d0, 50).reshape(50, 2, -1)
+    assert np.array_equal(reused[:, 0], reused[:, 1])
+    assert len(np.unique(reused[:, 0])) == reused[:, 0].size
+
+
+def test_batch_norm_lets_one_record_change_all_gradients() -> None:
+    pair = pair_of("dp_gd_batch_norm")
+    for name, low, high in (("dp_gd_batch_norm", 4.0, 10.0), ("dp_gd", 0.0, 1.1)):
+        means = [drawn(name, d, 200, noise_multiplier=1e-6).mean(axis=0) for d in (pair.d0, pair.d1)]
+        assert low < np.linalg.norm(means[1] - means[0]) < high
+
+
+def test_shuffled_batches_tell_where_the_target_is() -> None:
+    pair = pair_of("dp_sgd_shuffled_as_poisson")
+    for dataset, sums in ((pair.d0, {(-2, -1), (-1, -2)}), (pair.d1, {(-2, 0), (0, -2)})):
+        outputs = drawn("dp_sgd_shuffled_as_poisson", dataset, 100, noise_multiplier=1e-6)
+        assert {tuple(np.round(row).astype(int)) for row in outputs[:, [2, 5]]} == sums

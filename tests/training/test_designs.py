@@ -1,0 +1,239 @@
+"""The three designs: right trainings keep their claims, wrong ones do not, and what cannot be audited is named."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, GaussianDP, MechanismError, Pair, Verdict, batched, training
+from dpaudit.training import canaries, reference, views
+
+SURE = 1 - 1e-6
+MODEL = reference.Model((2, 2), spare=1)
+DATA = reference.Records([[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0]], [0, 1, 1])
+PAIR = Pair(DATA, DATA.joined(canaries.dirac(1)), "add_remove")
+
+
+class HalfNoise(reference.Trainer):
+    """Half of the noise that it claims."""
+
+    def noise(self, state: Any) -> Any:
+        return super().noise(state) / 2
+
+
+def trainer(kind: type[reference.Trainer] = reference.Trainer, **changed: Any) -> reference.Trainer:
+    return kind(**{"model": MODEL, "noise_multiplier": 2.0, "steps": 4, **changed})
+
+
+def audited(train: Any, claim: Any = "gaussian(mu=1)", pair: Pair = PAIR, **changed: Any) -> AuditResult:
+    return training.many_runs(train, pair, claim, **{"models": 200, "seed": 1, "confidence": 0.95, **changed})
+
+
+def warned(result: AuditResult, words: str) -> bool:
+    return any(re.search(words, warning) for warning in result.warnings)
+
+
+def score(dataset: reference.Records, rng: np.random.Generator) -> float:
+    return float(len(dataset) + rng.normal())
+
+
+def test_many_runs() -> None:
+    """The right trainer is refuted by chance < 1 in 10**6; the wrong one has mu = 2 and 600 models."""
+    view = views.spare_weights()
+    right = audited(reference.Training(trainer(), view), confidence=SURE, models=600)
+    assert right.verdict is Verdict.NO_VIOLATION
+    assert right.warnings == ()
+    wrong = audited(reference.Training(trainer(HalfNoise), view), confidence=SURE, models=600)
+    assert wrong.violated
+    assert wrong.name == "training"
+    assert wrong.trials_used == 300
+
+
+def test_many_runs_of_any_function() -> None:
+    result = audited(score, "gaussian(mu=0.1)", confidence=SURE, models=600)
+    assert result.violated
+    assert not result.warnings
+    assert audited(score, None).verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_training_that_ignores_its_dataset_is_named() -> None:
+    def ignores(dataset: Any, rng: np.random.Generator) -> float:
+        return float(rng.normal())
+
+    assert warned(audited(ignores), "2 models have the same output on d0 as on d1: the training may ignore its dataset")
+    assert not warned(audited(score), "ignore")
+
+
+def test_diverged_models_are_named_and_count() -> None:
+    def diverges(dataset: Any, rng: np.random.Generator) -> float:
+        return math.nan if rng.random() < 0.2 else float(len(dataset) + rng.normal())
+
+    result = audited(diverges)
+    assert warned(result, r"of 100 models on d0 diverged \(their score is nan\) and got the lowest score")
+    assert result.evidence.to_json()["n0"] == 100
+    far = reference.Training(
+        trainer(learning_rate=1e308, model=reference.Model((2, 3, 2))), views.loss(DATA.chosen([0]))
+    )
+    with pytest.raises(ValueError, match="all 20 scores are -inf"):
+        audited(far, pair=Pair(DATA, DATA.joined(DATA.chosen([0]))), models=20)
+
+
+def test_runs_that_share_a_seed_are_named() -> None:
+    @batched
+    def reseeds(dataset: Any, n: int, rng: np.random.Generator) -> Any:
+        noise = np.array([np.random.default_rng(i // 2).normal() for i in range(n)])
+        return len(dataset) + noise
+
+    result = audited(reseeds)
+    assert warned(result, "runs 0 and 1 on d0 have one output, and 50 such runs were found.*share a seed")
+    assert warned(result, "scores seem to be copied")
+    assert result.verdict is Verdict.INCONCLUSIVE
+
+
+def test_too_few_models_are_named_with_the_number_needed() -> None:
+    result = audited(score, "gaussian(mu=3)", models=8)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    needed = re.search(r"8 models could not refute gaussian\(mu=3\).* at least (\d+) models", result.warnings[0])
+    assert needed is not None
+    enough = int(needed[1])
+    assert warned(audited(score, "gaussian(mu=3)", models=enough - 2), "could not refute")
+    assert not warned(audited(score, "gaussian(mu=3)", models=enough), "could not refute")
+
+
+def test_a_canary_without_effect_is_named() -> None:
+    bare = reference.Model((2, 2), bias=False, spare=1)
+    blank = reference.Records([[0.0, 0.0]], [0])
+    target = DATA.chosen([0])
+    nothing = reference.Training(trainer(model=bare), views.loss(target))
+    result = audited(nothing, pair=Pair(DATA, DATA.joined(blank), "add_remove"))
+    assert warned(result, "the canary moves the sum of clipped gradients by 0, and the clipping norm is 1")
+    assert warned(result, "2 models have the same output")
+    rare = reference.Training(trainer(sampling=reference.Poisson(0.01)), views.spare_weights())
+    assert warned(audited(rare), "in none of the 4 batches with probability 0.96")
+
+
+def test_many_runs_refuse_bad_input() -> None:
+    with pytest.raises(ValueError, match="models must be at least 4, got 2"):
+        audited(score, models=2)
+    with pytest.raises(MechanismError, match="takes"):
+        audited(lambda: 1.0)
+    with pytest.raises(ValueError, match="outputs of 2 models, and returned 1"):
+        audited(batched(lambda dataset, n, rng: [1.0]))
+
+
+def test_one_run_with_many_canaries() -> None:
+    """Fails by chance < 1 in 10**6 for the right trainer; the wrong one has mu = 4 instead of 2."""
+    wide = reference.Model((2, 2), spare=500)
+    for kind, violated in ((reference.Trainer, False), (HalfNoise, True)):
+        algorithm = trainer(kind, model=wide, noise_multiplier=1.0)
+        train = reference.OneRun(algorithm, DATA, canaries.dirac(500), views.spare_weights())
+        result = training.one_run(
+            train, 500, algorithm.claim, independence="canaries", confidence=SURE, seed=1, name="one"
+        )
+        assert result.violated == violated
+        assert result.name == "one"
+    safe = training.one_run(train, 500, independence=None, seed=1)
+    assert 0 < safe.mu_lower < result.mu_lower
+
+
+def test_the_coins_of_one_run_are_fair_and_secret() -> None:
+    """Fails by chance < 1 in 10**6."""
+    seen = []
+
+    def train(included: Any, rng: np.random.Generator) -> Any:
+        seen.append(included.copy())
+        scores = rng.normal(size=400)
+        included[:] = True  # a training that changes its copy changes no coin
+        return scores
+
+    for seed in (1, 2):
+        result = training.one_run(train, 400, independence="canaries", seed=seed, confidence=SURE)
+        assert result.mu_lower == 0
+        assert abs(seen[-1].sum() - 200) < 50
+    assert not np.array_equal(*seen)
+
+
+@pytest.mark.parametrize(
+    ("train", "changed", "message"),
+    [
+        (lambda coins, rng: np.full(40, np.nan), {}, "all scores are nan, so the model diverged"),
+        (lambda coins, rng: np.where(np.arange(40) == 7, np.nan, 1.0), {}, "the score of canary 7 is nan"),
+        (lambda coins, rng: np.zeros(3), {}, r"must return 40 scores, one for each canary, got shape \(3,\)"),
+        (lambda coins, rng: np.ones(40), {}, "all 40 scores are 1, so they carry no information"),
+        (lambda coins, rng: rng.normal(size=40), {"independence": "runs"}, "is for many models"),
+        (lambda coins, rng: rng.normal(size=40), {"canaries": 2}, "canaries must be at least 4, got 2"),
+    ],
+)
+def test_one_run_refuses_bad_input(train: Any, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        training.one_run(train, **{"canaries": 40, "independence": "canaries", "seed": 1, **changed})
+
+
+def test_canaries_of_one_run_without_gradient_are_named() -> None:
+    bare = reference.Model((2, 2), bias=False)
+    blanks = reference.Records(np.zeros((40, 2)), np.zeros(40))
+    view = views.View(lambda run, seen: np.random.default_rng(0).normal(size=(1, 40)))
+    train = reference.OneRun(trainer(model=bare), DATA, blanks, view)
+    assert warned(training.one_run(train, 40, independence="canaries", seed=1), "too small to be seen")
+
+
+def test_step_by_step() -> None:
+    """The right trainer is refuted by chance < 1 in 10**6; the wrong one has mu = 2 instead of 1 in each step."""
+    claim = training.claim(noise_multiplier=1.0, steps=1, sampling="full")
+    assert claim == GaussianDP(1.0)
+    for kind, violated in ((reference.Trainer, False), (HalfNoise, True)):
+        step = reference.StepByStep(trainer(kind, noise_multiplier=1.0), DATA, canaries.dirac(1), seed=2)
+        result = training.step_by_step(
+            step, claim, steps=300, confidence=SURE if not violated else 0.95, attacks="logistic", seed=1
+        )
+        assert result.violated == violated
+        assert warned(result, r"^300 steps" if not violated else r"^\d+ steps")
+
+
+def test_a_canary_of_the_data_is_seen_along_its_gradient() -> None:
+    """Without noise to speak of, a step with the canary differs by its clipped gradient's norm."""
+    algorithm = trainer(noise_multiplier=1e-9, learning_rate=1e-9)
+    canary = reference.Records([[3.0, 0.0]], [0])
+    with_it, without = (reference.StepByStep(algorithm, DATA, canary, seed=2)(coin) for coin in (1, 0))
+    assert with_it - without == pytest.approx(1.0, abs=1e-6)
+    with pytest.raises(ValueError, match="the canary must be one record, got 3"):
+        reference.StepByStep(algorithm, DATA, DATA)
+
+
+def test_steps_without_effect_are_named() -> None:
+    with pytest.raises(ValueError, match="the score was 0 in each of 50 steps"):
+        training.step_by_step(lambda coin: 0.0, "gaussian(mu=1)", seed=1)
+    with pytest.raises(ValueError, match="steps must be >= 1"):
+        training.step_by_step(lambda coin: 0.0, "gaussian(mu=1)", steps=0)
+    bare = trainer(model=reference.Model((2, 2), bias=False))
+    step = reference.StepByStep(bare, DATA, reference.Records([[0.0, 0.0]], [0]))
+    assert "moves the sum of clipped gradients by 0" in step.doubts()[0]
+    rng = np.random.default_rng(0)
+    diverged = training.step_by_step(
+        lambda coin: math.nan if rng.random() < 0.1 else rng.normal(), "gaussian(mu=1)", steps=30, seed=1
+    )
+    assert warned(diverged, r"the score was nan in \d of 30 steps: the model diverged")
+
+
+def test_the_examples_of_the_package_run() -> None:
+    """Shorter than they are printed."""
+    blocks = re.findall(r"(?m)(?:^    .*\n|^\n)+", (training.__doc__ or "") + "\n")
+    code = "".join(re.sub(r"(?m)^    ", "", block) for block in blocks if block.strip())
+    assert code.count("result = ") == 3
+    for long, short in (
+        ("models=200", "models=8"),
+        ("1000", "40"),
+        ("steps=5000", "steps=5"),
+        ("steps=100,", "steps=2,"),
+    ):
+        assert long in code
+        code = code.replace(long, short)
+    rng = np.random.default_rng(0)
+    digits = [reference.Records(rng.normal(size=(30, 64)), rng.integers(0, 10, 30)) for _ in range(2)]
+    space: dict[str, Any] = {"records": digits[0], "others": digits[1]}
+    exec(code, space)
+    assert isinstance(space["result"], AuditResult)
