@@ -81,7 +81,7 @@ def row(epsilon: float, models: int, seeds: range, penalty: float) -> list[str]:
         f"{np.median(inside):.2f}",
         f"{min(inside):.2f} to {max(inside):.2f}",
         f"{np.median(outside):.2f}",
-        f"{float(GaussianDP(np.mean(mus)).epsilon(DELTA)):.2f}",
+        f"{float(GaussianDP(float(np.mean(mus))).epsilon(DELTA)):.2f}",
         f"{refuted} of {len(seeds)}",
         f"{np.median(seconds):.0f}",
     ]
