@@ -14,6 +14,21 @@ from dpaudit.settings.audit import DEFAULTS
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
 
+_Independence = Annotated[
+    str | None,
+    typer.Option(
+        metavar="runs|canaries|none",
+        help="runs: each score has its own run.  canaries: one run, scores assumed independent.  none: one run.",
+    ),
+]
+_Inclusion = Annotated[
+    str,
+    typer.Option(
+        metavar="coins|fixed_number",
+        help="coins: a fair coin for each canary.  fixed_number: a fixed number of canaries was drawn at random.",
+    ),
+]
+
 _CHOICES: dict[str | None, Any] = {"runs": "runs", "canaries": "canaries", "none": None}
 
 
@@ -25,20 +40,8 @@ def scores(
             help="CSV, Parquet or JSON lines with columns score, included and, for several runs, run; or NPZ.",
         ),
     ],
-    independence: Annotated[
-        str | None,
-        typer.Option(
-            metavar="runs|canaries|none",
-            help="runs: each score has its own run.  canaries: one run, scores assumed independent.  none: one run.",
-        ),
-    ] = None,
-    included_at_random: Annotated[
-        str,
-        typer.Option(
-            metavar="coins|fixed_number",
-            help="coins: a fair coin for each canary.  fixed_number: a fixed number of canaries was drawn at random.",
-        ),
-    ] = "coins",
+    independence: _Independence = None,
+    included_at_random: _Inclusion = "coins",
     claim: Annotated[
         str | None, typer.Option(metavar="CLAIM", help='The claim, such as "gaussian(mu=1)".  Default: only measure.')
     ] = None,
