@@ -22,3 +22,23 @@ def test_each_trial_has_the_generator_that_it_would_have_alone() -> None:
 def test_paths_and_seeds_differ() -> None:
     found = {stream(seed, *path).random() for seed in (0, 1) for path in [("a",), ("a", 0), ("a", 1), ("b", 0)]}
     assert len(found) == 8
+
+
+def test_a_stream_is_that_of_its_key() -> None:
+    """Streams of earlier versions stay the same, and so do the results of a seed."""
+    key = stream(3, "a").bit_generator.state["state"]["key"]
+    assert stream(3, "a").random(9).tolist() == np.random.Generator(np.random.Philox(key=key)).random(9).tolist()
+
+
+def test_a_mechanism_may_spawn_generators() -> None:
+    """The children depend on the trial and their number, whichever trials ran before, and never repeat."""
+    together = [
+        [child.random() for child in [*rng.spawn(2), *rng.spawn(1)]] for rng in trial_streams(1, start=0, stop=4)
+    ]
+    for trial, drawn in enumerate(together):
+        (rng,) = trial_streams(1, start=trial, stop=trial + 1)
+        assert [child.random() for child in rng.spawn(3)] == drawn
+    (own,) = trial_streams(1, start=0, stop=1)
+    assert (
+        len({*np.concatenate(together), *own.random(9), *(child.random() for child in stream(1, "b").spawn(3))}) == 24
+    )

@@ -199,7 +199,23 @@ def _seeded(seed: int) -> object:
     if numpy is None:
         return random.Random(key("rng"))
     numpy.random.seed([key("numpy") >> shift & 0xFFFFFFFF for shift in (0, 32, 64, 96)])
-    return numpy.random.Generator(numpy.random.Philox(key=key("rng")))
+    return numpy.random.Generator(numpy.random.Philox(_spawnable(key("rng"))))  # type: ignore[arg-type]
+
+
+def _spawnable(key: int) -> object:
+    """Return what gives Philox this key and lets a mechanism call `rng.spawn`.  NumPy may be old or absent."""
+    import numpy.random.bit_generator as bit_generator
+
+    class Key(bit_generator.ISpawnableSeedSequence):
+        children = bit_generator.SeedSequence(key)
+
+        def generate_state(self, n_words, dtype=numpy.uint32):  # type: ignore[no-untyped-def]
+            return numpy.array([key % 2**64, key >> 64], dtype=numpy.uint64)
+
+        def spawn(self, n_children):  # type: ignore[no-untyped-def]
+            return self.children.spawn(n_children)
+
+    return Key()
 
 
 def address_space_limit(memory: int) -> int:

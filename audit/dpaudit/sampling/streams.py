@@ -8,6 +8,30 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random.bit_generator import ISpawnableSeedSequence
+
+
+class _Key(ISpawnableSeedSequence):
+    """The key of a Philox generator, in the place of a seed, so that a mechanism may call `rng.spawn`.
+
+    The children of the generator of a trial depend on the key, the trial and their number only.
+    """
+
+    def __init__(self, key: npt.NDArray[np.uint64]) -> None:
+        self.key = key
+        self.trial = 0
+        self.spawned = 0  # in this trial
+
+    def generate_state(self, n_words: int, dtype: npt.DTypeLike = np.uint32) -> npt.NDArray[np.uint64]:
+        """Return the key, which is the seed that Philox asks for: two words of 64 bits."""
+        assert (n_words, dtype) == (2, np.uint64)
+        return self.key
+
+    def spawn(self, n_children: int) -> list[np.random.SeedSequence]:  # type: ignore[override]
+        """Return the seeds of the next children."""
+        first, self.spawned = self.spawned, self.spawned + n_children
+        key = [int(word) for word in self.key]
+        return [np.random.SeedSequence(key, spawn_key=(self.trial, i)) for i in range(first, self.spawned)]
 
 
 def stream(seed: int, *path: str | int) -> np.random.Generator:
@@ -17,7 +41,7 @@ def stream(seed: int, *path: str | int) -> np.random.Generator:
         seed: The seed of the audit.
         path: The address below the seed.  Different paths give independent streams.
     """
-    return np.random.Generator(np.random.Philox(key=_key(seed, path)))
+    return np.random.Generator(_philox(_Key(_key(seed, path))))
 
 
 def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterator[np.random.Generator]:
@@ -35,14 +59,20 @@ def trial_streams(seed: int, *path: str | int, start: int, stop: int) -> Iterato
         start: Index of the first trial.
         stop: Index after the last trial.
     """
-    philox = np.random.Philox(key=_key(seed, path))
+    key = _Key(_key(seed, path))
+    philox = _philox(key)
     generator = np.random.Generator(philox)
     place = philox.state  # a fresh state: no number is drawn or buffered
     counter = place["state"]["counter"] = np.zeros(4, dtype=np.uint64)
     for trial in range(start, stop):
-        counter[2] = trial
+        counter[2] = key.trial = trial
+        key.spawned = 0
         philox.state = place
         yield generator
+
+
+def _philox(key: _Key) -> np.random.Philox:
+    return np.random.Philox(key)  # type: ignore[arg-type]  # its stubs allow `SeedSequence` only
 
 
 def _key(seed: int, path: tuple[str | int, ...]) -> npt.NDArray[np.uint64]:
