@@ -1,7 +1,9 @@
 """Randomness with an address."""
 
 import numpy as np
+import pytest
 
+from dpaudit.mechanisms import worker
 from dpaudit.sampling.streams import stream, trial_streams
 
 
@@ -42,3 +44,11 @@ def test_a_mechanism_may_spawn_generators() -> None:
     assert (
         len({*np.concatenate(together), *own.random(9), *(child.random() for child in stream(1, "b").spawn(3))}) == 24
     )
+
+
+@pytest.mark.parametrize("key", [0, 5, 2**64 + 3, 2**128 - 1])
+def test_a_mechanism_in_an_environment_may_spawn_generators(key: int) -> None:
+    """The worker's file has its own version of this, which needs nothing of dpaudit."""
+    rng = np.random.Generator(np.random.Philox(worker._spawnable(key)))  # type: ignore[arg-type]
+    assert rng.random(9).tolist() == np.random.Generator(np.random.Philox(key=key)).random(9).tolist()
+    assert len({child.random() for child in [*rng.spawn(2), *rng.spawn(1)]}) == 3

@@ -225,9 +225,3 @@ def test_runs_in_an_environment_share_no_dataset_and_no_output(tmp_path: Path) -
         isolated(tmp_path, SHARES, "together", batched=True).sample([0], 3, rng())
     with pytest.raises(MechanismError, match=r"Bad: .its message is unavailable"):
         isolated(tmp_path, SHARES, "fails").sample([0], 3, rng())
-
-
-def test_a_mechanism_may_spawn_generators(tmp_path: Path) -> None:
-    code = "def release(dataset, rng):\n    return [child.random() for child in [rng, *rng.spawn(2), *rng.spawn(1)]]"
-    first, second = isolated(tmp_path, code).sample(0, 2, rng())
-    assert len({*first, *second}) == 8
