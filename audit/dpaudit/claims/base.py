@@ -44,10 +44,13 @@ def _named_arguments(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
     def checked(self: object, *values: object, **named: object) -> None:
         try:
-            signature.bind(self, *values, **named)
-        except TypeError as error:
-            raise TypeError(f"write {type(self).__name__}({', '.join(names)}): {error}") from None
-        init(self, *values, **named)
+            init(self, *values, **named)
+        except TypeError:
+            try:  # only now, since binding takes as long as construction
+                signature.bind(self, *values, **named)
+            except TypeError as error:
+                raise TypeError(f"write {type(self).__name__}({', '.join(names)}): {error}") from None
+            raise
 
     return checked
 

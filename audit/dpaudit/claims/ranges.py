@@ -44,7 +44,8 @@ def count(name: str, value: object) -> int:
 
 def _number(value: object) -> float:
     """Convert `value` to a float; return NaN, which is out of every range, if it is not a number."""
-    if isinstance(value, str | bytes) or not isinstance(value, SupportsFloat | SupportsIndex):
+    # float and int are asked first, since the protocols take as long as all else of a claim
+    if not isinstance(value, float | int | SupportsFloat | SupportsIndex) or isinstance(value, str | bytes):
         return math.nan
     try:
         return float(value)

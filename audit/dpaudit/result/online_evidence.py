@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.histograms import Counts, dense, sha256, sparse
 from dpaudit.result.sequential_evidence import SequentialEvidence
@@ -52,12 +53,13 @@ class OnlineEvidence(SequentialEvidence):
     coin_selected: bool = True
     peak: Counts | None = None  # counts (1, 2, BINS) of the look with the largest wealth; None: not recorded
 
-    def log_e(self, claim: TradeoffFunction) -> float:
-        """Return the larger log-wealth of the bets against a claim at the two looks, nats."""
-        end = SequentialEvidence.log_e(self, claim)
+    def _wealth(self) -> Callable[[TradeoffFunction], float]:
+        """Return the larger log-wealth of the bets at the two looks, as a function of the claim."""
+        end = SequentialEvidence._wealth(self)
         if self.peak is None:
             return end
-        return max(end, self._bets.log_e(claim, self.peak, coin_selected=True))
+        at_peak = strategy(self.target).wealth_on(self.peak, coin_selected=True)
+        return lambda claim: max(end(claim), at_peak(claim))
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return 1 / maximum wealth; the counts of the peak replace the path, which nothing else confirms."""

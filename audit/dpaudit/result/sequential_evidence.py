@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.grid import BINS
-from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
+from dpaudit.inference.sequential.strategy import log_threshold, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
 from dpaudit.result.counted_evidence import CountedEvidence
@@ -80,7 +80,7 @@ class SequentialEvidence(CountedEvidence):
 
     def log_e(self, claim: TradeoffFunction) -> float:
         """Return the log-wealth of the bets against a claim, nats."""
-        return self._bets.log_e(claim, self.counts, self.lost, coin_selected=self.coin_selected)
+        return self._wealth()(claim)
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return 1 / maximum wealth.
@@ -102,12 +102,13 @@ class SequentialEvidence(CountedEvidence):
         return self.log_e(claim) >= log_threshold(confidence)
 
     def mu_lower(self, *, confidence: float) -> float:
-        return last_that_holds(lambda mu: self.refutes(GaussianDP(mu), confidence=confidence), precision=_PRECISION)
+        wealth, enough = self._wealth(), log_threshold(confidence)
+        return last_that_holds(lambda mu: wealth(GaussianDP(mu)) >= enough, precision=_PRECISION)
 
     def epsilon_lower(self, delta: float, *, confidence: float) -> float:
+        wealth, enough = self._wealth(), log_threshold(confidence)
         return last_that_holds(
-            lambda epsilon: self.refutes(ApproxDP(epsilon=epsilon, delta=delta), confidence=confidence),
-            precision=_PRECISION,
+            lambda epsilon: wealth(ApproxDP(epsilon=epsilon, delta=delta)) >= enough, precision=_PRECISION
         )
 
     def fingerprint(self) -> str:
@@ -136,6 +137,6 @@ class SequentialEvidence(CountedEvidence):
             raise ValueError(f"evidence must name lost pairs among its {len(counted)} pairs, got {list(lost)}")
         return cls(target=target, counts=counted, coin_selected=coin_selected, lost=lost)
 
-    @property
-    def _bets(self) -> Strategy:
-        return strategy(self.target)
+    def _wealth(self) -> Callable[[TradeoffFunction], float]:
+        """Return `log_e`, faster for many claims."""
+        return strategy(self.target).wealth_on(self.counts, self.lost, coin_selected=self.coin_selected)

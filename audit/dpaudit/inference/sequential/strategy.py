@@ -29,7 +29,7 @@ E depends on the outputs only through the counts of their scores in each bin, un
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -129,7 +129,23 @@ class Strategy:
         Raises:
             ValueError: If a pair has unequal numbers of outputs of its datasets, unless `coin_selected`.
         """
-        return self.log_wealth(self.gains(self.log_prices(claim), counts, coin_selected=coin_selected), lost)
+        return self.wealth_on(counts, lost, coin_selected=coin_selected)(claim)
+
+    def wealth_on(
+        self, counts: Counts, lost: Collection[int] = (), *, coin_selected: bool = False
+    ) -> Callable[[TradeoffFunction], float]:
+        """Return `log_e` on these counts as a function of the claim; the payoffs are summed once for all claims.
+
+        Args:
+            counts: Bin counts of d0 and of d1 for each pair, (pairs, 2, BINS).
+            lost: Indices of pairs whose wealth is 0 regardless of the counts, see `log_wealth`.
+            coin_selected: Whether only one output of each trial was counted, selected by a fair coin.
+
+        Raises:
+            ValueError: If a pair has unequal numbers of outputs of its datasets, unless `coin_selected`.
+        """
+        won, paying = self._won(counts, coin_selected=coin_selected)
+        return lambda claim: self.log_wealth(won - paying * self.log_prices(claim), lost)
 
     def gains(self, log_prices: Array, counts: Counts, *, coin_selected: bool = False) -> Array:
         """Compute log E_ij for every pair i and bet j; see `betting`.
@@ -147,14 +163,19 @@ class Strategy:
         Raises:
             ValueError: If a pair has unequal numbers of outputs of its datasets, unless `coin_selected`.
         """
+        won, paying = self._won(counts, coin_selected=coin_selected)
+        gains: Array = won - paying * log_prices
+        return gains
+
+    def _won(self, counts: Counts, *, coin_selected: bool) -> tuple[Array, Array]:
+        """Return the sums of log payoffs, (pairs, m), and the number of prices that each pair pays, (pairs, 1)."""
         trials, outputs = counts.sum(axis=2), counts.sum(axis=(1, 2))
         if not coin_selected and np.any(trials[:, 0] != trials[:, 1]):
             raise ValueError(
                 f"a trial has one output of each dataset, got {trials[:, 0]} of d0 and {trials[:, 1]} of d1"
             )
         won: Array = counts[:, 0] @ self.log_payoffs0.T + counts[:, 1] @ self.log_payoffs1.T
-        gains: Array = won - outputs[:, None] / 2 * log_prices
-        return gains
+        return won, outputs[:, None] / 2
 
     def variances(self, counts: Counts, bets: npt.NDArray[np.intp]) -> Array:
         """Estimate the variance per trial of log E_ij for one bet per pair.
