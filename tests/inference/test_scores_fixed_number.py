@@ -96,7 +96,7 @@ def test_five_of_thirteen_canaries_without_any_information() -> None:
 def test_independent_canaries_with_different_laws_keep_the_level(kind: str) -> None:
     """Simulates 3,000 designs, 15 of 60 canaries included.  Fails by chance < 1 in 10**6 at the level of the count."""
     m, k, mu, rng = 60, 15, 1.0, np.random.default_rng(3)
-    r = runs.default_cut(m - k, k)
+    r = fixed_number.default_cut(m, k)
     coins = np.argsort(rng.random((3000, m)), axis=1) < k
     scores = Channel(kind).scores(coins, mu, rng)
     right = np.array([runs.count_high(s[~c], s[c], r, rng=rng) for s, c in zip(scores, coins, strict=True)])
@@ -105,3 +105,9 @@ def test_independent_canaries_with_different_laws_keep_the_level(kind: str) -> N
         assert np.count_nonzero(right >= v) <= binom.ppf(1 - 1e-7, 3000, min(level, 1.0))
         if kind == "exact" and level > 0.01:  # the theorem is attained, up to 3 % of rounding
             assert np.count_nonzero(right >= v) >= binom.ppf(1e-7, 3000, level / 1.04)
+
+
+@pytest.mark.parametrize(("m", "k", "cut"), [(1000, 500, 500), (1000, 20, 100), (1000, 980, 900), (7, 3, 3)])
+def test_the_default_cut_is_the_same_from_both_sides(m: int, k: int, cut: int) -> None:
+    assert fixed_number.default_cut(m, k) == cut
+    assert fixed_number.default_cut(m, m - k) in (m - cut, cut)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -76,23 +76,13 @@ def scores(
         from dpaudit.cli.score_files import BadScores, read_scores_file
         from dpaudit.engine.scores import CHOICES, audit_scores
 
-    if independence not in _CHOICES:
-        _explain(independence, CHOICES)
+    said: dict[str, Any] = {"independence": _chosen(independence, CHOICES), "included_at_random": included_at_random}
     try:
         with waiting("reading", shown=True):
             read = read_scores_file(file)
+        said["run"] = read.run if independence == "none" else None
         with waiting("testing", shown=True):
-            result = audit_scores(
-                read.scores0,
-                read.scores1,
-                claim,
-                independence=_CHOICES[independence],
-                included_at_random=included_at_random,  # type: ignore[arg-type]
-                run=read.run if independence == "none" else None,
-                confidence=confidence,
-                seed=seed,
-                name=file.stem,
-            )
+            result = audit_scores(*read[:2], claim, confidence=confidence, seed=seed, name=file.stem, **said)
             lines = _lines(result, delta, assuming)
         if output is not None:
             _write(result, output)
@@ -103,8 +93,10 @@ def scores(
     leave(_exit_code(result))
 
 
-def _explain(independence: str | None, choices: dict[Any, str]) -> NoReturn:
-    """Refuse an invalid --independence, and explain the valid choices."""
+def _chosen(independence: str | None, choices: dict[Any, str]) -> Any:
+    """Return the value of --independence; refuse an invalid one, and explain the valid choices."""
+    if independence in _CHOICES:
+        return _CHOICES[independence]
     lines = [f"  {'none' if choice is None else choice}: {words}" for choice, words in choices.items()]
     given = "it was left out" if independence is None else f"got {independence!r}"
     refuse("\n".join([f"--independence must be runs, canaries or none; {given}", *lines]))

@@ -146,7 +146,7 @@ def _of(n: int, independence: Independence, inclusion: Inclusion, *, half: bool 
     n0, n1 = n // 2, n - n // 2
     drawn = inclusion == "fixed_number"
     if independence == "runs" or (drawn and independence == "canaries"):
-        r = runs.default_cut(n0, n1)
+        r = runs.default_cut(n0, n1) if independence == "runs" else fixed_number.default_cut(n, n1)
         kind = RunScoresEvidence if independence == "runs" else DrawnCanariesEvidence
         return kind(n0=n0, n1=n1, guesses=r, right=max(0, r - n0))
     if drawn:

@@ -65,8 +65,12 @@ def count_guesses(
     n0, n1 = len(scores0), len(scores1)
     drawn = inclusion == "fixed_number"
     if independence == "runs" or (drawn and independence == "canaries"):
-        kind = RunScoresEvidence if independence == "runs" else DrawnCanariesEvidence
-        r = runs.default_cut(n0, n1) if guesses is None else guesses
+        kind, default_cut = (
+            (RunScoresEvidence, runs.default_cut(n0, n1))
+            if independence == "runs"
+            else (DrawnCanariesEvidence, fixed_number.default_cut(n0 + n1, n1))
+        )
+        r = default_cut if guesses is None else guesses
         k = runs.count_high(scores0, scores1, r, rng=rng)
         return kind(n0=n0, n1=n1, guesses=r, right=k), Counts(
             false_positives=r - k, n0=n0, false_negatives=n1 - k, n1=n1

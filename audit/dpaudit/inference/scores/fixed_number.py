@@ -57,6 +57,20 @@ from dpaudit.numerics.binomials import log_choose
 _HOPELESS = 0.5  # a quick bound above this is returned as it is
 
 
+def default_cut(m: int, included: int) -> int:
+    """Return the number of scores that count as high for independent canaries: sqrt(m k / 2), k <= m / 2 included.
+
+    It is k if half are included.  If more are included, the low scores are as many as the high ones would be for m - k.
+
+    Args:
+        m: Number of canaries.
+        included: Number of included canaries.
+    """
+    rare = min(included, m - included)
+    cut = round(math.sqrt(m * rare / 2))
+    return cut if included == rare else m - cut
+
+
 def default_guesses(m: int, included: int) -> int:
     """Return a number of guesses: that of `several` for twice the rarer side.
 
