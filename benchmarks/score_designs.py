@@ -37,7 +37,7 @@ LEVELS: tuple[tuple[Any, str, int, int, int, bool], ...] = (
 )
 
 
-def made(rng: np.random.Generator, m: int, included: int, runs: int, mu: float, *, state: bool) -> tuple[Any, ...]:
+def made(rng: np.random.Generator, m: int, included: int, runs: int, mu: float, *, state: bool) -> tuple[Any, Any, Any]:
     """Return scores, whether canaries were included (by coins if `included` is 0), and runs, each (runs, m)."""
     coins = rng.random((runs, m)) < 0.5 if not included else np.argsort(rng.random((runs, m)), axis=1) < included
     scores = rng.normal(mu * coins)
@@ -68,7 +68,8 @@ def levels(audits: int) -> None:
             key = found.number_note
             if key not in fewest:
                 fewest[key] = found.least_right(claim, confidence=CONFIDENCE)
-            refuted += fewest[key] is not None and found.right >= fewest[key]
+            least = fewest[key]
+            refuted += least is not None and found.right >= least
         print(
             f"independence {independence}, {inclusion} ({k or 'half'} of {m}), runs {runs}, "
             f"{'common state' if state else 'independent'}: refuted {refuted / audits:.4f} of {audits:,}",

@@ -76,13 +76,22 @@ def scores(
         from dpaudit.cli.score_files import BadScores, read_scores_file
         from dpaudit.engine.scores import CHOICES, audit_scores
 
-    said: dict[str, Any] = {"independence": _chosen(independence, CHOICES), "included_at_random": included_at_random}
+    assumed = _chosen(independence, CHOICES)
     try:
         with waiting("reading", shown=True):
             read = read_scores_file(file)
-        said["run"] = read.run if independence == "none" else None
         with waiting("testing", shown=True):
-            result = audit_scores(*read[:2], claim, confidence=confidence, seed=seed, name=file.stem, **said)
+            result = audit_scores(
+                read.scores0,
+                read.scores1,
+                claim,
+                independence=assumed,
+                included_at_random=included_at_random,  # type: ignore[arg-type]
+                run=read.run if assumed is None else None,
+                confidence=confidence,
+                seed=seed,
+                name=file.stem,
+            )
             lines = _lines(result, delta, assuming)
         if output is not None:
             _write(result, output)
