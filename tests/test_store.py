@@ -235,6 +235,10 @@ def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "newer")) as connection, connection:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute("PRAGMA user_version = 99")
+    with Store(tmp_path / "earlier", {}) as store:
+        store.put(0, 0, [1.0], [1.0])
+    with closing(sqlite3.connect(tmp_path / "earlier")) as connection, connection:
+        connection.execute("PRAGMA user_version = 3")
     (tmp_path / "link").symlink_to(tmp_path / "s")
     (tmp_path / "planted-wal").symlink_to(tmp_path / "other")
     os.mkfifo(tmp_path / "pipe")
@@ -244,7 +248,8 @@ def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
         "pipe": "is not a regular file",
         "other": "is not a store of trials, and was left as it is",
         "mine": "is an SQLite database, but not a store of trials",
-        "newer": "has store format 99; this version of dpaudit reads format 3",
+        "newer": "has store format 99; this version of dpaudit reads format 4",
+        "earlier": "was made by an earlier version of dpaudit.*Name another store, or remove it",
         "link": "is a symbolic link to .*Name that file itself",
         "planted": "is a symbolic link to .*Name that file itself",
     }.items():

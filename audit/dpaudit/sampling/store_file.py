@@ -14,7 +14,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-FORMAT = 3
+FORMAT = 4
+_EARLIER = (
+    "{} was made by an earlier version of dpaudit, which recorded too little to tell whether its trials belong to this "
+    "audit.  Name another store, or remove it"
+)
 APPLICATION = int.from_bytes(b"dpau", "big")  # application id in the header of the SQLite file
 OLD_MAGICS = (b"dpaudit-store/1", b"dpaudit-store/2")  # stores of earlier versions begin with one of these
 BEGIN = b"dpaudit-store/3"  # the digest chain starts with the SHA-256 of these bytes
@@ -123,10 +127,7 @@ def _checked(path: Path) -> tuple[int, ...]:
             raise StoreError(f"{path} is not a regular file; it may be a directory or a device.  Name another store")
         first = file.read(16)
     if first.startswith(OLD_MAGICS):
-        raise StoreError(
-            f"{path} was made by an earlier version of dpaudit, which recorded too little to tell whether its trials "
-            "belong to this audit.  Name another store, or remove it"
-        )
+        raise StoreError(_EARLIER.format(path))
     if first and first != b"SQLite format 3\x00":
         raise StoreError(f"{path} is not a store of trials, and was left as it is.  Name another store")
     return _identity(about)
@@ -151,6 +152,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreError(
             f"{path} has store format {version}; this version of dpaudit reads format {FORMAT}.  Update dpaudit"
         )
+    if found and version < FORMAT:
+        raise StoreError(_EARLIER.format(path))
     if found and sorted(map(str, found)) != sorted(TABLES):  # in a damaged file it may be bytes or NULL
         raise StoreError(f"{path} is damaged: its tables are not those of a store")
     if not found:
