@@ -1,6 +1,6 @@
 """Certified epsilon of DP-GD from the last weights, with worst-case initial weights, by the number of models.
 
-    python benchmarks/training_last_iterate.py [--epsilon 10 4] [--models 200 1000] [--seeds 9] [--penalty 0.01]
+    python benchmarks/training_last_iterate.py [--epsilon 10 4] [--models 200 1000] [--seeds 9] [--penalty 1e-3]
 
 The protocol of Annamalai & De Cristofaro 2024 (arXiv:2405.14106) on scikit-learn's digits (8x8): d0 has 999 records,
 and d1 has also a blank image with the label that the initial model finds least likely.  The initial model is a logistic
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--models", type=int, nargs="+", default=[200, 1000])
     parser.add_argument("--seeds", type=int, default=9)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--penalty", type=float, default=0.01)
+    parser.add_argument("--penalty", type=float, default=1e-3)
     parser.add_argument("--markdown", action="store_true", help="print a table for the docs")
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.seeds)
