@@ -44,7 +44,7 @@ def audit_one_run(
             `inference.one_run` for the theorems.
         confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence.
         guesses: Number of canaries, those with the most extreme scores, whose inclusion is guessed; of each run if
-            there are several.  Choose it before you see the output.  If None, m^0.7, at least 30.
+            there are several.  Choose it before you see the output.  If None, m^0.75, at least 30.
         included_at_random: "coins" if an independent fair coin decided for each canary; "fixed_number" if a fixed
             number of canaries was drawn at random, without replacement.
         run: (m,), the name or number of the run of each canary, if canaries are of several independent runs.

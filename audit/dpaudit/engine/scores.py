@@ -281,10 +281,8 @@ def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int |
     )
 
 
-def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Witness | None:
+def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Witness:
     """Right guesses, and how many would refute the claim; no rates, since the scores that are guessed about vary."""
-    if not counts.n0 or not counts.n1:
-        return None
     return Witness(
         pair=evidence.about,
         attack="scores",

@@ -36,17 +36,17 @@ from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
 
-_FACTOR, _POWER = 1.0, 0.7  # r = m^0.7: see benchmarks/one_run_tables.py --guesses
+_POWER = 0.75  # see docs/measurements.md
 _FADED = 1e-9  # smaller tails of D_k are rounded up to a tail at a smaller v
 
 
 def default_guesses(m: int) -> int:
-    """Return a number of guesses for dependent canaries: m^0.7, rounded up, at least 30 and at most m.
+    """Return a number of guesses for dependent canaries: m^0.75, rounded up, at least 30 and at most m.
 
     Args:
         m: Number of canaries.
     """
-    return min(m, max(math.ceil(_FACTOR * math.pow(m, _POWER)), 30))
+    return min(m, max(math.ceil(math.pow(m, _POWER)), 30))
 
 
 def several_p_value(claim: TradeoffFunction, m: int, counts: Sequence[tuple[int, int]]) -> float:
