@@ -79,10 +79,10 @@ class Outcomes:
         return cls(n0, n1, first, limits[limits >= 0], budget)
 
     @cached_property
-    def _rows(self) -> tuple[Array, Array]:
-        """The values of x, and log C(n0, x)."""
+    def _rows(self) -> tuple[Array, Array, Array]:
+        """The values of x, log C(n0, x), and the largest log-likelihood of each x."""
         x = np.arange(self.first, self.first + len(self.limits), dtype=np.float64)
-        return x, log_choose(self.n0, x)
+        return x, log_choose(self.n0, x), log_likelihood(x, self.n0, x / self.n0)
 
     @property
     def _lowest(self) -> int:
@@ -118,9 +118,8 @@ class Outcomes:
 
         Rare x are found by Chernoff's bound as in `of`, rare z by P[Bin(n, b) <= n b - t] <= exp(-t^2/(2 n b)).
         """
-        x, log_choose0 = self._rows
+        x, log_choose0, own = self._rows
         low, high = alpha.min(keepdims=True), alpha.max(keepdims=True)
-        own = log_likelihood(x, self.n0, x / self.n0)
         rare_low = (x < self.n0 * low) & (own - log_likelihood(x, self.n0, low) > self.budget)
         rare_high = (x > self.n0 * high) & (own - log_likelihood(x, self.n0, high) > self.budget)
         kept = slice(int(rare_low.sum()), len(x) - int(rare_high.sum()))
