@@ -83,6 +83,11 @@ def test_a_figure_does_not_depend_on_those_before_it() -> None:
         assert "".join(drawn(first)) == fresh.removesuffix("\n")
 
 
+def test_words_about_an_audit_change_no_panel() -> None:
+    """The other tests of reports draw once for all results that differ in such words only."""
+    assert drawn(dataclasses.replace(sample.hostile(), elapsed_s=1e9)) == drawn(sample.violation())
+
+
 def test_numbers_in_figures_are_not_rounded_with_the_drawing() -> None:
     words = "".join(
         ElementTree.fromstring(tradeoff_svg(dataclasses.replace(sample.violation(), confidence=0.999999))).itertext()
