@@ -288,11 +288,11 @@ def test_several_runs_certify_more_than_one(inclusion: Any, tmp_path: Path) -> N
     """Fails by chance < 1 in 10**6: bounds are above the truth with probability 1e-7, and the others differ widely."""
     rng = np.random.default_rng(6)
     drawn = inclusion == "fixed_number"
-    included = rng.permutation(450) < 150 if drawn else rng.random(450) < 0.5
-    run = np.repeat(["a", "b", "c"], 150) if not drawn else rng.permutation(np.repeat(["a", "b", "c"], 150))
+    included = np.tile(rng.permutation(150) < 50, 3) if drawn else rng.random(450) < 0.5
+    run = np.repeat(["a", "b", "c"], 150)
     scores = rng.normal(4.0 * included)
     sides, runs_ = (scores[~included], scores[included]), (run[~included], run[included])
-    arguments: Any = {"independence": None, "included_at_random": inclusion, "confidence": 1 - 1e-7}
+    arguments: Any = {"independence": None, "included_at_random": inclusion, "confidence": 1 - 1e-7, "guesses": 50}
     found = audit_scores(*sides, GaussianDP(0.05), run=runs_, **arguments)
     one = audit_scores(scores[(run == "a") & ~included], scores[(run == "a") & included], **arguments)
     assert one.mu_lower < found.mu_lower <= 4.0
@@ -300,7 +300,7 @@ def test_several_runs_certify_more_than_one(inclusion: Any, tmp_path: Path) -> N
     assert found.trials_used == 3
     assert "3 runs" in str(found.witness)
     again = audit_one_run(
-        scores, included, GaussianDP(0.05), run=run, included_at_random=inclusion, confidence=1 - 1e-7
+        scores, included, GaussianDP(0.05), run=run, included_at_random=inclusion, confidence=1 - 1e-7, guesses=50
     )
     assert again.evidence.to_json() == found.evidence.to_json()
     found.to_json(tmp_path / "r.json")

@@ -38,8 +38,8 @@ def test_a_report_of_one_run_tells_guesses_and_nothing_about_pairs(shift: float)
     result = one_run(shift)
     found = text_of(result)
     guessed = result.evidence
-    assert f"{guessed.right} of 205" in found  # type: ignore[attr-defined]
-    assert "about 102.5" in found
+    assert f"{guessed.right} of 300" in found  # type: ignore[attr-defined]
+    assert "about 150" in found
     assert re.search(r"would refute \d+ or more right guesses", found)
     for never in (
         "d0",

@@ -68,8 +68,13 @@ class _OfRuns(ScoresGuesses, ABC):
 
     def _total(self, tail: Callable[[TradeoffFunction, Run, int], float], curve: TradeoffFunction, right: int) -> float:
         """Return the probability of `right` or more right guesses in all runs, if `tail` is that in each of them."""
-        tails = {run: several.reached(partial(tail, curve, run), run[2]) for run in set(self.runs)}
-        return several.sum_p_value([tails[run] for run in self.runs], right)
+        alike = [self._alike(run) for run in self.runs]
+        tails = {run: several.reached(partial(tail, curve, run), run[2]) for run in set(alike)}
+        return several.sum_p_value([tails[run] for run in alike], right)
+
+    def _alike(self, run: Run) -> Run:
+        """Return a run with the same tails, the same one for as many runs as possible."""
+        return run
 
     def mu_lower(self, *, confidence: float) -> float:
         return self._refuted(GaussianDP, confidence)
@@ -126,6 +131,10 @@ class SeveralRunsEvidence(_OfRuns):
         if not all(half_included(m - included, included) for m, included, _ in self.runs):
             return False
         return sum(math.log(number_factor(m, included)) for m, included, _ in self.runs) > -math.log(_SUSPICIOUS)
+
+    def _alike(self, run: Run) -> Run:
+        m, _, guesses = run
+        return run if self._halves else (m, 0, guesses)
 
     @property
     def number_note(self) -> str:
