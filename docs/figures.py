@@ -1,19 +1,49 @@
-"""Draws the figures of the documentation: python docs/figures.py"""
+"""Draws the figures of the documentation: python docs/figures.py
+
+`tests/test_figures_of_docs.py` compares the files with what this command draws, except the README's picture.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-from dpaudit import Pair, audit
-from dpaudit.catalogue import Gaussian
+from drawing import concepts, operations, responses
+
+DOCS = Path(__file__).parent
+FIGURES: dict[str, Callable[[], str]] = {
+    "two-errors": concepts.two_errors,
+    "the-curve": concepts.the_curve,
+    "gaussian-curves": concepts.gaussian_curves,
+    "epsilon-delta": concepts.epsilon_delta,
+    "privacy-loss": concepts.privacy_loss,
+    "audited-curve": concepts.audited_curve,
+    "spinners": responses.spinners,
+    "four-hundred-answers": responses.four_hundred_answers,
+    "spinner-curve": responses.spinner_curve,
+    "composition": operations.composition,
+    "groups": operations.groups,
+    "central-limit": operations.central_limit,
+    "subsampling": operations.subsampling,
+}
 
 
 def main() -> None:
-    """The README's picture: a sum whose author took the sensitivity for 1 where it is 1.5."""
+    """Write all figures."""
+    for name, draw in FIGURES.items():
+        (DOCS / "figures" / f"{name}.svg").write_text(draw(), encoding="utf-8")
+    picture_of_the_readme()
+
+
+def picture_of_the_readme() -> None:
+    """Draw a sum whose author took the sensitivity for 1 where it is 1.5."""
+    from dpaudit import Pair, audit
+    from dpaudit.catalogue import Gaussian
+
     result = audit(Gaussian(1.0), "gaussian(mu=1)", Pair([0.0], [1.5], "replace_one"), confidence=0.999999, seed=1)
     figure = result.plot().figure
     figure.set_size_inches(5.2, 4.2)
-    figure.savefig(Path(__file__).parent / "violation.svg", metadata={"Date": None})
+    figure.savefig(DOCS / "violation.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,13 @@ from .unseeded import CONFIDENCE, CONFIDENCE_OPTION
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
+TEACHING = {"after-a-violation", "choosing", "composition", "concepts", "index", "randomised-response"}
 RUN_ELSEWHERE = {"reports"}  # tests/reports/test_docs.py also looks at what it writes
+
+
+CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().splitlines()
+AS_SHOWN = all(f"{name}=={version(name)}" in CONSTRAINTS for name in ("numpy", "scipy", "scikit-learn"))
+OUTPUT = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)  # a block, and the output below it
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -42,15 +51,40 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """The tutorial audits OpenDP, which draws other noise each time, so its confidence is raised here.
 
     Its audits that find nothing are shorter here, which changes no outcome; the false claim is refuted in its 5,000.
+    A text block below a block of Python is its output, with the versions of constraints.txt.
 
     Fails by chance < 1 in 10**6.  The other pages draw from seeds.
     """
     monkeypatch.chdir(tmp_path)
     space: dict[str, object] = {"__name__": "page"}
-    for code in blocks(page, "python"):
+    for code, shown in OUTPUT.findall(page.read_text(encoding="utf-8")):
+        if code.startswith("# requires:"):
+            continue
         if page.stem == "tutorial":
             code = code.replace("confidence=0.999", f"confidence={CONFIDENCE!r}").replace("trials=2000", "trials=500")
-        exec(compile(code, str(page), "exec"), space)
+        printed = io.StringIO()
+        with redirect_stdout(printed):
+            exec(compile(code, str(page), "exec"), space)
+        if shown and AS_SHOWN:
+            assert without_seconds(printed.getvalue()) == without_seconds(shown)
+
+
+def without_seconds(words: str) -> str:
+    """What an audit prints, without the time that it took."""
+    return re.sub(r" in \d+\.\d s", "", words)
+
+
+@pytest.mark.parametrize("page", sorted(TEACHING))
+def test_pages_that_teach_show_what_their_code_prints(page: str) -> None:
+    """Each block that prints has its output below it, which the test above compares."""
+    found = OUTPUT.findall((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8"))
+    assert found
+    assert all(shown for code, shown in found if "print(" in code)
+
+
+def test_the_front_page_installs_as_the_readme_does() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(f"```sh\n{block}```" in readme for block in blocks(ROOT / "docs" / "index.md", "sh"))
 
 
 def test_all_audits_of_the_tutorial_name_a_confidence() -> None:

@@ -1,0 +1,1 @@
+"""What draws the figures of the documentation; `python docs/figures.py` runs it."""

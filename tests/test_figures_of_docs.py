@@ -1,0 +1,47 @@
+"""The figures of the documentation are those that its command draws, and each page describes them in words."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+IMAGE = re.compile(r"!\[([^\]]*)\]\(figures/([\w-]+)\.svg\)")
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
+    """What draws each figure, by name."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    found: dict[str, Callable[[], str]] = runpy.run_path(str(DOCS / "figures.py"))["FIGURES"]
+    return found
+
+
+def test_the_files_are_what_the_command_draws(figures: dict[str, Callable[[], str]]) -> None:
+    """If this fails, run `python docs/figures.py`."""
+    assert {file.stem for file in (DOCS / "figures").iterdir()} == set(figures)
+    for name, draw in figures.items():
+        assert draw() == (DOCS / "figures" / f"{name}.svg").read_text(encoding="utf-8"), name
+
+
+def test_every_figure_is_shown_and_described(figures: dict[str, Callable[[], str]]) -> None:
+    """The description is for those who do not see the figure, so it is longer than a title."""
+    shown = [image for page in DOCS.glob("*.md") for image in IMAGE.findall(page.read_text(encoding="utf-8"))]
+    assert {name for _, name in shown} == set(figures)
+    assert all(len(words.split()) >= 20 for words, _ in shown)
+
+
+def test_figures_have_a_title_and_follow_dark_mode() -> None:
+    for file in (DOCS / "figures").iterdir():
+        svg = file.read_text(encoding="utf-8")
+        assert re.search(r"<title>[^<]{20,}</title>", svg), file
+        assert "@media(prefers-color-scheme:dark)" in svg
+        light, dark = svg.split("@media", 1)
+        drawn = set(re.findall(r'class="([^"]+)"', svg))
+        for name in {name for names in drawn for name in names.split() if name[:2] in ("f-", "s-")}:
+            assert f".{name}{{" in light, name
+            assert f".{name}{{" in dark, name
