@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched
+from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, batched, plan
 from dpaudit.catalogue import Gaussian, Geometric, Laplace
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine import collector as collecting
@@ -287,6 +288,32 @@ def test_an_audit_that_could_not_see_the_named_violation_is_inconclusive() -> No
     assert any("too few to see gaussian(mu=1.1)" in warning for warning in weak.warnings)
     strong = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=300, seed=0, detect="gaussian(mu=2.5)", confidence=0.95)
     assert strong.verdict is Verdict.NO_VIOLATION
+
+
+@pytest.mark.parametrize("method", ["sequential", "fixed"])
+def test_the_runs_that_would_do_are_enough_and_agree_with_the_plan(method: Any) -> None:
+    """Fails by chance < 1 in 10**6: only if the true claim is refuted."""
+    given: dict[str, Any] = {"confidence": 1 - 1e-7, "detect": GaussianDP(1.4), "method": method, "seed": 0}
+    few = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=60, **given)
+    (words,) = re.findall(r"about ([\d,]+) would do", " ".join(few.warnings))
+    needed, planned = (
+        int(words.replace(",", "")),
+        plan("gaussian(mu=1)", "gaussian(mu=1.4)", confidence=1 - 1e-7).trials,
+    )
+    assert 0.7 * planned < needed < 3 * planned
+    enough = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=needed, **given)
+    assert not any("too few to see" in warning for warning in enough.warnings)
+
+
+def test_no_number_of_runs_is_promised_for_several_pairs_or_what_keeps_the_claim() -> None:
+    """Fails by chance < 1 in 10**6: only if the true claim is refuted."""
+    given: dict[str, Any] = {"confidence": 1 - 1e-7, "trials": 200, "seed": 0}
+    pairs = [PAIR, Pair([0, 0], [0, 1], relation="replace_one")]
+    several = audit(Gaussian(1.0), GaussianDP(1.0), pairs, **given, detect=GaussianDP(1.1))
+    kept = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, **given, detect=GaussianDP(0.9))
+    for result in (several, kept):
+        assert any("too few to see" in warning for warning in result.warnings)
+        assert not any("would do" in warning for warning in result.warnings)
 
 
 def test_blocks_of_large_outputs_are_short(monkeypatch: pytest.MonkeyPatch) -> None:

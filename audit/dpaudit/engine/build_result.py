@@ -13,6 +13,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.constant_outputs import judged, nothing_varied
 from dpaudit.engine.fixed import FixedAudit
 from dpaudit.engine.judgement import Judgement
+from dpaudit.engine.plan import enough_trials
 from dpaudit.engine.provenance import with_costs
 from dpaudit.engine.rows import attack_rows, history, pair_rows
 from dpaudit.engine.sequential import SequentialAudit
@@ -36,6 +37,10 @@ from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
 from dpaudit.settings.audit import POWER
 from dpaudit.text.reasons import About, Reason
+
+_TIMES: tuple[int, ...] = tuple(
+    2**k for k in range(1, 14)
+)  # a longer audit with a fixed number of runs is this many times as long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +84,12 @@ class _Sequential:
         """Return the margin by which the audit detects outputs of this law with probability `POWER`; < 0 if not."""
         level, tested = self._significance * self._share, self.run.tested
         return power_margin(strategy(tested), tested, truth, self.shown, significance=level, power=POWER)
+
+    def enough(self, truth: TradeoffFunction) -> int | None:
+        """Return the runs per dataset that would detect a violation; None if that is not known."""
+        if self.where or self.evidence.coin_selected:  # the estimate is for one pair, all of whose outputs are counted
+            return None
+        return enough_trials(self.run.tested, truth, confidence=self.run.confidence)
 
     def least(self) -> TradeoffFunction | None:
         """Return the smallest detectable violation in the claim's own family; None if none is detectable."""
@@ -133,6 +144,15 @@ class _Fixed:
 
     def margin(self, truth: Law) -> float:
         return fixed_margin(self.run.tested, truth, **self._sizes, significance=self._significance, power=POWER)
+
+    def enough(self, truth: TradeoffFunction) -> int | None:
+        pairs = len(self.run.collector.learners)
+        law, made = scaled(truth, 1.0), int(self.collector.trials)
+        for times in _TIMES if pairs == 1 else ():
+            sizes = {name: size * times for name, size in self._sizes.items()}
+            if fixed_margin(self.run.tested, law, **sizes, significance=self._significance, power=POWER) >= 0:
+                return made * times
+        return None
 
     def least(self) -> TradeoffFunction | None:
         return least_detectable_fixed(self.run.tested, **self._sizes, significance=self._significance, power=POWER)
@@ -226,14 +246,20 @@ def _with_power(facts: Facts, asked: Asked, detectable: Detectable, method: _Seq
     """Add whether the audit could have detected any violation of the claim, and the violation in `detect`."""
     few = f"{facts.trials} runs per dataset are {About.TOO_FEW.value}"
     if not detectable.claim:
-        too_few = Reason(f"{few} any violation of {asked.claim.label}", About.TOO_FEW)
+        too_few = Reason(f"{few} any violation of {asked.claim.label}{_enough(asked.detect, method)}", About.TOO_FEW)
         return dataclasses.replace(facts, too_few=too_few)
     if asked.detect is None or ruling(facts).verdict is not Verdict.NO_VIOLATION:  # power would not change the verdict
         return facts
     if method.margin(scaled(asked.detect, 1.0)) >= 0:
         return facts
-    missed = Reason(f"{few} {asked.detect.label} with {POWER:.0%} probability", About.TOO_FEW)
-    return dataclasses.replace(facts, detect_missed=missed)
+    missed = f"{few} {asked.detect.label} with {POWER:.0%} probability{_enough(asked.detect, method)}"
+    return dataclasses.replace(facts, detect_missed=Reason(missed, About.TOO_FEW))
+
+
+def _enough(detect: TradeoffFunction | None, method: _Sequential | _Fixed) -> str:
+    """Return how many runs would have detected a violation; "" if that is not known."""
+    trials = None if detect is None else method.enough(detect)
+    return "" if trials is None else f"; about {trials:,} would do"
 
 
 def _detectable(

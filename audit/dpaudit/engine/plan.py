@@ -140,6 +140,30 @@ def plan(
     )
 
 
+def enough_trials(
+    claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float = POWER
+) -> int | None:
+    """Estimate the trials after which a sequential audit of one pair has refuted a claim, without simulation.
+
+    Args:
+        claim: The claim for both orders of a pair.
+        truth: The mechanism's true trade-off function.
+        confidence: Confidence of the audit, between 0 and 1.
+        power: Probability of a refutation.
+
+    Returns:
+        The trials per dataset, rounded up to two digits; None if the truth satisfies the claim, or if they are too many
+        to be stated.
+    """
+    law = scaled(truth.symmetrized(), 1.0)
+    known = _by_then(strategy(claim), claim, law, log_threshold(confidence), power)
+    trials = FIRST_FIT + _HEAD_START + _SLOWEST * known
+    if not trials < _MAX_TRIALS_STATED:
+        return None
+    unit: int = 10 ** max(0, len(str(math.ceil(trials))) - 2)
+    return math.ceil(trials / unit) * unit
+
+
 _MIN_GROWTH = 3e-11  # nats per trial; smaller values are rounding errors
 
 
