@@ -144,9 +144,8 @@ def to_fragment(reported: Reported) -> str:
     """
     from dpaudit_reports.html import fragment
     from dpaudit_reports.sections import BRIEF
-    from dpaudit_reports.sections.tradeoff import tradeoff
 
-    return fragment(_document(reported, (BRIEF[0], tradeoff, *BRIEF[1:])))
+    return fragment(_document(reported, BRIEF))
 
 
 def to_markdown(reported: Reported) -> str:

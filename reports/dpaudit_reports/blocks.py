@@ -103,8 +103,8 @@ class Callout:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """A few short values side by side."""
+class Answers:
+    """Questions and their answers, one below the other."""
 
     rows: tuple[tuple[str, Text], ...]
 
@@ -165,7 +165,7 @@ class Listing:
     text: str
 
 
-Block: TypeAlias = Heading | Paragraph | Items | Callout | Facts | KeyValues | Table | Figure | Listing
+Block: TypeAlias = Heading | Paragraph | Items | Callout | Answers | KeyValues | Table | Figure | Listing
 
 # --- documents
 
@@ -187,3 +187,4 @@ class Document:
     date: datetime | None  # date of the newest result, UTC, not the time of writing
     front: tuple[Block, ...]
     parts: tuple[Part, ...]
+    footer: str = "dpaudit"  # at the foot of each page, to identify a page that was separated

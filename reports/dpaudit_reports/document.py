@@ -13,6 +13,8 @@ from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.comparison import side_by_side
 from dpaudit_reports.sections.summary import summary
 
+_MAX_NAME = 60  # characters of a name at the foot of a page
+
 
 def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS) -> Document:
     """Return the report of one or many audits.
@@ -29,7 +31,9 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     parts = tuple(Part(_title(result), _blocks(result, sections)) for result in results)
     date = newest(results)
     if len(results) == 1:
-        return Document(_title(results[0]), f"Audit of a differential-privacy claim{day(date)}", date, (), parts)
+        title = _title(results[0])
+        subtitle = f"Audit of a differential-privacy claim{day(date)}"
+        return Document(title, subtitle, date, (), parts, _footer(results[0]))
     subtitle = f"Audits of differential-privacy claims{day(date)}"
     return Document(f"{len(results)} privacy audits", subtitle, date, summary(results), parts)
 
@@ -58,6 +62,14 @@ def comparison(
 def _title(result: AuditResult) -> str:
     """Return the name of the result; a document and its parts need one."""
     return result.name if result.name.strip() else "audit without a name"
+
+
+def _footer(result: AuditResult) -> str:
+    """Return name, fingerprint and version, so that a page that was separated can be assigned to its result."""
+    name = _title(result)
+    name = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
+    version = (result.provenance.packages or {}).get("dpaudit")
+    return f"{name} · counts sha256:{result.evidence.fingerprint()[:12]} · dpaudit{f' {version}' if version else ''}"
 
 
 def newest(results: Sequence[AuditResult]) -> datetime | None:

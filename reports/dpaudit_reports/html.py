@@ -13,11 +13,11 @@ from importlib.resources import files
 from typing import get_args
 
 from dpaudit_reports.blocks import (
+    Answers,
     Block,
     Callout,
     Code,
     Document,
-    Facts,
     Figure,
     Heading,
     Items,
@@ -103,12 +103,10 @@ def _block(block: Block, below: int) -> str:
                 raise ValueError(f"tone must be one of {', '.join(_TONES)}, got {tone!r}")
             name = f'<p class="mark">{_text(mark)} {_text(title)}</p>'
             return f'<div class="callout {tone}">{name}<p>{_prose(text)}</p></div>'
-        case Facts(rows):
-            cells = (f"<div><dt>{_text(name)}</dt><dd>{_prose(value)}</dd></div>" for name, value in rows)
-            return f'<dl class="facts">{"".join(cells)}</dl>'
-        case KeyValues(rows):
+        case Answers(rows) | KeyValues(rows):
+            kind = "answers" if isinstance(block, Answers) else "values"
             cells = (f"<dt>{_text(name)}</dt><dd>{_prose(value)}</dd>" for name, value in rows)
-            return f'<dl class="values">{"".join(cells)}</dl>'
+            return f'<dl class="{kind}">{"".join(cells)}</dl>'
         case Table():
             return _table(block)
         case Figure(panels, caption):

@@ -10,11 +10,11 @@ import re
 from collections.abc import Sequence
 
 from dpaudit_reports.blocks import (
+    Answers,
     Block,
     Callout,
     Code,
     Document,
-    Facts,
     Figure,
     Heading,
     Items,
@@ -83,9 +83,7 @@ def _block(block: Block) -> str:
             return "\n".join(f"- {_line(item)}" for item in (*items[:_MAX_ROWS], *more))
         case Callout(mark, title, text):
             return f"{_strong(f'{mark} {title}')}\n\n{_line(text)}"
-        case Facts(rows):
-            return " · ".join(f"{_text(name)}: {_prose(value)}" for name, value in rows)
-        case KeyValues(rows):
+        case Answers(rows) | KeyValues(rows):
             return _table(("", ""), [(_text(name), _prose(value)) for name, value in rows], ("left", "left"))
         case Table(columns, rows):
             titles = [_prose(column.title) for column in columns]

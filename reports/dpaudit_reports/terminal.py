@@ -12,11 +12,11 @@ from rich.text import Text as Words
 
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports.blocks import (
+    Answers,
     Block,
     Callout,
     Code,
     Document,
-    Facts,
     Figure,
     Heading,
     Items,
@@ -58,7 +58,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
         case Callout(mark, title, text, tone):
             yield Words(f"\n{one_line(mark)} {one_line(title)}", style=_TONES[tone])
             yield _prose(text)
-        case Facts(rows) | KeyValues(rows):
+        case Answers(rows) | KeyValues(rows):
             grid = Grid.grid(padding=(0, 2))
             grid.add_column()
             grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared

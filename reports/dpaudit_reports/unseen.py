@@ -5,46 +5,44 @@ from __future__ import annotations
 import math
 
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.blocks import Block, Code, Heading, Items, Math, Paragraph, Text
-from dpaudit_reports.claimed import enlarged
+from dpaudit_reports.blocks import Math, Span
+from dpaudit_reports.claim_words import least_found_in_words
 from dpaudit_reports.numbers import at_most, number
 from dpaudit_reports.reasons import why_void
 
 _AT_MOST = "≤\u00a0"
 
 
-def detection_limits(result: AuditResult) -> tuple[Block, ...]:
-    """Return the limits of the audit."""
-    heading = Heading("What could not have been seen")
+def unseen(result: AuditResult) -> tuple[Span, ...]:
+    """Return the limits of the audit in sentences."""
+    *first, last = _sentences(result)
+    return (*first, last.rstrip() if isinstance(last, str) else last)
+
+
+def _sentences(result: AuditResult) -> tuple[Span, ...]:
     if void := why_void(result):
-        words = f"It is unknown which violations this audit would have found: {void}."
-        return heading, Paragraph(words)
+        return (f"Unknown, since nothing is certified: {void}.",)
+    loss, rate = _loss(result), _rate(result.detectable.rule_of_three_rate)
     if result.measurement:
-        items = (*_rate(result.detectable.rule_of_three_rate), *_loss(result), result.evidence.words.untried)
-        return heading, Items(items)
+        return *rate, *loss, result.evidence.words.untried
     if result.violated:
-        return heading, Items((_stopped(result), *_loss(result)))
-    items = (_size(result), *_rate(result.detectable.rule_of_three_rate), *_loss(result), result.evidence.words.untried)
-    return heading, Items(items)
+        return _stopped(result), *loss
+    return *_size(result), *rate, *loss, result.evidence.words.untried
 
 
 def _stopped(result: AuditResult) -> str:
     """Return a reminder that a violation proves something only about what was tried."""
     others = result.evidence.words.others
     if result.stopped_by == "evidence":
-        return f"The audit stopped at its proof; it says nothing about {others}."
-    return f"The proof says nothing about {others}."
+        return f"The audit stopped at its proof; it says nothing about {others}. "
+    return f"The proof says nothing about {others}. "
 
 
-def _size(result: AuditResult) -> Text:
+def _size(result: AuditResult) -> tuple[Span, ...]:
     if not result.detectable.claim:
         few = "one run" if result.evidence.once else "this number of runs"
-        return f"Violations of any size: none would have been found with 90\u00a0% probability by {few}."
-    return (
-        "Smaller violations: the smallest that would have been found with 90\u00a0% probability is ",
-        Code(enlarged(result.detectable.claim)),
-        f"{assumption(result)}.",
-    )
+        return (f"Violations of any size: none would have been found with 90\u00a0% probability by {few}. ",)
+    return "Violations smaller than ", *least_found_in_words(result), ". "
 
 
 def assumption(result: AuditResult) -> str:
@@ -53,18 +51,17 @@ def assumption(result: AuditResult) -> str:
     return f" ({words})" if words else ""
 
 
-def _rate(rate: float) -> tuple[Text, ...]:
+def _rate(rate: float) -> tuple[str, ...]:
     if math.isnan(rate):
         return ()
     odds = f", 1 in {number(1 / rate, 2)}" if 0 < rate < 0.1 else ""
-    return (f"Rare events: those with a probability below {number(rate, 2)}{odds}.",)
+    return (f"Events with a probability below {number(rate, 2)}{odds}. ",)
 
 
-def _loss(result: AuditResult) -> tuple[Text, ...]:
+def _loss(result: AuditResult) -> tuple[Span, ...]:
     """Return a sentence about the largest epsilon that could have been certified; () if an older result exceeds it."""
     epsilon = result.detectable.largest_epsilon
     if not math.isfinite(epsilon) or (result.evidence.trials and result.epsilon_lower(0.0) > epsilon):
         return ()
-    certain = Math("δ = 0")
     limit = f" above {at_most(epsilon, 4).removeprefix(_AT_MOST)} could have been certified at "
-    return (("Larger losses: no ", Math("ε"), limit, certain, ", however large it is."),)
+    return "However large the loss is, no ", Math("ε"), limit, Math("δ = 0"), ". "

@@ -113,7 +113,7 @@ def test_names_of_drawings_meet_nowhere_and_lead_somewhere() -> None:
 def test_every_colour_of_a_drawing_follows_the_screen() -> None:
     html = dpaudit_reports.to_html([sample.violation()])
     drawings = re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL)
-    assert len(drawings) == 5
+    assert len(drawings) == 6
     assert not any(re.search(r"(fill|stroke): #", drawing) for drawing in drawings)
     used = set(re.findall(r"var\(--([a-z-]+)\)", html))
     style = html[: html.index("</style>")]
@@ -164,7 +164,7 @@ def test_a_notebook_shows_a_fragment_whose_style_stays_inside() -> None:
     for selector in re.findall(r"([^{}]+)\{", style):
         for each in selector.split(","):
             assert each.strip().startswith((".dpaudit", "@media")), each
-    assert html.count("<svg") == 3  # the trade-off twice, the scores
+    assert html.count("<svg") == 2  # the trade-off and the witness
 
 
 def test_two_fragments_of_one_notebook_do_not_disturb_each_other() -> None:

@@ -61,7 +61,7 @@ def titles(outline: Sequence[object], depth: int = 0) -> Iterator[tuple[int, str
     [
         (
             sample.violation,
-            "▲ Violation The mechanism does not keep the claim gaussian(mu=1): it is refuted at 95 %",
+            "▲ Violation: the claim is refuted The mechanism does not keep the claim gaussian(mu=1): it is refuted",
         ),
         (
             sample.no_violation,
@@ -110,7 +110,7 @@ def test_no_report_says_that_a_mechanism_is_private(tmp_path: Path) -> None:
 
 
 def test_no_violation_comes_with_the_size_of_one_that_would_have_been_found(tmp_path: Path) -> None:
-    assert "One as large as gaussian(mu=1.12) would have been found with 90 % probability" in text(
+    assert "A violation as large as μ = 1.12 would have been found with 90 % probability" in text(
         pages([sample.no_violation()], tmp_path)
     )
 
@@ -120,17 +120,14 @@ def test_title_and_bookmarks(tmp_path: Path) -> None:
     assert reader.metadata is not None
     assert reader.metadata.title == "opendp-gaussian-sum"
     assert [title for _, title in titles(reader.outline)] == [
-        "Trade-off between the two errors",
-        "Privacy profile",
-        "Evidence against the claim",
+        "What to do now",
         "Witness",
         "Certified bounds",
-        "What could not have been seen",
-        "Pairs of neighbouring datasets",
+        "Small errors and privacy profile",
+        "Evidence against the claim",
         "Attacks",
         "Method",
         "Provenance",
-        "Repeating it",
     ]
 
 

@@ -12,6 +12,7 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.bounds import has_band
 from dpaudit_reports.figures.canvas import PANEL, amounts, decades, panel_svg, style
+from dpaudit_reports.figures.labels import label_curves
 from dpaudit_reports.figures.palette import ATTACK, CHANCE, CLAIM, FORBIDDEN, PAPER, WITNESS
 from dpaudit_reports.rates import RegionStatus, accounted, came_near, intervals, region_status
 
@@ -59,13 +60,13 @@ def plot_tradeoff(result: AuditResult, ax: Axes | None = None) -> Axes:
 
 
 def tradeoff_svg(result: AuditResult) -> str:
-    """Return the trade-off plot on linear axes as a panel, with its legend."""
+    """Return the trade-off plot on linear axes as a panel, with labels on the curves and without the band."""
 
     def draw(ax: Axes) -> None:
-        _draw(ax, result)
+        _draw(ax, result, band=False)
+        label_curves(ax, result, observed(result)[:, :2], point_name(result))
         amounts(ax.xaxis, 0, 1)
         amounts(ax.yaxis, 0, 1)
-        ax.legend(loc="upper right")
 
     return panel_svg(draw, height=_HEIGHT)
 
@@ -81,7 +82,7 @@ def smallest_error(result: AuditResult) -> float:
     return float(10.0 ** np.clip(np.floor(np.log10(3 / max(1, result.trials_used))), -6, -2))
 
 
-def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None) -> None:
+def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None, band: bool = True) -> None:
     """Draw on log-log axes down to `floor`; on linear axes if it is None."""
     low = 0.0 if floor is None else floor
     ends = np.geomspace(1e-6, 0.5, 120)
@@ -92,7 +93,7 @@ def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None) -> None:
     # The claim's curve is thin and on top, so that an attack's curve beneath it is visible on both sides.
     ax.plot(alpha, claimed, color=CLAIM, linewidth=1.0, zorder=2.5, label="claim")
     ax.fill_between(alpha, low, claimed, color=FORBIDDEN, linewidth=0, label="forbidden by it")
-    _draw_curve(ax, result, low)
+    _draw_curve(ax, result, low, band=band)
     _draw_region(ax, result, low)
     ax.plot(alpha, chance, ":", color=CHANCE, linewidth=0.9, label="guessing")
     if floor is not None:
@@ -104,34 +105,40 @@ def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None) -> None:
     ax.set_ylabel("type II error β")
 
 
-def _draw_curve(ax: Axes, result: AuditResult, low: float) -> None:
-    curve = result.curve
-    known = np.isfinite(curve.alpha) & np.isfinite(curve.beta) & np.isfinite(curve.beta_upper)
-    if not known.any():
+def _draw_curve(ax: Axes, result: AuditResult, low: float, *, band: bool) -> None:
+    points = observed(result)
+    if not len(points):
         return
-    points = np.column_stack([curve.alpha, curve.beta, curve.beta_upper])[known]
     alpha, beta, upper = np.maximum(_fine(points), low).T
     if not result.bounds_valid:
         ax.plot(alpha, beta, color=CHANCE, linewidth=1.3, label="observed, not valid")
         return
     ax.plot(alpha, beta, color=ATTACK, linewidth=1.6, label="attack, observed")
-    if has_band(result):
+    if band and has_band(result):
         ax.fill_between(alpha, beta, upper, color=ATTACK, alpha=0.13, linewidth=0)
         ax.plot(alpha, upper, "--", color=ATTACK, linewidth=1.0, label=f"upper bound ({100 * result.confidence:.6g} %)")
 
 
 def _draw_region(ax: Axes, result: AuditResult, low: float) -> None:
-    """Draw a diamond at the region, with 95 % intervals of both errors; it is hollow if it shows no violation."""
+    """Draw a diamond at the region, hollow if it shows no violation, and the rectangle of its two 95 % intervals."""
     name, found = point_name(result), result.witness
     if not name or found is None or not (math.isfinite(found.alpha) and math.isfinite(found.beta)):
         return
     alpha, beta = max(found.alpha, low), max(found.beta, low)
     if known := intervals(found):
-        across, along = ([max(end, low) for end in interval] for interval in known)
-        ax.plot(across, [beta, beta], color=WITNESS, linewidth=1.0)
-        ax.plot([alpha, alpha], along, color=WITNESS, linewidth=1.0)
+        (left, right), (below, above) = ([max(end, low) for end in interval] for interval in known)
+        corners = [left, right, right, left, left], [below, below, above, above, below]
+        ax.fill(*corners, color=WITNESS, alpha=0.22, linewidth=0, zorder=2.2)
+        ax.plot(*corners, color=WITNESS, linewidth=0.8)
     face, edge = (WITNESS, PAPER) if result.violated else (PAPER, WITNESS)
     ax.plot(alpha, beta, "D", color=face, mec=edge, mew=0.6, clip_on=False, linestyle="", label=name)
+
+
+def observed(result: AuditResult) -> Array:
+    """Return the known points of the attack's curve, (n, 3): alpha, beta, and the upper bound of beta."""
+    curve = result.curve
+    known = np.isfinite(curve.alpha) & np.isfinite(curve.beta) & np.isfinite(curve.beta_upper)
+    return np.column_stack([curve.alpha, curve.beta, curve.beta_upper])[known]
 
 
 def _fine(corners: Array) -> Array:

@@ -13,17 +13,17 @@ from typing import TypeAlias
 
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block
+from dpaudit_reports.sections.answers import answers
 from dpaudit_reports.sections.attacks import attacks
 from dpaudit_reports.sections.bounds import bounds
-from dpaudit_reports.sections.detection_limits import detection_limits
+from dpaudit_reports.sections.curves import curves
 from dpaudit_reports.sections.evidence import evidence
 from dpaudit_reports.sections.method import method
+from dpaudit_reports.sections.next_step import next_step
 from dpaudit_reports.sections.one_run import one_run
 from dpaudit_reports.sections.pairs import pairs
-from dpaudit_reports.sections.profile import profile
+from dpaudit_reports.sections.pictures import pictures
 from dpaudit_reports.sections.provenance import provenance
-from dpaudit_reports.sections.repeat import repeat
-from dpaudit_reports.sections.tradeoff import tradeoff
 from dpaudit_reports.sections.verdict import verdict
 from dpaudit_reports.sections.warnings import warnings
 from dpaudit_reports.sections.witness import witness
@@ -34,19 +34,19 @@ Section: TypeAlias = Callable[[AuditResult], tuple[Block, ...]]
 SECTIONS: tuple[Section, ...] = (
     verdict,
     warnings,
+    answers,
+    next_step,
+    pictures,
     one_run,
-    tradeoff,
-    profile,
-    evidence,
     witness,
     bounds,
-    detection_limits,
+    curves,
+    evidence,
     pairs,
     attacks,
     method,
     provenance,
-    repeat,
 )
 
 # the short form for comments and notebooks
-BRIEF: tuple[Section, ...] = (verdict, warnings, one_run, witness, bounds, detection_limits, repeat)
+BRIEF: tuple[Section, ...] = (verdict, warnings, answers, next_step, pictures, one_run, witness, bounds)

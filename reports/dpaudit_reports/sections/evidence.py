@@ -6,29 +6,59 @@ import math
 from functools import partial
 
 from dpaudit.result.model import AuditResult, p_value_words
-from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Paragraph, Text
+from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Paragraph, Span
+from dpaudit_reports.figures.distributions import distributions_svg
 from dpaudit_reports.figures.evidence import evidence_svg
 from dpaudit_reports.numbers import at_most, count, number, percent
+from dpaudit_reports.rates import RegionStatus, region_status
 from dpaudit_reports.reasons import why_void
+from dpaudit_reports.scores import witness_scores
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:
-    """Return the wealth over the trials, with the threshold that refutes the claim; nothing without pairs."""
+    """Return the wealth over the trials, beside the scores of the witness; nothing without pairs."""
     if not result.evidence.of_pairs:
         return ()
     heading, void = Heading("Evidence against the claim"), why_void(result)
-    if not result.evidence.anytime:
-        return heading, Paragraph(f"There is no valid evidence: {void}." if void else _by_p_value(result))
-    if result.history.trials.size == 0:
-        return heading, Paragraph("The growth of the evidence was not recorded.", quiet=True)
+    scores = _scores(result)
+    if result.evidence.anytime and result.history.trials.size:
+        wealth = _wealth(result, void)
+        panels = (*wealth.panels, *(panel for figure in scores for panel in figure.panels))
+        caption = (*wealth.caption, *(span for figure in scores for span in (" ", *figure.caption)))
+        return heading, Figure(panels, caption)
+    if result.evidence.anytime:
+        words = Paragraph("The growth of the evidence was not recorded.", quiet=True)
+    else:
+        words = Paragraph(f"There is no valid evidence: {void}." if void else _by_p_value(result))
+    return heading, words, *scores
+
+
+def _wealth(result: AuditResult, void: str) -> Figure:
     significance = 1 - result.confidence
     threshold = number(1 / significance if significance > 0 else math.inf)
     words = f"The wealth is not valid: {void}. It is no evidence." if void else _in_words(result, threshold)
     caption = _void(void) if void else _caption(threshold, significance)
-    return heading, Figure((Panel(partial(evidence_svg, result), alt=words),), caption=caption)
+    return Figure((Panel(partial(evidence_svg, result), alt=words, title="Wealth"),), caption=caption)
 
 
-def _caption(threshold: str, significance: float) -> Text:
+def _scores(result: AuditResult) -> tuple[Figure, ...]:
+    """Return the distributions of the attack's score under both datasets; () if a region is not shown or kept."""
+    if region_status(result) in (RegionStatus.NONE, RegionStatus.VOID, RegionStatus.FAR):
+        return ()
+    if (scores := witness_scores(result)) is None:
+        return ()
+    cut = number(scores.cut)
+    alt = f"The plot shows the scores of the outputs of d0 and of d1, and the region above {cut}."
+    panel = Panel(partial(distributions_svg, scores), alt=alt, title="Scores")
+    caption = (
+        "Score: the attack's estimate, for an output, of the natural logarithm of the likelihood ratio of d1 to d0. "
+        f"In the shaded region it exceeds {cut}. If the outputs revealed nothing, the two distributions would be "
+        "equal. The last bars count outputs beyond the ends."
+    )
+    return (Figure((panel,), caption=(caption,)),)
+
+
+def _caption(threshold: str, significance: float) -> tuple[Span, ...]:
     return (
         "The wealth ",
         Math("E"),
@@ -38,7 +68,7 @@ def _caption(threshold: str, significance: float) -> Text:
     )
 
 
-def _void(reason: str) -> Text:
+def _void(reason: str) -> tuple[Span, ...]:
     return (
         "Not valid: ",
         f"{reason}. The grey line is the wealth that bets against the claim would have had. It is no evidence, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit_reports.blocks import Block, Heading, KeyValues, Paragraph, Text
+from dpaudit_reports.guesses import least_right
 from dpaudit_reports.numbers import at_most, count, number
 
 
@@ -13,7 +14,7 @@ def one_run(result: AuditResult) -> tuple[Block, ...]:
     if guessed is None:
         return ()
     words = result.evidence.words
-    least = guessed.least_right(result.claim, confidence=result.confidence)
+    least = least_right(result)
     rows: tuple[tuple[str, Text], ...] = (
         (words.unit, f"{count(guessed.canaries)}, {words.each}"),
         ("guesses", f"{count(guessed.guesses)}, their number fixed beforehand"),

@@ -9,11 +9,12 @@ from dpaudit_reports.blocks import Block, Code, Column, Heading, Paragraph, Tabl
 from dpaudit_reports.first import first
 from dpaudit_reports.numbers import count, number
 from dpaudit_reports.reasons import why_void
+from dpaudit_reports.sides import MAX_SHOWN
 
 
 def pairs(result: AuditResult) -> tuple[Block, ...]:
-    """Return a row for each pair, with its evidence if that is valid; nothing without pairs."""
-    if not result.evidence.of_pairs:
+    """Return a row for each pair, with its evidence if that is valid; nothing if the first page shows all of them."""
+    if not result.evidence.of_pairs or _on_the_first_page(result):
         return ()
     heading = Heading("Pairs of neighbouring datasets")
     if not result.pairs:
@@ -46,6 +47,11 @@ def pairs(result: AuditResult) -> tuple[Block, ...]:
         *left_out,
         Paragraph(_meaning(result, valid=valid), quiet=True),
     )
+
+
+def _on_the_first_page(result: AuditResult) -> bool:
+    """Return whether there is only one pair, and its datasets are short enough for the answers."""
+    return len(result.pairs) == 1 and max(len(result.pairs[0].d0), len(result.pairs[0].d1)) <= MAX_SHOWN
 
 
 def _meaning(result: AuditResult, *, valid: bool) -> str:

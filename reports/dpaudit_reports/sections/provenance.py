@@ -18,6 +18,13 @@ _FIRST = tuple(map(key, ("mechanism", "mechanism_packages", "claim_stated_by", "
 """The fields that are shown first: what was audited, and who stated the claim."""
 
 
+_SEED = (
+    "If the mechanism draws only from the random generator that it is given, the same seed and versions give the same "
+    "outputs, verdict and bounds. A mechanism that draws its own randomness gives other outputs; the guarantee is the "
+    "same."
+)
+
+
 def provenance(result: AuditResult) -> tuple[Block, ...]:
     """Return all that is recorded about the audit, the fingerprint of its evidence, and the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
@@ -39,7 +46,8 @@ def provenance(result: AuditResult) -> tuple[Block, ...]:
                 ("counts", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
             )
         ),
-        *((Paragraph("The config of the audit:", quiet=True), Listing(config.strip())) if config else ()),
+        Paragraph(_SEED, quiet=True),
+        *((Heading("Config", level=2), Listing(config.strip())) if config else ()),
     )
 
 

@@ -1,82 +1,26 @@
-"""The verdict in one sentence, with the claim, the confidence and the runs."""
+"""The verdict in words, with the counts that show it or the reason why there is none."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-
-from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit_reports.blocks import Block, Callout, Code, Facts, KeyValues, Span, Text
-from dpaudit_reports.claimed import enlarged, headline, label, tells
+from dpaudit_reports.blocks import Block, Callout, Code, Span, Strong, Text
+from dpaudit_reports.claim_words import least_found_in_words
+from dpaudit_reports.claimed import label
+from dpaudit_reports.frequencies import frequencies, in_words
+from dpaudit_reports.guesses import least_right
 from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, number, percent, runs
+from dpaudit_reports.numbers import count, percent, runs
 from dpaudit_reports.reasons import reason
-from dpaudit_reports.sections.detection_limits import assumption
-
-_MAX_PACKAGES = 8  # packages on the first page; the provenance lists all
+from dpaudit_reports.unseen import assumption
 
 
 def verdict(result: AuditResult) -> tuple[Block, ...]:
-    """Return the verdict and its numbers.  It stands under the title, and so has no heading."""
+    """Return the verdict.  It stands under the title, and so has no heading."""
     mark = MARKS[result.verdict]
-    audited = tuple(_audited(result))
     word = "Measurement" if result.measurement else mark.word
-    return (
-        Callout(mark.sign, word, (*_spans(_sentence(result)), *_assumed(result)), mark.tone),
-        Facts(tuple(_facts(result))),
-        *((KeyValues(audited),) if audited else ()),
-    )
-
-
-def _facts(result: AuditResult) -> Iterator[tuple[str, Text]]:
-    yield "Confidence", percent(result.confidence)
-    guessed = result.evidence.guessed
-    if guessed is not None:
-        yield result.evidence.words.unit.capitalize(), count(guessed.canaries)
-        yield "Right guesses", f"{count(guessed.right)} of {count(guessed.guesses)}"
-    else:
-        pairs = f" in all, {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
-        yield "Runs per dataset", f"{count(result.trials_used)}{pairs}"
-    if tells(result):
-        yield "p-value", p_value_words(result, at_most)
-        if result.evidence.anytime and result.e_value > 1:
-            yield "e-value", number(result.e_value)
-    bound = headline(result) if result.bounds_valid else None
-    if bound is None:
-        yield "Certified", "the claim is false as a curve" if result.bounds_valid else "nothing"
-        return
-    if math.isnan(bound.certified):
-        yield "Certified", NOT_KNOWN
-    elif bound.certified == 0 and not bound.refuted:
-        yield "Certified", "nothing"
-    else:
-        yield "Certified", bound.shown(bound.certified_text())
-    if not result.measurement:
-        yield "Claimed", bound.shown(f"≤\u00a0{bound.claimed_text()}")
-
-
-def _audited(result: AuditResult) -> Iterator[tuple[str, Text]]:
-    """Yield which code was audited and who states its claim, as far as the result records it."""
-    about = result.provenance
-    if about.mechanism and about.mechanism != result.name:
-        yield "mechanism", about.mechanism
-    if packages := about.mechanism_packages:
-        named = [f"{name} {version}" for name, version in packages.items()]
-        more = f" and {len(named) - _MAX_PACKAGES} more, see Provenance" if len(named) > _MAX_PACKAGES else ""
-        yield "its packages", ", ".join(named[:_MAX_PACKAGES]) + more
-    for key, value in about.other.items():
-        if _is_fingerprint(str(key), value):
-            files = value.items() if isinstance(value, Mapping) else [("", value)]
-            yield str(key), (Code(", ".join(f"{name} {sha256}".strip() for name, sha256 in files)),)
-    if about.claim_stated_by:
-        yield "claim stated by", about.claim_stated_by
-
-
-def _is_fingerprint(key: str, value: object) -> bool:
-    """Return whether this is the SHA-256 of the mechanism's files."""
-    reported = "sha" in key.lower() or str(value).startswith("sha256")
-    return bool(value) and "mechanism" in key and key != "mechanism" and reported
+    word = f"{word}: the claim is refuted" if result.violated else word
+    return (Callout(mark.sign, word, (*_spans(_sentence(result)), *_assumed(result)), mark.tone),)
 
 
 def _assumed(result: AuditResult) -> tuple[str, ...]:
@@ -99,8 +43,8 @@ def _sentence(result: AuditResult) -> Text:
             return (
                 "The mechanism does not keep the claim ",
                 claim,
-                f": it is refuted at {confidence} confidence, after {_spent(result)}. If the claim were true, an audit "
-                f"would end like this with probability at most {percent(1 - result.confidence)}.{_no_size(result)}",
+                f": it is refuted at {confidence} confidence, after {_spent(result)}.",
+                *_shown(result),
             )
         case Verdict.NO_VIOLATION:
             return (
@@ -129,22 +73,24 @@ def _spent(result: AuditResult) -> str:
     return f"{runs(result.trials_used)}{pairs}"
 
 
-def _no_size(result: AuditResult) -> str:
-    """Return a note that the bound of an audit that stopped at its first proof is not an estimate."""
-    if not result.evidence.anytime:
-        return ""
-    if result.stopped_by == "evidence":
-        return " The audit stopped at the first proof; this is no estimate of the size."
-    if result.refuted_at is None:
-        return ""
-    return f" The claim was refuted after {runs(result.refuted_at)}; {result.evidence.words.went_on}."
+def _shown(result: AuditResult) -> tuple[Span, ...]:
+    """Return the counts that show the violation, in natural frequencies."""
+    guessed = result.evidence.guessed
+    if guessed is not None:
+        least = least_right(result)
+        right = f"{count(guessed.right)} of {count(guessed.guesses)} guesses were right"
+        refutes = "" if least is None else f"; {count(least)} refute the claim"
+        return " ", Strong(f"{right}{refutes}.")
+    if not result.bounds_valid or (found := frequencies(result)) is None:
+        return ()
+    return " ", Strong(in_words(result, found))
 
 
-def _visible(result: AuditResult) -> tuple[str | Code, ...]:
+def _visible(result: AuditResult) -> tuple[Span, ...]:
     if not result.detectable.claim:
         return ("No violation, however large, would have been found with 90\u00a0% probability.",)
     return (
-        "One as large as ",
-        Code(enlarged(result.detectable.claim)),
+        "A violation as large as ",
+        *least_found_in_words(result),
         f" would have been found with 90\u00a0% probability{assumption(result)}.",
     )

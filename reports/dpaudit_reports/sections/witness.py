@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Witness
-from dpaudit_reports.blocks import Block, Column, Figure, Heading, Panel, Paragraph, Strong, Table, Text
-from dpaudit_reports.figures.distributions import distributions_svg
-from dpaudit_reports.numbers import at_most, count, number
+from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
+from dpaudit_reports.numbers import at_most, count
 from dpaudit_reports.rates import (
     RegionStatus,
     accounted,
@@ -21,7 +18,6 @@ from dpaudit_reports.rates import (
     region_status,
 )
 from dpaudit_reports.reasons import why_void
-from dpaudit_reports.scores import witness_scores
 
 _HEADINGS = {
     RegionStatus.NONE: "Closest to a violation",
@@ -29,21 +25,18 @@ _HEADINGS = {
     RegionStatus.WITNESS: "Witness",
     RegionStatus.TESTED: "Tested region (not significant)",
     RegionStatus.CLOSEST: "Closest to a violation (chosen after looking; not significant)",
-    RegionStatus.FAR: "Closest to a violation",
 }
 
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
-    """Return the region in words, its counts with exact intervals, and its meaning; nothing without pairs."""
-    if not result.evidence.of_pairs:
+    """Return the region in words, its counts with exact intervals, and its meaning; nothing if none came near."""
+    if not result.evidence.of_pairs or region_status(result) is RegionStatus.FAR:
         return ()
     kind, found = region_status(result), result.witness
     heading = Heading(_heading(kind, found))
     if found is None:
         return heading, Paragraph("No rejection region was counted on enough outputs to be named.", quiet=True)
     match kind:
-        case RegionStatus.FAR:
-            return heading, Paragraph("No region that was counted came near a violation.")
         case RegionStatus.VOID:
             return (
                 heading,
@@ -54,7 +47,6 @@ def witness(result: AuditResult) -> tuple[Block, ...]:
         heading,
         Paragraph(_in_words(result, found)),
         _table(result, found, allowance=True),
-        *_distributions(result),
         Paragraph(f"{_origin(result, found, kind)} Pair: {found.pair}. Attack: {found.attack}.", quiet=True),
     )
 
@@ -131,22 +123,3 @@ def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
     if intervals(found) is None:
         return f"{chosen}So its rates have no intervals."
     return f"{chosen}{intervals_are}; they do not account for that choice."
-
-
-def _distributions(result: AuditResult) -> tuple[Block, ...]:
-    """Return the distributions of the attack's score under both datasets; nothing if the result holds no scores."""
-    scores = witness_scores(result)
-    if scores is None:
-        return ()
-    cut = number(scores.cut)
-    sides = "The plot shows the scores of the outputs of d0 and of d1, and the region above"
-    return (
-        Figure(
-            (Panel(partial(distributions_svg, scores), alt=f"{sides} {cut}. Its counts are in the table."),),
-            caption=(
-                "The attack gives each output a score: its estimate of the natural logarithm of the likelihood ratio "
-                f"of d1 to d0. In the shaded region the score exceeds {cut}. If the outputs revealed nothing, the two "
-                "distributions would be equal. Outputs beyond the ends are counted in the last bars."
-            ),
-        ),
-    )

@@ -1,0 +1,68 @@
+"""The claim, and a violation that would have been found, in words and in the claim's own parameter."""
+
+from __future__ import annotations
+
+import re
+
+from dpaudit.claims import (
+    ApproxDP,
+    GaussianDP,
+    LaplaceDP,
+    PureDP,
+    TradeoffFunction,
+    ZeroConcentratedDP,
+    parse_claim,
+)
+from dpaudit.result.model import AuditResult
+from dpaudit_reports.blocks import Code, Math, Span
+from dpaudit_reports.claimed import Bound, enlarged, headline, label
+from dpaudit_reports.numbers import at_most, number
+
+_PLAIN = re.compile(r"(pure|approximate|laplace|gaussian)\([a-z0-9=., -]{1,80}\)")  # no compositions, which are slow
+
+
+def claim_in_words(claim: TradeoffFunction) -> tuple[Span, ...]:
+    """Return the claim in words, such as "ε-differential privacy with ε = 1"; other claims as the code of a config."""
+    stated = claim.parameters
+    match claim:
+        case PureDP():
+            return Math("ε"), "-differential privacy with ", Math(f"ε = {number(stated['epsilon'], 4)}")
+        case ApproxDP():
+            values = f"ε = {number(stated['epsilon'], 4)}, δ = {number(stated['delta'], 4)}"
+            return Math("(ε, δ)"), "-differential privacy with ", Math(values)
+        case GaussianDP():
+            return "Gaussian differential privacy with ", Math(f"μ = {number(stated['mu'], 4)}")
+        case ZeroConcentratedDP():
+            return "zero-concentrated differential privacy with ", Math(f"ρ = {number(stated['rho'], 4)}")
+        case LaplaceDP():
+            return "the privacy of Laplace noise with ", Math(f"ε = {number(stated['epsilon'], 4)}")
+    return (Code(label(claim)),)
+
+
+def least_found(result: AuditResult) -> Bound | None:
+    """Return the smallest violation that would have been found, as a value of the claim's own parameter.
+
+    Returns:
+        The bound of the headline, with the violation's parameter in place of the certified one; None if no violation
+        would have been found, or if the violation is of another kind than the claim.
+    """
+    text = result.detectable.claim
+    bound = headline(result)
+    if bound is None or not _PLAIN.fullmatch(text):
+        return None
+    try:
+        violation = parse_claim(text)
+    except ValueError:
+        return None
+    if type(violation) is not type(result.claim):
+        return None
+    value = violation.parameters["mu" if isinstance(violation, GaussianDP) else "epsilon"]
+    return Bound(bound.symbol, bound.delta, value, bound.claimed)
+
+
+def least_found_in_words(result: AuditResult) -> tuple[Span, ...]:
+    """Return the smallest violation that would have been found, rounded up, such as "ε = 1.07 at δ = 0"."""
+    bound = least_found(result)
+    if bound is None:
+        return (Code(enlarged(result.detectable.claim)),)
+    return bound.shown(f"=\u00a0{at_most(bound.certified, 4).partition(chr(0xA0))[2]}")

@@ -1,0 +1,74 @@
+"""The counts of a region in natural frequencies: so many of so many runs, with whole numbers that were counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Witness
+from dpaudit_reports.numbers import count
+from dpaudit_reports.rates import allowed, intervals, region
+from dpaudit_reports.sides import Sides, sides
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """How often outputs of d0 and of d1 were in a region."""
+
+    hits0: int
+    n0: int
+    hits1: int
+    n1: int
+    most: int | None  # the claim allows at most this many hits of n1 on average; None if that is not bounded
+    sides: Sides
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether more outputs of d1 were in the region than the claim allows on average."""
+        return self.most is not None and self.hits1 > self.most
+
+
+def frequencies(result: AuditResult) -> Frequencies | None:
+    """Return the counts of the result's region; None if it has none or outputs of one dataset were not counted.
+
+    The rate on d0 is taken at the upper end of its 95 % interval.  What the claim then allows is rounded up to a whole
+    number.  If the region changed while it was counted, nothing is said about what the claim allows.
+    """
+    found = result.witness
+    if found is None or not result.evidence.of_pairs or not (found.counts.n0 > 0 and found.counts.n1 > 0):
+        return None
+    counts = found.counts
+    most: int | None = None
+    if intervals(found) is not None and not math.isnan(rate := allowed(result, found)):
+        most = min(counts.n1, math.ceil(rate * counts.n1))
+    hits1 = counts.n1 - counts.false_negatives
+    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, sides(result, found.pair))
+
+
+def in_words(result: AuditResult, found: Frequencies) -> str:
+    """Return the counts in a sentence, with what the claim allows if that is known."""
+    assert result.witness is not None
+    times1 = f"{count(found.hits1)} of {count(found.n1)} runs {found.sides.on1}"
+    times0 = f"{count(found.hits0)} of {count(found.n0)} {found.sides.on0}"
+    if intervals(result.witness) is None:
+        return (
+            f"The attack's region, which changed while it learned, held the outputs of {times1} and of {times0}. "
+            f"At the end it was: {region(result.witness)}."
+        )
+    return f"{_subject(result.witness)} in {times1} and in {times0}{_allowance(found)}"
+
+
+def _subject(found: Witness) -> str:
+    words = region(found)
+    if words.startswith("output ") and ";" not in words:
+        return f"The output is {words.removeprefix('output ')}"
+    return f"{words[:1].upper()}{words[1:]}:"
+
+
+def _allowance(found: Frequencies) -> str:
+    if found.most is None:
+        return "."
+    if found.exceeded:
+        return f"; the claim allows at most {count(found.most)} of {count(found.n1)} on average."
+    return ". These counts alone do not refute the claim; the evidence of the whole audit does."

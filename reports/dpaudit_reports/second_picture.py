@@ -1,0 +1,106 @@
+"""The picture beside the trade-off plot: counts of a violation or of guesses, and else bounds on one scale."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit_reports.blocks import Panel
+from dpaudit_reports.claim_words import least_found
+from dpaudit_reports.claimed import Bound, headline
+from dpaudit_reports.figures.palette import ATTACK, CLAIM, WITNESS
+from dpaudit_reports.figures.rows import Bar, Units, bars_svg, each, units_svg
+from dpaudit_reports.frequencies import Frequencies, frequencies
+from dpaudit_reports.guesses import least_right
+from dpaudit_reports.numbers import at_most, count, number
+from dpaudit_reports.rates import RegionStatus, region, region_status
+
+_MAX_TITLE = 48  # characters above a panel
+
+
+def beside(result: AuditResult) -> tuple[Panel | None, str]:
+    """Return the second panel and its meaning; None and "" if nothing is certified or known."""
+    if not result.bounds_valid:
+        return None, ""
+    if result.evidence.guessed is not None:
+        return _guesses(result)
+    found = frequencies(result) if region_status(result) is RegionStatus.WITNESS else None
+    return _bounds(result) if found is None else _counts(result, found)
+
+
+def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
+    assert result.witness is not None
+    sides, counted0, counted1 = found.sides, (found.hits0, found.n0), (found.hits1, found.n1)
+    rows = [
+        Units(f"{sides.name0}: {_of(*counted0)}", *counted0, ATTACK, up=True),
+        Units(f"{sides.name1}: {_of(*counted1)}", *counted1, WITNESS, up=False),
+    ]
+    if found.most is not None:
+        most = found.most, found.n1
+        rows.append(Units(f"most the claim allows {sides.name1}: {_of(*most)}", *most, CLAIM, up=True))
+    alt = f"Outputs in the region: {_joined(rows)}."
+    title = f"The witness: {region(result.witness)}"
+    title = "The witness" if found.most is None or len(title) > _MAX_TITLE else title
+    square = _square(max(found.n0, found.n1), "run")
+    proof = f"{result.evidence.words.proof} (p-value {p_value_words(result, at_most)})"
+    meaning = f"{square} Filled: the output was in the region. {_allowance(found)} The verdict rests on {proof}."
+    return Panel(partial(units_svg, rows), alt=alt, title=title), meaning
+
+
+def _allowance(found: Frequencies) -> str:
+    if found.most is None:
+        return "What the claim allows is not shown, since the region changed while it was counted."
+    return (
+        f"What the claim allows is an average, if the rate {found.sides.name0} is at the upper end of its 95\u00a0% "
+        "interval."
+    )
+
+
+def _guesses(result: AuditResult) -> tuple[Panel, str]:
+    guessed, words = result.evidence.guessed, result.evidence.words
+    assert guessed is not None
+    least, total = least_right(result), guessed.guesses
+    chance = f"by chance: about {number(guessed.by_chance, 6)}"
+    rows = [
+        Units(f"right guesses: {_of(guessed.right, total)}", guessed.right, total, WITNESS, up=False),
+        Units(chance, math.ceil(guessed.by_chance), total, ATTACK, up=True),
+    ]
+    if least is not None:
+        rows.append(Units(f"would refute: {count(least)} or more", least, total, CLAIM, up=True))
+    title = f"Guesses about the {words.unit}"
+    return Panel(partial(units_svg, rows), alt=f"Guesses: {_joined(rows)}.", title=title), _square(total, "guess")
+
+
+def _bounds(result: AuditResult) -> tuple[Panel | None, str]:
+    bound, least = headline(result), least_found(result)
+    if bound is None or not (math.isfinite(bound.certified) and 0 < bound.claimed < math.inf):
+        return None, ""
+    reach = 1.25 * max(bound.claimed, bound.certified, 0.0 if least is None else least.certified)
+    rows = [Bar(f"certified: {bound.certified_text()}", 0.0, bound.certified / reach, ATTACK)]
+    if not result.measurement:
+        rows.append(Bar(f"claim allows: ≤\u00a0{bound.claimed_text()}", 0.0, bound.claimed / reach, CLAIM))
+    if least is not None:
+        start = at_most(least.certified, 4).partition("\u00a0")[2]
+        rows.append(Bar(f"would have been found (90\u00a0%): from {start}", least.certified / reach, 1.0, WITNESS))
+    name = _name(bound)
+    panel = Panel(partial(bars_svg, rows), alt=f"{name}: {_joined(rows)}.", title=f"The privacy loss {name}")
+    return panel, "Between the certified bound and what would have been found, nothing is known." if least else ""
+
+
+def _name(bound: Bound) -> str:
+    return bound.symbol if bound.delta is None else f"{bound.symbol} at δ = {number(bound.delta)}"
+
+
+def _of(k: int, n: int) -> str:
+    return f"{count(k)} of {count(n)}"
+
+
+def _joined(rows: list[Units] | list[Bar]) -> str:
+    return "; ".join(row.label for row in rows)
+
+
+def _square(total: int, what: str) -> str:
+    size = each(total)
+    plural = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"Each square is one {what}." if size == 1 else f"Each square is {count(size)} {plural}."

@@ -1,0 +1,140 @@
+"""Six questions about every audit, and their answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.values import Verdict
+from dpaudit_reports.audited import audited
+from dpaudit_reports.blocks import Answers, Block, Span, Strong
+from dpaudit_reports.claim_words import claim_in_words
+from dpaudit_reports.claimed import headline, tells
+from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, percent, runs
+from dpaudit_reports.reasons import why_void
+from dpaudit_reports.repeat import how_to_repeat
+from dpaudit_reports.sides import difference, row_of, sides
+from dpaudit_reports.unseen import unseen
+
+
+def answers(result: AuditResult) -> tuple[Block, ...]:
+    """Return what was claimed, whether it was kept, how sure that is, on what data, and what could not be seen."""
+    return (
+        Answers(
+            (
+                ("What was claimed", tuple(_claimed(result))),
+                ("Was it kept", tuple(_kept(result))),
+                ("How sure", tuple(_sure(result))),
+                ("On what data", tuple(_data(result))),
+                ("What could not be seen", unseen(result)),
+                ("How to repeat it", how_to_repeat(result)),
+            )
+        ),
+    )
+
+
+def _claimed(result: AuditResult) -> Iterator[Span]:
+    """Yield the claim in words, who states it, and which code was audited, as far as the result records it."""
+    if result.measurement:
+        yield "No claim was given"
+    else:
+        yield from claim_in_words(result.claim)
+        by = result.provenance.claim_stated_by
+        yield f", stated by {by}" if by else "; the result does not record who states it"
+    yield ". "
+    yield from audited(result)
+
+
+def _kept(result: AuditResult) -> Iterator[Span]:
+    words = {
+        Verdict.VIOLATION: "No.",
+        Verdict.NO_VIOLATION: "No violation was found.",
+        Verdict.INCONCLUSIVE: "Unknown.",
+    }
+    yield Strong("Nothing was tested." if result.measurement else words[result.verdict])
+    bound = headline(result) if result.bounds_valid else None
+    if not result.bounds_valid:
+        yield f" Nothing is certified: {why_void(result)}."
+    elif bound is None:
+        yield " Certified: the claim is false as a curve, although no single parameter exceeds what it allows."
+    elif math.isnan(bound.certified):
+        yield f" Certified: {NOT_KNOWN}."
+    elif bound.certified == 0 and not bound.refuted:
+        yield " Nothing is certified about "
+        yield from bound.name()
+        yield "."
+    else:
+        yield " Certified: "
+        yield from bound.shown(bound.certified_text())
+        if not result.measurement:
+            yield "; claimed: "
+            yield from bound.shown(f"≤\u00a0{bound.claimed_text()}")
+        yield "."
+    if result.violated:
+        yield _no_size(result)
+
+
+def _no_size(result: AuditResult) -> str:
+    """Return a note that the bound of an audit that stopped at its first proof is not an estimate."""
+    if not result.evidence.anytime:
+        return ""
+    if result.stopped_by == "evidence":
+        return " The audit stopped at the first proof; this is no estimate of the size."
+    if result.refuted_at is None:
+        return ""
+    return f" The claim was refuted after {runs(result.refuted_at)}; {result.evidence.words.went_on}."
+
+
+def _sure(result: AuditResult) -> Iterator[Span]:
+    if not result.bounds_valid:
+        yield "No statement about the claim is proven."
+        return
+    yield f"{percent(result.confidence)} confidence"
+    if not result.violated:
+        yield " for the certified bound"
+        if tells(result) and not result.measurement:
+            yield f"; the p-value of the claim is {p_value_words(result, at_most)}"
+        yield ". Not replayed in this report."
+        return
+    most = f"{percent(1 - result.confidence)}{_odds(1 - result.confidence)}"
+    yield f": if the claim were true, an audit would end like this with probability at most {most}; p-value "
+    yield f"{p_value_words(result, at_most)}. "
+    yield "Not replayed in this report: a replay needs fresh runs."
+
+
+def _odds(significance: float) -> str:
+    """Return the significance as odds; they are rounded to the safe side."""
+    return f" (1 in {count(math.floor(1 / significance + 1e-6))})" if 0 < significance < 0.2 else ""
+
+
+def _data(result: AuditResult) -> Iterator[Span]:
+    """Yield the witness's pair, its difference in bold, and the runs; or the canaries and guesses."""
+    evidence = result.evidence
+    if evidence.guessed is not None:
+        words, guessed = evidence.words, evidence.guessed
+        yield f"{count(guessed.canaries)} {words.unit}, {words.each}; {count(guessed.guesses)} guesses, "
+        yield Strong(f"{count(guessed.right)} of {count(guessed.guesses)}")
+        yield " of them right."
+        return
+    label = result.witness.pair if result.witness is not None else ""
+    row = row_of(result, label) or (result.pairs[0] if result.pairs else None)
+    if row is None:
+        yield "No pair was tried."
+        return
+    d0, d1 = difference(row.d0, row.d1)
+    yield from d0
+    yield " against "
+    yield from d1
+    change = sides(result, row.label).change or row.relation.replace("_", " ")
+    yield f": {change}. " if change else ". "
+    if len(result.pairs) > 1:
+        yield f"{runs(result.trials_used)} in all, over {len(result.pairs)} pairs."
+    else:
+        yield f"{runs(result.trials_used).capitalize()}"
+        yield f", {count(_learned(result))} of them to learn the attack." if _learned(result) > 0 else "."
+
+
+def _learned(result: AuditResult) -> int:
+    """Return the runs per dataset from which attacks only learned."""
+    return result.trials_used - result.evidence.trials

@@ -1,0 +1,69 @@
+"""Small errors of the attack, and the claim's privacy profile with its certified bound."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dpaudit.result.model import AuditResult
+from dpaudit_reports.blocks import Block, Figure, Heading, Math, Panel, Span
+from dpaudit_reports.bounds import certified_profile, has_band
+from dpaudit_reports.claimed import label
+from dpaudit_reports.figures.profile import profile_svg
+from dpaudit_reports.figures.tradeoff import small_errors_svg
+from dpaudit_reports.numbers import at_least, number, percent
+
+
+def curves(result: AuditResult) -> tuple[Block, ...]:
+    """Return the trade-off plot on logarithmic axes, since small errors decide, beside the privacy profile."""
+    return (
+        Heading("Small errors and privacy profile"),
+        Figure(
+            (
+                Panel(partial(small_errors_svg, result), alt="The errors on logarithmic axes.", title="Small errors"),
+                Panel(partial(profile_svg, result), alt=_in_words(result), title="Privacy profile"),
+            ),
+            caption=(
+                f"Left: the same errors as on the first page, on logarithmic axes. {_band(result)}Right: at each ",
+                Math("ε"),
+                " the least ",
+                Math("δ"),
+                " for which the mechanism is ",
+                Math("(ε, δ)"),
+                "-differentially private. The claim promises that this curve stays out of the grey. ",
+                *_certified(result),
+            ),
+        ),
+    )
+
+
+def _band(result: AuditResult) -> str:
+    if not result.bounds_valid or result.curve.alpha.size == 0:
+        return ""
+    if not has_band(result):
+        return f"{result.evidence.words.no_band} "
+    weaker = " It is weaker than the evidence, and may lie above the claim's curve." if result.violated else ""
+    return (
+        f"With {percent(result.confidence)} confidence the mechanism's own curve lies below the dashed line, "
+        f"everywhere at once.{weaker} "
+    )
+
+
+def _certified(result: AuditResult) -> tuple[Span, ...]:
+    if not certified_profile(result):
+        return ("Nothing could be certified about the mechanism's own profile. It may still be large.",)
+    hold = "everywhere at once" if result.evidence.joint else "at each of its steps alone"
+    return (
+        f"With {percent(result.confidence)} confidence, {hold}, the mechanism's own profile lies above the dashed "
+        "staircase, drawn from the certified bounds at a few ",
+        Math("δ"),
+        ".",
+    )
+
+
+def _in_words(result: AuditResult) -> str:
+    words = f"The plot shows delta against epsilon. The claim {label(result.claim)} forbids the region above its curve."
+    steps = certified_profile(result)
+    if not steps:
+        return f"{words} Nothing is certified."
+    corners = ", ".join(f"epsilon {at_least(epsilon)} at delta {number(delta)}" for epsilon, delta in steps)
+    return f"{words} Certified: {corners}."

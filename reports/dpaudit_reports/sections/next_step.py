@@ -1,0 +1,79 @@
+"""What to do now, by verdict."""
+
+from __future__ import annotations
+
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
+from dpaudit.text.reasons import About, is_about, nothing_holds
+from dpaudit_reports.blocks import Block, Code, Heading, Items, Text
+from dpaudit_reports.reasons import why_inconclusive
+from dpaudit_reports.repeat import replay_command
+
+
+def next_step(result: AuditResult) -> tuple[Block, ...]:
+    """Return one to three steps."""
+    if result.measurement:
+        steps: tuple[Text, ...] = (("State the claim to be tested, as ", Code("claim:"), " in the config."),)
+    elif result.verdict is Verdict.VIOLATION:
+        steps = _after_violation(result)
+    elif result.verdict is Verdict.NO_VIOLATION:
+        steps = _after_nothing(result)
+    else:
+        steps = (_after_doubt(result),)
+    return Heading("What to do now"), Items(steps)
+
+
+def _after_violation(result: AuditResult) -> tuple[Text, ...]:
+    words = (
+        "Until the cause is found, do not rely on the claim. The certified bound does not limit the loss from above."
+    )
+    if command := replay_command(result):
+        confirm: Text = ("Confirm it on fresh runs before you accuse anybody: ", Code(command), ".")
+    elif result.evidence.once:
+        confirm = "Confirm it with a new run and new canaries before you accuse anybody."
+    else:
+        confirm = "Confirm it with fresh runs before you accuse anybody."
+    if not result.evidence.of_pairs:
+        return confirm, words
+    return (
+        confirm,
+        "Then look for the cause where the two datasets lead to outputs in the region of the witness.",
+        words,
+    )
+
+
+def _after_nothing(result: AuditResult) -> tuple[Text, ...]:
+    if not result.evidence.of_pairs:
+        more: Text = "To see smaller violations, audit more canaries or runs, or canaries that are easier to recognise."
+    else:
+        more = (
+            "Try other pairs of neighbouring datasets: ",
+            Code("search:"),
+            " in the config looks for them. To see smaller violations, raise ",
+            Code("trials:"),
+            ".",
+        )
+    return more, "Do not report this as a proof of the claim. State with it which violation would have been found."
+
+
+def _after_doubt(result: AuditResult) -> Text:
+    why = why_inconclusive(result)
+    if any(map(nothing_holds, why)):
+        return (
+            "Give every run randomness of its own, and keep no state from one run to the next. Then audit again: these "
+            "counts prove nothing in either direction."
+        )
+    if result.stopped_by == "failure":
+        return "Correct the failure that the box names, and audit again."
+    if result.stopped_by == "interruption":
+        return "Run the audit again to its end."
+    if any(is_about(warning, About.TOO_FEW) for warning in why):
+        if result.evidence.once:
+            return "Audit more canaries."
+        return ("Raise ", Code("trials:"), " and audit again.", *_estimate(result))
+    return "Correct what the box names, and audit again."
+
+
+def _estimate(result: AuditResult) -> tuple[str, ...]:
+    known = any("would do" in warning for warning in result.warnings)
+    return () if known else (" The command dpaudit plan estimates how many runs are needed.",)

@@ -1,0 +1,68 @@
+"""What the verdict says, in two pictures: the errors of the attack, and counts or bounds."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from dpaudit.result.model import AuditResult
+from dpaudit_reports.blocks import Block, Figure, Panel, Span, with_mathematics
+from dpaudit_reports.claimed import label
+from dpaudit_reports.figures.tradeoff import point_name, tradeoff_svg
+from dpaudit_reports.numbers import number
+from dpaudit_reports.rates import accounted, allowed, intervals
+from dpaudit_reports.reasons import why_void
+from dpaudit_reports.second_picture import beside
+
+
+def pictures(result: AuditResult) -> tuple[Block, ...]:
+    """Return the figure of the first page.  It stands under the steps, and so has no heading."""
+    first = Panel(partial(tradeoff_svg, result), alt=_errors_in_words(result), title=_title(result))
+    second, meaning = beside(result)
+    panels = (first,) if second is None else (first, second)
+    return (Figure(panels, caption=(*_errors(result), f" {meaning}".rstrip())),)
+
+
+def _title(result: AuditResult) -> str:
+    return "How well the attack tells the datasets apart" if result.evidence.of_pairs else "Errors of the attack"
+
+
+def _errors(result: AuditResult) -> tuple[Span, ...]:
+    words = with_mathematics(result.evidence.words.errors)
+    return (*words, f" The claim promises that no attack gets into the grey. {_curve(result)}{_point(result)}")
+
+
+def _curve(result: AuditResult) -> str:
+    if result.curve.alpha.size == 0:
+        return "The attack's own curve was not recorded."
+    if void := why_void(result):
+        return f"Grey line: the observed errors. They bound nothing: {void}."
+    return "Blue line: the attack's observed errors, which chance can carry into the grey."
+
+
+def _point(result: AuditResult) -> str:
+    """Return the meaning of the diamond and its rectangle."""
+    found = result.witness
+    if not point_name(result) or found is None:
+        return ""
+    name = " Diamond: the witness" if result.violated else " Hollow diamond: a region that shows no violation"
+    if intervals(found) is None:
+        return f"{name}, without intervals, since its score changed while the attack learned."
+    box = f"{name}; the rectangle has the 95\u00a0% interval of each of its two errors"
+    if accounted(found):
+        return f"{box}, which hold whenever the audit stops."
+    return f"{box}." if result.evidence.frozen else f"{box}, which do not account for the choice of the region."
+
+
+def _errors_in_words(result: AuditResult) -> str:
+    claim = label(result.claim)
+    words = f"The plot shows type II against type I error. The claim {claim} forbids the region below its curve."
+    if void := why_void(result):
+        return f"{words} Observed errors are drawn in grey. They bound nothing: {void}."
+    name, found = point_name(result), result.witness
+    if not name or found is None:
+        return f"{words} No region is marked."
+    shown = "The witness" if result.violated else "The marked region, no violation,"
+    at = f"type I error {number(found.alpha)} and type II error {number(found.beta)}"
+    least = f"The claim promises at least {number(1 - allowed(result, found))}"
+    end = "at the upper end of its 95 % interval" if intervals(found) else "what was observed"
+    return f"{words} {shown} has {at}. {least} if the type I error is {end}."

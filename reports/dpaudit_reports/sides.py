@@ -1,0 +1,120 @@
+"""How a reader calls the two datasets of a pair, and where they differ."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import PairRow
+from dpaudit_reports.blocks import Code, Span, Strong
+
+_MAX_READ = 2_000  # characters of a dataset that are read as a Python literal
+_MAX_RECORD = 24  # characters of a record that is named in a sentence
+MAX_SHOWN = 120  # characters of a dataset that is shown in full
+_MAX_COMMON = 60  # characters of a part that both datasets share; in longer datasets, a longer one is shown by its ends
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Names of the two datasets of a pair."""
+
+    name0: str  # of d0, such as "without the record"
+    name1: str
+    on0: str  # in a sentence that has mentioned d1, such as "without it"
+    on1: str  # such as "with the record 1.0"
+    change: str = ""  # such as "one record added"; "" if it is not known
+
+
+UNNAMED = Sides("d0", "d1", "on d0", "on d1")
+
+
+def sides(result: AuditResult, label: str) -> Sides:
+    """Return names for the datasets of the pair with this label, from the text of its datasets.
+
+    A record is named only if the datasets are lists that differ in exactly one record, and the result has them in full.
+    """
+    row = row_of(result, label)
+    first, second = (None, None) if row is None else (_records(row.d0), _records(row.d1))
+    if first is None or second is None:
+        return UNNAMED
+    if (extra := _extra(first, second)) is not None:
+        record = _named(extra)
+        return Sides("without the record", "with the record", "without it", f"with {record}", "one record added")
+    if (extra := _extra(second, first)) is not None:
+        record = _named(extra)
+        return Sides("with the record", "without the record", "with it", f"without {record}", "one record removed")
+    differing = [i for i, (a, b) in enumerate(zip(first, second, strict=False)) if repr(a) != repr(b)]
+    if len(first) != len(second) or len(differing) != 1:
+        return UNNAMED
+    old, new = repr(first[differing[0]]), repr(second[differing[0]])
+    if max(len(old), len(new)) > _MAX_RECORD:
+        return Sides("d0", "d1", "on d0", "on d1", "one record replaced")
+    return Sides(
+        f"with {old}", f"with {new}", f"with {old} in its place", f"with the record {new}", "one record replaced"
+    )
+
+
+def row_of(result: AuditResult, label: str) -> PairRow | None:
+    """Return the first pair with this label; None if there is none."""
+    return next((row for row in result.pairs if row.label == label), None)
+
+
+def difference(text0: str, text1: str) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    """Return both texts as spans, in which the part that differs is strong and long common parts are shortened."""
+    first, second = _tokens(text0), _tokens(text1)
+    shortest = min(len(first), len(second))
+    start = next((i for i in range(shortest) if first[i] != second[i]), shortest)
+    most = shortest - start
+    end = next((i for i in range(most) if first[-1 - i] != second[-1 - i]), most)
+    return _marked(first, start, end), _marked(second, start, end)
+
+
+def _marked(tokens: list[str], start: int, end: int) -> tuple[Span, ...]:
+    stop = len(tokens) - end
+    own = tokens[start:stop]
+    while own and (own[0].isspace() or own[0] == ","):
+        start, own = start + 1, own[1:]
+    before, after = "".join(tokens[:start]), "".join(tokens[stop:])
+    mine = _ends("".join(own), MAX_SHOWN)
+    common = MAX_SHOWN if sum(map(len, tokens)) <= MAX_SHOWN else _MAX_COMMON
+    if not mine:
+        return (Code(_ends("".join(tokens), common)),)
+    found = (Code(_ends(before, common)), Strong(mine), Code(_ends(after, common)))
+    return tuple(span for span in found if span.text)
+
+
+def _ends(text: str, most: int) -> str:
+    half = most // 2 - 1
+    return text if len(text) <= most else f"{text[:half]} … {text[-half:]}"
+
+
+def _tokens(text: str) -> list[str]:
+    return re.findall(r"[-+]?\w+(?:\.\w+)*|\s+|[^\w\s]", text)
+
+
+def _records(text: str) -> list[Any] | None:
+    """Return the records of a dataset that is written in full as a Python list or tuple; None if it is not."""
+    if len(text) > _MAX_READ or "…" in text or "..." in text:
+        return None
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+    return list(found) if isinstance(found, list | tuple) else None
+
+
+def _extra(fewer: list[Any], more: list[Any]) -> tuple[Any] | None:
+    """Return the record that `more` has and `fewer` lacks, in a tuple; None if they differ otherwise."""
+    if len(more) != len(fewer) + 1:
+        return None
+    short, long = [repr(record) for record in fewer], [repr(record) for record in more]
+    at = next((i for i, record in enumerate(short) if record != long[i]), len(short))
+    return (more[at],) if short[at:] == long[at + 1 :] else None
+
+
+def _named(record: tuple[Any]) -> str:
+    words = repr(record[0])
+    return f"the record {words}" if len(words) <= _MAX_RECORD else "the record"
