@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Block, Document, Part
 from dpaudit_reports.foreign import foreign_blocks
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.comparison import side_by_side
 from dpaudit_reports.sections.summary import summary
 
+_WORST_FIRST = (Verdict.VIOLATION, Verdict.INCONCLUSIVE, Verdict.NO_VIOLATION)
 _MAX_NAME = 60  # characters of a name at the foot of a page
 
 
@@ -20,7 +22,8 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     """Return the report of one or many audits.
 
     Args:
-        results: The results, in the order of the parts.
+        results: The results.  In the report, violations come first and inconclusive audits second; otherwise the
+            order is kept.
         sections: The sections of each part, in order.
 
     Raises:
@@ -28,6 +31,7 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     """
     if not results:
         raise ValueError("a report needs at least one result, got none")
+    results = sorted(results, key=lambda result: _WORST_FIRST.index(result.verdict))
     parts = tuple(Part(_title(result), _blocks(result, sections)) for result in results)
     date = newest(results)
     if len(results) == 1:

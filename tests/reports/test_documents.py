@@ -23,7 +23,7 @@ from dpaudit.cli.app import app
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.blocks import Figure, Span, Table
+from dpaudit_reports.blocks import Figure, Reference, Span, Table
 from dpaudit_reports.document import document
 from dpaudit_reports.terminal import terminal
 
@@ -56,6 +56,20 @@ def test_a_comparison_puts_versions_side_by_side() -> None:
         "gaussian-sum – lib==1.0",
         "gaussian-sum – lib==1.1",
         "laplace – lib==1.1",
+    ]
+
+
+def test_the_worst_audits_come_first_and_otherwise_the_order_is_kept() -> None:
+    made = [sample.no_violation(), sample.inconclusive(), sample.violation(), sample.no_violation(), sample.violation()]
+    report = document([dataclasses.replace(result, name=str(i)) for i, result in enumerate(made)])
+    assert [part.title for part in report.parts] == ["2", "4", "1", "0", "3"]
+    table = next(block for block in report.front if isinstance(block, Table))
+    assert [(part.text, part.part) for row in table.rows for part in row[1] if isinstance(part, Reference)] == [
+        ("2", 0),
+        ("4", 1),
+        ("1", 2),
+        ("0", 3),
+        ("3", 4),
     ]
 
 
