@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
 from dpaudit_reports.numbers import count
-from dpaudit_reports.rates import allowed, intervals, region
+from dpaudit_reports.rates import accounted, allowed, intervals, region
 from dpaudit_reports.sides import Sides, sides
 
 
@@ -21,6 +21,7 @@ class Frequencies:
     hits1: int
     n1: int
     most: int | None  # the claim allows at most this many hits of n1 on average; None if that is not bounded
+    moving: bool  # whether the region changed while it was counted
     sides: Sides
 
     @property
@@ -33,17 +34,18 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     """Return the counts of the result's region; None if it has none or outputs of one dataset were not counted.
 
     The rate on d0 is taken at the upper end of its 95 % interval.  What the claim then allows is rounded up to a whole
-    number.  If the region changed while it was counted, nothing is said about what the claim allows.
+    number.  Nothing is said about what the claim allows if the region was not fixed before the outputs were counted.
     """
     found = result.witness
     if found is None or not result.evidence.of_pairs or not (found.counts.n0 > 0 and found.counts.n1 > 0):
         return None
     counts = found.counts
     most: int | None = None
-    if intervals(found) is not None and not math.isnan(rate := allowed(result, found)):
+    fixed, moving = result.evidence.frozen or accounted(found), intervals(found) is None
+    if fixed and not moving and not math.isnan(rate := allowed(result, found)):
         most = min(counts.n1, math.ceil(rate * counts.n1))
     hits1 = counts.n1 - counts.false_negatives
-    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, sides(result, found.pair))
+    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, sides(result, found.pair))
 
 
 def in_words(result: AuditResult, found: Frequencies) -> str:
@@ -51,7 +53,7 @@ def in_words(result: AuditResult, found: Frequencies) -> str:
     assert result.witness is not None
     times1 = f"{count(found.hits1)} of {count(found.n1)} runs {found.sides.on1}"
     times0 = f"{count(found.hits0)} of {count(found.n0)} {found.sides.on0}"
-    if intervals(result.witness) is None:
+    if found.moving:
         return (
             f"The attack's region, which changed while it learned, held the outputs of {times1} and of {times0}. "
             f"At the end it was: {region(result.witness)}."
@@ -63,12 +65,13 @@ def _subject(found: Witness) -> str:
     words = region(found)
     if words.startswith("output ") and ";" not in words:
         return f"The output is {words.removeprefix('output ')}"
-    return f"{words[:1].upper()}{words[1:]}:"
+    ours = words.startswith(("estimated log-likelihood ratio", "low-order bits", "running time"))
+    return f"{words[:1].upper()}{words[1:]}:" if ours else f"{words}:"
 
 
 def _allowance(found: Frequencies) -> str:
     if found.most is None:
-        return "."
+        return ". The region was chosen by these counts."
     if found.exceeded:
         return f"; the claim allows at most {count(found.most)} of {count(found.n1)} on average."
     return ". These counts alone do not refute the claim; the evidence of the whole audit does."

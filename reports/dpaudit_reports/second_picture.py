@@ -41,7 +41,7 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
         rows.append(Units(f"most the claim allows {sides.name1}: {_of(*most)}", *most, CLAIM, up=True))
     alt = f"Outputs in the region: {_joined(rows)}."
     title = f"The witness: {region(result.witness)}"
-    title = "The witness" if found.most is None or len(title) > _MAX_TITLE else title
+    title = "The witness" if found.moving or len(title) > _MAX_TITLE else title
     square = _square(max(found.n0, found.n1), "run")
     proof = f"{result.evidence.words.proof} (p-value {p_value_words(result, at_most)})"
     meaning = f"{square} Filled: the output was in the region. {_allowance(found)} The verdict rests on {proof}."
@@ -50,7 +50,8 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
 
 def _allowance(found: Frequencies) -> str:
     if found.most is None:
-        return "What the claim allows is not shown, since the region changed while it was counted."
+        why = "the region changed while it was counted" if found.moving else "the region was chosen by these counts"
+        return f"What the claim allows is not shown, since {why}."
     return (
         f"What the claim allows is an average, if the rate {found.sides.name0} is at the upper end of its 95\u00a0% "
         "interval."

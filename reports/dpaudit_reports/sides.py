@@ -28,7 +28,7 @@ class Sides:
     change: str = ""  # such as "one record added"; "" if it is not known
 
 
-UNNAMED = Sides("d0", "d1", "on d0", "on d1")
+UNNAMED = Sides("on d0", "on d1", "on d0", "on d1")
 
 
 def sides(result: AuditResult, label: str) -> Sides:
@@ -51,7 +51,7 @@ def sides(result: AuditResult, label: str) -> Sides:
         return UNNAMED
     old, new = repr(first[differing[0]]), repr(second[differing[0]])
     if max(len(old), len(new)) > _MAX_RECORD:
-        return Sides("d0", "d1", "on d0", "on d1", "one record replaced")
+        return Sides("on d0", "on d1", "on d0", "on d1", "one record replaced")
     return Sides(
         f"with {old}", f"with {new}", f"with {old} in its place", f"with the record {new}", "one record replaced"
     )

@@ -64,6 +64,15 @@ def test_where_the_region_changed_the_verdict_says_so_and_gives_no_allowance() -
     assert "not shown, since the region changed" in meaning
 
 
+@pytest.mark.parametrize("counted_as", ["named", ""])
+def test_a_region_that_was_chosen_by_its_counts_has_no_allowance(counted_as: str) -> None:
+    result = with_witness(sample.violation(), **(SHOWN | {"counted": counted_as}))
+    box = markdown(result).split("What was claimed")[0]
+    assert "in 60 of 200 runs with the record 1 and in 3 of 200 with 0 in its place. The region was chosen by" in box
+    assert "allows at most" not in box
+    assert "not shown, since the region was chosen by these counts" in beside(result)[1]
+
+
 @pytest.mark.parametrize(("allowed", "alone"), [(0.29, True), (0.2951, False), (0.3, False), (0.4, False)])
 def test_counts_within_the_allowance_are_not_called_a_proof(allowed: float, alone: bool) -> None:
     result = with_witness(sample.violation(), **(SHOWN | {"allowed_upper": allowed}))
