@@ -235,7 +235,7 @@ def test_the_pictures_say_what_the_verdict_says() -> None:
     assert beside(dependent()) == (None, "")
     guesses, _ = beside(one_run(4.0))
     assert guesses is not None
-    assert "right guesses: 205 of 205" in guesses.svg()
+    assert "right guesses: 300 of 300" in guesses.svg()
 
 
 def squares(svg: str, color: str) -> int:
