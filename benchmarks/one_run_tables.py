@@ -11,7 +11,7 @@ PART is one of:
 - limits: medians that no valid bound can exceed; see `limit_independent` and `limit_any`.
 - validity: how often the bounds of both tables are above the truth; use --seeds 1000.
 - counterexample: with probability .3937 randomised response of epsilon 1.5 on all records, else nothing; keeps G_1.
-- guesses: mean bounds of mu for several numbers of guesses when nothing is assumed.
+- guesses: several rules for the number of guesses when nothing is assumed; use --seeds 101.
 
 Every audit has a seed of its own and is kept in the store, so that a run that was stopped goes on.  Confidence 95 %.
 """
@@ -272,15 +272,39 @@ def limits() -> None:
 
 
 def guesses(seeds: range) -> None:
+    """What several rules for the number of guesses certify of table 1 and detect against G_1, if nothing is assumed."""
+    for sigma, eps in TABLE1.items():
+        made = [dirac(sigma, seed) for seed in seeds]
+        for rule, r in rules(CANARIES).items():
+            v = int(np.median([counts(*one, r)[1] for one in made]))
+            bound = epsilon(tight.mu_lower(CANARIES, r, v, significance=S))
+            print(f"epsilon {eps}: {rule}, {r} guesses, median right {v}: epsilon >= {bound:.3f}", flush=True)
     for m in (300, 1000, 5000):
-        for mu in (0.25, 0.5, 1.0, 2.0):
-            found: dict[int, list[float]] = {}
-            for seed in seeds:
-                scores, included = gaussian(mu, m, seed)
-                for factor in (0.5, 0.75, 1.0, 1.5, 2.0, 3.4):
-                    r, v = counts(scores, included, min(m, int(factor * m**0.7)))
-                    found.setdefault(r, []).append(one_run.mu_lower_one_run(m, r, v, significance=S))
-            print(m, mu, {r: round(float(np.mean(mus)), 3) for r, mus in found.items()}, flush=True)
+        for rule, r in rules(m).items():
+            print(f"{m} canaries: {rule}, {r} guesses: refutes G_1 at 99 % {least_refuted(m, r, seeds)}", flush=True)
+
+
+def rules(m: int) -> dict[str, int]:
+    return {
+        "m^0.7": math.ceil(m**0.7),
+        "m^0.75": math.ceil(m**0.75),
+        "1.5 m^0.75": math.ceil(1.5 * m**0.75),
+        "m / 4": m // 4,
+    }
+
+
+def least_refuted(m: int, r: int, seeds: range) -> str:
+    """The least mu = 1.1, 1.2, ..., 8 of Gaussian scores with which 90 % of the audits refute G_1."""
+    if tight.p_value(GaussianDP(1.0), m, r, r) > 0.01:
+        return "never"
+    low, high = 0, r
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if tight.p_value(GaussianDP(1.0), m, r, middle) <= 0.01 else (middle, high)
+    for mu in np.arange(11, 81) / 10:
+        if np.quantile([counts(*gaussian(mu, m, seed), r)[1] for seed in seeds], 0.1) >= high:
+            return f"from mu = {mu:.1f} on"
+    return "not up to mu = 8"
 
 
 def main() -> None:
