@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from drawing import concepts, operations, responses
+from drawing import concepts, operations, responses, scores
 
 DOCS = Path(__file__).parent
 FIGURES: dict[str, Callable[[], str]] = {
@@ -25,6 +25,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "groups": operations.groups,
     "central-limit": operations.central_limit,
     "subsampling": operations.subsampling,
+    "score-choices": scores.score_choices,
 }
 
 

@@ -77,10 +77,10 @@ def epsilon_delta() -> str:
         0.94,
         [("third", "9 4", "Laplace noise, ε = 1"), ("attack", "", "ε = 1, δ = 0"), ("witness", "", "ε = 1, δ = 0.1")],
     )
-    plot.line((0.012, 0.012), (0.905, 0.985), "label", width=1.6)
-    plot.words(0.03, 0.955, "δ")
-    plot.words(0.2, 0.62, "slope −e ≈ −2.72", style="small")
-    plot.words(0.5, 0.26, "slope −1/e ≈ −0.37", style="small")
+    plot.line((-0.012, -0.012), (0.9, 1.0), "label", width=1.6)
+    plot.words(-0.03, 0.925, "δ", anchor="end")
+    plot.words(0.2, 0.59, "slope −e", style="small")
+    plot.words(0.5, 0.26, "slope −1/e", style="small")
     return plot.canvas.svg("The curves of (epsilon, delta) claims are polygons; that of Laplace noise lies above")
 
 
@@ -102,12 +102,12 @@ def privacy_loss() -> str:
     plot.words(0.5, 0.425, "mean μ²/2, standard deviation μ", anchor="middle")
     plot.words(epsilon + 0.1, 0.335, f"ε = {epsilon:g}")
     for height, color, words in (
-        (0.27, "label", "whole tail:"),
-        (0.235, "label", f"P(loss > ε) = {tail_mass:.3f}"),
-        (0.17, "witness", "dark part:"),
-        (0.135, "witness", f"δ(ε) = {delta:.3f}"),
+        (0.3, "label", "whole tail, loss > ε:"),
+        (0.265, "label", f"P = {tail_mass:.3f}"),
+        (0.215, "witness", "dark part:"),
+        (0.18, "witness", f"δ(ε) = {delta:.3f}"),
     ):
-        plot.words(2.05, height, words, color)
+        plot.words(1.95, height, words, color)
     return plot.canvas.svg("The privacy loss of Gaussian noise is normal; delta is a part of its tail")
 
 

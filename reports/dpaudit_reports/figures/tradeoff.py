@@ -95,7 +95,7 @@ def _draw(ax: Axes, result: AuditResult, *, floor: float | None = None, band: bo
     ax.fill_between(alpha, low, claimed, color=FORBIDDEN, linewidth=0, label="forbidden by it")
     _draw_curve(ax, result, low, band=band)
     _draw_region(ax, result, low)
-    ax.plot(alpha, chance, ":", color=CHANCE, linewidth=0.9, label="guessing")
+    ax.plot(alpha, chance, ":", color=CHANCE, linewidth=0.9, label="blind guessing")
     if floor is not None:
         for axis in (ax.xaxis, ax.yaxis):
             decades(axis, round(math.log10(floor)), 0)
