@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from dpaudit.engine.score_guesses import Independence, count_guesses
-
 from drawing.canvas import Canvas, Plot
 
 SHIFTS = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
