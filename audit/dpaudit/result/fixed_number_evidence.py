@@ -94,8 +94,8 @@ class DrawnRunEvidence(ScoresGuesses):
     def _counts(self) -> tuple[int, int, int, int]:
         return self.m, self.included, self.guesses, self.right
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
-        return fixed_number.p_value(claim, self.m, self.included, self.guesses, right)
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        return fixed_number.p_value(claim, self.m, self.included, self.guesses, right, enough=enough)
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return attained(truth, self.m, self.included, self.guesses, right)

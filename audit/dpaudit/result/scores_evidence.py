@@ -56,8 +56,14 @@ class ScoresGuesses(GuessedEvidence, ABC):
         """Runs per dataset; 1 for canaries, which share one run."""
 
     @abstractmethod
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
-        """Return the maximum probability, under a claim, of `right` or more right guesses."""
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        """Return the maximum probability, under a claim, of `right` or more right guesses.
+
+        Args:
+            claim: The claim.
+            right: Number of right guesses.
+            enough: An upper bound of at most this will do.
+        """
 
     @abstractmethod
     def attained(self, truth: TradeoffFunction, right: int) -> float:
@@ -118,10 +124,11 @@ class ScoresGuesses(GuessedEvidence, ABC):
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
         """Return the least number of right guesses that refutes a claim; None if no number does."""
         significance = 1 - confidence
-        if not self.chance(claim, self._most) <= significance:
+        if not self.chance(claim, self._most, enough=significance) <= significance:
             return None
-        found = bisect_integers(lambda v: self.chance(claim, v) <= significance, self._most, self._least)
-        return found.inside
+        return bisect_integers(
+            lambda v: self.chance(claim, v, enough=significance) <= significance, self._most, self._least
+        ).inside
 
     @property
     def _most(self) -> int:
@@ -173,7 +180,7 @@ class RunScoresEvidence(ScoresGuesses):
     def trials(self) -> int:
         return max(self.n0, self.n1)
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return runs.p_value(claim, self.n0, self.n1, self.guesses, right)
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
@@ -231,11 +238,12 @@ class _CanaryGuesses(ScoresGuesses):
     def coins_p_value(self, sizes: tuple[int, int]) -> float:
         return coins_p_value(*sizes)
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
-        return min(1.0, self.p_value_factor * self.under_coins(claim, right))
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        factor = self.p_value_factor
+        return min(1.0, factor * self.under_coins(claim, right, enough=enough / factor))
 
     @abstractmethod
-    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float) -> float:
         """Return `chance` if independent fair coins decided which canaries were included."""
 
     @property
@@ -279,7 +287,7 @@ class CanaryScoresEvidence(_CanaryGuesses):
     method: ClassVar[str] = "scores_of_canaries"
     words: ClassVar[Words] = OF_CANARIES
 
-    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float) -> float:
         return confident.p_value(claim, self.m, self.guesses, right)
 
     def mu_lower(self, *, confidence: float) -> float:
@@ -298,8 +306,8 @@ class OneRunScoresEvidence(_CanaryGuesses):
     method: ClassVar[str] = "scores_of_one_run"
     words: ClassVar[Words] = OF_ANY_CANARIES
 
-    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
-        return tight.p_value(claim, self.m, self.guesses, right)
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float) -> float:
+        return tight.p_value(claim, self.m, self.guesses, right, enough=enough)
 
     def mu_lower(self, *, confidence: float) -> float:
         return tight.mu_lower(*self._counted, significance=self._level(confidence))
