@@ -29,15 +29,12 @@ class DrawnCanariesEvidence(RunScoresEvidence):
 
     method: ClassVar[str] = "scores_of_drawn_canaries"
     words: ClassVar[Words] = OF_DRAWN_CANARIES
+    attained_if: ClassVar[str] = ScoresGuesses.attained_if
     once: ClassVar[bool] = True
 
     @property
     def trials(self) -> int:
         return 1
-
-    @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
 
     @property
     def about(self) -> str:
@@ -67,10 +64,6 @@ class DrawnRunEvidence(ScoresGuesses):
         return self.guesses * self._rare / max(1, self.m)
 
     @property
-    def trials(self) -> int:
-        return 1
-
-    @property
     def _rare(self) -> int:
         return min(self.included, self.m - self.included)
 
@@ -81,10 +74,6 @@ class DrawnRunEvidence(ScoresGuesses):
     @property
     def _most(self) -> int:
         return self.guesses if self._both else min(self.guesses, self._rare)
-
-    @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
 
     @property
     def about(self) -> str:

@@ -39,6 +39,8 @@ class ScoresGuesses(GuessedEvidence, ABC):
 
     words: ClassVar[Words]
     once: ClassVar[bool]
+    attained_if: ClassVar[str] = "if scores are likelihood ratios, independent of each other"
+    """The condition under which a mechanism has the probability `attained`, in words."""
 
     @property
     @abstractmethod
@@ -51,9 +53,9 @@ class ScoresGuesses(GuessedEvidence, ABC):
         """Expected number of right guesses if the scores were independent of the dataset."""
 
     @property
-    @abstractmethod
     def trials(self) -> int:
         """Runs per dataset; 1 for canaries, which share one run."""
+        return 1
 
     @abstractmethod
     def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
@@ -71,11 +73,6 @@ class ScoresGuesses(GuessedEvidence, ABC):
 
         `attained_if` states when a mechanism has this probability.
         """
-
-    @property
-    @abstractmethod
-    def attained_if(self) -> str:
-        """The condition under which a mechanism has the probability `attained`, in words."""
 
     @property
     @abstractmethod
@@ -164,6 +161,7 @@ class RunScoresEvidence(ScoresGuesses):
 
     method: ClassVar[str] = "scores_of_runs"
     words: ClassVar[Words] = OF_RUNS
+    attained_if: ClassVar[str] = "if scores are likelihood ratios"
     once: ClassVar[bool] = False
     n0: int  # runs on d0
     n1: int  # runs on d1
@@ -185,10 +183,6 @@ class RunScoresEvidence(ScoresGuesses):
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return self.chance(truth, right)
-
-    @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios"
 
     @property
     def about(self) -> str:
@@ -231,10 +225,6 @@ class _CanaryGuesses(ScoresGuesses):
     def by_chance(self) -> float:
         return self.guesses / 2
 
-    @property
-    def trials(self) -> int:
-        return 1
-
     def coins_p_value(self, sizes: tuple[int, int]) -> float:
         return coins_p_value(*sizes)
 
@@ -270,10 +260,6 @@ class _CanaryGuesses(ScoresGuesses):
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return confident.p_value(truth, self.m, self.guesses, right)
-
-    @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
 
     @property
     def about(self) -> str:

@@ -47,10 +47,6 @@ class _OfRuns(ScoresGuesses, ABC):
         return len(self.runs)
 
     @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
-
-    @property
     def about(self) -> str:
         return f"each of {self.canaries:,} canaries of {len(self.runs):,} runs in or out"
 

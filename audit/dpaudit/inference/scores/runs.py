@@ -198,7 +198,7 @@ def _chance(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int, reach: fl
     return min(1.0, float(mass @ reached) * (1 + 1e-9) + 1e-300)
 
 
-@lru_cache(maxsize=32)  # the same for all claims
+@lru_cache(maxsize=256)  # the same for all claims
 def _cells(before: float, after: float, reach: float) -> tuple[Array, Array]:
     """Return the upper ends of the cells of U' and their probabilities."""
     z = np.linspace(-_NEAR, reach, _CELLS)
