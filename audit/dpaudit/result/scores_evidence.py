@@ -233,7 +233,7 @@ class _CanaryGuesses(ScoresGuesses):
         return min(1.0, factor * self.under_coins(claim, right, enough=enough / factor))
 
     @abstractmethod
-    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         """Return `chance` if independent fair coins decided which canaries were included."""
 
     @property
@@ -273,7 +273,7 @@ class CanaryScoresEvidence(_CanaryGuesses):
     method: ClassVar[str] = "scores_of_canaries"
     words: ClassVar[Words] = OF_CANARIES
 
-    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return confident.p_value(claim, self.m, self.guesses, right)
 
     def mu_lower(self, *, confidence: float) -> float:
@@ -292,7 +292,7 @@ class OneRunScoresEvidence(_CanaryGuesses):
     method: ClassVar[str] = "scores_of_one_run"
     words: ClassVar[Words] = OF_ANY_CANARIES
 
-    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return tight.p_value(claim, self.m, self.guesses, right, enough=enough)
 
     def mu_lower(self, *, confidence: float) -> float:
