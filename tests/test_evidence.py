@@ -29,6 +29,7 @@ from dpaudit.result.evidence import (
     SeveralRunsEvidence,
     read_back,
 )
+from dpaudit.result.scores_evidence import ScoresGuesses
 from dpaudit.result.values import Verdict
 from dpaudit_reports.figures import canvas
 
@@ -145,6 +146,25 @@ def test_a_claim_is_refuted_where_its_p_value_is_at_most_the_significance(
         p_value = evidence.p_value(claim)
         assert 0 <= p_value <= 1
         assert evidence.refutes(claim, confidence=confidence) == (p_value <= 1 - confidence), claim
+
+
+@pytest.mark.parametrize(
+    "guessed",
+    [
+        OneRunScoresEvidence(m=100, included=45, half=0, guesses=40, right=0),
+        DrawnRunEvidence(m=100, included=33, guesses=40, right=0),
+        KINDS["scores of several runs"],
+    ],
+)
+def test_the_least_number_of_right_guesses_is_the_first_whose_p_value_is_at_most_the_significance(
+    guessed: ScoresGuesses,
+) -> None:
+    """A search may end at a quick upper bound of the p-value, but not where only the sharp one is small enough."""
+    least = guessed.least_right(TARGET, confidence=0.965)
+    assert least is not None
+    assert guessed.chance(TARGET, least) <= 0.035 < guessed.chance(TARGET, least - 1)
+    for right in range(30, 41):
+        assert guessed.chance(TARGET, right) <= guessed.chance(TARGET, right, enough=0.035)
 
 
 def test_a_bound_is_where_the_p_value_crosses_the_significance() -> None:

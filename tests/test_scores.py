@@ -241,7 +241,7 @@ def test_outputs_that_were_copied_certify_nothing() -> None:
 def test_a_fixed_number_of_canaries(independence: Any, share: float, tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6: few guesses are wrong if scores are 6 apart, and bounds are far below the truth."""
     rng = np.random.default_rng(5)
-    included = rng.permutation(600) < round(600 * share)
+    included = rng.permutation(300) < round(300 * share)
     scores = rng.normal(6.0 * included)
     sides = scores[~included], scores[included]
     if share != 0.5:

@@ -43,7 +43,7 @@ def test_the_program_over_mechanisms_knows_mechanisms_that_break_the_bound_for_c
     assert tight.p_value(claim, 8, 4, 4) < largest <= fixed_number.p_value(claim, 8, 4, 4, 4)
 
 
-@pytest.mark.parametrize(("m", "k", "r", "v"), [(60, 20, 15, 12), (100, 10, 12, 5), (40, 31, 10, 8)])
+@pytest.mark.parametrize(("m", "k", "r", "v"), [(60, 20, 15, 12), (100, 10, 12, 5), (40, 31, 10, 8), (60, 3, 20, 5)])
 def test_p_values_equal_those_of_a_plain_program(m: int, k: int, r: int, v: int) -> None:
     """Compares with the program over the law of right guesses; it has the epsilons of the bound."""
     for claim in (PureDP(0.8), ApproxDP(epsilon=0.5, delta=1e-3), GaussianDP(0.4)):

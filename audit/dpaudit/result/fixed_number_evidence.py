@@ -29,15 +29,12 @@ class DrawnCanariesEvidence(RunScoresEvidence):
 
     method: ClassVar[str] = "scores_of_drawn_canaries"
     words: ClassVar[Words] = OF_DRAWN_CANARIES
+    attained_if: ClassVar[str] = ScoresGuesses.attained_if
     once: ClassVar[bool] = True
 
     @property
     def trials(self) -> int:
         return 1
-
-    @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
 
     @property
     def about(self) -> str:
@@ -67,10 +64,6 @@ class DrawnRunEvidence(ScoresGuesses):
         return self.guesses * self._rare / max(1, self.m)
 
     @property
-    def trials(self) -> int:
-        return 1
-
-    @property
     def _rare(self) -> int:
         return min(self.included, self.m - self.included)
 
@@ -83,10 +76,6 @@ class DrawnRunEvidence(ScoresGuesses):
         return self.guesses if self._both else min(self.guesses, self._rare)
 
     @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
-
-    @property
     def about(self) -> str:
         return f"{self.included:,} of {self.m:,} canaries in"
 
@@ -94,8 +83,8 @@ class DrawnRunEvidence(ScoresGuesses):
     def _counts(self) -> tuple[int, int, int, int]:
         return self.m, self.included, self.guesses, self.right
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
-        return fixed_number.p_value(claim, self.m, self.included, self.guesses, right)
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        return fixed_number.p_value(claim, self.m, self.included, self.guesses, right, enough=enough)
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return attained(truth, self.m, self.included, self.guesses, right)

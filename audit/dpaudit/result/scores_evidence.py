@@ -39,6 +39,8 @@ class ScoresGuesses(GuessedEvidence, ABC):
 
     words: ClassVar[Words]
     once: ClassVar[bool]
+    attained_if: ClassVar[str] = "if scores are likelihood ratios, independent of each other"
+    """The condition under which a mechanism has the probability `attained`, in words."""
 
     @property
     @abstractmethod
@@ -51,13 +53,19 @@ class ScoresGuesses(GuessedEvidence, ABC):
         """Expected number of right guesses if the scores were independent of the dataset."""
 
     @property
-    @abstractmethod
     def trials(self) -> int:
         """Runs per dataset; 1 for canaries, which share one run."""
+        return 1
 
     @abstractmethod
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
-        """Return the maximum probability, under a claim, of `right` or more right guesses."""
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        """Return the maximum probability, under a claim, of `right` or more right guesses.
+
+        Args:
+            claim: The claim.
+            right: Number of right guesses.
+            enough: An upper bound of at most this will do.
+        """
 
     @abstractmethod
     def attained(self, truth: TradeoffFunction, right: int) -> float:
@@ -65,11 +73,6 @@ class ScoresGuesses(GuessedEvidence, ABC):
 
         `attained_if` states when a mechanism has this probability.
         """
-
-    @property
-    @abstractmethod
-    def attained_if(self) -> str:
-        """The condition under which a mechanism has the probability `attained`, in words."""
 
     @property
     @abstractmethod
@@ -118,10 +121,11 @@ class ScoresGuesses(GuessedEvidence, ABC):
     def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
         """Return the least number of right guesses that refutes a claim; None if no number does."""
         significance = 1 - confidence
-        if not self.chance(claim, self._most) <= significance:
+        if not self.chance(claim, self._most, enough=significance) <= significance:
             return None
-        found = bisect_integers(lambda v: self.chance(claim, v) <= significance, self._most, self._least)
-        return found.inside
+        return bisect_integers(
+            lambda v: self.chance(claim, v, enough=significance) <= significance, self._most, self._least
+        ).inside
 
     @property
     def _most(self) -> int:
@@ -157,6 +161,7 @@ class RunScoresEvidence(ScoresGuesses):
 
     method: ClassVar[str] = "scores_of_runs"
     words: ClassVar[Words] = OF_RUNS
+    attained_if: ClassVar[str] = "if scores are likelihood ratios"
     once: ClassVar[bool] = False
     n0: int  # runs on d0
     n1: int  # runs on d1
@@ -173,15 +178,11 @@ class RunScoresEvidence(ScoresGuesses):
     def trials(self) -> int:
         return max(self.n0, self.n1)
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return runs.p_value(claim, self.n0, self.n1, self.guesses, right)
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         return self.chance(truth, right)
-
-    @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios"
 
     @property
     def about(self) -> str:
@@ -224,18 +225,15 @@ class _CanaryGuesses(ScoresGuesses):
     def by_chance(self) -> float:
         return self.guesses / 2
 
-    @property
-    def trials(self) -> int:
-        return 1
-
     def coins_p_value(self, sizes: tuple[int, int]) -> float:
         return coins_p_value(*sizes)
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
-        return min(1.0, self.p_value_factor * self.under_coins(claim, right))
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        factor = self.p_value_factor
+        return min(1.0, factor * self.under_coins(claim, right, enough=enough / factor))
 
     @abstractmethod
-    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         """Return `chance` if independent fair coins decided which canaries were included."""
 
     @property
@@ -264,10 +262,6 @@ class _CanaryGuesses(ScoresGuesses):
         return confident.p_value(truth, self.m, self.guesses, right)
 
     @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
-
-    @property
     def about(self) -> str:
         return f"each of {self.m:,} canaries in or out"
 
@@ -279,7 +273,7 @@ class CanaryScoresEvidence(_CanaryGuesses):
     method: ClassVar[str] = "scores_of_canaries"
     words: ClassVar[Words] = OF_CANARIES
 
-    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return confident.p_value(claim, self.m, self.guesses, right)
 
     def mu_lower(self, *, confidence: float) -> float:
@@ -298,8 +292,8 @@ class OneRunScoresEvidence(_CanaryGuesses):
     method: ClassVar[str] = "scores_of_one_run"
     words: ClassVar[Words] = OF_ANY_CANARIES
 
-    def under_coins(self, claim: TradeoffFunction, right: int) -> float:
-        return tight.p_value(claim, self.m, self.guesses, right)
+    def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        return tight.p_value(claim, self.m, self.guesses, right, enough=enough)
 
     def mu_lower(self, *, confidence: float) -> float:
         return tight.mu_lower(*self._counted, significance=self._level(confidence))

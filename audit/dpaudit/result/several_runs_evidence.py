@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpaudit.inference import one_run
 from dpaudit.inference.scores import confident, fixed_number, several
 from dpaudit.inference.scores.dependence import coins_p_value, half_included, number_factor
 from dpaudit.inference.scores.families import Family, largest_refuted
+from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_number_evidence import attained
 from dpaudit.result.histograms import sha256
 from dpaudit.result.scores_evidence import HALF_ADVICE, ScoresGuesses
@@ -45,10 +47,6 @@ class _OfRuns(ScoresGuesses, ABC):
         return len(self.runs)
 
     @property
-    def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
-
-    @property
     def about(self) -> str:
         return f"each of {self.canaries:,} canaries of {len(self.runs):,} runs in or out"
 
@@ -56,21 +54,21 @@ class _OfRuns(ScoresGuesses, ABC):
     def tail_chance(self, claim: TradeoffFunction, run: Run, right: int) -> float:
         """Return a bound of the probability of `right` or more right guesses in one run under a symmetric claim."""
 
-    def chance(self, claim: TradeoffFunction, right: int) -> float:
-        return self._total(self.tail_chance, claim.symmetrized(), right)
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        return several.sum_p_value(_tails(dataclasses.replace(self, right=0), claim.symmetrized()), right)
 
     @abstractmethod
     def tail_attained(self, truth: TradeoffFunction, run: Run, right: int) -> float:
         """Return the probability of `right` or more right guesses in one run, as in `attained`."""
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return self._total(self.tail_attained, truth, right)
+        return several.sum_p_value(self.tails(self.tail_attained, truth), right)
 
-    def _total(self, tail: Callable[[TradeoffFunction, Run, int], float], curve: TradeoffFunction, right: int) -> float:
-        """Return the probability of `right` or more right guesses in all runs, if `tail` is that in each of them."""
+    def tails(self, tail: Callable[[TradeoffFunction, Run, int], float], curve: TradeoffFunction) -> list[Array]:
+        """Return the probabilities `tail` of every number of right guesses in each run; see `several.reached`."""
         alike = [self._alike(run) for run in self.runs]
-        tails = {run: several.reached(partial(tail, curve, run), run[2]) for run in set(alike)}
-        return several.sum_p_value([tails[run] for run in alike], right)
+        found = {run: several.reached(partial(tail, curve, run), run[2]) for run in set(alike)}
+        return [found[run] for run in alike]
 
     def _alike(self, run: Run) -> Run:
         """Return a run with the same tails, the same one for as many runs as possible."""
@@ -100,6 +98,12 @@ class _OfRuns(ScoresGuesses, ABC):
         if found.guesses != sum(r for _, _, r in found.runs) or not 0 <= found.right <= found.guesses:
             raise ValueError(f"evidence must have right <= guesses of its runs, got {found.right} and {found.guesses}")
         return found
+
+
+@lru_cache(maxsize=64)  # the same for all numbers of right guesses
+def _tails(evidence: _OfRuns, claim: TradeoffFunction) -> list[Array]:
+    """Return the tails of `chance` under a symmetric claim."""
+    return evidence.tails(evidence.tail_chance, claim)
 
 
 def read_runs(given: Json) -> tuple[Run, ...]:

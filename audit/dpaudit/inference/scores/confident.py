@@ -41,6 +41,7 @@ bound.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -230,14 +231,25 @@ def wrong_share(claim: TradeoffFunction, u: npt.ArrayLike) -> Array:
 
 def _chance(claim: TradeoffFunction, m: int, r: int, v: int, reach: float) -> float:
     """Return an upper bound of P[K <= r - v]."""
-    if r == m:
-        v_low, mass = np.ones(1), np.ones(1)
-    else:
-        z = np.linspace(-reach, min(reach, _NEAR), _CELLS)
-        ends = np.concatenate([[0.0], np.maximum.accumulate(betaincinv(r + 1.0, float(m - r), ndtr(z))), [1.0]])
-        v_low, mass = ends[:-1], np.diff(betainc(r + 1.0, float(m - r), ends))
-        mass[-1] = betainc(float(m - r), r + 1.0, 1 - ends[-2])
+    few = betainc(float(v), r - v + 1.0, 1 - _rates(claim, m, r, reach))  # P[at least v of r are right]
+    return min(1.0, float(_cells(m, r, reach)[1] @ few) * (1 + 1e-9))
+
+
+@lru_cache(maxsize=32)  # the same for all numbers of right guesses
+def _rates(claim: TradeoffFunction, m: int, r: int, reach: float) -> Array:
+    """Return a(V) / V at the lower ends of the cells."""
+    low, _ = _cells(m, r, reach)
     with np.errstate(invalid="ignore", divide="ignore"):
-        wrong = np.where(v_low > 0, wrong_share(claim, v_low) / v_low, 0.0)
-    few = betainc(float(v), r - v + 1.0, 1 - wrong)  # P[at least v of r are right]
-    return min(1.0, float(mass @ few) * (1 + 1e-9))
+        return np.where(low > 0, wrong_share(claim, low) / low, 0.0)
+
+
+@lru_cache(maxsize=32)  # the same for all claims
+def _cells(m: int, r: int, reach: float) -> tuple[Array, Array]:
+    """Return the lower ends of the cells of V and their probabilities."""
+    if r == m:
+        return np.ones(1), np.ones(1)
+    z = np.linspace(-reach, min(reach, _NEAR), _CELLS)
+    ends = np.concatenate([[0.0], np.maximum.accumulate(betaincinv(r + 1.0, float(m - r), ndtr(z))), [1.0]])
+    mass = np.diff(betainc(r + 1.0, float(m - r), ends))
+    mass[-1] = betainc(float(m - r), r + 1.0, 1 - ends[-2])
+    return ends[:-1], mass

@@ -34,6 +34,12 @@ random set of qm canaries has the law of these coins, given their sum.
 
 The bounds of `one_run.p_value_exact` and `tight.bound` follow from (1) alone; b is the smaller of them.
 
+*Remark.*  If the claim is (epsilon, delta)-DP and r <= qm, `one_run.p_value_exact` is at most `tight.bound`.
+*Proof.*  The law that attains it has A_k = e^(epsilon + l) B_k, but for an excess x <= q delta at k = v.  So (1) holds
+for larger epsilons.  For a smaller one, e, it holds if A(all) <= q delta + q (1 - delta) e^epsilon / (1 + e^epsilon),
+since A(K) - e^(e + l) B(K) <= (1 - e^(e - epsilon)) A(K) + e^(e - epsilon) q delta.  From A(all) + B(all) = r / m <= q,
+A(all) / q <= w + (1 - w) delta with w = q e^epsilon / (1 - q + q e^epsilon), and w <= e^epsilon / (1 + e^epsilon).
+
 **Corollary.**  Along nested claims the largest refuted parameter exceeds the true one with probability at most the
 level; see the corollary of `tight`.
 """
@@ -41,7 +47,7 @@ level; see the corollary of `tight`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import xlogy
@@ -51,10 +57,9 @@ from dpaudit.inference import one_run
 from dpaudit.inference.one_run import check_counts, p_value_exact
 from dpaudit.inference.scores import several, tight
 from dpaudit.inference.scores.dependence import half_included, number_factor
-from dpaudit.inference.scores.families import largest_refuted
+from dpaudit.inference.scores.families import Family, largest_refuted
+from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
-
-_HOPELESS = 0.5  # a quick bound above this is returned as it is
 
 
 def default_cut(m: int, included: int) -> int:
@@ -103,7 +108,9 @@ def conditioning_factor(m: int, included: int) -> float:
     return max(1.0, math.exp(-log_chance) * (1 + 1e-9 + 1e-14 * m))
 
 
-def p_value(claim: TradeoffFunction, m: int, included: int, r: int, v: int, *, sharp: bool = True) -> float:
+def p_value(
+    claim: TradeoffFunction, m: int, included: int, r: int, v: int, *, sharp: bool = True, enough: float = 0.0
+) -> float:
     """Bound the probability of v or more right guesses under a claim, if canaries depend on each other in any way.
 
     Args:
@@ -113,6 +120,7 @@ def p_value(claim: TradeoffFunction, m: int, included: int, r: int, v: int, *, s
         r: Number of guesses, chosen before the scores are seen; about the rarer side, or see `about_both_sides`.
         v: Number of right guesses.
         sharp: Whether to solve the linear program of `tight`, which takes up to ten seconds.
+        enough: A quick bound of at most this is returned as it is.
 
     Returns:
         A p-value; see the theorem of this module.
@@ -125,60 +133,44 @@ def p_value(claim: TradeoffFunction, m: int, included: int, r: int, v: int, *, s
         raise ValueError(f"between 1 and {m - 1} of {m} canaries must be included, got {included}")
     f, rare = claim.symmetrized(), min(included, m - included)
     if about_both_sides(m, included):
-        fair = tight.p_value(f, m, r, v) if sharp else one_run.p_value(f, m, r, v)
-        return min(1.0, number_factor(m, included) * fair)
-    share, factor = rare / m, conditioning_factor(m, included)
-    at = tight.epsilons(f)
-    epsilon, delta = at + math.log(rare / (m - rare)), share * np.asarray(f.delta(at))
-    under_coins = float(np.min(p_value_exact(epsilon, delta, m, r, v)))
-    if sharp and v > 0 and r <= tight.MAX_GUESSES and under_coins < _HOPELESS:
-        under_coins = min(under_coins, tight.bound(epsilon, delta, m, r, v))
-    return min(1.0, factor * under_coins)
+        factor = number_factor(m, included)
+        fair = tight.p_value(f, m, r, v, enough=enough / factor) if sharp else one_run.p_value(f, m, r, v)
+        return min(1.0, factor * fair)
+    factor, quick = conditioning_factor(m, included), float(np.min(p_value_exact(*_profile(f, m, rare), m, r, v)))
+    attained = r <= rare and tight.is_approximate(f)
+    if not sharp or v == 0 or r > tight.MAX_GUESSES or quick >= tight.HOPELESS or factor * quick <= enough or attained:
+        return min(1.0, factor * quick)
+    return min(1.0, factor * min(quick, _sharp(f, m, rare, r, v)))
 
 
-def parameter_lower(
-    family: Callable[[float], TradeoffFunction],
-    m: int,
-    included: int,
-    r: int,
-    v: int,
-    *,
-    significance: float,
-    precision: float = 1e-3,
-) -> float:
-    """Compute a lower confidence bound of the parameter of a nested family of claims.
+def _profile(claim: TradeoffFunction, m: int, rare: int) -> tuple[Array, Array]:
+    """Return epsilon + l and q delta(epsilon) of (1), at several epsilons; `rare` is q m."""
+    at = tight.epsilons(claim)
+    return at + math.log(rare / (m - rare)), rare / m * np.asarray(claim.delta(at))
 
-    Theorem:
-        If family(t) is true, P[parameter_lower > t] <= significance.
 
-    Args:
-        family: Function from the parameter, > 0, to a claim that weakens as the parameter grows.
-        m: Number of canaries.
-        included: Number of included canaries.
-        r: Number of guesses.
-        v: Number of right guesses.
-        significance: In (0, 1).
-        precision: As in `families.largest_refuted`.
-
-    Returns:
-        The largest parameter refuted, rounded down; 0 if none is.
-
-    Raises:
-        ValueError: If the counts are impossible.
-    """
-    check_counts(m, r, v, significance)
-    return largest_refuted(
-        family, lambda claim: p_value(claim, m, included, r, v), significance=significance, precision=precision
-    )
+@lru_cache(maxsize=256)  # the verdict, the detection limit and the report need the same p-values
+def _sharp(claim: TradeoffFunction, m: int, rare: int, r: int, v: int) -> float:
+    return tight.bound(*_profile(claim, m, rare), m, r, v)
 
 
 def mu_lower(m: int, included: int, r: int, v: int, *, significance: float) -> float:
-    """Compute a lower confidence bound of mu; see `parameter_lower`."""
-    return parameter_lower(GaussianDP, m, included, r, v, significance=significance)
+    """Compute a lower confidence bound of mu, rounded down; 0 if none is refuted.  See the module's corollary."""
+    return _parameter_lower(GaussianDP, m, included, r, v, significance=significance)
 
 
 def epsilon_lower(m: int, included: int, r: int, v: int, *, delta: float, significance: float) -> float:
-    """Compute a lower confidence bound of epsilon at `delta`; see `parameter_lower`."""
+    """Compute a lower confidence bound of epsilon at `delta`, rounded down; 0 if no epsilon is refuted."""
     if delta >= 1:
         return 0.0
-    return parameter_lower(lambda t: ApproxDP(epsilon=t, delta=delta), m, included, r, v, significance=significance)
+    return _parameter_lower(lambda t: ApproxDP(epsilon=t, delta=delta), m, included, r, v, significance=significance)
+
+
+def _parameter_lower(family: Family, m: int, included: int, r: int, v: int, *, significance: float) -> float:
+    check_counts(m, r, v, significance)
+    return largest_refuted(
+        family,
+        lambda claim: p_value(claim, m, included, r, v),
+        significance=significance,
+        precision=tight.PRECISION,
+    )

@@ -31,6 +31,7 @@ The bound rises as f falls, so it can be inverted along nested families as in `c
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +40,7 @@ from scipy.special import betainc, betaincinv, ndtr
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.fixed.clopper_pearson import check_count
 from dpaudit.inference.scores.families import largest_refuted
+from dpaudit.numerics.arrays import Array
 
 _CELLS = 1000  # cells of the law of U'
 _NEAR, _FAR = 7.0, 38.0  # standard deviations of U' that are integrated over; _FAR if the p-value is below _TINY
@@ -191,11 +193,15 @@ def epsilon_lower(n0: int, n1: int, r: int, k: int, *, delta: float, significanc
 
 def _chance(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int, reach: float) -> float:
     """Return an upper bound of E P[Binomial(n1, g(U')) >= k]."""
-    before, after = float(r - k + 1), float(n0 - r + k)
+    high, mass = _cells(float(r - k + 1), float(n0 - r + k), reach)
+    reached = betainc(float(k), n1 - k + 1.0, np.minimum(1 - np.asarray(claim.beta(high)), 1.0))
+    return min(1.0, float(mass @ reached) * (1 + 1e-9) + 1e-300)
+
+
+@lru_cache(maxsize=256)  # the same for all claims
+def _cells(before: float, after: float, reach: float) -> tuple[Array, Array]:
+    """Return the upper ends of the cells of U' and their probabilities."""
     z = np.linspace(-_NEAR, reach, _CELLS)
     upper = np.maximum.accumulate(betaincinv(after, before, ndtr(-z[::-1])))  # 1 - U', which may be tiny
     rest = np.concatenate([[0.0], upper, [1.0]])[::-1]  # 1 - U' at the ends of the cells, descending
-    mass = -np.diff(betainc(after, before, rest))
-    high = 1 - rest[1:]
-    reached = betainc(float(k), n1 - k + 1.0, np.minimum(1 - np.asarray(claim.beta(high)), 1.0))
-    return min(1.0, float(mass @ reached) * (1 + 1e-9) + 1e-300)
+    return 1 - rest[1:], -np.diff(betainc(after, before, rest))

@@ -131,38 +131,25 @@ def sum_p_value(tails: Sequence[Array], right: int) -> float:
     return float(min(1.0, total[right:].sum() * (1 + 1e-9)))
 
 
-def runs_parameter_lower(
-    family: Callable[[float], TradeoffFunction],
-    runs: Sequence[tuple[int, int, int]],
-    *,
-    significance: float,
-    precision: float = 1e-3,
-) -> float:
-    """Compute a lower confidence bound of the parameter of a nested family from canaries in several runs.
+def runs_mu_lower(runs: Sequence[tuple[int, int, int]], *, significance: float) -> float:
+    """Compute a lower confidence bound of mu from canaries in several runs.
 
     Theorem:
-        If family(t) is true, P[runs_parameter_lower > t] <= significance.
+        If the mechanism is mu-GDP in every run, P[runs_mu_lower > mu] <= significance.
 
     Args:
-        family: Function from the parameter, > 0, to a claim that weakens as the parameter grows.
         runs: As in `runs_p_value`.
         significance: In (0, 1).
-        precision: As in `families.largest_refuted`.
 
     Returns:
-        The largest parameter refuted, rounded down; 0 if none is.
+        The largest mu refuted, rounded down; 0 if none is.
 
     Raises:
         ValueError: If there is no run, or counts are impossible.
     """
     return largest_refuted(
-        family, lambda claim: runs_p_value(claim, runs), significance=significance, precision=precision
+        GaussianDP, lambda claim: runs_p_value(claim, runs), significance=significance, precision=tight.PRECISION
     )
-
-
-def runs_mu_lower(runs: Sequence[tuple[int, int, int]], *, significance: float) -> float:
-    """Compute a lower confidence bound of mu from canaries in several runs; see `runs_parameter_lower`."""
-    return runs_parameter_lower(GaussianDP, runs, significance=significance)
 
 
 def reached(p_value: Callable[[int], float], r: int) -> Array:

@@ -27,11 +27,11 @@ member is at most s.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
-from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.families import largest_refuted
@@ -41,19 +41,26 @@ from dpaudit.values import Foreign
 MAX_GUESSES = 1500
 """Number of guesses beyond which the quick bound replaces the linear program, which would take over ten seconds."""
 
+PRECISION = 1e-3
+"""Precision of bounds that need a linear program for each member of a family; see `families.largest_refuted`."""
+
 _POINTS = 16  # number of epsilons
 _FAINT = 1e-6  # the profile at the last epsilon, relative to the first
-_HOPELESS = 0.5  # a quick bound above this is returned as it is
+HOPELESS = 0.5
+"""A quick bound above this is returned as it is."""
 
 
-def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
+def p_value(claim: TradeoffFunction, m: int, r: int, v: int, *, enough: float = 0.0) -> float:
     """Bound the probability of v or more right guesses under a claim, at least as tightly as `one_run.p_value`.
+
+    Approximate claims need no linear program, since the maximum probability is known; see `is_approximate`.
 
     Args:
         claim: The claim about one canary; made symmetric.
         m: Number of canaries, each included by an independent fair coin.
         r: Number of guesses, chosen before the scores are seen.
         v: Number of right guesses.
+        enough: A quick bound of at most this is returned as it is.
 
     Returns:
         A p-value; see the theorem of this module.
@@ -63,11 +70,27 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
     """
     check_counts(m, r, v)
     f = claim.symmetrized()
-    quick = one_run.p_value(f, m, r, v)
-    if v == 0 or r > MAX_GUESSES or quick > _HOPELESS:
+    quick = _quick(f, m, r, v)
+    if quick <= enough or quick > HOPELESS or v == 0 or r > MAX_GUESSES or is_approximate(f):
         return quick
-    epsilon = epsilons(f)
-    return min(quick, bound(epsilon, np.asarray(f.delta(epsilon)), m, r, v))
+    return min(quick, _sharp(f, m, r, v))
+
+
+_quick = lru_cache(maxsize=256)(one_run.p_value)
+
+
+@lru_cache(maxsize=256)  # the verdict, the detection limit and the report need the same p-values
+def _sharp(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
+    epsilon = epsilons(claim)
+    return bound(epsilon, np.asarray(claim.delta(epsilon)), m, r, v)
+
+
+def is_approximate(claim: TradeoffFunction) -> bool:
+    """Return whether a claim is (epsilon, delta)-DP, for which `one_run.p_value_exact` is the maximum probability.
+
+    Its proof gives a mechanism that attains it, so the bound of this module is not smaller.
+    """
+    return isinstance(claim, PureDP | ApproxDP)
 
 
 def bound(epsilon: Array, delta: Array, m: int, r: int, v: int) -> float:
@@ -83,49 +106,6 @@ def bound(epsilon: Array, delta: Array, m: int, r: int, v: int) -> float:
         v: Number of right guesses.
     """
     return _certified(_best(epsilon, delta, m, r, v), epsilon, delta, m, r, v)
-
-
-def parameter_lower(
-    family: Callable[[float], TradeoffFunction],
-    m: int,
-    r: int,
-    v: int,
-    *,
-    significance: float,
-    precision: float = 1e-3,
-    guess: float = 1.0,
-    step: float = 0.3,
-) -> float:
-    """Compute a lower confidence bound of the parameter of a nested family of claims.
-
-    Theorem:
-        If family(t) is true, P[parameter_lower > t] <= significance.
-
-    Args:
-        family: Function from the parameter, > 0, to a claim that weakens as the parameter grows.
-        m: Number of canaries.
-        r: Number of guesses, chosen before the scores are seen.
-        v: Number of right guesses.
-        significance: In (0, 1).
-        precision: As in `families.largest_refuted`, like the next two.
-        guess: The parameter at which the search starts.
-        step: The relative size of the first step.
-
-    Returns:
-        The largest parameter refuted, rounded down; 0 if none is.
-
-    Raises:
-        ValueError: If the counts are impossible or the significance is out of its range.
-    """
-    check_counts(m, r, v, significance)
-    return largest_refuted(
-        family,
-        lambda claim: p_value(claim, m, r, v),
-        significance=significance,
-        precision=precision,
-        guess=guess,
-        step=step,
-    )
 
 
 def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
@@ -149,16 +129,26 @@ def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
     quick = one_run.mu_lower_one_run(m, r, v, significance=significance)
     if quick == 0 or r > MAX_GUESSES:
         return quick
-    found = parameter_lower(GaussianDP, m, r, v, significance=significance, guess=1.05 * quick, step=0.05)
+    found = largest_refuted(
+        GaussianDP,
+        lambda claim: p_value(claim, m, r, v),
+        significance=significance,
+        precision=PRECISION,
+        guess=1.05 * quick,
+        step=0.05,
+    )
     return max(quick, found)
 
 
+@lru_cache(maxsize=64)  # the same for all counts
 def epsilons(claim: TradeoffFunction) -> Array:
     """Return epsilons >= 0 at which the profile of a symmetric claim falls by equal factors."""
     top, floor = float(claim.delta(0.0)), float(claim.delta(math.inf))
     levels = floor + (top - floor) * np.geomspace(1.0, _FAINT, _POINTS)
     found = np.append(np.asarray(claim.epsilon(levels)), min(claim._max_privacy_loss(), 700.0))
-    return np.unique(found[found < 40.0]) if np.any(found < 40.0) else np.zeros(1)
+    chosen = np.unique(found[found < 40.0]) if np.any(found < 40.0) else np.zeros(1)
+    chosen.flags.writeable = False
+    return chosen
 
 
 def _best(epsilon: Array, delta: Array, m: int, r: int, v: int) -> Array:
