@@ -22,6 +22,7 @@ from dpaudit.engine.replay import contradictions
 from dpaudit.inference.fixed.exact_binomial import p_value
 
 PAIR = Pair([0], [1], label="one record")
+FAST: dict[str, Any] = {"attacks": "median_clipped"}  # these tests are about counts and not about learning
 
 
 @batched
@@ -31,12 +32,12 @@ def noisy(dataset: list[float], n: int, rng: np.random.Generator) -> Any:
 
 @pytest.fixture(scope="module", params=["sequential", "fixed"])
 def violation(request: pytest.FixtureRequest) -> AuditResult:
-    return audit(noisy, GaussianDP(0.7), PAIR, trials=5000, method=request.param, seed=3, confidence=0.95)
+    return audit(noisy, GaussianDP(0.7), PAIR, **FAST, trials=5000, method=request.param, seed=3, confidence=0.95)
 
 
 def test_a_violation_shows_again(violation: AuditResult) -> None:
     """Fails by chance < 1 in 10**6: 4,000 runs for what 700 show."""
-    found = replay(violation, noisy, [Pair([0], [0.1]), PAIR], trials=4000, seed=4)
+    found = replay(violation, noisy, [Pair([0], [0.1]), PAIR], **FAST, trials=4000, seed=4)
     assert found.refuted
     assert found.reproduced
     counts = found.counts
@@ -49,10 +50,10 @@ def test_a_violation_shows_again(violation: AuditResult) -> None:
 
 def test_a_true_claim_is_rarely_refuted_by_a_replay() -> None:
     """The file claims a violation that is none.  Each of 8 confirms with probability 0.001: three with 6e-8."""
-    wrong = audit(noisy, GaussianDP(0.4), PAIR, trials=5000, seed=3, confidence=0.95)
+    wrong = audit(noisy, GaussianDP(0.4), PAIR, **FAST, trials=5000, seed=3, confidence=0.95)
     wrong = dataclasses.replace(wrong, claim=GaussianDP(1.0))
     assert wrong.trials_used < 200
-    refuted = sum(replay(wrong, noisy, PAIR, trials=500, seed=seed).refuted for seed in range(8))
+    refuted = sum(replay(wrong, noisy, PAIR, **FAST, trials=500, seed=seed).refuted for seed in range(8))
     assert refuted <= 2
 
 
@@ -73,7 +74,7 @@ def test_what_was_changed_by_hand_is_reported(violation: AuditResult) -> None:
     for words, change in changes.items():
         changed = dataclasses.replace(violation, **change)
         assert [found for found in contradictions(changed) if words in found], words
-    found = replay(changed, noisy, PAIR, trials=100, seed=0)
+    found = replay(changed, noisy, PAIR, **FAST, trials=100, seed=0)
     assert not found.reproduced
     assert "The evidence does not reproduce: the result contradicts its own counts." in str(found)
 
@@ -81,7 +82,7 @@ def test_what_was_changed_by_hand_is_reported(violation: AuditResult) -> None:
 def test_results_of_before_the_threshold_was_written_are_replayed(violation: AuditResult) -> None:
     values = json.loads(json.dumps(violation.to_dict()))
     del values["witness"]["threshold"]
-    assert replay(AuditResult.from_dict(values), noisy, PAIR, trials=4000, seed=0).reproduced
+    assert replay(AuditResult.from_dict(values), noisy, PAIR, **FAST, trials=4000, seed=0).reproduced
 
 
 def test_no_violation_is_replayed_too() -> None:
@@ -101,7 +102,7 @@ def test_what_cannot_be_replayed_is_reported(violation: AuditResult) -> None:
 
 def test_runs_that_depend_on_each_other_confirm_nothing(violation: AuditResult) -> None:
     cycle = batched(lambda dataset, n, rng: (np.arange(n) % 7) / 7 + 3.0 * dataset[0])
-    found = replay(violation, cycle, PAIR, trials=500, seed=0)
+    found = replay(violation, cycle, PAIR, **FAST, trials=500, seed=0)
     assert found.p_value == 1.0
     assert not found.reproduced
     assert found.warnings
@@ -230,7 +231,7 @@ def test_a_replay_from_another_folder_runs_the_audited_code_and_says_if_it_has_c
 
 def test_a_replay_of_a_fixed_audit_with_the_audits_own_seed_is_refused() -> None:
     """It would count the runs of the audit again and call them fresh.  Decided by its seed."""
-    result = audit(noisy, GaussianDP(0.7), PAIR, trials=1000, method="fixed", seed=3, confidence=0.95)
+    result = audit(noisy, GaussianDP(0.7), PAIR, **FAST, trials=1000, method="fixed", seed=3, confidence=0.95)
     with pytest.raises(ValueError, match="seed 3 is the seed of the audit"):
         replay(result, noisy, PAIR, trials=100, seed=3)
 

@@ -29,16 +29,19 @@ from .command_line import Command, broken
     ],
 )
 def test_an_internal_error_exits_with_4_and_names_a_file_to_attach(
-    name: str, arguments: tuple[str, ...], folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    arguments: tuple[str, ...],
+    folder: Path,
+    temporary: Path,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(name, broken)
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr("tempfile.tempdir", None)
     done = command(*arguments)
     assert done.exit_code == 4
     assert "internal error, please report, and attach" in done.stderr
     assert "Traceback" not in done.stderr
-    (file,) = folder.glob("dpaudit-error-*.txt")
+    (file,) = temporary.glob("dpaudit-error-*.txt")
     assert str(file) in done.stderr
     reported = file.read_text()
     assert "ZeroDivisionError: a mistake of dpaudit" in reported

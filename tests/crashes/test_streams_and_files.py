@@ -55,7 +55,7 @@ def test_a_closed_pipe_does_not_change_the_exit_code(folder: Path) -> None:
 
 
 def test_a_result_is_never_reported_in_an_output_folder_that_was_removed(
-    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    folder: Path, temporary: Path, command: Command
 ) -> None:
     """The result is in a temporary folder, and the result of an earlier run is not mistaken for it."""
     (folder / "moves.py").write_text(
@@ -70,13 +70,11 @@ def test_a_result_is_never_reported_in_an_output_folder_that_was_removed(
     )
     (folder / "out").mkdir()
     (folder / "out" / "one.json").write_text("{}")
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr("tempfile.tempdir", None)
     said = command("run", "c.yaml", "-o", "out", "--no-pdf").stderr
     assert "the result of one could not be written to out" in said
     assert "one.json in out is still the result of an earlier run" in said
     assert "results are in out" not in said
-    assert len(list(folder.glob("dpaudit-*/one.json"))) == 1
+    assert len(list(temporary.glob("dpaudit-*/one.json"))) == 1
 
 
 def test_a_terminal_without_unicode_gets_ascii(folder: Path) -> None:
@@ -140,7 +138,7 @@ def test_an_unwritable_output_folder_is_reported_before_the_first_run(
 
 
 def test_a_result_that_cannot_be_written_stops_no_other_and_exits_with_3(
-    folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+    folder: Path, temporary: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = AuditResult.to_json
 
@@ -155,6 +153,7 @@ def test_a_result_that_cannot_be_written_stops_no_other_and_exits_with_3(
     assert "the result of two could not be written to dpaudit-results: RuntimeError: a link to itself" in done.stderr
     assert {file.stem for file in (folder / "dpaudit-results").glob("*.json")} == {"one", "three"}
     assert "two" in done.stdout  # the table shows the file
+    assert not list(temporary.iterdir())
 
 
 def test_a_pdf_that_cannot_be_made_leaves_the_json(

@@ -19,7 +19,7 @@ import pytest
 from dpaudit import MechanismError, Pair
 from dpaudit.mechanisms import environments
 from dpaudit.mechanisms.environments import environment, pinned_version, project_name
-from dpaudit.mechanisms.installer import check_installed
+from dpaudit.mechanisms.installer import check_installed, pip_of
 from dpaudit.mechanisms.interpreters import check_version
 from dpaudit.mechanisms.requirements import unmet
 from dpaudit.sampling.runs import ExecutionSettings
@@ -57,7 +57,7 @@ def test_a_failed_installation_shows_the_output_of_the_installer(
     wanting = wheel(tmp_path, "wanting", "1.0", "", requires="no-such-thing-anywhere==3")
     before = set(environments.cache_folder().rglob("*"))
     with pytest.raises(
-        MechanismError, match=r"installing wanting @ .* failed; .* said:\n(.*\n)*.*no-such-thing-anywhere"
+        MechanismError, match=r"installing wanting @ .* failed; (pip|uv) said:\n(.*\n)*.*no-such-thing-anywhere"
     ):
         environment([wanting])
     left = set(environments.cache_folder().rglob("*")) - before
@@ -171,9 +171,17 @@ def test_an_installation_that_went_elsewhere_is_refused_and_never_used(
         changed.setattr(shutil, "which", lambda name: None)  # uv does not read pip.conf
         with pytest.raises(MechanismError, match=r"the environment lacks tinylost @ .* see `pip config list`"):
             environment([tiny])
-    monkeypatch.setattr(environments, "_build", builds)
-    with pytest.raises(ZeroDivisionError, match="built again"):
-        environment([tiny])
+    assert (tmp_path / "elsewhere" / "tinylost.py").exists()
+    assert environment([tiny]).packages == {"tinylost": "1.0"}  # installed again, where it belongs
+
+
+def test_pip_is_started_once_where_that_is_possible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runner is a file of pip that no documentation promises."""
+    python = tmp_path / "python"
+    assert pip_of(sys.executable, python)[0] == str(python)
+    monkeypatch.setattr("dpaudit.mechanisms.installer._RUNNER", "a file that pip lacks")
+    command = pip_of(sys.executable, python)
+    assert (command[0], command[-2:]) == (sys.executable, ["--python", str(python)])
 
 
 @pytest.mark.parametrize(

@@ -10,43 +10,17 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from .locked import Command
 from .programs import wheel
 
-Command = Callable[..., Result]
-CONFIG = """\
-name: noise
-claim: gaussian(mu=1)
-mechanism: {python: m.py:release, requires: [tinyreplay==1.0]}
-pairs: [{d0: [0], d1: [1]}]
-attacks: median_clipped
-trials: 40
-seed: 0
-"""
-RELEASE = """\
-import tinybelow, sys
-print(f"tinybelow says {tinybelow.WORD}", file=sys.stderr)
-if tinybelow.WORD == "bad":
-    raise ValueError("this is not what was audited")
-def release(dataset, rng): return dataset[0] + rng.gauss(0, 1.5)
-"""
 UNLOCKED = "warning: the replay did not use the exact packages of the audit, but those that the installer chose"
 
 
 @pytest.fixture
-def audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> Path:
-    """Return the folder of an audit that has run.  Its environment is gone, and its packages are in `packages`."""
-    packages = tmp_path / "packages"
-    packages.mkdir()
-    wheel(packages, "tinyreplay", "1.0", "", requires="tinybelow")
-    wheel(packages, "tinybelow", "1.0", "WORD = 'good'\n")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(packages))
-    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "m.py").write_text(RELEASE)
-    (tmp_path / "c.yaml").write_text(CONFIG)
-    assert command("run", "c.yaml", "-o", "out", "--no-pdf").exit_code == 0
-    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache of another machine"))
-    return tmp_path
+def here(audited: Path, shared_audit: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the copy on the machine of the audit, where its environment need not be built again."""
+    monkeypatch.setenv("DPAUDIT_CACHE", str(shared_audit / "cache"))
+    return audited
 
 
 def _replayed(command: Command, *options: str) -> Result:
@@ -62,7 +36,7 @@ def _edit(folder: Path, edit: Callable[[dict[str, Any]], object]) -> None:
 
 def test_a_replay_installs_the_packages_of_the_audit(audited: Path, command: Command) -> None:
     """A newer release of a dependency is out, and a replay without a lock would measure that one."""
-    wheel(audited / "packages", "tinybelow", "2.0", "WORD = 'bad'\n")
+    wheel(audited / "packages", "tinydep", "2.0", "WORD = 'bad'\n")
     done = _replayed(command)
     assert done.exit_code == 0, done.stderr
     assert UNLOCKED not in done.stdout
@@ -71,7 +45,7 @@ def test_a_replay_installs_the_packages_of_the_audit(audited: Path, command: Com
 
 
 def test_a_replay_refuses_packages_with_other_content_or_says_so(audited: Path, command: Command) -> None:
-    wheel(audited / "packages", "tinybelow", "1.0", "WORD = 'other'\n")
+    wheel(audited / "packages", "tinydep", "1.0", "WORD = 'other'\n")
     done = _replayed(command)
     assert done.exit_code == 3
     assert "DO NOT MATCH THE HASHES" in done.stderr
@@ -79,7 +53,7 @@ def test_a_replay_refuses_packages_with_other_content_or_says_so(audited: Path, 
     done = _replayed(command, "--unlocked")
     assert done.exit_code == 0, done.stderr
     assert f"{UNLOCKED} (--unlocked)" in done.stdout
-    assert "packages with the same version have another content than in the audit: tinybelow 1.0" in done.stdout
+    assert "packages with the same version have another content than in the audit: tinydep 1.0" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -92,27 +66,27 @@ def test_a_replay_refuses_packages_with_other_content_or_says_so(audited: Path, 
             "the packages and hashes in the result do not fit together",
         ),
         (
-            lambda about: about["hashes of the mechanism's packages"].update({"tinybelow": "sha256:a --pre"}),
+            lambda about: about["hashes of the mechanism's packages"].update({"tinydep": "sha256:a --pre"}),
             "the packages and hashes in the result do not fit together",
         ),
     ],
 )
 def test_a_replay_that_cannot_be_locked_says_why(
-    audited: Path, command: Command, edit: Callable[[dict[str, Any]], object], reason: str
+    here: Path, command: Command, edit: Callable[[dict[str, Any]], object], reason: str
 ) -> None:
-    _edit(audited, edit)
+    _edit(here, edit)
     done = _replayed(command)
     assert done.exit_code == 0, done.stderr
     assert f"{UNLOCKED}: {reason}" in done.stdout
 
 
-def test_a_comparison_can_be_locked(audited: Path, command: Command) -> None:
-    compare = ("compare", "c.yaml", "--with", "tinyreplay==1.0", "--no-pdf", "-q")
+def test_a_comparison_can_be_locked(here: Path, command: Command) -> None:
+    compare = ("compare", "c.yaml", "--with", "tinylock==1.0", "--no-pdf", "-q")
     done = command(*compare, "--locked")
     assert done.exit_code == 2
     assert "there is no lock file" in done.stderr
     assert command(*compare).exit_code == 0
-    wheel(audited / "packages", "tinybelow", "1.0", "WORD = 'other'\n")
+    wheel(here / "packages", "tinydep", "1.0", "WORD = 'other'\n")
     done = command(*compare, "--locked")
     assert done.exit_code == 2
     assert "DO NOT MATCH THE HASHES" in done.stderr

@@ -4,91 +4,37 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from dpaudit import MechanismError
-from dpaudit.cli.app import app
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.locks import FORMAT, read_lock
-from dpaudit.mechanisms.processes import close_all
 from dpaudit.mechanisms.requirements import parsed_requirement
 
+from .locked import CONFIG, Command
 from .programs import wheel
 
-Command = Callable[..., Result]
 A, B = "a" * 64, "b" * 64
 HEAD = f'{FORMAT}\n# python: 3.11\n# requires: ["x==1.0"]\n'
-CONFIG = """\
-name: noise
-claim: gaussian(mu=1)
-mechanism: {python: m.py:release, requires: [tinylock==1.0]}
-pairs: [{d0: [0], d1: [1]}]
-attacks: median_clipped
-trials: 40
-"""
-
-
-def enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a folder the current one, and install packages from there instead of a registry."""
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder / "packages"))
-    monkeypatch.setenv("DPAUDIT_CACHE", str(folder / "cache"))
-    monkeypatch.chdir(folder)
-
-
-@pytest.fixture(scope="module")
-def unused(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a config and packages."""
-    folder = tmp_path_factory.mktemp("project")
-    (folder / "packages").mkdir()
-    wheel(folder / "packages", "tinylock", "1.0", "import tinydep\n", requires="tinydep")
-    wheel(folder / "packages", "tinydep", "1.0", "SIGMA = 1.5\n")
-    (folder / "m.py").write_text("import tinylock\ndef release(dataset, rng): return dataset[0] + rng.gauss(0, 1.5)\n")
-    (folder / "c.yaml").write_text(CONFIG)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def used(unused: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the folder after a run without a lock, which takes seconds."""
-    folder = shutil.copytree(unused, tmp_path_factory.mktemp("used"), dirs_exist_ok=True)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        enter(folder, monkeypatch)
-        run = CliRunner().invoke(app, ["run", "c.yaml", "-o", "out", "--no-pdf"], catch_exceptions=False)
-    assert run.exit_code in (0, 3)
-    close_all()
-    shutil.rmtree(folder / "cache")
-    return folder
 
 
 @pytest.fixture
-def project(unused: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the folder for one test."""
-    shutil.copytree(unused, tmp_path, dirs_exist_ok=True)
-    enter(tmp_path, monkeypatch)
-    return tmp_path
+def project(audited: Path) -> Path:
+    """Return the folder as it was before the audit."""
+    shutil.rmtree(audited / "out")
+    return audited
 
 
-@pytest.fixture
-def after_a_run(used: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a copy of the folder after the run for one test, with an empty cache of environments."""
-    shutil.copytree(used, tmp_path, dirs_exist_ok=True)
-    enter(tmp_path, monkeypatch)
-    return tmp_path
-
-
-def test_a_locked_run_installs_exactly_what_the_first_run_installed(command: Command, after_a_run: Path) -> None:
-    out, packages = after_a_run / "out", after_a_run / "packages"
+def test_a_locked_run_installs_exactly_what_the_first_run_installed(command: Command, audited: Path) -> None:
+    out, packages = audited / "out", audited / "packages"
     lock = (out / "noise.lock").read_text()
     hashes = json.loads((out / "noise.json").read_text())["environment"]["hashes of the mechanism's packages"]
     assert sorted(hashes) == ["tinydep", "tinylock"]
     assert f"tinydep==1.0 --hash={hashes['tinydep']}" in lock
-    wheel(packages, "tinydep", "2.0", "SIGMA = 0.1\n")  # without a lock, this one would be installed
+    wheel(packages, "tinydep", "2.0", "WORD = 'bad'\n")  # without a lock, this one would be installed
     assert command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked").exit_code in (0, 3)
     saved = json.loads((out / "noise.json").read_text())["environment"]
     assert saved["packages of the mechanism"] == {"tinydep": "1.0", "tinylock": "1.0"}
@@ -96,8 +42,8 @@ def test_a_locked_run_installs_exactly_what_the_first_run_installed(command: Com
     assert (out / "noise.lock").read_text() == lock
 
 
-def test_a_package_with_the_same_version_and_other_content_is_refused(command: Command, after_a_run: Path) -> None:
-    wheel(after_a_run / "packages", "tinydep", "1.0", "SIGMA = 0.1  # replaced\n")
+def test_a_package_with_the_same_version_and_other_content_is_refused(command: Command, audited: Path) -> None:
+    wheel(audited / "packages", "tinydep", "1.0", "WORD = 'other'\n")
     done = command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked")
     assert done.exit_code == 2
     assert "DO NOT MATCH THE HASHES" in done.stderr

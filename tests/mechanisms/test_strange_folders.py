@@ -79,9 +79,9 @@ def test_every_call_of_uv_is_in_a_folder_with_empty_settings(strange: Path, monk
         f"""#!/bin/sh
 echo "$1 $(pwd) $(cat uv.toml pyproject.toml | wc -c)$UV_PROJECT" >> {notes}
 case $1 in
-    venv) exec {sys.executable} -m venv "$6";;
+    venv) exec {sys.executable} -m venv --without-pip "$6";;
     python) echo /nowhere/python;;
-    pip) exec "$4" -I -m pip install --find-links {strange.parent / "own"} -q "$6";;
+    pip) exec {sys.executable} -I -m pip --python "$4" install --find-links {strange.parent / "own"} -q "$6";;
 esac
 """
     )

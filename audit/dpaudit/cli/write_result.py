@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -52,7 +53,11 @@ def write_result(result: AuditResult, command: CommandSettings) -> Path | None:
 def _rescued(result: AuditResult) -> Path | None:
     """Write a result to a temporary folder because it could not be written to the output folder."""
     with contextlib.suppress(Exception):
-        file = Path(tempfile.mkdtemp(prefix="dpaudit-")) / f"{result.name}.json"
-        result.to_json(file)
+        folder = Path(tempfile.mkdtemp(prefix="dpaudit-"))
+        try:
+            result.to_json(file := folder / f"{result.name}.json")
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return file
     return None

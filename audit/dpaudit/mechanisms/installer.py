@@ -15,6 +15,8 @@ from dpaudit.values import Foreign
 
 _SHOWN = 15  # last lines of a failed installer that a message quotes
 
+_RUNNER = "__pip-runner__.py"  # pip's own file for `pip --python`
+
 _LIST = """
 import importlib.metadata as m, json
 found = {}
@@ -34,15 +36,21 @@ class Archive(NamedTuple):
 
 
 def pip_of(base: str, python: Path) -> list[str]:
-    """Return a command for pip that installs for `python`: the pip of `base` from version 22.3 on, or a new one."""
-    pip = ["-I", "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    """Return a command for pip that installs for `python`: the pip of `base` from version 22.3 on, or a new one.
+
+    `pip --python` would load pip twice: once to start this runner, and once in it.
+    """
+    options = ["--disable-pip-version-check", "--no-input"]
     # `pip --version` would load all of pip
-    about = completed([base, "-I", "-c", "import pip; print(pip.__version__)"])
-    version = tuple(map(int, re.findall(r"\d+", about.stdout)[:2]))
-    if about.returncode == 0 and version >= (22, 3):
-        return [base, *pip, "--python", str(python)]
+    about = completed([base, "-I", "-c", "import pip; print(pip.__version__, pip.__path__[0], sep='\\n')"])
+    version, _, folder = about.stdout.strip().partition("\n")
+    if about.returncode == 0 and tuple(map(int, re.findall(r"\d+", version)[:2])) >= (22, 3):
+        runner = Path(folder, _RUNNER)
+        if runner.is_file():
+            return [str(python), "-I", str(runner), *options]
+        return [base, "-I", "-m", "pip", *options, "--python", str(python)]
     run([str(python), "-I", "-m", "ensurepip"], "making an environment with pip")
-    return [str(python), *pip]
+    return [str(python), "-I", "-m", "pip", *options]
 
 
 def check_installed(python: Path, wanted: Sequence[str], version: str) -> dict[str, str]:
@@ -109,6 +117,7 @@ def run(command: list[str], what: str) -> str:
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN:]
         said = "\n".join(f"    {line}" for line in lines) or "    (nothing)"
-        who = command[command.index("-m") + 1] if "-m" in command else Path(command[0]).name
+        names = [Path(part).name for part in command]
+        who = "pip" if _RUNNER in names else names[names.index("-m") + 1] if "-m" in names else names[0]
         raise MechanismError(f"{what} failed; {who} said:\n{said}")
     return done.stdout

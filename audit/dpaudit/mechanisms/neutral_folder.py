@@ -18,7 +18,7 @@ from pathlib import Path
 _END_OF_SEARCH = ("pyproject.toml", "uv.toml")  # uv stops at the nearest of these, so empty ones hide those above
 _ELSEWHERE = ("target", "prefix", "root", "dry_run", "user", "python", "require_virtualenv", "requirement", "editable")
 _DROPPED = frozenset(
-    # The first two are settings for this process's Python.  pip starts the other Python without -I, so it would obey
+    # The first two are settings for this process's Python.  pip may start the other one without -I, so it would obey
     # them.  The others make an installer succeed without installing here, or install something else, or make uv read
     # the settings of another folder.
     ["PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX", "UV_DRY_RUN"]
