@@ -62,7 +62,7 @@ def test_the_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
         if code.startswith("# requires:"):
             continue
         if page.stem == "tutorial":
-            code = code.replace("confidence=0.999", f"confidence={CONFIDENCE!r}").replace("trials=2000", "trials=500")
+            code = code.replace("confidence=0.999", f"confidence={CONFIDENCE!r}").replace("trials=2000", "trials=200")
         printed = io.StringIO()
         with redirect_stdout(printed):
             exec(compile(code, str(page), "exec"), space)
@@ -130,7 +130,7 @@ def test_the_tutorial_works_as_it_is_typed(tmp_path: Path, command: Callable[...
     config = blocks(page, "yaml")[0]
     for old, new in (
         ("confidence: 0.999 ", f"confidence: {CONFIDENCE_OPTION[1]} "),
-        ("trials: 2000\n", "trials: 500\n"),
+        ("trials: 2000\n", "trials: 200\n"),
     ):
         assert old in config
         config = config.replace(old, new)

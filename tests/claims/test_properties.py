@@ -35,6 +35,7 @@ quick = settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+dear = settings(quick, max_examples=30)  # an example takes tens of milliseconds
 slow = settings(quick, max_examples=10)
 
 
@@ -86,13 +87,13 @@ def assert_is_tradeoff(claim: TradeoffFunction) -> None:
     assert np.all(np.diff(slope) >= -1e-9 * np.abs(slope[1:]) - 1e-15 / np.diff(ALPHA)[:-1])
 
 
-@quick
+@dear
 @given(claims)
 def test_f_is_convex_and_nonincreasing_and_at_most_one_minus_alpha(claim: TradeoffFunction) -> None:
     assert_is_tradeoff(claim)
 
 
-@quick
+@dear
 @given(claims)
 def test_delta_is_a_privacy_profile(claim: TradeoffFunction) -> None:
     delta = claim.delta(EPSILON)
@@ -102,7 +103,7 @@ def test_delta_is_a_privacy_profile(claim: TradeoffFunction) -> None:
     assert np.all(np.diff(np.diff(delta) / np.diff(x)) >= -1e-9 / np.diff(x)[1:])  # convex in e^epsilon
 
 
-@quick
+@dear
 @given(claims)
 def test_duality_from_f_to_delta_to_f_is_the_identity(claim: TradeoffFunction) -> None:
     """f(alpha) >= 1 - delta(eps) - e^eps alpha for all eps, with equality for the best eps, up to the grid of eps."""
@@ -119,7 +120,7 @@ def test_duality_from_f_to_delta_to_f_is_the_identity(claim: TradeoffFunction) -
     assert np.all(forth <= delta + 1e-9)
 
 
-@quick
+@dear
 @given(claims)
 def test_the_inverse_of_the_inverse_is_f(claim: TradeoffFunction) -> None:
     twice = claim.inverse().inverse()
@@ -169,7 +170,7 @@ def test_epsilon_is_the_least_that_keeps_delta(claim: TradeoffFunction, delta: f
         assert claim.delta(epsilon * (1 - 1e-9)) >= delta - 1e-12
 
 
-@quick
+@dear
 @given(claims, st.integers(1, 5))
 def test_the_promise_for_larger_groups_is_weaker(claim: TradeoffFunction, k: int) -> None:
     smaller, larger = claim.group(k), claim.group(k + 1)

@@ -124,7 +124,7 @@ def test_true_claims_are_rarely_refuted(mechanism: Any, claim: TradeoffFunction,
     """
     runs = 6
     results = [
-        audit(mechanism, claim, PAIR, trials=400, method=method, seed=seed, confidence=0.99) for seed in range(runs)
+        audit(mechanism, claim, PAIR, trials=250, method=method, seed=seed, confidence=0.99) for seed in range(runs)
     ]
     most = binom.ppf(1 - 1e-6, runs, 0.01)  # exceeded with probability 1.5e-7
     assert sum(result.violated for result in results) <= most
@@ -170,7 +170,9 @@ def test_bounds_of_the_fixed_test_are_near_the_truth(trials: int, least: float) 
     assert least < np.median(bounds) < 1.0
 
 
-@pytest.mark.parametrize("claim", ["pure(epsilon=1)", "laplace(epsilon=1)", "pure(epsilon=3)"])
+@pytest.mark.parametrize(
+    "claim", ["pure(epsilon=1)", pytest.param("laplace(epsilon=1)", marks=pytest.mark.slow), "pure(epsilon=3)"]
+)
 def test_bounds_of_the_fixed_test_are_near_the_truth_where_the_loss_is_bounded(claim: str) -> None:
     """Half of the outputs of Laplace noise have the largest loss, and the frozen score must find their region.
 
@@ -240,7 +242,7 @@ def test_the_same_seed_gives_the_same_result_whatever_the_jobs() -> None:
         time.sleep(0.006)  # slow enough for worker processes to be used, even for blocks of two trials
         return float(sum(dataset) + rng.normal())
 
-    for mechanism, trials in ((slow, 80), (Laplace(0.9), 350)):
+    for mechanism, trials in ((slow, 60), (Laplace(0.9), 200)):
         alone = audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, confidence=0.95)
         assert same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, jobs=2, confidence=0.95))
         assert same(alone, audit(mechanism, "pure(epsilon=1)", PAIR, trials=trials, seed=5, confidence=0.95))
@@ -293,12 +295,12 @@ def test_an_audit_that_could_not_see_the_named_violation_is_inconclusive() -> No
 @pytest.mark.parametrize("method", ["sequential", "fixed"])
 def test_the_runs_that_would_do_are_enough_and_agree_with_the_plan(method: Any) -> None:
     """Fails by chance < 1 in 10**6: only if the true claim is refuted."""
-    given: dict[str, Any] = {"confidence": 1 - 1e-7, "detect": GaussianDP(1.4), "method": method, "seed": 0}
+    given: dict[str, Any] = {"confidence": 1 - 1e-7, "detect": GaussianDP(2.0), "method": method, "seed": 0}
     few = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=60, **given)
     (words,) = re.findall(r"about ([\d,]+) would do", " ".join(few.warnings))
     needed, planned = (
         int(words.replace(",", "")),
-        plan("gaussian(mu=1)", "gaussian(mu=1.4)", confidence=1 - 1e-7).trials,
+        plan("gaussian(mu=1)", "gaussian(mu=2)", confidence=1 - 1e-7).trials,
     )
     assert 0.7 * planned < needed < 3 * planned
     enough = audit(Gaussian(1.0), GaussianDP(1.0), PAIR, trials=needed, **given)

@@ -25,7 +25,7 @@ from dpaudit.outputs import Outputs
 from dpaudit.result.provenance import Provenance
 
 PAIR = Pair([0], [1])
-TRIALS, SEARCHED, SECOND_STAGE_TRIALS = 20_000, 500, 2_500
+TRIALS, SEARCHED, SECOND_STAGE_TRIALS = 8_000, 500, 700
 
 
 @pytest.fixture(autouse=True)
@@ -154,8 +154,8 @@ class SecondStage:
     sees = "features"
     calibrated = True
 
-    def __init__(self, how: str = "well", learns_from: int = 2000) -> None:
-        self.how, self.learns_from = how, learns_from  # two thirds of 3,000 trials
+    def __init__(self, how: str = "well", learns_from: int = 800) -> None:
+        self.how, self.learns_from = how, learns_from  # two thirds of 1,200 trials
 
     def fit(self, outputs0: Any, outputs1: Any, rng: np.random.Generator) -> Any:
         return lambda outputs: np.where(outputs[:, 0] == outputs[:, 1], 0.8, -0.37)
@@ -212,7 +212,7 @@ def test_one_odd_output_does_not_blind_the_second_stage(
 
     student = SecondStage(learns_from=learns_from)
     result = audit(
-        mechanism, PureDP(0.3), PAIR, trials=TRIALS // 2, attacks=student, method="fixed", seed=1, confidence=0.95
+        mechanism, PureDP(0.3), PAIR, trials=10_000, attacks=student, method="fixed", seed=1, confidence=0.95
     )
     assert result.provenance.second_stage_trials == 1000
     assert not result.warnings
@@ -258,14 +258,14 @@ def test_another_pair_takes_over_if_the_chosen_one_fails_in_the_second_stage() -
             Failing(last),
             PureDP(0.3),
             pairs,
-            trials=TRIALS,
+            trials=20_000,
             attacks=SecondStage(),
             method="fixed",
             seed=1,
             confidence=0.95,
         )
         assert result.stopped_by == "trials"
-        assert result.trials_used == TRIALS
+        assert result.trials_used == 20_000
         assert result.evidence.pair == chosen
         assert result.violated == (chosen == 0)
 

@@ -59,7 +59,7 @@ def all_p_values(claim: TradeoffFunction, n0: int, n1: int) -> Array:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-@pytest.mark.parametrize(("n0", "n1"), [(8, 6), (3, 10)])
+@pytest.mark.parametrize(("n0", "n1"), [(6, 5), (2, 8)])
 def test_a_true_claim_gets_a_p_value_of_at_most_s_with_probability_at_most_s(
     claim: TradeoffFunction, n0: int, n1: int
 ) -> None:
@@ -85,7 +85,7 @@ def test_the_enumeration_detects_an_invalid_test() -> None:
 def test_a_bound_exceeds_the_truth_with_probability_at_most_the_significance(
     family: Callable[[float], TradeoffFunction], significance: float
 ) -> None:
-    n0, n1 = 8, 7
+    n0, n1 = 6, 5
     bounds = np.array(
         [
             [parameter_lower(family, x, n0, n1 - z, n1, significance=significance) for z in range(n1 + 1)]

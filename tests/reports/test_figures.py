@@ -22,14 +22,14 @@ from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference.grid import EDGES
 from dpaudit.numerics.arrays import AnyArray
 from dpaudit.result.model import AuditResult
-from dpaudit.result.values import Curve, History
+from dpaudit.result.values import Curve, History, Verdict
 from dpaudit_reports.figures.canvas import amounts, panel_svg
 from dpaudit_reports.figures.distributions import _draw as draw_distributions
 from dpaudit_reports.figures.distributions import distributions_svg
 from dpaudit_reports.figures.evidence import evidence_svg
-from dpaudit_reports.figures.palette import COLORS
+from dpaudit_reports.figures.palette import COLORS, PAPER, WITNESS
 from dpaudit_reports.figures.profile import profile_svg
-from dpaudit_reports.figures.tradeoff import small_errors_svg, tradeoff_svg
+from dpaudit_reports.figures.tradeoff import point_name, small_errors_svg, tradeoff_svg
 from dpaudit_reports.scores import Scores
 
 from . import sample
@@ -219,6 +219,23 @@ def test_a_witness_without_errors_can_be_drawn_on_logarithmic_axes() -> None:
     assert result.witness is not None
     witness = dataclasses.replace(result.witness, alpha=0.0, beta=0.0, claimed_beta=1.0)
     ElementTree.fromstring(tradeoff_svg(dataclasses.replace(result, witness=witness)))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "name", "face", "edge"),
+    [
+        (Verdict.VIOLATION, "chosen by these counts", WITNESS, PAPER),
+        (Verdict.NO_VIOLATION, "closest", PAPER, WITNESS),
+    ],
+)
+def test_the_diamond_is_filled_where_it_shows_a_violation_and_else_hollow(
+    verdict: Verdict, name: str, face: str, edge: str
+) -> None:
+    result = dataclasses.replace(sample.violation(), verdict=verdict)
+    assert point_name(result) == name
+    for svg in (tradeoff_svg(result), small_errors_svg(result)):
+        diamonds = re.findall(r'<use [^>]*style="fill: (#\w{6}); stroke: (#\w{6})', svg)
+        assert [colors for colors in diamonds if WITNESS in colors] == [(face, edge)]
 
 
 def test_importing_the_reports_loads_nothing_heavy() -> None:

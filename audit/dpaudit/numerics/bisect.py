@@ -163,7 +163,7 @@ def bisect_each_integer(holds: Callable[[Integers], Flags], inside: Integers, ou
     Returns:
         The final brackets, two arrays (...).
     """
-    return _bisect_each(holds, inside, outside, None, None, lambda a, b: (a + b) // 2)
+    return _bisect_each(holds, inside, outside, None, None, lambda a, b: (a + b) >> 1)
 
 
 def _bisect_each(

@@ -119,10 +119,10 @@ class Outcomes:
         Rare x are found by Chernoff's bound as in `of`, rare z by P[Bin(n, b) <= n b - t] <= exp(-t^2/(2 n b)).
         """
         x, log_choose0, own = self._rows
-        low, high = alpha.min(keepdims=True), alpha.max(keepdims=True)
-        rare_low = (x < self.n0 * low) & (own - log_likelihood(x, self.n0, low) > self.budget)
-        rare_high = (x > self.n0 * high) & (own - log_likelihood(x, self.n0, high) > self.budget)
-        kept = slice(int(rare_low.sum()), len(x) - int(rare_high.sum()))
+        low, high = ends = np.array([alpha.min(), alpha.max()])
+        far = own - log_likelihood(x, self.n0, ends[:, None]) > self.budget
+        rare_low, rare_high = far[0] & (x < self.n0 * low), far[1] & (x > self.n0 * high)
+        kept = slice(np.count_nonzero(rare_low), len(x) - np.count_nonzero(rare_high))
         x, log_choose0, limits = x[kept], log_choose0[kept], self.limits[kept]
         if len(x) == 0:
             return np.zeros_like(alpha)
