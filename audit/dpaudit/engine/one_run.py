@@ -47,7 +47,8 @@ def audit_one_run(
             there are several.  Choose it before you see the output.  If None, m^0.75, at least 30.
         included_at_random: "coins" if an independent fair coin decided for each canary; "fixed_number" if a fixed
             number of canaries was drawn at random, without replacement.
-        run: (m,), the name or number of the run of each canary, if canaries are of several independent runs.
+        run: (m,), the name or number of the run of each canary, if canaries are of several independent runs.  The coins
+            must be drawn anew in each run.
         name: Name of the audit in reports.
 
     Returns:

@@ -86,9 +86,10 @@ def audit_scores(
         claim: A claim, or its text.  None: the result is a measurement, whose bounds hold and whose verdict is
             INCONCLUSIVE, since there was nothing to refute.
         independence: What the scores are; it has to be said.  "runs": each is of a run of its own; runs are
-            independent.  "canaries": all are of one run, and are assumed independent of each other given which
-            canaries were included; the assumption stands beside every verdict.  None: all are of one run (or of
-            several, see `run`), and nothing is assumed but the random inclusion.
+            independent.  "canaries": all are of one run; given which canaries were included, they are assumed to be
+            independent of each other, and each to depend on the inclusion of its own canary only.  The assumption
+            stands beside every verdict.  None: all are of one run (or of several, see `run`), and nothing is assumed
+            but the random inclusion.
         confidence: A true claim is called violated with probability at most 1 - confidence.
         method: "fixed", the only one: all scores are there, so that they are tested once.
         seed: Of the order of equal scores and of the split; None draws a fresh one, which the result records.
@@ -99,7 +100,8 @@ def audit_scores(
         included_at_random: How it was decided which canaries are included.  "coins": an independent fair coin for each
             canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.
         run: The runs of `scores0` and the runs of `scores1`, two lists of names or numbers, if canaries are of several
-            independent runs; for `independence=None` only, and scores that are numbers.
+            independent runs; for `independence=None` only, and scores that are numbers.  Coins must be drawn anew in
+            each run: runs with the same included canaries are not independent.
         name: For the report.
 
     Returns:
@@ -276,7 +278,7 @@ def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int |
     return Detectable(
         claim="" if least is None else str(least),
         assumption=evidence.attained_if,
-        rule_of_three_rate=rule_of_three_rate(evidence.canaries / 2),
+        rule_of_three_rate=rule_of_three_rate(evidence.tries),
         largest_epsilon=evidence.largest_epsilon(confidence=confidence),
     )
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.scores import confident, fixed_number, runs
-from dpaudit.result.scores_evidence import RunScoresEvidence, ScoresGuesses
+from dpaudit.inference.scores import fixed_number, runs
+from dpaudit.result.scores_evidence import RunScoresEvidence, ScoresGuesses, attained_of_coins
 from dpaudit.result.scores_words import OF_ANY_DRAWN_CANARIES, OF_DRAWN_CANARIES
 from dpaudit.result.words import Words
 
@@ -18,8 +18,10 @@ def attained(truth: TradeoffFunction, m: int, included: int, guesses: int, right
     If guesses are about both sides, it is approximated by that of fair coins.
     """
     if fixed_number.about_both_sides(m, included):
-        return confident.p_value(truth, m, guesses, right)
+        return attained_of_coins(truth, m, guesses, right)
     rare = min(included, m - included)
+    if right <= max(0, guesses - (m - rare)):
+        return 1.0  # so many are right whatever the scores are
     return runs.p_value(truth, m - rare, rare, guesses, right) if right <= min(guesses, rare) else 0.0
 
 

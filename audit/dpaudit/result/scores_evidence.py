@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import bdtr
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
@@ -78,6 +79,11 @@ class ScoresGuesses(GuessedEvidence, ABC):
     @abstractmethod
     def about(self) -> str:
         """The runs or canaries that the scores belong to, in words."""
+
+    @property
+    def tries(self) -> int:
+        """How often a rare event that betrays a record could have occurred; one run is one try for all its canaries."""
+        return self.trials
 
     @property
     def number_note(self) -> str:
@@ -155,6 +161,21 @@ class ScoresGuesses(GuessedEvidence, ABC):
         return found
 
 
+def attained_of_coins(truth: TradeoffFunction, m: int, guesses: int, right: int) -> float:
+    """Return the probability of `right` or more right guesses by independent likelihood ratios, if fair coins decided.
+
+    It is that of the most confident guesses, but an audit guesses about half on each side.  If coins leave too few
+    canaries on a side, some guesses are wrong for certain.  The probability of too many such guesses is subtracted.
+    """
+    if right <= 0:
+        return 1.0
+    wrong = guesses - right  # so many may be wrong
+    uneven = sum(
+        float(bdtr(half - wrong - 1, m, 0.5)) for half in (guesses // 2, guesses - guesses // 2) if half > wrong
+    )
+    return max(0.0, confident.p_value(truth, m, guesses, right) - uneven)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunScoresEvidence(ScoresGuesses):
     """Scores of independent runs: the number of runs on d1 among the highest scores; see `scores.runs`."""
@@ -169,6 +190,10 @@ class RunScoresEvidence(ScoresGuesses):
     @property
     def canaries(self) -> int:
         return self.n0 + self.n1
+
+    @property
+    def tries(self) -> int:
+        return min(self.n0, self.n1)
 
     @property
     def by_chance(self) -> float:
@@ -259,7 +284,7 @@ class _CanaryGuesses(ScoresGuesses):
         return (1 - confidence) / self.p_value_factor
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return confident.p_value(truth, self.m, self.guesses, right)
+        return attained_of_coins(truth, self.m, self.guesses, right)
 
     @property
     def about(self) -> str:
@@ -272,6 +297,10 @@ class CanaryScoresEvidence(_CanaryGuesses):
 
     method: ClassVar[str] = "scores_of_canaries"
     words: ClassVar[Words] = OF_CANARIES
+
+    @property
+    def tries(self) -> int:
+        return min(self.included, self.m - self.included)
 
     def under_coins(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
         return confident.p_value(claim, self.m, self.guesses, right)

@@ -14,13 +14,13 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import one_run
-from dpaudit.inference.scores import confident, fixed_number, several
+from dpaudit.inference.scores import fixed_number, several
 from dpaudit.inference.scores.dependence import coins_p_value, half_included, number_factor
 from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_number_evidence import attained
 from dpaudit.result.histograms import sha256
-from dpaudit.result.scores_evidence import HALF_ADVICE, ScoresGuesses
+from dpaudit.result.scores_evidence import HALF_ADVICE, ScoresGuesses, attained_of_coins
 from dpaudit.result.scores_words import OF_SEVERAL_DRAWN_RUNS, OF_SEVERAL_RUNS
 from dpaudit.result.words import Words
 from dpaudit.values import Json, JsonObject
@@ -156,7 +156,7 @@ class SeveralRunsEvidence(_OfRuns):
 
     def tail_attained(self, truth: TradeoffFunction, run: Run, right: int) -> float:
         m, _, guesses = run
-        return confident.p_value(truth, m, guesses, right)
+        return attained_of_coins(truth, m, guesses, right)
 
     def coins_p_value(self, sizes: tuple[int, int]) -> float:
         """Return a p-value from the total, and from the least even run."""

@@ -6,7 +6,8 @@ The bounds for one number of guesses in one run are in `inference.one_run`, and 
 better is not known in advance.  All J numbers are chosen before the scores are seen, and each is tested at a share of
 the significance.  The probability that any of them refutes a true claim is at most the sum of the shares (Bonferroni).
 
-**Several runs.**  Runs are independent of each other; the canaries of one run need not be.  Let V_k be the number of
+**Several runs.**  Runs are independent of each other: each has its own coins and its own randomness.  The canaries of
+one run need not be independent.  Let V_k be the number of
 right guesses in run k.  Let D_k have P[D_k >= v] = `one_run.p_value(claim, m_k, r_k, v)`, a bound of P[V_k >= v] for
 every v.
 

@@ -1,0 +1,55 @@
+"""What an audit of scores says that it would have found, and what it could not have seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit import audit_scores, parse_claim, plan_scores
+from dpaudit.engine.score_guesses import Inclusion, Independence, count_guesses
+from dpaudit.inference.scores.dependence import half_included
+
+CLAIM = "gaussian(mu=0.25)"
+
+
+@pytest.mark.parametrize(("independence", "power"), [(None, 0.5), (None, 0.9), (None, 0.99), ("canaries", 0.99)])
+def test_a_plan_of_few_canaries_is_enough(independence: Independence, power: float) -> None:
+    """Fails by chance < 1 in 10**6: 1,000 audits that refute with `power`.
+
+    Half of the guesses are about each side, so with very few canaries some are wrong for certain.
+    """
+    n = plan_scores(CLAIM, "gaussian(mu=6)", independence=independence, confidence=0.99, power=power)
+    assert n is not None
+    rng, refuted, needed = np.random.default_rng(1), 0, {}
+    for _ in range(1000):
+        included = rng.random(n) < 0.5
+        out, into = np.split(rng.normal(size=n) + 6.0 * np.sort(included), [n - included.sum()])
+        half = half_included(len(out), len(into))
+        evidence, _ = count_guesses(out, into, independence, None, rng, half=half)
+        if half not in needed:
+            needed[half] = evidence.least_right(parse_claim(CLAIM), confidence=0.99)
+        least = needed[half]
+        refuted += least is not None and evidence.right >= least
+    assert refuted >= binom.ppf(1e-6, 1000, power)
+
+
+@pytest.mark.parametrize("guesses", [None, 90])
+def test_guesses_that_are_right_for_certain(guesses: int | None) -> None:
+    """If 90 of 100 canaries are guessed about, and 70 were left out, 20 or more are right: no error."""
+    out, into = np.random.default_rng(0).normal(size=10 * 70), np.random.default_rng(1).normal(4.0, size=10 * 30)
+    run = (np.repeat(range(10), 70), np.repeat(range(10), 30))
+    result = audit_scores(
+        out, into, CLAIM, independence=None, included_at_random="fixed_number", guesses=guesses, run=run
+    )
+    assert result.p_value <= 1
+    assert bool(result.detectable.claim) == (guesses is None)
+
+
+@pytest.mark.parametrize(("independence", "tries"), [("runs", 20), ("canaries", 20), (None, 1)])
+def test_rare_events_are_told_from_the_smaller_side(independence: Independence, tries: int) -> None:
+    """An event that betrays an included canary had as many chances as canaries were included."""
+    scores = np.random.default_rng(0).normal(size=500)
+    inclusion: Inclusion = "coins" if independence == "runs" else "fixed_number"
+    result = audit_scores(scores[20:], scores[:20], CLAIM, independence=independence, included_at_random=inclusion)
+    assert result.detectable.rule_of_three_rate == pytest.approx(1 - 0.05 ** (1 / tries))
