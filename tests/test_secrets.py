@@ -185,6 +185,7 @@ def test_a_result_that_does_not_record_what_masks_hide_is_replayed_with_a_warnin
     "mechanism",
     [
         "{python: 'secret_sum.py:mechanism'}",
+        "{python: 'secret_sum:mechanism'}",
         "{python: 'secret_sum.py:made', params: {token: 0.2}}",
         "{python: 'secret_sum.py:made', params: {token: true, words: '***'}}",
     ],
