@@ -185,7 +185,6 @@ def test_a_result_that_does_not_record_what_masks_hide_is_replayed_with_a_warnin
     "mechanism",
     [
         "{python: 'secret_sum.py:mechanism'}",
-        "{python: 'secret_sum:mechanism'}",
         "{python: 'secret_sum.py:made', params: {token: 0.2}}",
         "{python: 'secret_sum.py:made', params: {token: true, words: '***'}}",
     ],
@@ -197,6 +196,14 @@ def test_addresses_and_numbers_are_recorded_as_they_are(tmp_path: Path, command:
     assert about.hidden == "nothing"
     (tmp_path / "c.yaml").unlink()
     assert f"{mechanism.split(chr(39))[1]} (from" in command("replay", file, "--dry-run").stdout
+
+
+def test_the_address_of_code_is_never_masked(tmp_path: Path) -> None:
+    _rewritten(tmp_path, "{python: 'secret:token', params: {token: a}}")
+    (planned,) = read_configs([tmp_path / "c.yaml"])
+    assert "python: secret:token\n" in planned.text
+    assert "token: '***'" in planned.text
+    assert planned.is_masked
 
 
 def test_a_store_of_a_command_with_another_password_is_refused(tmp_path: Path) -> None:
