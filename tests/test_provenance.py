@@ -33,6 +33,7 @@ FULL: dict[str, Any] = {
     "claim stated by": "the config",
     "command": "dpaudit run c.yaml",
     "audit": "name: x\n",
+    "hidden by masks": "nothing",
     "number of the command": "1a",
     "audits of the command": 2,
     "confidence of the command": 0.99,

@@ -15,6 +15,7 @@ from typer.testing import Result
 from dpaudit import AuditResult, Pair
 from dpaudit.cli.options import RunOptions
 from dpaudit.sampling.store import Store
+from dpaudit.sampling.store_identity import Identity, Secret
 
 from .stores import refused, stored
 
@@ -154,3 +155,19 @@ def test_pairs_may_differ_in_number(tmp_path: Path) -> None:
     stored(steady, tmp_path / "s", two)  # type: ignore[arg-type]
     mixed = stored(steady, tmp_path / "s", resume="anyway")
     assert "number of pairs (2 before, 1 now)" in told(mixed)[0]
+
+
+def test_a_store_of_a_stranger_does_not_choose_the_salt_of_secrets(tmp_path: Path) -> None:
+    """Who chose the salt may have a table of the hashes of short secrets."""
+    with Store(tmp_path / "s", {"part": "a"}) as store:
+        store.put(0, 0, [1.0], [2.0])
+    chosen = bytes(16)
+    with closing(sqlite3.connect(tmp_path / "s")) as connection, connection:
+        connection.execute("UPDATE about SET value = ? WHERE name = 'salt'", [json.dumps(chosen.hex())])
+    here: Identity = {"part": "b", "variable PIN": Secret("4711")}
+    Store(tmp_path / "s", here, anyway=True).close()
+    with closing(sqlite3.connect(tmp_path / "s")) as connection:
+        about = str(connection.execute("SELECT * FROM about").fetchall())
+    assert chosen.hex() not in about
+    assert Secret("4711").keyed(chosen) not in about
+    Store(tmp_path / "s", here).close()  # continued, as nothing differs

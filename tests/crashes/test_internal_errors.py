@@ -76,6 +76,16 @@ def test_debug_shows_the_traceback_of_an_internal_error(
     assert str(folder) in line
 
 
+def test_the_file_of_an_internal_error_holds_no_password(folder: Path) -> None:
+    try:
+        raise ValueError("cannot reach https://me:hunter2@host with\nAPI_KEY=hunter2")
+    except ValueError as error:
+        report_internal_error(error, folder)
+    (file,) = folder.glob("dpaudit-error-*.txt")
+    assert "hunter2" not in file.read_text()
+    assert "ValueError: cannot reach https://***@host with" in file.read_text()
+
+
 def test_reporting_an_internal_error_never_raises(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Rude(Exception):
         def __str__(self) -> str:

@@ -18,9 +18,10 @@ import pytest
 
 from dpaudit import MechanismError, Pair
 from dpaudit.mechanisms import environments
-from dpaudit.mechanisms.environments import environment, pinned_version, project_name
+from dpaudit.mechanisms.environments import cached_environment, environment, pinned_version, project_name
 from dpaudit.mechanisms.installer import check_installed, pip_of
 from dpaudit.mechanisms.interpreters import check_version
+from dpaudit.mechanisms.local_files import local_hashes
 from dpaudit.mechanisms.requirements import unmet
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.store_identity import identity
@@ -214,6 +215,23 @@ def test_a_cache_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.
         environment([])
 
 
+def test_a_link_inside_the_cache_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a cache like /tmp anybody can make links, and a link to a folder of this user looks like the user's."""
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(environments, "_build", builds)
+    for folder in ("real", "elsewhere"):
+        (tmp_path / folder).mkdir(mode=0o700)
+    (tmp_path / "cache").symlink_to(tmp_path / "real")  # by the user's own choice
+    with pytest.raises(ZeroDivisionError, match="built again"):
+        environment([])
+    shutil.rmtree(tmp_path / "real" / "environments")
+    (tmp_path / "real").chmod(0o1777)
+    (tmp_path / "real" / "environments").symlink_to(tmp_path / "elsewhere")
+    for find in (environment, cached_environment):
+        with pytest.raises(MechanismError, match="environments is a link, so its content may be exchanged"):
+            find([])
+
+
 def test_a_new_cache_can_be_written_by_its_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "made" / "cache"))
     monkeypatch.setattr(environments, "_build", builds)
@@ -306,6 +324,17 @@ def test_a_folder_or_a_missing_file_is_refused(tmp_path: Path) -> None:
         environment([f"x @ {tmp_path.as_uri()}"])
     with pytest.raises(MechanismError, match=r"x.whl cannot be read: No such file"):
         environment([f"x @ {tmp_path.as_uri()}/x.whl"])
+
+
+def test_two_files_of_a_project_are_refused(tmp_path: Path) -> None:
+    """Only one of the two hashes would be part of the identity."""
+    files = [
+        f"x @ {tmp_path.as_uri()}/{name}.whl ; python_version {sign} '3'" for name, sign in (("a", ">="), ("b", "<"))
+    ]
+    for name in "ab":
+        (tmp_path / f"{name}.whl").write_text(name)
+    with pytest.raises(MechanismError, match="names a second file of x"):
+        local_hashes(files)
 
 
 @pytest.mark.parametrize("login", ["user:secret@", "token@"])

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from dpaudit.mechanisms.environments import environment
+from dpaudit.mechanisms.neutral_folder import completed
+from dpaudit.mechanisms.protocol import MechanismError
 
 from .programs import wheel
 
@@ -49,6 +51,19 @@ def test_pip_obeys_the_settings_of_the_user(strange: Path, monkeypatch: pytest.M
     (strange.parent / "pip.conf").write_text(f"[global]\nfind-links = {strange.parent / 'own'}\n")
     monkeypatch.setenv("PIP_CONFIG_FILE", str(strange.parent / "pip.conf"))
     assert environment(["tinypick"]).packages == {"tinypick": "1.0"}
+
+
+@pytest.mark.parametrize("name", ["PIP_CONFIG_FILE", "UV_CONFIG_FILE"])
+def test_a_relative_file_of_settings_is_found_or_refused(
+    strange: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """An installer ignores a file that it does not find, and then asks the public index."""
+    shown = [sys.executable, "-c", f"import os; print(os.environ[{name!r}])"]
+    monkeypatch.setenv(name, "settings")
+    with pytest.raises(MechanismError, match=f"the variable {name} names the file settings, which does not exist"):
+        completed(shown)
+    (strange / "settings").write_text("")
+    assert completed(shown).stdout.strip() == str(strange / "settings")
 
 
 @needs_uv

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dpaudit.cli.terminal import say
-from dpaudit.text.masking import masked_command
+from dpaudit.text.masking import masked, masked_command
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pydantic", "PyYAML", "typer", "rich")
 
@@ -44,7 +44,7 @@ def _about(text: str) -> str:
 
     lines = [
         f"dpaudit ended with an internal error on {datetime.now(UTC):%Y-%m-%d at %H:%M:%S} UTC.",
-        "This file holds the command line, the versions and the traceback.",
+        "This file holds the command line, the versions and the traceback, without what looks like a secret.",
         "Check it for private data before you publish it.",
         "",
         f"command: {command_line()}",
@@ -52,7 +52,7 @@ def _about(text: str) -> str:
         f"dpaudit {__version__}",
         *(f"{name} {version}" for name in _PACKAGES if (version := _version(name))),
         "",
-        text,
+        *map(masked, text.split("\n")),
     ]
     return "\n".join(lines)
 

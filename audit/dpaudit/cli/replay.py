@@ -75,8 +75,10 @@ def replay(
         refuse(unreadable(file, error))
     except MechanismError as error:
         print_traceback(debug)
+        if planned is None:
+            refuse(f"{file}: {error}")
         say(f"{file}: the mechanism failed to run: {error}")
-        if planned is not None and planned.audit is not None and planned.audit.lock is not None:
+        if planned.audit is not None and planned.audit.lock is not None:
             say("the replay installs the exact packages of the audit; --unlocked lets the installer choose others")
         leave(INCONCLUSIVE)
     show(_signed(found))

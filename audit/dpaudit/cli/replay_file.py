@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpaudit.cli.hidden_parts import NOTHING, is_hidden_in
 from dpaudit.cli.progress import progress_bar
 from dpaudit.cli.replay_lock import UNLOCKED, with_lock_of
 from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
@@ -18,6 +18,11 @@ from dpaudit.testing.replaying import checked_test, replay_in_test
 from dpaudit.text.masking import MASK
 from dpaudit.text.printable import one_line
 
+_UNCOMPARED = (
+    f"the result does not record what {MASK} stands for in its mechanism, so the replay may have run other code or "
+    "used other secrets"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedReplay:
@@ -26,7 +31,7 @@ class PlannedReplay:
     result: AuditResult
     code: str  # one printable line: the code outside dpaudit that would run; "" for a builtin mechanism
     audit: PlannedAudit | None  # None if the audit belongs to a test
-    unlocked: str = ""  # why the environment may hold other packages than in the audit
+    warnings: tuple[str, ...] = ()  # why the replay may run other code or packages than the audit
 
     def __str__(self) -> str:
         return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
@@ -72,7 +77,7 @@ class PlannedReplay:
                 execution=execution_settings_of(self.audit.settings),
                 progress=progress,
             )
-        return replace(found, warnings=(*found.warnings, self.unlocked)) if self.unlocked else found
+        return replace(found, warnings=(*found.warnings, *self.warnings))
 
 
 def plan_replay(
@@ -91,7 +96,8 @@ def plan_replay(
 
     Raises:
         ValueError: If the result does not name its audit, names an invalid test, or needs code that is forbidden or
-            missing.
+            missing, or if the config with its secrets is missing or differs.
+        MechanismError: If a file that a requirement names cannot be read, or others can write to the cache.
     """
     about = result.provenance
     if test := result.environment.get("test"):  # may have any type; `checked_test` accepts only text
@@ -108,8 +114,11 @@ def plan_replay(
         planned = read_text(about.audit, (folder or Path(about.folder or ".")) / (about.config or "config"))
     except ConfigError as error:
         raise ValueError(f"the config in the result is not valid: {error}") from None
-    if planned.is_masked:
-        planned = _unmasked(planned, about.audit)
+    warnings = []
+    if _is_masked(planned, about.hidden):
+        planned = _unmasked(planned, about.audit, about.hidden)
+        if about.hidden is None:
+            warnings.append(_UNCOMPARED)
     if planned.code and not code:
         raise ValueError(f"the replay runs {planned.code}; --no-code refuses it")
     if planned.code and not (place := planned.file.parent).is_dir():
@@ -120,10 +129,19 @@ def plan_replay(
     unlocked = f"{UNLOCKED} (--unlocked)" if planned.config.mechanism.isolated else ""
     if locked:
         planned, unlocked = with_lock_of(planned, about)
-    return PlannedReplay(result=result, code=one_line(planned.code), audit=planned, unlocked=unlocked)
+    warnings += [unlocked] * bool(unlocked)
+    return PlannedReplay(result=result, code=one_line(planned.code), audit=planned, warnings=tuple(warnings))
 
 
-def _unmasked(planned: PlannedAudit, text: str) -> PlannedAudit:
+def _is_masked(planned: PlannedAudit, hidden: str | None) -> bool:
+    """Whether the config in a result lacks a part of the mechanism; results of earlier versions do not say it."""
+    if hidden is not None:
+        return hidden != NOTHING
+    mechanism = planned.config.mechanism
+    return any(MASK in str(part) for part in (mechanism.python, mechanism.command, mechanism.params))
+
+
+def _unmasked(planned: PlannedAudit, text: str, hidden: str | None) -> PlannedAudit:
     """Return an audit with the secrets that its result does not hold, from the config that it was read from."""
     try:
         found = [audit for audit in read_configs([planned.file]) if audit.text == text]
@@ -134,23 +152,13 @@ def _unmasked(planned: PlannedAudit, text: str) -> PlannedAudit:
             f"the result does not hold the secrets of its config ({MASK} stands for them), and {planned.file} does not "
             "hold the same audit; restore that file, or name the folder that has it with --folder"
         )
-    return found[0]
-
-
-def replay_file(
-    result: AuditResult,
-    *,
-    trials: int | None = None,
-    extend: bool = False,
-    seed: int | None = None,
-    folder: Path | None = None,
-    jobs: int = DEFAULTS.jobs,
-    code: bool = True,
-    quiet: bool = False,
-    say: Callable[[str], None] | None = None,
-) -> Replay:
-    """Plan a replay, describe its code with `say`, and run it; see `plan_replay` and `PlannedReplay.run`."""
-    planned = plan_replay(result, folder=folder, code=code)
-    if say is not None:
-        say(str(planned))
-    return planned.run(trials=trials, extend=extend, seed=seed, jobs=jobs, quiet=quiet)
+    if hidden is None:
+        return found[0]
+    same = [audit for audit in found if is_hidden_in(audit, hidden)]
+    if not same:
+        raise ValueError(
+            f"the mechanism in {planned.file} differs from that of the audit where {MASK} stands in the result, so the "
+            "replay would run other code or use other secrets; restore that file, or name the folder that has it with "
+            "--folder"
+        )
+    return same[0]

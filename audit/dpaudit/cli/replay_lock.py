@@ -9,7 +9,7 @@ from dpaudit.mechanisms.environments import cached_environment, normalised
 from dpaudit.mechanisms.installer import Archive
 from dpaudit.mechanisms.interpreters import this_version
 from dpaudit.mechanisms.locks import Lock, lock_of
-from dpaudit.mechanisms.requirements import parsed_requirement, project_name
+from dpaudit.mechanisms.requirements import parsed_requirement, project_name, unmet
 from dpaudit.result.provenance import Provenance
 
 UNLOCKED = "the replay did not use the exact packages of the audit, but those that the installer chose"
@@ -35,6 +35,9 @@ def with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudit
     version = mechanism.python_version or this_version()
     if mechanism.python_version is None and not f"{about.python or version}.".startswith(f"{version}."):
         return planned, f"{UNLOCKED}: the audit ran with Python {about.python}, and this is {version}"
+    packages = dict(about.mechanism_packages or {})
+    if missing := unmet(mechanism.requires or (), packages, version):
+        return planned, f"{UNLOCKED}: the packages in the result do not meet its requirement {missing[0]}"
     lock = _lock(about, version, mechanism.requires or ())
     if lock is None:
         return planned, f"{UNLOCKED}: the packages and hashes in the result do not fit together"

@@ -9,6 +9,7 @@ from pathlib import Path
 from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.console import log_to_stderr, show_run
 from dpaudit.cli.event_log import event_log, log_result
+from dpaudit.cli.hidden_parts import hidden_of
 from dpaudit.cli.internal_errors import command_line, report_internal_error
 from dpaudit.cli.prepare_run import (
     CommandSettings,
@@ -237,6 +238,7 @@ def _audited(
         claim_stated_by="the mechanism's own accounting" if config.claim == FROM_MECHANISM else "the config",
         command=command_line(),
         audit=planned.text,
+        hidden=hidden_of(planned),
     )
     return replace(result, provenance=promise.recorded(provenance))
 

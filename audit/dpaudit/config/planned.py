@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -23,8 +24,8 @@ from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.pairs.pair import Pair
 from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.memory import check_memory
-from dpaudit.text.masking import MASK, masked_values
-from dpaudit.values import Foreign
+from dpaudit.text.masking import masked_values, masked_words
+from dpaudit.values import Foreign, JsonObject
 
 
 class ConfigError(Exception):
@@ -111,22 +112,32 @@ class PlannedAudit:
             return f"{mechanism.python} (from {self.file.parent}), in this process"
         packages = ", ".join(mechanism.requires or ()) or "no packages"
         version = f", Python {mechanism.python_version}" if mechanism.python_version else ""
-        exactly = f", exactly its {len(self.lock.lines)} locked packages" if self.lock is not None else ""
+        locked = () if self.lock is None else (line.partition(" --hash")[0] for line in self.lock.lines)
+        exactly = f", exactly these: {', '.join(locked) or 'none'}" if self.lock is not None else ""
         return f"{mechanism.python} (from {self.file.parent}), in an environment with {packages}{version}{exactly}"
 
     @property
     def text(self) -> str:
         """The audit as YAML, which `read_text` reads back, without what looks like a secret."""
-        settings = self.config.model_dump(by_alias=True, exclude_unset=True)
-        settings |= {key: masked_values(settings[key]) for key in ("source", "mechanism") if key in settings}
-        written: str = yaml.dump(settings, Dumper=Dumper, sort_keys=False, allow_unicode=True)
-        return written
+        settings = self._written
+        if "source" in settings:
+            settings["source"] = masked_values(settings["source"])
+        return _yaml(settings | {"mechanism": _masked(settings["mechanism"])})
+
+    @property
+    def mechanism_text(self) -> str:
+        """The mechanism as YAML, with its secrets; no file may hold it."""
+        return _yaml(self._written["mechanism"])
 
     @property
     def is_masked(self) -> bool:
-        """Whether a mask stands in place of a secret, so that the mechanism cannot run."""
-        mechanism = self.config.mechanism
-        return MASK in yaml.safe_dump([mechanism.command, mechanism.params])
+        """Whether `text` hides a part of the mechanism, which then cannot run from it."""
+        mechanism = self._written["mechanism"]
+        return bool(_masked(mechanism) != mechanism)
+
+    @property
+    def _written(self) -> JsonObject:
+        return self.config.model_dump(by_alias=True, exclude_unset=True)
 
     def named(self, name: str, *, expect: Literal["violation", "no violation"] | None) -> PlannedAudit:
         """Return the same audit with another name and another expectation.
@@ -189,6 +200,21 @@ class PlannedAudit:
                 f'claim is "{FROM_MECHANISM}", but the mechanism\'s attribute claim is {claim!r}, not a claim'
             )
         return mechanism, checked(claim)
+
+
+def _masked(mechanism: Mapping[str, Foreign]) -> JsonObject:
+    """Return the mechanism of a config with masks; the address of its code stays, as a mask would change the code."""
+    found = dict(mechanism)
+    if found.get("command") is not None:
+        found["command"] = masked_words(found["command"])
+    if found.get("params") is not None:
+        found["params"] = masked_values(found["params"])
+    return found
+
+
+def _yaml(value: Foreign) -> str:
+    written: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True)
+    return written
 
 
 def checked(claim: TradeoffFunction) -> TradeoffFunction:

@@ -21,7 +21,7 @@ from dpaudit.mechanisms.installer import run as _run
 from dpaudit.mechanisms.interpreters import find_interpreter, this_version
 from dpaudit.mechanisms.local_files import local_hashes
 from dpaudit.mechanisms.locks import Lock, lock_of, read_lock
-from dpaudit.mechanisms.own_folder import make_own_folders
+from dpaudit.mechanisms.own_folder import check_own_folders, make_own_folders
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.requirements import pinned_version, project_name, unmet
 
@@ -104,16 +104,20 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
 def cached_environment(requires: Sequence[str], python_version: str | None = None) -> Environment | None:
     """Return the environment that the installer made for these requirements earlier; None if there is none.
 
+    Nothing is created or changed.
+
     Args:
         requires: Requirements, as for pip.
         python_version: As for `environment`.
 
     Raises:
-        MechanismError: If another user can write to the cache.
+        MechanismError: If a file that is required cannot be read, or another user can write to the cache.
     """
     version, wanted = python_version or this_version(), normalised(requires)
-    with contextlib.suppress(OSError):  # `environment` reports a cache that cannot be written
-        make_own_folders(cache_folder(), environments_folder())
+    try:
+        check_own_folders(cache_folder(), environments_folder())
+    except OSError:  # the cache does not exist; `environment` reports one that cannot be written
+        return None
     return _complete(_pointer(version, wanted, local_hashes(wanted), None), wanted, version)
 
 

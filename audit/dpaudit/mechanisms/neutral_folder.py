@@ -15,8 +15,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpaudit.mechanisms.protocol import MechanismError
+
 _END_OF_SEARCH = ("pyproject.toml", "uv.toml")  # uv stops at the nearest of these, so empty ones hide those above
 _ELSEWHERE = ("target", "prefix", "root", "dry_run", "user", "python", "require_virtualenv", "requirement", "editable")
+_SETTINGS = ("PIP_CONFIG_FILE", "UV_CONFIG_FILE")
 _DROPPED = frozenset(
     # The first two are settings for this process's Python.  pip may start the other one without -I, so it would obey
     # them.  The others make an installer succeed without installing here, or install something else, or make uv read
@@ -35,9 +38,12 @@ def completed(command: Sequence[str], timeout: float | None = None) -> subproces
         timeout: Seconds after which the command is killed; None: no limit.
 
     Raises:
+        MechanismError: If the variable PIP_CONFIG_FILE or UV_CONFIG_FILE names a file that does not exist.
         OSError: If it cannot be started.
         subprocess.TimeoutExpired: After `timeout`.
     """
+    variables = {name: value for name, value in os.environ.items() if name.upper() not in _DROPPED}
+    variables |= {name: _absolute(name, variables[name]) for name in _SETTINGS if variables.get(name)}
     with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
         for name in _END_OF_SEARCH:
             Path(folder, name).touch()
@@ -47,7 +53,19 @@ def completed(command: Sequence[str], timeout: float | None = None) -> subproces
             capture_output=True,
             text=True,
             errors="replace",
-            env={name: value for name, value in os.environ.items() if name.upper() not in _DROPPED},
+            env=variables,
             cwd=folder,
             timeout=timeout,
         )
+
+
+def _absolute(name: str, value: str) -> str:
+    """Return the absolute path of a file with settings; an installer would ignore a relative one in another folder."""
+    if os.path.isabs(value):
+        return value
+    if not os.path.exists(value):
+        raise MechanismError(
+            f"the variable {name} names the file {value}, which does not exist in {Path.cwd()}; installers would "
+            "ignore its settings, such as the index of your company, so set it to an absolute path or unset it"
+        )
+    return os.path.abspath(value)

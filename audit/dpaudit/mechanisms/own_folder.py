@@ -20,22 +20,39 @@ def make_own_folders(cache: Path, *inside: Path) -> None:
         inside: Folders in it, from the outermost on.
 
     Raises:
-        MechanismError: If a folder belongs to another user than this one or root, or others can write to it.
+        MechanismError: If a folder belongs to another user than this one or root, others can write to it, or one of
+            `inside` is a link.
         OSError: If a folder cannot be created or is not a folder.
     """
     for folder in (cache, *inside):
         folder.mkdir(mode=0o700, parents=folder == cache, exist_ok=True)
-        _check(folder, sticky_allowed=folder == cache)
+        _check(folder, outermost=folder == cache)
 
 
-def _check(folder: Path, *, sticky_allowed: bool) -> None:
-    about = folder.stat()
+def check_own_folders(cache: Path, *inside: Path) -> None:
+    """Check folders as `make_own_folders` does, without creating any.
+
+    Raises:
+        MechanismError: As for `make_own_folders`.
+        OSError: If a folder does not exist.
+    """
+    for folder in (cache, *inside):
+        _check(folder, outermost=folder == cache)
+
+
+def _check(folder: Path, *, outermost: bool) -> None:
+    about = folder.stat() if outermost else folder.lstat()
+    if stat.S_ISLNK(about.st_mode):
+        raise MechanismError(
+            f"the cache folder {folder} is a link, so its content may be exchanged; remove it, or set DPAUDIT_CACHE to "
+            "the cache folder that you want"
+        )
     if about.st_uid not in (os.geteuid(), 0):
         raise MechanismError(
             f"the cache folder {folder} belongs to another user (uid {about.st_uid}), who could change the packages in "
             "it; set DPAUDIT_CACHE to a folder of your own"
         )
-    if about.st_mode & _OTHERS_WRITE and not (sticky_allowed and about.st_mode & stat.S_ISVTX):
+    if about.st_mode & _OTHERS_WRITE and not (outermost and about.st_mode & stat.S_ISVTX):
         raise MechanismError(
             f"other users can write to the cache folder {folder} (mode {stat.S_IMODE(about.st_mode):o}), and may have "
             f"changed the packages in it; remove it and run again, or run `chmod go-w {folder}` if you trust all "

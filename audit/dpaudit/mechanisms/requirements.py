@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".egg")
+_MAX_CHARACTERS = 2_000  # of a requirement; one with a URL has a few hundred
 
 
 def project_name(requirement: str) -> str:
@@ -48,14 +49,16 @@ def parsed_requirement(requirement: str) -> Requirement:
     """Return a requirement in parts.
 
     Raises:
-        ValueError: If it is not a PEP 508 requirement of one line, names a file without an absolute URL, or its URL
-            holds a user name, password or token.
+        ValueError: If it is not a PEP 508 requirement of one line, is very long, names a file without an absolute URL,
+            or its URL holds a user name, password or token.
     """
     from urllib.parse import urlsplit
 
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:
+        if len(requirement) > _MAX_CHARACTERS:
+            raise InvalidRequirement(f"it has more than {_MAX_CHARACTERS:,} characters")
         if "\n" in requirement:
             raise InvalidRequirement("it has more than one line")
         parsed = Requirement(requirement)

@@ -78,7 +78,8 @@ class Provenance:
     source: str | None = None  # source of the claim, as the config states it
     claim_stated_by: str | None = None
     command: str | None = None  # command line
-    audit: str | None = None  # the config, in YAML
+    audit: str | None = None  # the config, in YAML, with masks in place of secrets
+    hidden: str | None = None  # what masks hide in the mechanism: "nothing", or a hash; see `cli.hidden_parts`
     command_number: str | None = None  # random, the same in all results of a command
     command_audits: int | None = None  # number of audits of the command
     command_confidence: float | None = None  # joint confidence of the command's verdicts
@@ -147,6 +148,7 @@ _FILE: dict[str, tuple[str, Callable[[Json], Foreign]]] = {
     "claim_stated_by": ("claim stated by", _text),
     "command": ("command", _text),
     "audit": ("audit", _text),
+    "hidden": ("hidden by masks", _text),
     "command_number": ("number of the command", _text),
     "command_audits": ("audits of the command", _whole),
     "command_confidence": ("confidence of the command", _number),

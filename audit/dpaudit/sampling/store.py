@@ -293,7 +293,9 @@ class Store:
             self.changes.append(
                 f"since trial {sum(self.trials.values()):,}, these differ: {in_a_sentence(names, there, here)}"
             )
-            self._write_about(identity=here, seed=seed, changes=self.changes)
+            salt = secrets.token_bytes(_SALT_BYTES)  # whoever made the store may have chosen its salt
+            here = _keyed(identity, salt)
+            self._write_about(identity=here, seed=seed, changes=self.changes, salt=salt.hex())
         elif names:
             raise StoreError(
                 f"{self.path} holds the trials of another audit.  What differs:{in_lines(names, there, here)}\n"

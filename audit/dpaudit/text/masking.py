@@ -4,7 +4,8 @@ A result is made to be published, and the command that made it may hold a passwo
 URL, values whose name says that they are secret (`--token abc`, `API_KEY=abc`, `?signature=abc`), and the forms of
 common access tokens.  A secret under a harmless name is not recognised.
 
-What dpaudit shows before it runs a stranger's code is never masked, because a mask could hide code.
+A mask may hide code: `sh -c "TOKEN=x; ./program"` is one word.  So what dpaudit shows before it runs a stranger's code
+is never masked, and a replay compares a hash of what a mask hides (`dpaudit.cli.hidden_parts`).
 """
 
 from __future__ import annotations
@@ -12,73 +13,103 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 MASK = "***"
 
 _SECRET = frozenset(
-    [
-        "auth",
-        "authorization",
-        "bearer",
-        "credential",
-        "credentials",
-        "pass",
-        "passphrase",
-        "passwd",
-        "password",
-        "pwd",
-        "secret",
-        "secrets",
-        "signature",
-        "token",
-        "apikey",
-    ]
+    ["auth", "authorization", "bearer", "credential", "credentials", "secrets", "signature"]
+    + [f"{kind}key" for kind in ("access", "account", "api", "encryption", "license", "master", "private", "secret")]
+    + [f"{kind}key" for kind in ("shared", "signing", "storage", "subscription")]
 )
-_SECRET_KEYS = frozenset(
-    ["access", "account", "api", "encryption", "license", "private", "secret", "shared", "signing", "subscription"]
+_ENDINGS = ("pass", "passcode", "passphrase", "passwd", "password", "pwd", "secret", "token", *sorted(_SECRET))
+_HARMLESS = frozenset(
+    [f"{kind}pass" for kind in ("all", "band", "by", "com", "encom", "high", "low", "multi", "n", "one", "over")]
+    + [f"{kind}pass" for kind in ("single", "sur", "tres", "two", "under")]
+    + [f"pass{rest}" for rest in ("band", "fail", "rate", "through")]
+    + [f"{kind}token" for kind in ("bos", "cls", "eos", "mask", "pad", "per", "sep", "stop", "unk")]
 )
-_USER = re.compile(r"(?<![\w+.-])([A-Za-z][\w+.-]*://)[^\s/'\"]+@")
-_NAMED = re.compile(r"(?<![\w.-])(-*)([A-Za-z_][\w.-]*)(\s*[=:]\s*|\s+)")
-_VALUE = re.compile(r"(?:(?:bearer|basic|token)\s+)?(?:\"[^\"]*\"|'[^']*'|[^\s&'\"]+)", re.I)
+"""Two parts of a name, or one, that mean something else than their beginning or end."""
+
+_SCHEME = r"(?<![\w+.-])([A-Za-z][\w+.-]*://)"
+_LOGIN = r"[^\s/:@?#'\"]*:(?!\d{0,5}(?![^\s/?#'\",;)]))"  # a user and a colon, which is not that of a port
+_USER = re.compile(rf"{_SCHEME}(?:[^\s/'\"]+|{_LOGIN}\S{{1,512}})@")
+_USER_OF_WORD = re.compile(rf"((?:--?)?(?:[\w.-]+=)?){_SCHEME}{_LOGIN}.{{1,512}}@", re.S)  # with spaces
+_OPTION_USER = re.compile(r"(?<!\S)(-u|--user)((?:\s+|=)['\"]?)(?!\d+:\d+(?!\S))[^\s:/'\"]+:[^\s'\"][^\s]*")
+_NAMED = re.compile(r"(?<![\w.-])(-*)([A-Za-z_][\w.-]*)(['\"]?\s*[=:]\s*|\s+)")
+_NAME_OF_WORD = re.compile(r"-*[A-Za-z_][\w.-]*\s*[=:]\s*")
+_VALUE = re.compile(
+    r"(?:(?:bearer|basic|token)\s+)?"
+    r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|(?:[^\s'\"]|['\"](?=[^\s'\"]))+)",
+    re.I | re.S,
+)
+_VALUE_OF_HEADER = re.compile(r"[^\n'\"]+(?:\"[^\n\"]*\"[^\n'\"]*)*")  # Digest username="...", response="..."
+_VALUE_IN_QUERY = re.compile(r"[^\s&#'\"]+")
+_FLAG = re.compile(r"--|-[A-Za-z]?(?!\S)")
 _TOKEN = re.compile(
-    r"\bbearer\s+[^\s'\"]+|\b(?:gh[a-z]_|github_pat_|glpat-|hf_|pypi-|sk-|xox[a-z]-|AKIA)[\w-]{12,}"
-    r"|\beyJ[\w-]+\.[\w-]+\.[\w-]*",
+    r"\bbearer\s+[^\s'\"]+|\b(?:gh[a-z]_|github_pat_|glpat-|hf_|dckr_pat_|pypi-|sk-|[rs]k_(?:live|test)_|xox[a-z]-)"
+    r"[\w-]{12,}|\bnpm_[a-z0-9]{20,}|\b(?-i:A[KS]IA[A-Za-z0-9]{12,}|AIza[\w-]{12,})|\bya29\.[\w-]{12,}"
+    r"|(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]*"
+    r"|-----BEGIN [A-Z ]{0,40}KEY-----(?:(?!-----END )[\s\S])*(?:-----END [A-Z ]{0,40}-----)?",
     re.I,
 )
 
 
 def masked(text: str) -> str:
-    """Return the text with a mask in place of what looks like a secret.
+    """Return the text with a mask in place of what looks like a secret.  The time is linear in the length.
 
     Args:
         text: A command, a URL or any other text.
     """
-    text = _USER.sub(rf"\1{MASK}@", text)
+    text = _OPTION_USER.sub(rf"\1\2{MASK}", _USER.sub(rf"\1{MASK}@", text))
     pieces, end = [], 0
     for match in _NAMED.finditer(text):
         dashes, name, separator = match.groups()
         # without = or :, the value of an option may follow: --token abc
-        valued = separator.strip() or (dashes and not text.startswith("-", match.end()))
-        if match.start() < end or not valued or not is_secret(name):
+        valued = separator.strip() or (dashes and not _FLAG.match(text, match.end()))
+        if match.start() < end or not valued or not is_secret(dashes + name):
             continue
-        if value := _VALUE.match(text, match.end()):
+        if stop := _end_of_value(text, match):
             pieces += [text[end : match.end()], MASK]
-            end = value.end()
+            end = stop
     return _TOKEN.sub(MASK, "".join([*pieces, text[end:]]))
 
 
+def _end_of_value(text: str, match: re.Match[str]) -> int:
+    """Return where the value after a name ends; 0 if there is none."""
+    before = text[match.start() - 1 : match.start()]
+    start, separator = match.end(), match[3]
+    if before in ("'", '"') and before not in separator:  # 'NAME=two words'
+        stop = text.find(before, start)
+        if stop > start:
+            return stop
+    if match[2].lower().endswith("authorization") and ":" in separator and text[start : start + 1] not in ("'", '"'):
+        form = _VALUE_OF_HEADER
+    else:
+        form = _VALUE_IN_QUERY if before in ("?", "&") else _VALUE
+    value = form.match(text, start)
+    return value.end() if value else 0
+
+
 def masked_words(words: Sequence[str]) -> list[str]:
-    """Return the words of a command, masked; the word after an option such as `--token` is masked as a whole.
+    """Return the words of a command, masked.
+
+    What follows an option such as `--token`, or a name such as `TOKEN=` at the beginning of a word, is masked up to the
+    end of the word.
 
     Args:
         words: The program and its arguments.
     """
-    found = []
-    for before, word in zip(["", *words], words, strict=False):
-        follows = before.startswith("-") and "=" not in before and is_secret(before) and not word.startswith("-")
-        found.append(MASK if follows else masked(word))
-    return found
+    return [_masked_word(before, word) for before, word in zip(["", *words], words, strict=False)]
+
+
+def _masked_word(before: str, word: str) -> str:
+    if before.startswith("-") and "=" not in before and is_secret(before) and not _FLAG.match(word):
+        return MASK
+    if before in ("-u", "--user") and _OPTION_USER.match(f"{before} {word}"):
+        return MASK
+    if (named := _NAME_OF_WORD.match(word)) and named.end() < len(word) and is_secret(named[0].rstrip("=: \t\n")):
+        return f"{named[0]}{MASK}"
+    return masked(_USER_OF_WORD.sub(rf"\1\2{MASK}@", word, count=1) if _USER_OF_WORD.match(word) else word)
 
 
 def masked_command(words: Sequence[str]) -> str:
@@ -87,26 +118,50 @@ def masked_command(words: Sequence[str]) -> str:
 
 
 def masked_values(value: object, name: str = "") -> object:
-    """Return plain values with masks.
+    """Return plain values with masks.  Numbers and booleans are not masked: they are settings.
 
     Args:
         value: Text, a number, or mappings and lists of them.
-        name: The key under which a mapping holds the value.
+        name: The key under which a mapping holds the value, or the word before it in a list.
     """
+    if value is None or isinstance(value, bool | int | float):
+        return value
     if isinstance(value, Mapping):
-        return {key: masked_values(held, str(key)) for key, held in value.items()}
-    if is_secret(name) and value is not None and not isinstance(value, bool):
-        return MASK
+        return {key: masked_values(held, name if is_secret(name) else str(key)) for key, held in value.items()}
     if isinstance(value, list | tuple):
-        words = [one for one in value if isinstance(one, str)]
-        return masked_words(words) if len(words) == len(value) else [masked_values(one) for one in value]
-    return masked(value) if isinstance(value, str) else value
+        return _masked_list(value, name)
+    if is_secret(name):
+        return MASK
+    return _masked_word("", value) if isinstance(value, str) else value
+
+
+def _masked_list(values: Sequence[object], name: str) -> list[object]:
+    if is_secret(name):
+        return [masked_values(one, name) for one in values]
+    before = ["", *(one if isinstance(one, str) and one.startswith("-") and "=" not in one else "" for one in values)]
+    if len(values) == 2 and isinstance(values[0], str) and re.fullmatch(r"[\w.-]+", values[0]):  # [NAME, VALUE]
+        before[1] = values[0]
+    return [
+        _masked_word(option, one) if option.startswith("-") and isinstance(one, str) else masked_values(one, option)
+        for option, one in zip(before, values, strict=False)
+    ]
 
 
 def is_secret(name: str) -> bool:
-    """Whether the name of an option, variable or key says that its value is secret."""
+    """Whether the name of an option, variable or key says that its value is secret.
+
+    Args:
+        name: The name; an option with its dashes.
+    """
+    if name.endswith(".py"):  # a file of code, as in auth.py:release
+        return False
+    if name.lower() == "sig":  # of a signed URL; as an option it is a significance
+        return True
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    parts = re.split(r"[^a-z0-9]+", apart.lower())
-    return bool(_SECRET & set(parts)) or any(
-        first in _SECRET_KEYS and second == "key" for first, second in pairwise(parts)
-    )
+    parts = ["", *(part for part in re.split(r"[^a-z0-9]+", apart.lower()) if part), ""]
+    for before, part, after in zip(parts, parts[1:], parts[2:], strict=False):
+        if not _HARMLESS.isdisjoint((part, before + part, part + after)):
+            continue
+        if part in _SECRET or part.endswith(_ENDINGS) or (part == "key" and before + part in _SECRET):
+            return True
+    return False

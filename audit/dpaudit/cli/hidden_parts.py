@@ -1,0 +1,40 @@
+"""Hashes of what masks hide in the mechanism of a result, so that a replay runs the same mechanism or refuses.
+
+A mask may hide more than a password: `sh -c "TOKEN=x; ./program"` is one word.  The hash has a salt and is slow to
+compute, so short passwords are not looked up.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+
+from dpaudit.config import PlannedAudit
+from dpaudit.sampling.identity_differences import KEYED
+from dpaudit.sampling.store_identity import Secret
+
+NOTHING = "nothing"
+_SALT_BYTES = 16
+_FORM = re.compile(rf"salt ([0-9a-f]{{{2 * _SALT_BYTES}}}), ({KEYED}[0-9a-f]{{64}})")
+
+
+def hidden_of(planned: PlannedAudit) -> str:
+    """Return what a result records about the parts of its mechanism that masks hide."""
+    if not planned.is_masked:
+        return NOTHING
+    salt = secrets.token_bytes(_SALT_BYTES)
+    return f"salt {salt.hex()}, {Secret(planned.mechanism_text).keyed(salt)}"
+
+
+def is_hidden_in(planned: PlannedAudit, recorded: str) -> bool:
+    """Whether the mechanism of an audit is the one of which a result recorded this.
+
+    Args:
+        planned: The audit, with its secrets.
+        recorded: What `hidden_of` returned.  Anybody may have edited the file.
+    """
+    match = _FORM.fullmatch(recorded)
+    if match is None:
+        return False
+    return hmac.compare_digest(Secret(planned.mechanism_text).keyed(bytes.fromhex(match[1])), match[2])

@@ -1,0 +1,148 @@
+"""What looks like a secret is masked, and other text is not."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from dpaudit.text.masking import masked, masked_values, masked_words
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("--token=abc", "--token=***"),
+        ("--token abc --n 5", "--token *** --n 5"),
+        ("API_KEY=abc run", "API_KEY=*** run"),
+        ("PASSWORD='a b' run", "PASSWORD=*** run"),
+        ("export apiKey=abc", "export apiKey=***"),
+        ("https://user:p@ss@host/x", "https://***@host/x"),
+        ("tls://token@host:8786", "tls://***@host:8786"),
+        ("u=https://host/x?a=1&access_token=abc&b=2", "u=https://host/x?a=1&access_token=***&b=2"),
+        ("https://host/x?X-Amz-Signature=ab12", "https://host/x?X-Amz-Signature=***"),
+        ("curl -H 'Authorization: Bearer abc.def'", "curl -H 'Authorization: ***'"),
+        ("bearer abc.def", "***"),
+        ("run ghp_" + 20 * "a", "run ***"),
+        ("run eyJhbGciOi.eyJzdWIi.abc", "run ***"),
+        ("aws_secret_access_key: A/b+", "aws_secret_access_key: ***"),
+        ('{"password": "a\\"b", "n": 1}', '{"password": ***, "n": 1}'),
+        ('curl -H \'Authorization: Digest username="u", response="x"\' -v', "curl -H 'Authorization: ***' -v"),
+        ("sh -c \"run '--password=two words' x\"", "sh -c \"run '--password=***' x\""),
+        ("PASSWORD=a'b&c run", "PASSWORD=*** run"),
+        ("--token -abc --n 5", "--token *** --n 5"),
+        ("curl -u me:abc https://host", "curl -u *** https://host"),
+        ("postgresql://u:p/q@host/db", "postgresql://***@host/db"),
+        ('http://u:a"b@host', "http://***@host"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- x", "*** x"),
+        ("-----BEGIN PRIVATE KEY-----\nabc", "***"),
+    ],
+)
+def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:
+    assert masked(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dpaudit run a.yaml -o out --jobs 4", "--max-tokens 5", "--tokenizer=bert", "--key=age", "https://host/a@b",
+        "a token is drawn", "--token --next", "--token -n 5", "auth.py:f", "src/token.py:m", "http://host:80/a@b",
+        "--sig=0.05", "docker run -u 1000:1000 x", "asia-pacific-report.csv", "npm_config_cache=x", "gaussian(mu=1)",
+        "-----BEGIN CERTIFICATE-----", "tcp://127.0.0.1:8786", "--token", "-p 8080:80",
+    ],
+)  # fmt: skip
+def test_other_text_is_not_masked(text: str) -> None:
+    assert masked(text) == text
+    assert masked_words(text.split()) == text.split()
+
+
+NAMES = [
+    "PGPASSWORD", "SSHPASS", "ACCESSTOKEN", "--dbpassword", "accesskey", "sig", "apiKey", "x-auth-token", "MYSQL_PWD",
+    "db_pass", "clientSecret", "AccountKey", "AWS_SECRET_ACCESS_KEY", "--storage-key", "passcode", "myapikey",
+]  # fmt: skip
+HARMLESS = [
+    "monkey", "keys", "n_keys", "key", "sort_key", "primaryKey", "keyword", "turkey", "tokens_per_step", "max-tokens",
+    "tokenizer", "eos_token", "per_token", "passes", "n_pass", "bypass", "compass", "low_pass", "lowpass", "passive",
+    "pass_rate", "passenger", "author", "authority", "secretary", "signal", "sigma", "auth.py", "--sig",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_secrets_are_recognised_by_their_parts_and_ends(name: str) -> None:
+    assert masked(f"{name}=abc x") == f"{name}=*** x"
+    assert masked_words([f"{name}=a'b c&d"]) == [f"{name}=***"]
+    assert masked_values({name: "abc"}) == {name: "***"}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_harmless_names_are_not_taken_for_those_of_secrets(name: str) -> None:
+    assert masked(f"{name}=abc x") == f"{name}=abc x"
+    assert masked_words([name, "abc"]) == [name, "abc"]
+    assert masked_values({name: "abc"}) == {name: "abc"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--password=two X"], ["--password=a'X"], ["Password=a&X"], ["X-Auth-Token: a X"], ["--token", "-aX"],
+        ["Authorization: Digest a, X"], ["http://u:a X@h"], ["--url=http://u:a X@h"], ["-u", "me:X"],
+        ["--user", "me:a X"],
+        ['{"password": "X"}'], ["postgresql://u:p/X@h/db"], ["--db-password", "a X"],
+    ],
+)  # fmt: skip
+def test_secrets_of_words_are_masked_whole(words: list[str]) -> None:
+    shown = masked_words(["run", *words, "end"])
+    assert "X" not in "".join(shown).replace("X-Auth", "")
+    assert (shown[0], shown[-1], len(shown)) == ("run", "end", len(words) + 2)
+
+
+@pytest.mark.parametrize(
+    "beginning", ["sk_live_", "rk_test_", "npm_", "dckr_pat_", "ASIA", "AKIA", "AIza", "ya29.", "glpat-", "xoxb-"]
+)
+def test_tokens_are_recognised_by_their_forms(beginning: str) -> None:
+    assert masked(f"run {beginning}{24 * 'A'} x") == "run *** x"
+
+
+_TRAPS = [
+    "eyJ-", "eyJ-.", "eyJa.a.", "a://b:", "a://b:c/", "a://b@", "-u ", "-u =", "--user a", "token=",
+    'token="', "token='",
+    "'token=", '"token": ', 'token="\\"', "authorization: ", 'authorization: "', "-----BEGIN KEY-----",
+    "bearer ", "sk-",
+    "-", " ", "=", ":", "a", "a.", "a ", "'", '"', "\\", "@", "_-", "aA", "npm_a", "\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", ["", "a://b:c -u "])
+def test_the_time_to_mask_is_linear_in_the_length(start: str) -> None:
+    """Each takes some 0.1 seconds of the processor; quadratic patterns took 8 seconds and more."""
+    for trap in _TRAPS:
+        text = start + trap * (80_000 // len(trap))
+        before = time.process_time()
+        masked_words([text])
+        assert time.process_time() - before < 3, trap
+
+
+def test_the_word_after_a_secret_option_is_masked_and_so_are_values_under_secret_keys() -> None:
+    assert masked_words(["run", "--password", "a b", "x"]) == ["run", "--password", "***", "x"]
+    params = {
+        "api_key": "abc",
+        "n": 5,
+        "deep": [{"token": "a", "n_tokens": "b"}],
+        "words": ["--secret", "s"],
+        "auth": True,
+    }
+    assert masked_values(params) == {
+        "api_key": "***", "n": 5, "deep": [{"token": "***", "n_tokens": "b"}], "words": ["--secret", "***"],
+        "auth": True,
+    }  # fmt: skip
+
+
+def test_masks_stand_at_all_depths_below_a_secret_key_and_never_for_a_number() -> None:
+    params = {
+        "password": {"value": "X", "bits": 8, "parts": ["X", {"a": "X"}, None, True]}, "token": 0.2, "api_key": 7,
+        "env": [["TOKEN", "X"], ["HOME", "h"]], "mixed": ["--password", "X", 1], "nested": ["--token", ["X"]],
+    }  # fmt: skip
+    assert masked_values(params) == {
+        "password": {"value": "***", "bits": 8, "parts": ["***", {"a": "***"}, None, True]}, "token": 0.2, "api_key": 7,
+        "env": [["TOKEN", "***"], ["HOME", "h"]], "mixed": ["--password", "***", 1], "nested": ["--token", ["***"]],
+    }  # fmt: skip
