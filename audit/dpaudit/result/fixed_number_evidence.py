@@ -37,7 +37,7 @@ class DrawnCanariesEvidence(RunScoresEvidence):
 
     @property
     def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
+        return "scores are likelihood ratios, independent of each other"
 
     @property
     def about(self) -> str:
@@ -84,7 +84,7 @@ class DrawnRunEvidence(ScoresGuesses):
 
     @property
     def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
+        return "scores are likelihood ratios, independent of each other"
 
     @property
     def about(self) -> str:

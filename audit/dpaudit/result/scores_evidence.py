@@ -25,7 +25,7 @@ from dpaudit.result.guessed_evidence import GuessedEvidence
 from dpaudit.result.histograms import sha256
 from dpaudit.result.scores_words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS
 from dpaudit.result.words import Words
-from dpaudit.text.rounding import upper
+from dpaudit.text.rounding import lower
 
 HALF_ADVICE = (
     "this is valid for coins and for a uniformly random half, but not if pairs or groups of canaries were each split "
@@ -181,7 +181,7 @@ class RunScoresEvidence(ScoresGuesses):
 
     @property
     def attained_if(self) -> str:
-        return "if scores are likelihood ratios"
+        return "scores are likelihood ratios"
 
     @property
     def about(self) -> str:
@@ -248,8 +248,9 @@ class _CanaryGuesses(ScoresGuesses):
         if not self.half:
             return ""
         return (
-            "exactly half of the canaries were included; their number may have been fixed beforehand, so all p-values "
-            f"are multiplied by {upper(self.p_value_factor, 3)}; " + HALF_ADVICE
+            "exactly half of the canaries were included; their number may have been fixed beforehand, so the p-value "
+            f"is divided by the probability with which fair coins do so, {lower(1 / self.p_value_factor, 3)}; "
+            + HALF_ADVICE
         )
 
     @property
@@ -265,7 +266,7 @@ class _CanaryGuesses(ScoresGuesses):
 
     @property
     def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
+        return "scores are likelihood ratios, independent of each other"
 
     @property
     def about(self) -> str:

@@ -46,7 +46,7 @@ class _OfRuns(ScoresGuesses, ABC):
 
     @property
     def attained_if(self) -> str:
-        return "if scores are likelihood ratios, independent of each other"
+        return "scores are likelihood ratios, independent of each other"
 
     @property
     def about(self) -> str:
@@ -142,7 +142,7 @@ class SeveralRunsEvidence(_OfRuns):
             return ""
         return (
             "exactly half of the canaries of every run were included; their number may have been fixed beforehand, so "
-            "the bound of each run is divided by the probability with which fair coins do so; " + HALF_ADVICE
+            "the p-value of each run is divided by the probability with which fair coins do so; " + HALF_ADVICE
         )
 
     def tail_chance(self, claim: TradeoffFunction, run: Run, right: int) -> float:

@@ -30,7 +30,7 @@ _HEADINGS = {
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
     """Return the region in words, its counts with exact intervals, and its meaning; nothing if none came near."""
-    if not result.evidence.of_pairs or region_status(result) is RegionStatus.FAR:
+    if not result.evidence.of_pairs or result.evidence.words.again or region_status(result) is RegionStatus.FAR:
         return ()
     kind, found = region_status(result), result.witness
     heading = Heading(_heading(kind, found))
@@ -66,7 +66,11 @@ def _in_words(result: AuditResult, found: Witness) -> Text:
         "those of d1. "
     )
     if result.violated and counts.n1 and not hits1 / counts.n1 > limit:
-        more = "These counts alone do not refute the claim; the evidence of the whole audit does."
+        more = (
+            "The exact test weighs both rates together, and refutes the claim."
+            if result.evidence.frozen
+            else "These counts alone do not refute the claim; the evidence of the whole audit does."
+        )
     else:
         most = f"The claim allows at most {allowed_text(limit)} of d1"
         at = "at the upper end of its interval" if intervals(found) else "what was observed"
