@@ -65,6 +65,9 @@ def test_counts_of_an_audit_that_stopped_by_them_are_not_compared_with_what_the_
     assert "the verdict rests on all runs" in box
     panel, meaning = beside(result)
     assert panel is not None
+    assert "These counts alone do not refute the claim; the evidence of the whole audit does." in text_of(
+        with_witness(result, allowed_upper=0.29)
+    )  # 60 of 200 are more than 29 %, but their interval begins at 28 %
     for never in ("allows at most", "claim allows", "alone do not refute"):
         assert never not in box + panel.svg() + meaning, never
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Witness
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
@@ -65,7 +67,10 @@ def _in_words(result: AuditResult, found: Witness) -> Text:
         f": {rate_text(counts.false_positives, counts.n0)} of the outputs of d0 and {rate_text(hits1, counts.n1)} of "
         "those of d1. "
     )
-    if result.violated and counts.n1 and not hits1 / counts.n1 > limit:
+    least = hits1 / counts.n1 if counts.n1 else math.nan
+    if accounted(found) and (ends := intervals(found)) is not None:
+        least = 1 - ends[1][1]  # when the audit stops depends on the observed rate; its interval accounts for that
+    if result.violated and least <= limit:
         more = (
             "The exact test weighs both rates together, and refutes the claim."
             if result.evidence.frozen
