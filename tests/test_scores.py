@@ -82,8 +82,9 @@ def test_the_assumption_stands_beside_every_verdict() -> None:
         for text in outputs:
             assert CANARIES_ASSUMED in text
     assert dpaudit_reports.to_html(results).count(CANARIES_ASSUMED) >= 3
-    for independence in ("runs", None):
-        assert "assumed, not tested" not in str(audit_scores(*of_runs(100, 1.0, 0), independence=independence))
+    scores = of_runs(100, 1.0, 0)
+    assert "assumed, not tested" not in str(audit_scores(*scores, independence=None))
+    assert "assumed, not tested: runs are independent of each other" in str(audit_scores(*scores, independence="runs"))
 
 
 @pytest.mark.parametrize("independence", CHOICES)
@@ -206,8 +207,10 @@ def test_exactly_half_included_is_reported() -> None:
     for independence in ("canaries", None):
         for side, said in ((50, True), (49, True), (48, False)):
             result = audit_scores(scores[0], scores[1][:side], independence=independence)
-            assert ("may have been fixed beforehand, so all p-values are multiplied by 12" in str(result)) == said
-    assert "multiplied" not in str(audit_scores(*scores, independence="runs"))
+            assert (
+                "so the p-value is divided by the probability with which fair coins do so, 0.07" in str(result)
+            ) == said
+    assert "divided" not in str(audit_scores(*scores, independence="runs"))
     outputs = words_and_numbers(90, 0)
     learned: Any = audit_scores(*outputs, independence=None, attacks=Memory(), seed=1)
     assert "exactly half of the canaries were included" in str(learned)

@@ -14,6 +14,10 @@ from dpaudit_reports.bounds import DELTAS, allowed_epsilon
 from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number
 
 _ORDINARY_DELTA = 1e-6  # for claims that state neither an epsilon nor a mu
+ABOVE_ALONE = (
+    "A bound above the claim is of a test of its own; the verdict is of another one, which did not refute the claim."
+)
+"""What is said if a valid bound exceeds the claim without a violation, as at a confidence very close to 1."""
 _TELLING = 0.2  # a larger p-value is shown only after a violation
 
 

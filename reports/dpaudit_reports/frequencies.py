@@ -20,8 +20,9 @@ class Frequencies:
     n0: int
     hits1: int
     n1: int
-    most: int | None  # the claim allows at most this many hits of n1 on average; None if that is not bounded
+    most: int | None  # the claim allows at most this many hits of n1 on average; None unless all was fixed beforehand
     moving: bool  # whether the region changed while it was counted
+    stopping: bool  # whether the region was fixed, and the evidence ended the counting
     sides: Sides
 
     @property
@@ -34,18 +35,21 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     """Return the counts of the result's region; None if it has none or outputs of one dataset were not counted.
 
     The rate on d0 is taken at the upper end of its 95 % interval.  What the claim then allows is rounded up to a whole
-    number.  Nothing is said about what the claim allows if the region was not fixed before the outputs were counted.
+    number.  Nothing is said about what the claim allows unless region and number of runs were fixed before the outputs
+    were counted: otherwise the observed rates are biased against the claim.
     """
     found = result.witness
     if found is None or not result.evidence.of_pairs or not (found.counts.n0 > 0 and found.counts.n1 > 0):
         return None
     counts = found.counts
     most: int | None = None
-    fixed, moving = result.evidence.frozen or accounted(found), intervals(found) is None
-    if fixed and not moving and not math.isnan(rate := allowed(result, found)):
+    frozen, moving = result.evidence.frozen, intervals(found) is None
+    if frozen and not moving and not math.isnan(rate := allowed(result, found)):
         most = min(counts.n1, math.ceil(rate * counts.n1))
     hits1 = counts.n1 - counts.false_negatives
-    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, sides(result, found.pair))
+    stopping = accounted(found) and not frozen and result.stopped_by == "evidence"
+    shown = sides(result, found.pair)
+    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, stopping, shown)
 
 
 def in_words(result: AuditResult, found: Frequencies) -> str:
@@ -70,8 +74,13 @@ def _subject(found: Witness) -> str:
 
 
 def _allowance(found: Frequencies) -> str:
+    if found.stopping:
+        return (
+            ". The audit stopped because of such outputs, so these rates may look worse for the claim than the true "
+            "ones; the verdict rests on all runs."
+        )
     if found.most is None:
         return ". The region was chosen by these counts."
-    if found.exceeded:
-        return f"; the claim allows at most {count(found.most)} of {count(found.n1)} on average."
-    return ". These counts alone do not refute the claim; the evidence of the whole audit does."
+    end = f"if the rate {found.sides.name0} is at the upper end of its 95\u00a0% interval"
+    both = "" if found.exceeded else " The exact test weighs both rates together, and refutes the claim."
+    return f"; the claim allows at most {count(found.most)} of {count(found.n1)} on average, {end}.{both}"

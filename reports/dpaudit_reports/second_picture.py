@@ -16,6 +16,11 @@ from dpaudit_reports.guesses import least_right
 from dpaudit_reports.numbers import at_most, count, number
 from dpaudit_reports.rates import RegionStatus, region, region_status
 
+_ABOVE = "Above the certified bound nothing is known."
+_WOULD = (
+    "The last bar shows what the best possible attack would have found on a pair with the trade-off curve that the "
+    "verdict names."
+)
 _MAX_TITLE = 48  # characters above a panel
 
 
@@ -50,6 +55,8 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
 
 def _allowance(found: Frequencies) -> str:
     if found.most is None:
+        if found.stopping:
+            return "The audit stopped because of such outputs, so the true rates may differ less."
         why = "the region changed while it was counted" if found.moving else "the region was chosen by these counts"
         return f"What the claim allows is not shown, since {why}."
     return (
@@ -74,7 +81,7 @@ def _guesses(result: AuditResult) -> tuple[Panel, str]:
 
 
 def _bounds(result: AuditResult) -> tuple[Panel | None, str]:
-    bound, least = headline(result), least_found(result)
+    bound, least = headline(result), None if result.violated else least_found(result)
     if bound is None or not (math.isfinite(bound.certified) and 0 < bound.claimed < math.inf):
         return None, ""
     reach = 1.25 * max(bound.claimed, bound.certified, 0.0 if least is None else least.certified)
@@ -86,7 +93,7 @@ def _bounds(result: AuditResult) -> tuple[Panel | None, str]:
         rows.append(Bar(f"would have been found (90\u00a0%): from {start}", least.certified / reach, 1.0, WITNESS))
     name = _name(bound)
     panel = Panel(partial(bars_svg, rows), alt=f"{name}: {_joined(rows)}.", title=f"The privacy loss {name}")
-    return panel, "Between the certified bound and what would have been found, nothing is known." if least else ""
+    return panel, _ABOVE + ("" if least is None else f" {_WOULD}")
 
 
 def _name(bound: Bound) -> str:

@@ -7,6 +7,7 @@ import math
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Math, Span
 from dpaudit_reports.claim_words import least_found_in_words
+from dpaudit_reports.claimed import enlarged
 from dpaudit_reports.numbers import at_most, number
 from dpaudit_reports.reasons import why_void
 
@@ -22,6 +23,8 @@ def unseen(result: AuditResult) -> tuple[Span, ...]:
 def _sentences(result: AuditResult) -> tuple[Span, ...]:
     if void := why_void(result):
         return (f"Unknown, since nothing is certified: {void}.",)
+    if result.detectable.rule_of_three_rate >= 1:
+        return "No event at all could be seen, since no output was counted. ", result.evidence.words.untried
     loss, rate = _loss(result), _rate(result.detectable.rule_of_three_rate)
     if result.measurement:
         return *rate, *loss, result.evidence.words.untried
@@ -42,12 +45,17 @@ def _size(result: AuditResult) -> tuple[Span, ...]:
     if not result.detectable.claim:
         few = "one run" if result.evidence.once else "this number of runs"
         return (f"Violations of any size: none would have been found with 90\u00a0% probability by {few}. ",)
-    return "Violations smaller than ", *least_found_in_words(result), ". "
+    others = f"So may larger ones with {result.evidence.words.others}, or with another curve. "
+    return (
+        "Violations smaller than ",
+        *least_found_in_words(result),
+        f"{assumption(result)} may have been missed. {others}",
+    )
 
 
 def assumption(result: AuditResult) -> str:
     """Return the assumption behind the size of the smallest detectable violation, in brackets; may be ""."""
-    words = result.detectable.assumption.replace("e^epsilon", "e^ε")
+    words = enlarged(result.detectable.assumption.replace("e^epsilon", "e^ε"))
     return f" ({words})" if words else ""
 
 

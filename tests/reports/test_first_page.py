@@ -22,7 +22,7 @@ from dpaudit_reports.second_picture import beside
 from dpaudit_reports.sides import difference, sides
 
 from . import sample
-from .audits import dependent, fixed, markdown, pure_violation, text_of
+from .audits import as_fixed, dependent, fixed, markdown, pure_violation, text_of
 from .test_pdf import pages
 from .test_truth import one_run
 from .test_verdict_words import FAR, LATER, NEAR, counted, with_witness
@@ -42,12 +42,34 @@ ADDED = ("[0.2, 0.5]", "[0.2, 0.5, 1.0]")
 SHOWN = {**counted(3, 200, 60, 200), **LATER, "allowed_upper": 0.1234}
 
 
+def frozen(**fields: Any) -> AuditResult:
+    """Return a violation whose region and number of runs were fixed beforehand."""
+    shown = with_witness(sample.violation(), **(SHOWN | {"counted": "frozen"} | fields))
+    return as_fixed(with_pair(shown, *ADDED))
+
+
 def test_the_verdict_gives_whole_numbers_that_were_counted_and_rounds_the_allowance_up() -> None:
-    found = markdown(with_pair(with_witness(sample.violation(), **SHOWN), *ADDED))
     assert (
         "The output is above 0.52 in 60 of 200 runs with the record 1.0 and in 3 of 200 without it; the claim allows "
-        "at most 25 of 200 on average." in found  # 24.68
+        "at most 25 of 200 on average, if the rate without the record is at the upper end of its 95 % interval."
+        in markdown(frozen())  # 24.68
     )
+
+
+def test_counts_of_an_audit_that_stopped_by_them_are_not_compared_with_what_the_claim_allows() -> None:
+    """In 119 of 119 audits, the interval of such a rate included what "the claim allows", which the box called less."""
+    result = dataclasses.replace(with_witness(sample.violation(), **SHOWN), stopped_by="evidence")
+    result = with_pair(result, *ADDED)
+    box = markdown(result).split("What was claimed")[0]
+    assert "in 60 of 200 runs with the record 1.0 and in 3 of 200 without it. The audit stopped because of such" in box
+    assert "the verdict rests on all runs" in box
+    panel, meaning = beside(result)
+    assert panel is not None
+    assert "These counts alone do not refute the claim; the evidence of the whole audit does." in text_of(
+        with_witness(result, allowed_upper=0.29)
+    )  # 60 of 200 are more than 29 %, but their interval begins at 28 %
+    for never in ("allows at most", "claim allows", "alone do not refute"):
+        assert never not in box + panel.svg() + meaning, never
 
 
 def test_where_the_region_changed_the_verdict_says_so_and_gives_no_allowance() -> None:
@@ -75,15 +97,16 @@ def test_a_region_that_was_chosen_by_its_counts_has_no_allowance(counted_as: str
 
 @pytest.mark.parametrize(("allowed", "alone"), [(0.29, True), (0.2951, False), (0.3, False), (0.4, False)])
 def test_counts_within_the_allowance_are_not_called_a_proof(allowed: float, alone: bool) -> None:
-    result = with_witness(sample.violation(), **(SHOWN | {"allowed_upper": allowed}))
+    result = frozen(allowed_upper=allowed)
     found = frequencies(result)
     assert found is not None
     assert found.most is not None
     assert found.most >= 200 * allowed
     assert found.exceeded is alone
     box = markdown(result).split("What was claimed")[0]
-    assert ("the claim allows at most" in box) is alone
-    assert ("These counts alone do not refute the claim" in box) is not alone
+    assert "the claim allows at most" in box
+    assert ("The exact test weighs both rates together" in box) is not alone
+    assert "These counts alone" not in markdown(result)  # the verdict of a fixed number of runs rests on them
 
 
 @pytest.mark.parametrize("make", [sample.no_violation, sample.inconclusive, dependent])
@@ -222,7 +245,7 @@ def test_the_parameter_on_the_first_page_is_that_of_the_claim() -> None:
 
 
 def test_the_pictures_say_what_the_verdict_says() -> None:
-    panel, _ = beside(with_pair(with_witness(sample.violation(), **SHOWN), *ADDED))
+    panel, _ = beside(frozen())
     assert panel is not None
     for label in ("without the record: 3 of 200", "with the record: 60 of 200", "with the record: 25 of 200"):
         assert label in panel.svg()
@@ -231,7 +254,10 @@ def test_the_pictures_say_what_the_verdict_says() -> None:
     assert nothing is not None
     assert "certified: ≥\u00a00.8719" in nothing.svg()
     assert "would have been found (90\u00a0%): from 1.12" in nothing.svg()
-    assert "nothing is known" in meaning
+    assert meaning.startswith("Above the certified bound nothing is known. The last bar shows what the best possible")
+    alone, meaning = beside(dataclasses.replace(sample.violation(), witness=None))
+    assert alone is not None
+    assert "would have been found" not in alone.svg() + meaning  # a violation was found
     assert beside(dependent()) == (None, "")
     guesses, _ = beside(one_run(4.0))
     assert guesses is not None

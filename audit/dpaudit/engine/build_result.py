@@ -35,6 +35,7 @@ from dpaudit.result.evidence import Counts, Evidence, overstated
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Curve, Detectable, Verdict, Witness
+from dpaudit.result.words import if_curve
 from dpaudit.settings.audit import POWER
 from dpaudit.text.reasons import About, Reason
 
@@ -76,7 +77,7 @@ class _Sequential:
         counts, several = self.evidence.counts, len(self.evidence.counts) > 1
         # only one pair may leak, so power is computed for the pair with the most trials
         self.shown = int(counts.sum(axis=(1, 2)).max()) // 2  # trials counted on the pair with the most trials
-        self.where = "on the pair that was tried most, " if several else ""  # words that name the pair of `shown`
+        self.where = "on the pair that was tried most" if several else ""  # words that name the pair of `shown`
         self._share = 1 / (2 * len(counts)) if several else 1.0  # share of the wealth staked on that pair alone
         self.second_stage_trials = 0
 
@@ -138,7 +139,7 @@ class _Fixed:
         self.refuted_at = None  # the claim is tested only at the end
         self.against = {run.pair: math.inf}
         self.shown = self.evidence.trials
-        self.where = "" if len(run.collector.learners) == 1 else "on the pair that the pilot chose, "
+        self.where = "" if len(run.collector.learners) == 1 else "on the pair that the pilot chose"
         self._sizes = {"pilot": int(self.evidence.pilot.sum(axis=1).min()), "trials": self.evidence.trials}
         self.second_stage_trials = run.second_stage_trials
 
@@ -279,7 +280,7 @@ def _detectable(
     """
     found = Detectable(
         claim="" if least is None else str(least),
-        assumption=f"{where}assuming the optimal attack; a learned one needs more runs",
+        assumption="" if least is None else f"{if_curve(least, where or 'on this pair')} and the attack is optimal",
         rule_of_three_rate=rule_of_three_rate(shown),
         largest_epsilon=largest_epsilon(evidence.trials, significance=1 - confidence),
     )

@@ -32,6 +32,7 @@ from dpaudit.result.histograms import Counts, check_bins, dense, sparse
 from dpaudit.result.model import AuditResult
 from dpaudit.result.online_evidence import peak_of
 from dpaudit.result.values import Curve, Detectable, History, PairRow
+from dpaudit.result.words import if_curve
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
@@ -340,7 +341,7 @@ def _detectable(audit: OnlineAudit, evidence: OnlineEvidence) -> Detectable:
     least = least_detectable(audit._tested, margin) if evidence.trials else None
     return Detectable(
         claim="" if least is None else str(least),
-        assumption="if all steps have one law and an attack knows the likelihood ratio; learning it costs more",
+        assumption="" if least is None else f"{if_curve(least, 'at every step')} and the attack is optimal",
         rule_of_three_rate=rule_of_three_rate(evidence.trials),
         largest_epsilon=largest_epsilon(evidence.counts.sum() / 2, significance=significance),
     )

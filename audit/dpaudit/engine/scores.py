@@ -26,6 +26,7 @@ from dpaudit.learning.attack import Attack
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import AttackRow, Counts, Curve, Detectable, History, Witness
+from dpaudit.result.words import if_curve
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence, shown
@@ -277,7 +278,7 @@ def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int |
         least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= _SLACK * POWER)
     return Detectable(
         claim="" if least is None else str(least),
-        assumption=evidence.attained_if,
+        assumption="" if least is None else f"{if_curve(least)} and {evidence.attained_if}",
         rule_of_three_rate=rule_of_three_rate(evidence.tries),
         largest_epsilon=evidence.largest_epsilon(confidence=confidence),
     )

@@ -16,6 +16,7 @@ from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.provenance import Provenance
+from dpaudit.result.spent import spent
 from dpaudit.result.values import FORMAT, AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
 from dpaudit.text.foreign_files import read_foreign
 from dpaudit.text.printable import one_line
@@ -239,11 +240,12 @@ class AuditResult:
         """A sentence on whether the bounds estimate the size of the violation."""
         if self.stopped_by == "evidence" or self.refuted_at is None:
             return "stopped at the first proof; this is no estimate of the size"
-        return f"refuted after {self.refuted_at:,} runs per dataset; {self.evidence.words.went_on}"
+        after = spent(self.evidence, self.refuted_at, self.warnings)
+        return f"refuted after {after}; {self.evidence.words.went_on}"
 
     @property
     def _runs(self) -> str:
-        return "one run" if self.evidence.once else f"{self.trials_used:,} runs per dataset"
+        return spent(self.evidence, self.trials_used, self.warnings)
 
 
 Written = Callable[..., str]

@@ -43,7 +43,7 @@ _WORDS = Words(
     proof="the number of right guesses",
     untried="Other canaries and other scores: only the given ones were tried.",
     others="other canaries or scores",
-    again="This audit has only one run; to repeat it, make a new run with new coins and audit that run.",
+    again="To repeat it, make a new run with new coins, and audit it.",
 )
 
 

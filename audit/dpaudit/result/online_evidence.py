@@ -34,7 +34,18 @@ _WORDS = Words(
     ),
     proof="the wealth of the bets",
     went_on="the bounds are those of the look with the most evidence",
-    **OF_PAIRS,
+    again="A stream has no region that could be counted again. To repeat it, make a new stream with new coins.",
+    violates="Some step of the stream, given all that came before it, does not keep the claim",
+    claimed="for each step",
+    somewhere="for some step",
+    spent="{steps} steps",
+    data="Each step ran on d0 or on d1, as a fair coin chose",
+    **OF_PAIRS
+    | {
+        "untried": "Other datasets and other attacks: only the two datasets and the attacks of this stream were tried.",
+        "others": "other datasets or attacks",
+        "more": "make more steps, or score them by what differs more between the two datasets",
+    },
 )
 
 

@@ -26,7 +26,7 @@ from dpaudit.result.guessed_evidence import GuessedEvidence
 from dpaudit.result.histograms import sha256
 from dpaudit.result.scores_words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS
 from dpaudit.result.words import Words
-from dpaudit.text.rounding import upper
+from dpaudit.text.rounding import lower
 
 HALF_ADVICE = (
     "this is valid for coins and for a uniformly random half, but not if pairs or groups of canaries were each split "
@@ -40,7 +40,7 @@ class ScoresGuesses(GuessedEvidence, ABC):
 
     words: ClassVar[Words]
     once: ClassVar[bool]
-    attained_if: ClassVar[str] = "if scores are likelihood ratios, independent of each other"
+    attained_if: ClassVar[str] = "scores are likelihood ratios, independent of each other"
     """The condition under which a mechanism has the probability `attained`, in words."""
 
     @property
@@ -182,7 +182,7 @@ class RunScoresEvidence(ScoresGuesses):
 
     method: ClassVar[str] = "scores_of_runs"
     words: ClassVar[Words] = OF_RUNS
-    attained_if: ClassVar[str] = "if scores are likelihood ratios"
+    attained_if: ClassVar[str] = "scores are likelihood ratios"
     once: ClassVar[bool] = False
     n0: int  # runs on d0
     n1: int  # runs on d1
@@ -271,8 +271,9 @@ class _CanaryGuesses(ScoresGuesses):
         if not self.half:
             return ""
         return (
-            "exactly half of the canaries were included; their number may have been fixed beforehand, so all p-values "
-            f"are multiplied by {upper(self.p_value_factor, 3)}; " + HALF_ADVICE
+            "exactly half of the canaries were included; their number may have been fixed beforehand, so the p-value "
+            f"is divided by the probability with which fair coins do so, {lower(1 / self.p_value_factor, 3)}; "
+            + HALF_ADVICE
         )
 
     @property

@@ -18,12 +18,15 @@ _ERRORS = (
     "canary that was left out for an included one, $β$ how often an included one for one left out."
 )
 _STEINKE = "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36."
+RUNS_ASSUMED = "runs are independent of each other"
+"""The assumption about several runs.  Their scores alone cannot show whether it holds."""
+
 OF_RUNS = Words(
     principle=(
         "Every score is of a run of its own. All scores were put in one order, and it was counted how many of the "
         "highest ones are of d1; how many count as high was fixed before the scores were seen. The p-value is the "
-        "largest chance of so many that any mechanism with trade-off function $f$ or above has. It is exact for every "
-        "claim."
+        "largest chance of so many that any mechanism with trade-off function $f$ or above has. If runs are "
+        "independent of each other, it is exact for every claim."
     ),
     references=(
         DONG,
@@ -38,7 +41,9 @@ OF_RUNS = Words(
     proof="the number of high scores that are of d1",
     untried="Other datasets and other scores: only those given were tried.",
     others="other datasets or scores",
-    again="The scores were made elsewhere; for a repetition new runs have to be made and scored.",
+    again="To repeat it, make new runs with fresh randomness, score them, and audit the scores.",
+    assumption=RUNS_ASSUMED,
+    more="audit more runs, such as more trained models, or scores that tell the datasets apart better",
     unit="scores",
     each="each of a run of its own",
     guessing=(
@@ -62,7 +67,7 @@ OF_CANARIES = Words(
     proof="the number of right guesses, if canaries are independent",
     untried="Other canaries and other scores: only those given were tried.",
     others="other canaries or scores",
-    again="There was one run, with coins of its own; a new one has to be made and audited anew.",
+    again="To repeat it, make a new run with new coins, and audit it.",
     assumption=CANARIES_ASSUMED,
 )
 OF_ANY_CANARIES = Words(
@@ -82,7 +87,7 @@ OF_ANY_CANARIES = Words(
     proof="the number of right guesses",
     untried="Other canaries and other scores: only those given were tried.",
     others="other canaries or scores",
-    again="There was one run, with coins of its own; a new one has to be made and audited anew.",
+    again="To repeat it, make a new run with new coins, and audit it.",
 )
 
 DRAWN_ASSUMED = (
@@ -125,10 +130,15 @@ _RUNS_OF_CANARIES = (
     "is the tail of the sum of independent variables of this kind, one for each run (Steinke, Nasr & Jagielski 2023; "
     "Mahloujifar, Melis & Chaudhuri 2024)."
 )
-_AGAIN_IN_RUNS = "There were these runs only; new ones have to be made and audited anew."
-OF_SEVERAL_RUNS = replace(OF_ANY_CANARIES, principle=_COINS + _RUNS_OF_CANARIES, again=_AGAIN_IN_RUNS)
+_AGAIN_IN_RUNS = "To repeat it, make new runs with new coins, and audit them."
+_IN_RUNS = "{runs} with {canaries} canaries"
+OF_SEVERAL_RUNS = replace(
+    OF_ANY_CANARIES, principle=_COINS + _RUNS_OF_CANARIES, again=_AGAIN_IN_RUNS, assumption=RUNS_ASSUMED, spent=_IN_RUNS
+)
 OF_SEVERAL_DRAWN_RUNS = replace(
     OF_ANY_DRAWN_CANARIES,
     principle=_DRAWN.replace("A fixed", "In each run, a fixed") + _RUNS_OF_CANARIES,
     again=_AGAIN_IN_RUNS,
+    assumption=RUNS_ASSUMED,
+    spent=_IN_RUNS,
 )

@@ -146,7 +146,7 @@ class SeveralRunsEvidence(_OfRuns):
             return ""
         return (
             "exactly half of the canaries of every run were included; their number may have been fixed beforehand, so "
-            "the bound of each run is divided by the probability with which fair coins do so; " + HALF_ADVICE
+            "the p-value of each run is divided by the probability with which fair coins do so; " + HALF_ADVICE
         )
 
     def tail_chance(self, claim: TradeoffFunction, run: Run, right: int) -> float:

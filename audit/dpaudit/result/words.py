@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpaudit.claims import TradeoffFunction
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
@@ -22,12 +24,28 @@ class Words:
     again: str = ""  # why no region can be counted on fresh outputs; "" if one can
     assumption: str = ""  # what is assumed beyond the setting and cannot be tested; shown beside every verdict
     went_on: str = "the bounds are those of the end"  # where the bounds come from if trials went on after a refutation
+    violates: str = "The mechanism does not keep the claim"  # what a refutation proves, before the claim
+    claimed: str = ""  # what the claim is about if not the whole mechanism, after the claim
+    somewhere: str = ""  # where a certified bound holds, if not for the whole mechanism
+    spent: str = "{runs} per dataset"  # runs in words; `result.spent` fills in {runs}, {steps} and {canaries}
+    data: str = ""  # how each dataset was chosen, if no pair with text was audited
+    more: str = "audit more canaries or runs, or canaries that are easier to recognise"  # what shows smaller violations
     unit: str = "canaries"  # what guesses are about
     each: str = "each included by an independent fair coin"  # what is known about each of them
     guessing: str = (
         "Guesses are made for the canaries with the most extreme scores and for no others. The share of right guesses "
         "cannot be compared with the two errors over all canaries, which the claim's curve limits."
     )
+
+
+def if_curve(violation: TradeoffFunction, place: str = "") -> str:
+    """Return the assumption behind a detectable violation: its curve, of all with this parameter the easiest to find.
+
+    Args:
+        violation: The smallest violation that would have been found.
+        place: Where the mechanism is assumed to have its curve, such as "on this pair".
+    """
+    return f"if the mechanism's trade-off curve{f' {place}' if place else ''} is that of {violation}"
 
 
 DONG = "Dong, J., Roth, A. & Su, W. J. (2022). Gaussian differential privacy. J. R. Stat. Soc. B 84(1), 3–37."
@@ -46,5 +64,6 @@ OF_PAIRS = {
         "audit were tried."
     ),
     "others": "other pairs or attacks",
+    "more": "",  # a config says how
 }
 """Sentences about audits of pairs of datasets."""

@@ -6,13 +6,15 @@ import math
 from typing import TypeAlias
 
 from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.spent import spent
 from dpaudit.result.values import Verdict
 from dpaudit.text.printable import one_line
-from dpaudit.text.rounding import at_most, percent, runs
+from dpaudit.text.rounding import at_most, percent
 from dpaudit_reports.blocks import Text
 from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline, label, tells
 from dpaudit_reports.formats.run import Audited
 from dpaudit_reports.reasons import reason
+from dpaudit_reports.unseen import assumption
 
 _NAMES = {"ε": "epsilon", "μ": "mu"}
 
@@ -96,13 +98,13 @@ def sentence(audited: Audited) -> str:
         case Verdict.VIOLATION:
             words = f"violation of {claim} at {confidence}{expected}: certified / claimed {certified(result)}"
         case Verdict.NO_VIOLATION:
-            seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result))}"
+            seen = f"detectable with 90\u00a0% probability: {one_line(detectable(result) + assumption(result))}"
             words = f"no violation of {claim} found at {confidence}{expected}; {seen}"
         case _ if result.measurement:
             words = f"measurement at {confidence}: certified {certified(result)}"
         case _:
             words = f"inconclusive about {claim}{expected}: {why(audited) or 'the result does not record the reason'}"
-    if assumption := result.evidence.words.assumption:
-        words = f"{words.rstrip('.')}; assumed, not tested: {assumption}"
+    if assumed := result.evidence.words.assumption:
+        words = f"{words.rstrip('.')}; assumed, not tested: {assumed}"
     p_value = f", p {p_value_words(result, at_most)}" if tells(result) else ""
-    return f"{words.rstrip('.')}{p_value}, {runs(result.trials_used)}"
+    return f"{words.rstrip('.')}{p_value}, {spent(result.evidence, result.trials_used, result.warnings)}"

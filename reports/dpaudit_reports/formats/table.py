@@ -33,7 +33,8 @@ _LEGEND = {
     "runs": "runs: on each dataset.",
     "p-value": "p-value: – if it is not evidence against the claim.",
     "certified / claimed": "certified: the mechanism's parameter is at least this; claimed: at most this.",
-    "detectable (90 %)": "detectable: such a violation would have been found with 90 % probability.",
+    "detectable (90 %)": "detectable: such a violation would have been found with 90 % probability, if the mechanism "
+    "has exactly this trade-off curve and the attack is optimal.",
 }
 _NO_SIZE = "An audit stops at its first proof of a violation, so the loss may be much larger."
 

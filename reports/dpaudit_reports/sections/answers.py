@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator
 
 from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.spent import spent
 from dpaudit.result.values import Verdict
 from dpaudit_reports.audited import audited
 from dpaudit_reports.blocks import Answers, Block, Span, Strong
 from dpaudit_reports.claim_words import claim_in_words
-from dpaudit_reports.claimed import headline, tells
-from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, percent, runs
+from dpaudit_reports.claimed import ABOVE_ALONE, headline, tells
+from dpaudit_reports.numbers import NOT_KNOWN, at_most, count, percent
 from dpaudit_reports.reasons import why_void
 from dpaudit_reports.repeat import how_to_repeat
 from dpaudit_reports.sides import difference, row_of, sides
@@ -40,6 +41,7 @@ def _claimed(result: AuditResult) -> Iterator[Span]:
         yield "No claim was given"
     else:
         yield from claim_in_words(result.claim)
+        yield _more(result.evidence.words.claimed)
         by = result.provenance.claim_stated_by
         yield f", stated by {by}" if by else "; the result does not record who states it"
     yield ". "
@@ -67,12 +69,19 @@ def _kept(result: AuditResult) -> Iterator[Span]:
     else:
         yield " Certified: "
         yield from bound.shown(bound.certified_text())
+        yield _more(result.evidence.words.somewhere)
         if not result.measurement:
             yield "; claimed: "
             yield from bound.shown(f"≤\u00a0{bound.claimed_text()}")
         yield "."
+        if bound.exceeds and not (result.violated or result.measurement):
+            yield f" {ABOVE_ALONE}"
     if result.violated:
         yield _no_size(result)
+
+
+def _more(words: str) -> str:
+    return f" {words}" if words else ""
 
 
 def _no_size(result: AuditResult) -> str:
@@ -83,7 +92,8 @@ def _no_size(result: AuditResult) -> str:
         return " The audit stopped at the first proof; this is no estimate of the size."
     if result.refuted_at is None:
         return ""
-    return f" The claim was refuted after {runs(result.refuted_at)}; {result.evidence.words.went_on}."
+    after = spent(result.evidence, result.refuted_at, result.warnings)
+    return f" The claim was refuted after {after}; {result.evidence.words.went_on}."
 
 
 def _sure(result: AuditResult) -> Iterator[Span]:
@@ -113,9 +123,15 @@ def _data(result: AuditResult) -> Iterator[Span]:
     evidence = result.evidence
     if evidence.guessed is not None:
         words, guessed = evidence.words, evidence.guessed
-        yield f"{count(guessed.canaries)} {words.unit}, {words.each}; {count(guessed.guesses)} guesses, "
+        what = f"{count(guessed.canaries)} {words.unit}"
+        what = spent(evidence, result.trials_used) if "{canaries}" in words.spent else what
+        yield f"{what}, {words.each}; {count(guessed.guesses)} guesses, "
         yield Strong(f"{count(guessed.right)} of {count(guessed.guesses)}")
         yield " of them right."
+        return
+    made = spent(evidence, result.trials_used, result.warnings)
+    if evidence.words.data:
+        yield f"{evidence.words.data}: {made}."
         return
     label = result.witness.pair if result.witness is not None else ""
     row = row_of(result, label) or (result.pairs[0] if result.pairs else None)
@@ -126,12 +142,13 @@ def _data(result: AuditResult) -> Iterator[Span]:
     yield from d0
     yield " against "
     yield from d1
-    change = sides(result, row.label).change or row.relation.replace("_", " ")
+    relation = "" if row.relation == "unspecified" else row.relation.replace("_", " ")
+    change = sides(result, row.label).change or relation
     yield f": {change}. " if change else ". "
     if len(result.pairs) > 1:
-        yield f"{runs(result.trials_used)} in all, over {len(result.pairs)} pairs."
+        yield f"{made} in all, over {len(result.pairs)} pairs."
     else:
-        yield f"{runs(result.trials_used).capitalize()}"
+        yield made
         yield f", {count(_learned(result))} of them to learn the attack." if _learned(result) > 0 else "."
 
 

@@ -7,7 +7,7 @@ import math
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
 from dpaudit_reports.bounds import DELTAS, allowed_epsilon
-from dpaudit_reports.claimed import Bound, headline
+from dpaudit_reports.claimed import ABOVE_ALONE, Bound, headline
 from dpaudit_reports.numbers import NOT_KNOWN, percent
 from dpaudit_reports.reasons import why_void
 
@@ -19,7 +19,10 @@ def bounds(result: AuditResult) -> tuple[Block, ...]:
         return heading, Paragraph((Strong(f"Nothing is certified: {void}."),))
     shown = _bounds(result)
     curve = "The claim is false as a curve, although no single bound exceeds what it allows. "
-    alone = curve if result.violated and not any(bound.exceeds for bound in shown) else ""
+    exceeding = any(bound.exceeds for bound in shown)
+    alone = curve if result.violated and not exceeding else ""
+    if exceeding and not (result.violated or result.measurement):
+        alone = f"{ABOVE_ALONE} "
     assumption = result.evidence.words.assumption
     assumed = f"They rest on an assumption that was not tested: {assumption}. " if assumption else ""
     return (

@@ -33,7 +33,7 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
         confirm = "Confirm it with a new run and new canaries before you accuse anybody."
     else:
         confirm = "Confirm it with fresh runs before you accuse anybody."
-    if not result.evidence.of_pairs:
+    if not result.evidence.of_pairs or result.witness is None:
         return confirm, words
     return (
         confirm,
@@ -43,8 +43,9 @@ def _after_violation(result: AuditResult) -> tuple[Text, ...]:
 
 
 def _after_nothing(result: AuditResult) -> tuple[Text, ...]:
-    if not result.evidence.of_pairs:
-        more: Text = "To see smaller violations, audit more canaries or runs, or canaries that are easier to recognise."
+    advice = result.evidence.words.more
+    if advice:
+        more: Text = f"To see smaller violations, {advice}."
     else:
         more = (
             "Try other pairs of neighbouring datasets: ",
@@ -68,8 +69,8 @@ def _after_doubt(result: AuditResult) -> Text:
     if result.stopped_by == "interruption":
         return "Run the audit again to its end."
     if any(is_about(warning, About.TOO_FEW) for warning in why):
-        if result.evidence.once:
-            return "Audit more canaries."
+        if advice := result.evidence.words.more:
+            return f"{advice[:1].upper()}{advice[1:]}."
         return ("Raise ", Code("trials:"), " and audit again.", *_estimate(result))
     return "Correct what the box names, and audit again."
 

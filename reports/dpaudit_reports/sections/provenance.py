@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import key
+from dpaudit.result.spent import spent
 from dpaudit_reports.blocks import Block, Code, Heading, KeyValues, Listing, Paragraph, Text
 from dpaudit_reports.numbers import count, seconds
 
@@ -28,8 +29,8 @@ _SEED = (
 def provenance(result: AuditResult) -> tuple[Block, ...]:
     """Return all that is recorded about the audit, the fingerprint of its evidence, and the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
-    if result.evidence.once:
-        runs = "one"
+    if not result.evidence.of_pairs or result.evidence.words.data:
+        runs = "one" if result.evidence.once else spent(result.evidence, result.trials_used, result.warnings)
     shown = result.provenance.besides(*_ELSEWHERE)
     about = [(name, shown[name]) for name in _FIRST if name in shown]
     about += [(name, value) for name, value in shown.items() if name not in _FIRST]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpaudit.result.model import AuditResult
+from dpaudit.result.spent import spent
 from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Block, Callout, Code, Span, Strong, Text
 from dpaudit_reports.claim_words import least_found_in_words
@@ -10,7 +11,7 @@ from dpaudit_reports.claimed import label
 from dpaudit_reports.frequencies import frequencies, in_words
 from dpaudit_reports.guesses import least_right
 from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import count, percent, runs
+from dpaudit_reports.numbers import count, percent
 from dpaudit_reports.reasons import reason
 from dpaudit_reports.unseen import assumption
 
@@ -34,14 +35,15 @@ def _spans(text: Text) -> tuple[Span, ...]:
 
 
 def _sentence(result: AuditResult) -> Text:
-    claim, confidence = Code(label(result.claim)), percent(result.confidence)
+    claim, confidence, words = Code(label(result.claim)), percent(result.confidence), result.evidence.words
+    each = f" {words.claimed}" if words.claimed else ""
     if result.measurement:
         valid = "hold" if result.bounds_valid else "do not hold"
         return f"No claim was given, so there was nothing to refute. The bounds below {valid}. {_why(result)}".rstrip()
     match result.verdict:
         case Verdict.VIOLATION:
             return (
-                "The mechanism does not keep the claim ",
+                f"{words.violates} ",
                 claim,
                 f": it is refuted at {confidence} confidence, after {_spent(result)}.",
                 *_shown(result),
@@ -50,7 +52,7 @@ def _sentence(result: AuditResult) -> Text:
             return (
                 "No violation of the claim ",
                 claim,
-                f" was found at {confidence} confidence in {_spent(result)}. ",
+                f"{each} was found at {confidence} confidence in {_spent(result)}. ",
                 *_visible(result),
                 " That does not prove the claim.",
             )
@@ -67,10 +69,8 @@ def _why(result: AuditResult) -> str:
 
 
 def _spent(result: AuditResult) -> str:
-    if result.evidence.once:
-        return "one run"
     pairs = f" in all, over {len(result.pairs)} pairs" if len(result.pairs) > 1 else ""
-    return f"{runs(result.trials_used)}{pairs}"
+    return f"{spent(result.evidence, result.trials_used, result.warnings)}{pairs}"
 
 
 def _shown(result: AuditResult) -> tuple[Span, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.values import Witness
 from dpaudit_reports.blocks import Block, Column, Heading, Paragraph, Strong, Table, Text
@@ -30,7 +32,7 @@ _HEADINGS = {
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
     """Return the region in words, its counts with exact intervals, and its meaning; nothing if none came near."""
-    if not result.evidence.of_pairs or region_status(result) is RegionStatus.FAR:
+    if not result.evidence.of_pairs or result.evidence.words.again or region_status(result) is RegionStatus.FAR:
         return ()
     kind, found = region_status(result), result.witness
     heading = Heading(_heading(kind, found))
@@ -65,8 +67,15 @@ def _in_words(result: AuditResult, found: Witness) -> Text:
         f": {rate_text(counts.false_positives, counts.n0)} of the outputs of d0 and {rate_text(hits1, counts.n1)} of "
         "those of d1. "
     )
-    if result.violated and counts.n1 and not hits1 / counts.n1 > limit:
-        more = "These counts alone do not refute the claim; the evidence of the whole audit does."
+    least = hits1 / counts.n1 if counts.n1 else math.nan
+    if accounted(found) and (ends := intervals(found)) is not None:
+        least = 1 - ends[1][1]  # when the audit stops depends on the observed rate; its interval accounts for that
+    if result.violated and least <= limit:
+        more = (
+            "The exact test weighs both rates together, and refutes the claim."
+            if result.evidence.frozen
+            else "These counts alone do not refute the claim; the evidence of the whole audit does."
+        )
     else:
         most = f"The claim allows at most {allowed_text(limit)} of d1"
         at = "at the upper end of its interval" if intervals(found) else "what was observed"

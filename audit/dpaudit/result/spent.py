@@ -1,0 +1,34 @@
+"""The runs of an audit in words."""
+
+from __future__ import annotations
+
+import re
+
+from dpaudit.result.evidence import Evidence
+from dpaudit.text.rounding import count
+
+_STEPS = re.compile(r"([\d,]{1,20}) steps, each on one dataset\b.*")
+
+
+def spent(evidence: Evidence, runs: int, warnings: tuple[str, ...] = ()) -> str:
+    """Return a number of runs as this kind of audit counts them, such as "200 runs per dataset" or "393 steps".
+
+    Args:
+        evidence: The evidence of the audit.
+        runs: Runs per dataset; steps of a stream are two for each, rounded up.
+        warnings: Those of the result; that of a stream says how many steps there were.
+    """
+    if evidence.once:
+        return "one run"
+    guessed = evidence.guessed
+    return evidence.words.spent.format(
+        runs=f"{count(runs)} run{'' if runs == 1 else 's'}",
+        steps=_steps(2 * runs, warnings),
+        canaries="" if guessed is None else count(guessed.canaries),
+    )
+
+
+def _steps(most: int, warnings: tuple[str, ...]) -> str:
+    """Return the number of steps, at most that of the warning."""
+    stated = [int(found[1].replace(",", "") or 0) for words in warnings if (found := _STEPS.fullmatch(words))]
+    return count(min([most, *stated]))

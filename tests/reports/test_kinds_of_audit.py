@@ -1,0 +1,137 @@
+"""The first page says of streams, of runs and of canaries only what makes sense for them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import audit_scores
+from dpaudit.engine.online import OnlineAudit
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Verdict
+from dpaudit_reports.formats.facts import sentence
+from dpaudit_reports.formats.run import Audited
+
+from . import sample
+from .audits import markdown, text_of
+
+
+@functools.cache
+def stream(mu: float, steps: int) -> AuditResult:
+    """Return the audit of steps that are 2-GDP; an odd number of steps is not twice a number of runs."""
+    audit, rng = OnlineAudit(f"gaussian(mu={mu})", seed=1, attacks="logistic"), np.random.default_rng(1)
+    while audit.steps < steps and not audit.refuted:
+        audit.update(2 * audit.coin() + rng.normal())
+    return audit.result()
+
+
+@functools.cache
+def of_scores(shift: float, independence: Any, runs: int = 0, n: int = 400) -> AuditResult:
+    rng = np.random.default_rng(1)
+    included = rng.random(n) < 0.5
+    scores, label = rng.normal(size=n) + shift * included, np.arange(n) % max(1, runs)
+    run = ([*label[~included]], [*label[included]]) if runs else None
+    return audit_scores(
+        scores[~included], scores[included], "gaussian(mu=1)", independence=independence, seed=1, run=run
+    )
+
+
+def page(result: AuditResult) -> str:
+    """Return the text of the first page."""
+    return text_of(result).replace("\u00a0", " ").partition("Certified bounds")[0]
+
+
+VIOLATED = stream(0.5, 2001)
+
+
+@pytest.mark.parametrize("result", [VIOLATED, stream(2.0, 301), stream(2.0, 9)], ids=["violation", "none", "few"])
+def test_a_stream_has_steps_and_neither_pairs_nor_a_config(result: AuditResult) -> None:
+    (steps,) = [words.split()[0] for words in result.warnings if words.endswith("which a coin chose")]
+    found = page(result)
+    assert f"Each step ran on d0 or on d1, as a fair coin chose: {steps} steps." in found
+    assert "Gaussian differential privacy with μ =" in found
+    assert " for each step" in found
+    assert f"{steps} steps" in str(result).split("\n")[1]
+    for never in ("unspecified", "per dataset", "search:", "trials:", "witness", "Closest", "other pairs"):
+        assert never not in found + str(result) + text_of(result).partition("Provenance")[2], never
+
+
+def test_a_violation_of_a_stream_is_of_some_step_given_its_past() -> None:
+    assert VIOLATED.violated
+    found = page(VIOLATED)
+    assert "Some step of the stream, given all that came before it, does not keep the claim gaussian(mu=0.5):" in found
+    assert "for some step; claimed: μ ≤ 0.5" in found
+    assert f"The claim was refuted after {VIOLATED.warnings[0].split()[0]} steps;" in found
+    assert sentence(Audited(name="a", result=VIOLATED)).endswith(f"{VIOLATED.warnings[0].split()[0]} steps")
+    assert "region" not in found.split("What to do now")[1].split("type II error")[0]
+
+
+def test_a_stream_without_violation_is_told_to_make_more_steps() -> None:
+    for result, verdict in ((stream(2.0, 301), Verdict.NO_VIOLATION), (stream(2.0, 9), Verdict.INCONCLUSIVE)):
+        assert result.verdict is verdict
+        assert "make more steps" in page(result).split("What to do now")[1].lower()
+    assert "trade-off curve at every step is that of gaussian(mu=" in page(stream(2.0, 301))
+
+
+def test_without_a_counted_output_no_event_could_be_seen() -> None:
+    found = page(stream(2.0, 9))
+    assert "No event at all could be seen, since no output was counted." in found
+    assert "probability below" not in found
+    assert "could have been certified" not in found
+
+
+@pytest.mark.parametrize("shift", [0.5, 4.0])
+def test_scores_of_runs_are_repeated_and_extended_by_runs(shift: float) -> None:
+    found = page(of_scores(shift, "runs"))
+    assert "Assumed, not tested: runs are independent of each other." in found
+    assert "make new runs with fresh randomness, score them, and audit the scores." in found
+    assert ("audit more runs, such as more trained models" in found) == (shift < 1)
+    for never in ("elsewhere", "canaries"):
+        assert never not in found, never
+    assert "If runs are independent of each other, it is exact" in text_of(of_scores(shift, "runs"))
+
+
+def test_runs_of_canaries_are_not_runs_per_dataset() -> None:
+    result = of_scores(9.0, None, runs=3, n=120)
+    found = text_of(result)
+    assert "after 3 runs with 120 canaries" in page(result)
+    assert "3 runs with 120 canaries, each included by an independent fair coin" in page(result)
+    assert "3 runs with 120 canaries" in str(result)
+    assert sentence(Audited(name="a", result=result)).endswith("3 runs with 120 canaries")
+    assert "per dataset" not in found + str(result) + repr(result)
+    assert "Assumed, not tested: runs are independent of each other." in page(result)
+    assert "make new runs with new coins, and audit them." in page(result)
+    assert "make a new run with new coins, and audit it." in page(of_scores(4.0, None))
+
+
+@pytest.mark.parametrize("make", [lambda: of_scores(0.5, "runs"), lambda: of_scores(0.5, "canaries")])
+def test_a_detectable_violation_has_the_curve_of_its_name(make: Any) -> None:
+    result = make()
+    assert result.verdict is Verdict.NO_VIOLATION
+    curve = f"if the mechanism's trade-off curve is that of {result.detectable.claim} and scores are likelihood ratios"
+    for text in (str(result), page(result), markdown(result), sentence(Audited(name="a", result=result))):
+        assert curve in " ".join(text.replace("\u00a0", " ").split())
+
+
+def test_smaller_violations_may_have_been_missed_and_larger_ones_too() -> None:
+    found = page(sample.no_violation())
+    assert "Violations smaller than μ = 1.12 (if the noise has the claim's own shape) may have been missed." in found
+    assert "So may larger ones with other pairs or attacks, or with another curve." in found
+
+
+def test_a_relation_that_nobody_stated_is_left_out() -> None:
+    row = dataclasses.replace(sample.violation().pairs[0], relation="unspecified", d0="a", d1="b")
+    found = page(dataclasses.replace(sample.violation(), pairs=(row,)))
+    assert "a against b. 900 runs per dataset" in found
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_bound_above_the_claim_without_a_violation_is_explained(verdict: Verdict) -> None:
+    found = text_of(dataclasses.replace(sample.sample(1.3, verdict, trials=700), mu_lower=1.2))
+    assert found.count("A bound above the claim is of a test of its own; the verdict is of another one") == (
+        0 if verdict is Verdict.VIOLATION else 2
+    )
