@@ -137,7 +137,9 @@ class AuditResult:
         Raises:
             OSError: If the file cannot be written.
         """
-        write_whole(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        from dpaudit.result.files import as_text
+
+        write_whole(path, as_text(self.to_dict()))
 
     def to_dict(self) -> JsonObject:
         """Return the result as plain JSON values."""
