@@ -158,11 +158,14 @@ class AuditResult:
             OSError: If the file cannot be read.
         """
         try:
-            return cls.from_dict(json.loads(read_foreign(path, MAX_RESULT_BYTES)))
+            text = read_foreign(path, MAX_RESULT_BYTES)
+            if text.lstrip()[:1] in ("{", "["):
+                return cls.from_dict(json.loads(text))
         except RecursionError:
             raise ValueError(f"{path} is not a result of dpaudit: it is nested too deeply") from None
         except ValueError as error:
             raise ValueError(f"{path} is not a complete result of dpaudit ({FORMAT}): {error}") from None
+        raise ValueError(f"{path} is no result file of dpaudit, which is JSON: it does not begin with {{")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> AuditResult:
