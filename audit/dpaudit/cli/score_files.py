@@ -338,8 +338,7 @@ def _numbered(runs: Any, found: _Found, where: str) -> Any:
     if coded.dictionary.nbytes > _MAX_NAMES_BYTES:
         raise ValueError(_TOO_LONG.format(coded.dictionary.nbytes))
     used, places = np.unique(coded.indices.to_numpy(), return_inverse=True)
-    numbers = [found.number(coded.dictionary[int(i)].as_py(), where) for i in used]
-    return np.array(numbers, dtype=np.int64)[places]
+    return np.array([found.number(coded.dictionary[int(i)].as_py(), where) for i in used], dtype=np.int64)[places]
 
 
 _READERS: dict[str, Callable[[BinaryIO], ScoresFile]] = {
