@@ -113,7 +113,8 @@ def test_a_column_names_the_run_of_every_score(suffix: str, tmp_path: Path) -> N
     assert done.exit_code == 0, done.output
     assert AuditResult.from_json(tmp_path / "r.json").trials_used == 2
     done = CliRunner().invoke(app, ["scores", str(file), "--independence", "canaries"])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 2, done.output
+    assert "is used only with --independence none" in " ".join(done.output.split())
 
 
 @pytest.mark.parametrize(
@@ -190,8 +191,18 @@ def test_the_command_prints_a_verdict_and_writes_a_report(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", "", "no column 'score'"),
+        ("a.csv", "", r"a\.csv is empty; it must have a header with the columns score and included"),
         ("a.csv", "scores,included\n1,0\n", "is it 'scores'"),
+        ("a.csv", "score,included, score\n1,0,1\n", r"a\.csv: the column 'score' occurs twice"),
+        ("a.csv", "score,included\nnan,0\n2,1\n", "line 2: score is nan; a score must be a number; give such runs"),
+        ("a.csv", "score,included\n1,1\n2,1\n", r"a\.csv: 0 scores have included = 0; at least 2 are needed"),
+        ("a.csv", "score,included\n1,no\n2,t\n3,F\n", "1 scores have included = 1; at least 2"),
+        (
+            "a.csv",
+            "score,included\n1,never\n",
+            r"included must be 0 or 1 \(or true, false, t, f, yes, no\), got 'never'",
+        ),
+        ("a.csv", f"score,included,run\n1,0,{'x' * 1001}\n", "line 2: the name of a run has 1,001 characters"),
         ("a.csv", "score,in\n1,0\n", "no column 'included'"),
         ("a.csv", "score,included\n1,0\nx,1\n", "line 3: score must be a number, got 'x'"),
         ("a.csv", "score,included\n1,2\n", "line 2: included must be 0 or 1"),
@@ -253,3 +264,34 @@ def test_repeated_audits_of_a_growing_file_are_no_valid_test(looks: int) -> None
         first, second = rng.normal(size=(2, 400))
         refuted += any(runs.count_high(first[:n], second[:n], r, rng=rng) >= least for n, r, least in tests)
     assert (refuted > binom.ppf(1 - 1e-6, 400, 0.2)) == (looks > 1), refuted
+
+
+def test_arrays_that_hold_too_few_scores_or_nan(tmp_path: Path) -> None:
+    for first, words in (
+        ([1.0], "scores0 holds 1 scores; at least 2"),
+        ([1.0, np.nan], r"scores0\[1\] is nan; a score"),
+    ):
+        np.savez(tmp_path / "a.npz", scores0=first, scores1=[3.0, 4.0])
+        with pytest.raises(BadScores, match=words):
+            read_scores_file(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", score=np.arange(4.0), included=[0, 1, 1, 0], run=["a", "b", "a", "c" * 1001])
+    with pytest.raises(BadScores, match="names in run have up to 1,001 characters"):
+        read_scores_file(tmp_path / "b.npz")
+
+
+def test_messages_name_options_and_not_arguments(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", scores0=np.arange(60.0, 300.0), scores1=np.arange(60.0))
+    for arguments, words in (
+        (
+            ["canaries", "--included-at-random", "half"],
+            "--included-at-random must be coins or fixed_number; got 'half'",
+        ),
+        (["runs", "--included-at-random", "fixed_number"], "with --independence runs any number"),
+        (["canaries"], "say --included-at-random fixed_number"),
+    ):
+        done = CliRunner().invoke(app, ["scores", str(tmp_path / "a.npz"), "--independence", *arguments])
+        assert words in " ".join(done.output.split())
+        assert "included_at_random" not in done.output
+    (tmp_path / "ok.csv").write_text("score,included\n")
+    done = CliRunner().invoke(app, ["replay", str(tmp_path / "ok.csv")])
+    assert "ok.csv is no result file of dpaudit, which is JSON" in " ".join(done.output.split())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -120,3 +122,52 @@ def test_a_table_is_limited_and_a_damaged_one_is_refused(tmp_path: Path, monkeyp
     refused(file, "it has more than 10,000 rows")
     file.write_bytes(file.read_bytes()[:-20])
     refused(file, "arquet")
+
+
+READ = """
+import resource, sys
+from pathlib import Path
+import pyarrow.parquet
+from dpaudit.cli.score_files import BadScores, read_scores_file
+resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    read_scores_file(Path(sys.argv[1]))
+except BadScores as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("named", "rows", "name", "options", "words"),
+    [
+        ("run", 100_000, "a" * 2_000_000, {}, "the name of a run has 2,000,000 characters; the maximum is 1,000"),
+        ("run", 3_000, "a" * 500_000, {}, "the name of a run has 500,000 characters; the maximum is 1,000"),
+        ("score", 3_000, "a" * 500_000, {}, "score must be one number for each score, got string"),
+        ("included", 3_000, "a" * 500_000, {}, "included must be one number for each score, got string"),
+        (
+            "run",
+            400,
+            "a" * 500_000,
+            {"use_dictionary": False, "column_encoding": {"run": "DELTA_BYTE_ARRAY"}},
+            "run is encoded as DELTA_BYTE_ARRAY",
+        ),
+    ],
+)
+def test_a_small_table_does_not_fill_the_memory(
+    named: str, rows: int, name: str, options: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    """A name that many rows share is stored once, and once took its length in memory for each row."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file, numbers = tmp_path / "s.parquet", arrow.array([0, 1] * (rows // 2))
+    shared = arrow.DictionaryArray.from_arrays(arrow.array([0] * rows, arrow.int32()), arrow.array([name]))
+    if options:
+        shared = shared.cast(arrow.large_string())
+    columns = {"score": numbers, "included": numbers, named: shared}
+    parquet.write_table(arrow.table(columns), file, compression="zstd", store_schema=False, **options)
+    assert file.stat().st_size < 10_000
+    done = subprocess.run([sys.executable, "-c", READ, str(file)], capture_output=True, text=True, check=True)
+    refusal, megabytes = done.stdout.splitlines()
+    assert words in refusal
+    assert int(megabytes) < 100

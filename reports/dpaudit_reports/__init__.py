@@ -35,6 +35,7 @@ __all__ = [
     "to_fragment",
     "to_html",
     "to_markdown",
+    "to_pdf",
     "write_html",
     "write_markdown",
     "write_pdf",
@@ -88,9 +89,7 @@ def write_pdf(reported: Reported, path: str | PathLike[str]) -> None:
     Raises:
         ValueError: If there is no result.
     """
-    from dpaudit_reports.pdf import compile_pdf
-
-    write_whole(path, compile_pdf(_document(reported)))
+    write_whole(path, to_pdf(reported))
 
 
 def write_html(reported: Reported, path: str | PathLike[str]) -> None:
@@ -117,6 +116,20 @@ def write_markdown(reported: Reported, path: str | PathLike[str]) -> None:
         ValueError: If there is no result.
     """
     write_whole(path, to_markdown(reported))
+
+
+def to_pdf(reported: Reported) -> bytes:
+    """Return the PDF that `write_pdf` writes.
+
+    Args:
+        reported: Results, or a comparison.
+
+    Raises:
+        ValueError: If there is no result.
+    """
+    from dpaudit_reports.pdf import compile_pdf
+
+    return compile_pdf(_document(reported))
 
 
 def to_html(reported: Reported) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from dpaudit.result import atomic_write
+from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.sampling.store_file import StoreError, opened
 from dpaudit_reports import pdf
@@ -56,11 +58,11 @@ def test_a_folder_above_the_output_folder_may_not_be_a_link_of_the_checkout(fold
 
 
 @pytest.mark.parametrize("name", ["noise.json", "noise.pdf"])
-@pytest.mark.parametrize("link", ["file", "folder"])
+@pytest.mark.parametrize("link", ["file", "folder", "inside"])
 def test_a_link_that_appears_after_the_checks_is_not_followed(
     name: str, link: str, folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The link is made while the content is computed: after every check, and before the file is written."""
+    """The link is made while the content is computed, or the new file is written under a name that dpaudit made up."""
     out, mine = folder / "dpaudit-results", folder / "mine"
     mine.mkdir()
     (mine / name).write_text("precious")
@@ -70,6 +72,11 @@ def test_a_link_that_appears_after_the_checks_is_not_followed(
             if link == "folder":
                 out.rename(folder / "moved")
                 out.symlink_to(mine)
+            elif link == "inside":
+                for own in out.glob(".dpaudit-*"):
+                    own.rename(folder / "moved")
+                    own.mkdir()
+                    (own / name).symlink_to(mine / name)
             else:
                 (out / name).unlink(missing_ok=True)
                 (out / name).symlink_to(mine / name)
@@ -84,11 +91,61 @@ def test_a_link_that_appears_after_the_checks_is_not_followed(
     done = command("run", "c.yaml")
     assert (mine / name).read_text() == "precious"
     assert {file.name for file in mine.iterdir()} == {name}
-    if link == "file":
-        assert done.exit_code == 0
-        assert not (out / name).is_symlink()
-    else:
-        assert "could not be" in done.stderr
+    assert ("could not be" in done.stderr) == (link != "inside")
+
+
+@pytest.mark.parametrize("link", ["file", "folder"])
+def test_what_dpaudit_writes_cannot_be_led_elsewhere(
+    link: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the new file is flushed, others replace the folder, or the file, by links."""
+    out, mine = tmp_path / "out", tmp_path / "mine"
+    out.mkdir()
+    mine.mkdir()
+    (mine / "r.json").write_text("precious")
+    (mine / "r.json").chmod(0o640)
+    flush = os.fsync
+
+    def planting(handle: int) -> None:
+        for part in list(out.glob(".dpaudit-*")):
+            if link == "folder":
+                out.rename(tmp_path / "moved")
+                out.symlink_to(mine)
+            else:
+                part.unlink()
+                part.symlink_to(mine / "r.json")
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", planting)
+    write_placed(out / "r.json", "new")
+    assert [file.name for file in mine.iterdir()] == ["r.json"]
+    assert (mine / "r.json").read_text() == "precious"
+    assert (mine / "r.json").stat().st_mode & 0o777 == 0o640
+    if link == "folder":
+        assert (tmp_path / "moved" / "r.json").read_text() == "new"
+
+
+def test_a_result_keeps_the_mode_of_the_file_that_it_replaces(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_placed(tmp_path / "r.json", "one")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "r.json").stat().st_mode & 0o777 == 0o640
+    (tmp_path / "r.json").chmod(0o604)
+    write_placed(tmp_path / "r.json", b"two")
+    assert (tmp_path / "r.json").stat().st_mode & 0o777 == 0o604
+    assert [file.name for file in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_links_are_refused_where_folders_cannot_be_held_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(atomic_write, "_BY_FOLDER", False)
+    write_placed(tmp_path / "r.json", "one")
+    assert (tmp_path / "r.json").read_text() == "one"
+    (tmp_path / "link").symlink_to(tmp_path / "r.json")
+    with pytest.raises(OSError, match="is a symbolic link to"):
+        write_placed(tmp_path / "link", "two")
+    assert (tmp_path / "r.json").read_text() == "one"
 
 
 def test_a_store_that_was_replaced_by_a_link_while_it_was_opened_is_refused(

@@ -140,14 +140,14 @@ def test_an_unwritable_output_folder_is_reported_before_the_first_run(
 def test_a_result_that_cannot_be_written_stops_no_other_and_exits_with_3(
     folder: Path, temporary: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written = AuditResult.to_json
+    values = AuditResult.to_dict
 
-    def to_json(self: AuditResult, path: Any) -> None:
+    def to_dict(self: AuditResult) -> dict[str, Any]:
         if self.name == "two":
             raise RuntimeError("a link to itself")
-        written(self, path)
+        return values(self)
 
-    monkeypatch.setattr(AuditResult, "to_json", to_json)
+    monkeypatch.setattr(AuditResult, "to_dict", to_dict)
     done = command("run", "many.yaml", "--no-pdf")
     assert done.exit_code == 3
     assert "the result of two could not be written to dpaudit-results: RuntimeError: a link to itself" in done.stderr
@@ -159,7 +159,7 @@ def test_a_result_that_cannot_be_written_stops_no_other_and_exits_with_3(
 def test_a_pdf_that_cannot_be_made_leaves_the_json(
     folder: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(AuditResult, "to_pdf", broken)
+    monkeypatch.setattr("dpaudit_reports.to_pdf", broken)
     done = command("run", "c.yaml")
     assert done.exit_code == 0
     assert "the PDF of noise could not be made" in done.stderr

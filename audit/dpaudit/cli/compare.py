@@ -55,8 +55,8 @@ def compare(
     if outcome.results:
         from dpaudit.cli.console import screen
         from dpaudit.cli.terminal import drawn
-        from dpaudit.result.atomic_write import placed
-        from dpaudit_reports import comparison, write_pdf
+        from dpaudit.result.atomic_write import write_placed
+        from dpaudit_reports import comparison, to_pdf
         from dpaudit_reports.formats.versions import text
 
         by_name = {result.name: result for result in outcome.results}
@@ -71,8 +71,7 @@ def compare(
         drawn(text(audits, screen(), missing))
         try:
             if not options.no_pdf:
-                with placed(options.output / "comparison.pdf") as file:
-                    write_pdf(comparison(audits, missing), file)
+                write_placed(options.output / "comparison.pdf", to_pdf(comparison(audits, missing)))
         except OSError as error:
             say(f"{options.shown}/comparison.pdf could not be written: {error.strerror}")
     leave(code)

@@ -6,6 +6,7 @@ import csv
 import importlib
 import io
 import json
+import math
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +15,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from dpaudit.engine.read_scores import exact_floats
+from dpaudit.engine.read_scores import FEWEST, SCORE_ADVICE, exact_floats
 from dpaudit.numerics.arrays import Array
+from dpaudit.result.several_runs_evidence import MAX_RUNS
 from dpaudit.settings.limits import shown
 from dpaudit.text.foreign_files import open_foreign
 from dpaudit.text.printable import shortened
@@ -26,8 +28,12 @@ TWO = ("scores0", "scores1")  # arrays of an NPZ file
 _TRUE, _FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no")
 MAX_SCORES = 2**28  # of a compressed file, which may be a millionth of the memory that it fills: 2 GiB of numbers
 MAX_LINE_CHARACTERS = 2**20  # a longer line of text is no score, and would be kept in memory whole
+MAX_NAME_CHARACTERS = 1000  # of a run
+_MAX_NAMES_BYTES = 2**28  # of the runs of one row group of a Parquet file, uncompressed
+_TOO_LONG = f"{RUN} has {{:,}} bytes of names in a row group; the maximum is {_MAX_NAMES_BYTES:,}"
+_WHOLE = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}  # other encodings shorten repeated text
 _NONE: Any = object()  # where a row has no run
-_BATCH = 100_000  # rows of a Parquet file that are read at once
+_BATCH = 4096  # rows of a Parquet file that are read at once
 _NAMES = 10  # columns or arrays that a message lists
 _COMPARED = 100  # columns, and characters of their names, among which a misspelt name is looked for
 _SHOWN = 60  # characters of a name in a message
@@ -57,7 +63,13 @@ def read_scores_file(path: Path) -> ScoresFile:
         raise BadScores(f"{path}: scores are read from {', '.join(_READERS)}, not from {path.suffix or 'such a file'}")
     try:
         with open_foreign(path) as file:
-            return read(file)
+            found = read(file)
+            for side, scores in enumerate(found[:2]):
+                if len(scores) < FEWEST:
+                    raise ValueError(f"{len(scores)} scores have {INCLUDED} = {side}; at least {FEWEST} are needed")
+            return found
+    except _Empty:
+        raise BadScores(f"{path} is empty; it must have a header with the columns {SCORE} and {INCLUDED}") from None
     except _Missing as error:
         raise BadScores(f"{path}: {error}") from None
     except (OSError, ValueError, csv.Error, RecursionError) as error:
@@ -70,6 +82,37 @@ def read_scores_file(path: Path) -> ScoresFile:
 
 class _Missing(Exception):
     """Something that the file needs is not there."""
+
+
+class _Empty(Exception):
+    """The file has no line."""
+
+
+class _Found:
+    """Scores and runs divided by their coins, with eight bytes for each."""
+
+    def __init__(self) -> None:
+        self.sides, self.runs = (array("d"), array("d")), (array("q"), array("q"))
+        self._numbers: dict[str, int] = {}
+
+    def number(self, run: Any, where: str) -> int:
+        """Return the number of a run, from 0 in the order in which runs occur."""
+        if run is None or not (name := str(run).strip()):
+            raise ValueError(f"{where}: {RUN} must name a run, got {shown(run)}")
+        if len(name) > MAX_NAME_CHARACTERS:
+            raise ValueError(
+                f"{where}: the name of a {RUN} has {len(name):,} characters; the maximum is {MAX_NAME_CHARACTERS:,}"
+            )
+        number = self._numbers.setdefault(name, len(self._numbers))
+        if number == MAX_RUNS:
+            raise ValueError(f"{where}: {RUN} names more than {MAX_RUNS:,} runs, the maximum")
+        return number
+
+    def file(self) -> ScoresFile:
+        """Return all that was found."""
+        first, second = (np.frombuffer(side, dtype=np.float64) for side in self.sides)
+        labels = tuple(np.frombuffer(side, dtype=np.int64) for side in self.runs)
+        return ScoresFile(first, second, (labels[0], labels[1]) if self._numbers else None)
 
 
 def _lines(text: io.TextIOWrapper) -> Iterator[str]:
@@ -98,7 +141,9 @@ def _rows(text: io.TextIOWrapper) -> Iterator[tuple[int, list[str]]]:
 def _csv(file: BinaryIO) -> ScoresFile:
     with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         rows = _rows(text)
-        header = next(rows, (1, []))[1]
+        number, header = next(rows, (0, []))
+        if not number:
+            raise _Empty
         score, included = (_place(header, name) for name in (SCORE, INCLUDED))
         run = _place(header, RUN) if RUN in map(str.strip, header) else None
         widest = max(score, included, run or 0)
@@ -119,6 +164,8 @@ def _place(header: Sequence[str], name: str) -> int:
         meant = nearest(name, [one for one in names[:_COMPARED] if len(one) < _COMPARED])
         hint = f"; is it {meant!r}?" if meant else ""
         raise _Missing(f"there is no column {name!r} among {_listed(names) or 'no columns'}{hint}")
+    if names.count(name) > 1:
+        raise _Missing(f"the column {name!r} occurs twice")
     return names.index(name)
 
 
@@ -148,26 +195,25 @@ def _objects(text: io.TextIOWrapper) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _split(rows: Iterator[tuple[Any, Any, Any]], unit: str, first: int) -> ScoresFile:
-    """Divide scores by their coins into two arrays, with eight bytes for each score and for each run."""
-    sides, runs = (array("d"), array("d")), (array("q"), array("q"))
-    names: dict[str, int] = {}
-    for number, (score, included, run) in enumerate(rows, first):
-        side = _coin(included)
+    """Divide scores by their coins into two arrays."""
+    found, named = _Found(), False
+    for number, (given, included, run) in enumerate(rows, first):
+        if (side := _coin(included)) is None:
+            words = "must be 0 or 1 (or true, false, t, f, yes, no)"
+            raise ValueError(f"{unit} {number}: {INCLUDED} {words}, got {shown(included)}")
         try:
-            sides[side].append(float(score))  # type: ignore[index]
+            score = float(given)
         except (TypeError, ValueError, OverflowError):
-            what = f"{INCLUDED} must be 0 or 1 (or true, false), got {shown(included)}"
-            what = what if side is None else f"{SCORE} must be a number, got {shown(score)}"
-            raise ValueError(f"{unit} {number}: {what}") from None
+            raise ValueError(f"{unit} {number}: {SCORE} must be a number, got {shown(given)}") from None
+        if math.isnan(score):
+            raise ValueError(f"{unit} {number}: {SCORE} is nan; {SCORE_ADVICE}")
+        found.sides[side].append(score)
         if run is not _NONE:
-            if run is None or not (name := str(run).strip()):
-                raise ValueError(f"{unit} {number}: {RUN} must name a run, got {shown(run)}")
-            runs[side].append(names.setdefault(name, len(names)))  # type: ignore[index]
-        if names and len(runs[side]) != len(sides[side]):  # type: ignore[index]
+            found.runs[side].append(found.number(run, f"{unit} {number}"))
+            named = True
+        if named and len(found.runs[side]) != len(found.sides[side]):
             raise ValueError(f"{unit} {number}: {RUN} must be given for all scores or for none")
-    first_, second = (np.frombuffer(side, dtype=np.float64) for side in sides)
-    labels = tuple(np.frombuffer(side, dtype=np.int64) for side in runs)
-    return ScoresFile(first_, second, (labels[0], labels[1]) if names else None)
+    return found.file()
 
 
 def _coin(given: Any) -> int | None:
@@ -194,7 +240,11 @@ def _npz(file: BinaryIO) -> ScoresFile:
         first, second = (arrays[name] for name in chosen)
         runs = arrays[RUN] if RUN in names and chosen != TWO else None
     if chosen == TWO:
-        return ScoresFile(_column(first, TWO[0]), _column(second, TWO[1]))
+        sides = _column(first, TWO[0]), _column(second, TWO[1])
+        for name, side in zip(TWO, sides, strict=True):
+            if len(side) < FEWEST:
+                raise ValueError(f"{name} holds {len(side)} scores; at least {FEWEST} are needed")
+        return ScoresFile(*sides)
     return _with_runs(_by_coin(_column(first, SCORE), second), second, runs)
 
 
@@ -204,6 +254,8 @@ def _with_runs(scores: tuple[Array, Array], included: Any, runs: Any) -> ScoresF
         return ScoresFile(*scores)
     if runs.shape != included.shape or runs.dtype.kind not in "biuU":
         raise ValueError(f"{RUN} must be one whole number or text for each score, got {runs.shape} of {runs.dtype}")
+    if runs.dtype.kind == "U" and (room := runs.itemsize // 4) > MAX_NAME_CHARACTERS:
+        raise ValueError(f"names in {RUN} have up to {room:,} characters; the maximum is {MAX_NAME_CHARACTERS:,}")
     chosen = included == 1
     return ScoresFile(*scores, (runs[~chosen], runs[chosen]))
 
@@ -213,32 +265,35 @@ def _column(values: Any, name: str) -> Array:
         raise ValueError(f"{name} must be one number for each score, got shape {values.shape} of {values.dtype}")
     if len(values) > MAX_SCORES:  # small numbers take eight bytes each as floats
         raise ValueError(f"{name} has {len(values):,} scores; the maximum of a compressed file is {MAX_SCORES:,}")
-    return exact_floats(values, name)
+    scores = exact_floats(values, name)
+    if np.any(missing := np.isnan(scores)):
+        raise ValueError(f"{name}[{np.argmax(missing)}] is nan; {SCORE_ADVICE}")
+    return scores
 
 
-def _by_coin(scores: Array, included: Any) -> tuple[Array, Array]:
+def _by_coin(scores: Array, included: Any, before: int = 0) -> tuple[Array, Array]:
+    """Divide an array by the coins; `before` is the number of earlier rows."""
     if included.shape != scores.shape:
         raise ValueError(f"there are {len(scores):,} of {SCORE!r}, but {included.size:,} of {INCLUDED!r}")
-    if not np.all((included == 0) | (included == 1)):
-        raise ValueError(f"{INCLUDED} must be 0 or 1 (or true, false)")
+    if np.any(wrong := (included != 0) & (included != 1)):
+        place = int(np.argmax(wrong))
+        raise ValueError(f"row {before + place + 1}: {INCLUDED} must be 0 or 1 (or true, false), got {included[place]}")
     chosen = included == 1
     return scores[~chosen], scores[chosen]
 
 
 def _parquet(file: BinaryIO) -> ScoresFile:
     try:
-        parquet = importlib.import_module("pyarrow.parquet")
+        types, parquet = (importlib.import_module(name) for name in ("pyarrow.types", "pyarrow.parquet"))
     except ImportError:
         raise _Missing(
             'Parquet needs pyarrow (pip install "dpaudit[parquet]"); or write the scores as CSV or NPZ'
         ) from None
     table = parquet.ParquetFile(file)
-    names = list(table.schema_arrow.names)
-    for name in (SCORE, INCLUDED):
-        _place(names, name)
-    columns = [SCORE, INCLUDED, *([RUN] if RUN in names else [])]
-    found: list[ScoresFile] = []
-    before = 0  # number of rows in earlier batches
+    columns = _checked_columns(table, types)
+    if RUN in columns:
+        table = parquet.ParquetFile(file, read_dictionary=[RUN])  # a name that many rows share is kept once
+    found, before = _Found(), 0  # number of rows in earlier batches
     for batch in table.iter_batches(batch_size=_BATCH, columns=columns):
         if before + len(batch) > MAX_SCORES:
             raise ValueError(f"it has more than {MAX_SCORES:,} rows, the maximum of a compressed file")
@@ -246,17 +301,44 @@ def _parquet(file: BinaryIO) -> ScoresFile:
             if (column := batch.column(name)).null_count:
                 raise ValueError(f"row {before + column.is_null().index(True).as_py() + 1}: {name} is null")
         scores, included = (batch.column(name).to_numpy(zero_copy_only=False) for name in (SCORE, INCLUDED))
-        runs = np.array(batch.column(RUN).to_pylist()) if RUN in names else None
-        name = f"{SCORE} (from row {before + 1:,})" if before else SCORE
-        before += batch.num_rows
-        found.append(_with_runs(_by_coin(_column(scores, name), included), included, runs))
-    if not found:
-        return ScoresFile(np.zeros(0), np.zeros(0))
-    first, second = (np.concatenate([part[side] for part in found]) for side in (0, 1))
-    if RUN not in names:
-        return ScoresFile(first, second)
-    runs0, runs1 = (np.concatenate([part.run[side] for part in found if part.run]) for side in (0, 1))
-    return ScoresFile(first, second, (runs0, runs1))
+        scores = _column(scores, f"{SCORE} (from row {before + 1:,})" if before else SCORE)
+        for side, values in enumerate(_by_coin(scores, included, before)):
+            found.sides[side].frombytes(values.tobytes())
+        if RUN in columns:
+            runs = _numbered(batch.column(RUN), found, f"rows {before + 1:,} to {before + len(batch):,}")
+            for side, labels in enumerate(_by_coin(runs, included, before)):
+                found.runs[side].frombytes(labels.tobytes())
+        before += len(batch)
+    return found.file()
+
+
+def _checked_columns(table: Any, types: Any) -> list[str]:
+    """Return the columns to read, if their types and the size that the file states for `run` are harmless."""
+    names = list(table.schema_arrow.names)
+    columns = [SCORE, INCLUDED, *([RUN] if RUN in names else [])]
+    for name in columns:
+        kind = table.schema_arrow.field(_place(names, name)).type
+        inner = kind.value_type if name == RUN and types.is_dictionary(kind) else kind
+        others = (types.is_string, types.is_large_string) if name == RUN else (types.is_floating,)
+        if not any(allowed(inner) for allowed in (types.is_integer, types.is_boolean, *others)):
+            what = "whole number or text" if name == RUN else "number"
+            raise ValueError(f"{name} must be one {what} for each score, got {shortened(str(kind), _SHOWN)}")
+    groups = (table.metadata.row_group(i) for i in range(table.num_row_groups))
+    for chunk in (group.column(i) for group in groups for i in range(group.num_columns)):
+        if chunk.path_in_schema == RUN and chunk.total_uncompressed_size > _MAX_NAMES_BYTES:
+            raise ValueError(_TOO_LONG.format(chunk.total_uncompressed_size))
+        if chunk.path_in_schema == RUN and (odd := set(chunk.encodings) - _WHOLE):
+            raise ValueError(f"{RUN} is encoded as {min(odd)}; write it with a dictionary, or plain")
+    return columns
+
+
+def _numbered(runs: Any, found: _Found, where: str) -> Any:
+    """Return the number of the run of each row of a batch."""
+    coded = runs if hasattr(runs, "dictionary") else runs.dictionary_encode()
+    if coded.dictionary.nbytes > _MAX_NAMES_BYTES:
+        raise ValueError(_TOO_LONG.format(coded.dictionary.nbytes))
+    used, places = np.unique(coded.indices.to_numpy(), return_inverse=True)
+    return np.array([found.number(coded.dictionary[int(i)].as_py(), where) for i in used], dtype=np.int64)[places]
 
 
 _READERS: dict[str, Callable[[BinaryIO], ScoresFile]] = {

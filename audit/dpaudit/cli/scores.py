@@ -18,7 +18,8 @@ _Independence = Annotated[
     str | None,
     typer.Option(
         metavar="runs|canaries|none",
-        help="runs: each score has its own run.  canaries: one run, scores assumed independent.  none: one run.",
+        help="runs: each score has its own run.  canaries: one run, scores assumed independent.  "
+        "none: one run, or several (column run); nothing is assumed about scores.",
     ),
 ]
 _Inclusion = Annotated[
@@ -66,20 +67,23 @@ def scores(
     The column `included` is 1 for runs on d1 and for included canaries.  Without a claim, only the bounds are printed,
     and the exit code is 0 if they are valid.
 
-    NPZ files may also hold two arrays scores0 and scores1.  A column run names the run of each canary; it counts with
-    --independence none.
+    NPZ files may also hold two arrays scores0 and scores1.  A column `run` names the run of each canary; it is used
+    only with `--independence none`.
 
     The confidence is that of one look.  Audit a file once, when it is complete: repeated audits of a growing file
     refute a true claim more often.  OnlineAudit (docs/scores.md) is for results that arrive one by one.
     """
     with waiting("loading", shown=True):
         from dpaudit.cli.score_files import BadScores, read_scores_file
+        from dpaudit.engine.score_designs import DESIGNS
         from dpaudit.engine.scores import CHOICES, audit_scores
 
     assumed = _chosen(independence, CHOICES)
+    _check_inclusion(included_at_random, assumed, DESIGNS)
     try:
         with waiting("reading", shown=True):
             read = read_scores_file(file)
+        _check_run(read.run, assumed, file)
         with waiting("testing", shown=True):
             result = audit_scores(
                 read.scores0,
@@ -87,7 +91,7 @@ def scores(
                 claim,
                 independence=assumed,
                 included_at_random=included_at_random,  # type: ignore[arg-type]
-                run=read.run if assumed is None else None,
+                run=read.run,
                 confidence=confidence,
                 seed=seed,
                 name=file.stem,
@@ -111,6 +115,27 @@ def _chosen(independence: str | None, choices: dict[Any, str]) -> Any:
     refuse("\n".join([f"--independence must be runs, canaries or none; {given}", *lines]))
 
 
+def _check_inclusion(given: str, independence: str | None, designs: dict[str, str]) -> None:
+    """Refuse an invalid value of --included-at-random, and explain the valid ones."""
+    if given not in designs:
+        lines = [f"  {choice}: {words}" for choice, words in designs.items()]
+        refuse("\n".join([f"--included-at-random must be {' or '.join(designs)}; got {given!r}", *lines]))
+    if independence == "runs" and given != "coins":
+        refuse(
+            "--included-at-random is about canaries; with --independence runs any number of runs on each dataset is "
+            "allowed, so leave it out"
+        )
+
+
+def _check_run(run: Any, independence: str | None, file: Path) -> None:
+    """Refuse the runs of scores that are independent."""
+    if run is not None and independence is not None:
+        refuse(
+            f"{file} names the run of each score, which is used only with --independence none; with --independence "
+            f"{independence} all scores are independent: choose none, or remove the column run"
+        )
+
+
 def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]:
     """Return the summary of a result, and its bounds at a delta."""
     from dpaudit.text.rounding import lower
@@ -119,7 +144,7 @@ def _lines(result: AuditResult, delta: float, assuming: str | None) -> list[str]
     if assuming is not None:
         bound = result.assumed_bound(delta, assuming)
         lines.append(f"  epsilon >= {lower(bound)} at delta = {delta:g}, assuming that {bound.assumption}")
-    return lines
+    return [line.replace('included_at_random="fixed_number"', "--included-at-random fixed_number") for line in lines]
 
 
 def _exit_code(result: AuditResult) -> int:

@@ -6,7 +6,7 @@ from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit, lock_file
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.result.atomic_write import placed, write_whole
+from dpaudit.result.atomic_write import write_placed
 
 
 def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSettings) -> None:
@@ -24,8 +24,7 @@ def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSetting
     file, name = lock_file(command.output, planned.config.name), planned.config.name
     try:
         if (lock := mechanism.installed) is not None:
-            with placed(file) as new:
-                write_whole(new, lock.text)
+            write_placed(file, lock.text)
             return
         file.unlink(missing_ok=True)
     except OSError as error:

@@ -10,7 +10,8 @@ from pathlib import Path
 from dpaudit.cli.prepare_run import CommandSettings, show_traceback
 from dpaudit.cli.terminal import say
 from dpaudit.mechanisms.protocol import message_of
-from dpaudit.result.atomic_write import placed
+from dpaudit.result.atomic_write import write_placed
+from dpaudit.result.files import as_text
 from dpaudit.result.model import AuditResult
 
 
@@ -25,16 +26,16 @@ def write_result(result: AuditResult, command: CommandSettings) -> Path | None:
     """
     kept = False
     try:
-        with placed(command.output / f"{result.name}.json") as file:
-            result.to_json(file)
+        _write_json(result, command)
         kept = True
         if command.pdf:
-            with placed(command.output / f"{result.name}.pdf") as file:
-                result.to_pdf(file)
+            from dpaudit_reports import to_pdf
+
+            write_placed(command.output / f"{result.name}.pdf", to_pdf([result]))
     except KeyboardInterrupt:
         if not kept:  # an interruption must not discard the measurement
-            with contextlib.suppress(Exception), placed(command.output / f"{result.name}.json") as file:
-                result.to_json(file)
+            with contextlib.suppress(Exception):
+                _write_json(result, command)
         raise
     except Exception as error:
         show_traceback(command)
@@ -48,6 +49,10 @@ def write_result(result: AuditResult, command: CommandSettings) -> Path | None:
         say(f"the result of {result.name} could not be written to {place}: {reason}{where}")
         return None if rescued is None else rescued.parent
     return command.output
+
+
+def _write_json(result: AuditResult, command: CommandSettings) -> None:
+    write_placed(command.output / f"{result.name}.json", as_text(result.to_dict()))
 
 
 def _rescued(result: AuditResult) -> Path | None:

@@ -60,7 +60,7 @@ def audit_one_run(
     """
     began = time.perf_counter()
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
-    right_guesses(guess(values, guesses), truth)  # checks all four
+    right_guesses(guess(values, None), truth)  # checks all but the number of guesses
     if len(values) == 0:
         raise ValueError("scores must be those of at least one canary, got none")
     into = truth.astype(bool)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.score_designs import check_design
-from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence
-from dpaudit.engine.scores import LEFT_OUT, check_independence
-from dpaudit.inference.scores import confident, fixed_number, runs, several
+from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of
+from dpaudit.engine.scores import LEFT_OUT, SLACK, check_independence
 from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.numerics.bisect import bisect_integers
-from dpaudit.result.evidence import (
-    CanaryScoresEvidence,
-    DrawnCanariesEvidence,
-    DrawnRunEvidence,
-    OneRunScoresEvidence,
-    RunScoresEvidence,
-)
+from dpaudit.result.evidence import RunScoresEvidence
 from dpaudit.settings.audit import DEFAULTS, POWER
 from dpaudit.settings.limits import check_confidence
 
@@ -26,7 +21,6 @@ MAX_SCORES = 262_144
 """Numbers of scores beyond this are not tried."""
 
 _ALPHAS = np.linspace(0.0, 1.0, 1001)  # where two curves are compared
-_SLACK = 1.03  # probabilities are computed up to 3 % too large
 
 
 def plan_scores(
@@ -42,8 +36,8 @@ def plan_scores(
 
     Scores are assumed to be likelihood ratios, and scores of canaries to be independent.  Weaker scores need more.
 
-    Fair coins include exactly half of the canaries by chance.  The audit must then allow for a number that was fixed,
-    and finds less; the probability of this is taken into account.
+    Fair coins may include exactly half of the canaries by chance.  The audit must then allow for a number that was
+    fixed, and proves less.  The stated power includes this case, with its probability.
 
     Args:
         claim: The claim, or its text.
@@ -75,7 +69,7 @@ def plan_scores(
         least = evidence.least_right(claimed, confidence=confidence)
         return 0.0 if least is None else evidence.attained(true, least)
 
-    wanted = min(_SLACK * power, (1 + power) / 2)
+    wanted = min(SLACK * power, (1 + power) / 2)
 
     def enough(n: int) -> bool:
         usual = chance(_of(n, independence, inclusion))
@@ -86,12 +80,7 @@ def plan_scores(
             return True
         return (1 - by_chance) * usual + by_chance * chance(_of(n, independence, inclusion, half=True)) >= wanted
 
-    n = 4
-    while not enough(n):
-        n *= 2
-        if n > MAX_SCORES:
-            return None
-    return bisect_integers(enough, inside=n, outside=n // 2).inside
+    return _fewest(enough)
 
 
 def fewest_scores(
@@ -121,6 +110,11 @@ def fewest_scores(
     def enough(n: int) -> bool:
         return _of(n, independence, "coins").least_right(claimed, confidence=confidence) is not None
 
+    return _fewest(enough)
+
+
+def _fewest(enough: Callable[[int], bool]) -> int | None:
+    """Return the least number of scores that is enough, from 4; None if `MAX_SCORES` are not."""
     n = 4
     while not enough(n):
         n *= 2
@@ -144,16 +138,5 @@ def _of(n: int, independence: Independence, inclusion: Inclusion, *, half: bool 
         half: Whether coins included exactly half.
     """
     n0, n1 = n // 2, n - n // 2
-    drawn = inclusion == "fixed_number"
-    if independence == "runs" or (drawn and independence == "canaries"):
-        r = runs.default_cut(n0, n1) if independence == "runs" else fixed_number.default_cut(n, n1)
-        kind = RunScoresEvidence if independence == "runs" else DrawnCanariesEvidence
-        return kind(n0=n0, n1=n1, guesses=r, right=max(0, r - n0))
-    if drawn:
-        return DrawnRunEvidence(m=n, included=n1, guesses=fixed_number.default_guesses(n, n1), right=0)
-    one, default = (
-        (CanaryScoresEvidence, confident.default_confident)
-        if independence == "canaries"
-        else (OneRunScoresEvidence, several.default_guesses)
-    )
-    return one(m=n, included=n1, half=int(half), guesses=default(n), right=0)
+    kind, r = default_of(n0, n1, independence, inclusion)
+    return evidence_of(n0, n1, kind, r, max(0, r - n0) if issubclass(kind, RunScoresEvidence) else 0, half=half)

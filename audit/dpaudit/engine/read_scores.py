@@ -13,6 +13,9 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.settings.limits import shown
 
 FEWEST = 2  # minimum number of scores in each array
+SCORE_ADVICE = (
+    "a score must be a number; give such runs a score by a rule that uses neither their dataset nor their coin"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,10 +115,7 @@ def exact_floats(scores: Any, name: str) -> Array:
 
 
 def _missing(name: str, place: int, what: str) -> str:
-    return (
-        f"{name}[{place}] is {what}; a score must be a number; give such runs a score by a rule that uses "
-        "neither their dataset nor their coin"
-    )
+    return f"{name}[{place}] is {what}; {SCORE_ADVICE}"
 
 
 def _is_missing(value: Any) -> bool:

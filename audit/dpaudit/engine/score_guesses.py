@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import dataclasses
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,19 +22,60 @@ from dpaudit.result.evidence import (
 )
 from dpaudit.result.several_runs_evidence import of_runs
 from dpaudit.result.values import Counts
+from dpaudit.settings.limits import shown
 
 Independence = Literal["runs", "canaries"] | None
 Inclusion = Literal["coins", "fixed_number"]
 Labels = npt.NDArray[np.intp]
-ScoresEvidence = (
-    RunScoresEvidence
-    | CanaryScoresEvidence
-    | OneRunScoresEvidence
-    | DrawnCanariesEvidence
-    | DrawnRunEvidence
-    | SeveralRunsEvidence
-    | SeveralDrawnRunsEvidence
-)
+_Together = RunScoresEvidence | CanaryScoresEvidence | OneRunScoresEvidence | DrawnCanariesEvidence | DrawnRunEvidence
+ScoresEvidence = _Together | SeveralRunsEvidence | SeveralDrawnRunsEvidence
+
+
+def default_of(n0: int, n1: int, independence: Independence, inclusion: Inclusion) -> tuple[type[_Together], int]:
+    """Return the kind of evidence from so many scores of one run, or of runs, and the default number of guesses.
+
+    Args:
+        n0: Number of runs on d0, or of canaries that were left out.
+        n1: Number of runs on d1, or of canaries that were included.
+        independence: As in `audit_scores`.
+        inclusion: As in `audit_scores`.
+    """
+    m = n0 + n1
+    if independence == "runs":
+        return RunScoresEvidence, runs.default_cut(n0, n1)
+    if inclusion == "fixed_number":
+        if independence == "canaries":
+            return DrawnCanariesEvidence, fixed_number.default_cut(m, n1)
+        return DrawnRunEvidence, fixed_number.default_guesses(m, n1)
+    if independence == "canaries":
+        return CanaryScoresEvidence, confident.default_confident(m)
+    return OneRunScoresEvidence, several.default_guesses(m)
+
+
+def evidence_of(n0: int, n1: int, kind: type[_Together], guesses: int, right: int, *, half: bool) -> ScoresEvidence:
+    """Return evidence of one of the kinds of `default_of`; `half` is that of `count_guesses`."""
+    counts = {"n0": n0, "n1": n1, "m": n0 + n1, "included": n1, "half": int(half), "guesses": guesses, "right": right}
+    return kind(**{field.name: counts[field.name] for field in dataclasses.fields(kind)})
+
+
+def checked_guesses(given: Any, most: int, of: str) -> int:
+    """Return a number of guesses as an int.
+
+    Args:
+        given: The number that the user gave.
+        most: Number of scores that can be guessed about.
+        of: What these scores are of, for the message.
+
+    Raises:
+        TypeError: If it is no number.
+        ValueError: If it is not whole, or out of range.
+    """
+    words = f"guesses must be a whole number from 1 to the number of {of} ({most:,}), got {shown(given)}"
+    if not isinstance(given, int | float | np.integer | np.floating) or isinstance(given, bool):
+        raise TypeError(words)
+    if not 1 <= given <= most or given != int(given):
+        raise ValueError(words)
+    return int(given)
 
 
 def count_guesses(
@@ -63,26 +105,17 @@ def count_guesses(
         The evidence, and the guesses counted by side.
     """
     n0, n1 = len(scores0), len(scores1)
-    drawn = inclusion == "fixed_number"
-    if independence == "runs" or (drawn and independence == "canaries"):
-        kind, default_cut = (
-            (RunScoresEvidence, runs.default_cut(n0, n1))
-            if independence == "runs"
-            else (DrawnCanariesEvidence, fixed_number.default_cut(n0 + n1, n1))
-        )
-        r = default_cut if guesses is None else guesses
-        k = runs.count_high(scores0, scores1, r, rng=rng)
-        return kind(n0=n0, n1=n1, guesses=r, right=k), Counts(
-            false_positives=r - k, n0=n0, false_negatives=n1 - k, n1=n1
-        )
-    if drawn:
-        r, counts = _about_drawn(scores0, scores1, guesses, rng)
-        return DrawnRunEvidence(m=n0 + n1, included=n1, guesses=r, right=_right(counts)), counts
-    default = confident.default_confident if independence == "canaries" else several.default_guesses
-    counts = _most_extreme(scores0, scores1, default(n0 + n1) if guesses is None else guesses, rng)
-    one = CanaryScoresEvidence if independence == "canaries" else OneRunScoresEvidence
-    made = counts.n0 + counts.n1
-    return one(m=n0 + n1, included=n1, half=int(half), guesses=made, right=_right(counts)), counts
+    kind, r = default_of(n0, n1, independence, inclusion)
+    if guesses is not None:
+        r = checked_guesses(guesses, n0 + n1, "runs" if independence == "runs" else "canaries")
+    if kind in (RunScoresEvidence, DrawnCanariesEvidence):
+        right = runs.count_high(scores0, scores1, r, rng=rng)
+        counts = Counts(false_positives=r - right, n0=n0, false_negatives=n1 - right, n1=n1)
+    else:
+        about = _about_drawn if kind is DrawnRunEvidence else _most_extreme
+        counts = about(scores0, scores1, r, rng)
+        right = _right(counts)
+    return evidence_of(n0, n1, kind, r, right, half=half), counts
 
 
 def count_in_runs(
@@ -97,19 +130,22 @@ def count_in_runs(
     Args:
         scores: As in `count_guesses`.
         labels: The run of every score.
-        guesses: The number of guesses in each run, at most the number of its canaries.
+        guesses: The number of guesses in each run; all of its canaries if it has fewer.
         rng: As in `count_guesses`.
         inclusion: As in `count_guesses`.
+
+    Raises:
+        ValueError: If the number of guesses is impossible, or runs or guesses are too many; see `check_size`.
     """
+    if guesses is not None:
+        largest = int(np.bincount(np.concatenate(labels)).max())
+        guesses = checked_guesses(guesses, largest, "canaries of the largest run")
     made, counted, drawn = [], [], inclusion == "fixed_number"
     for run in np.unique(np.concatenate(labels)):
         out, into = (side[label == run] for side, label in zip(scores, labels, strict=True))
-        m, most = len(out) + len(into), None if guesses is None else min(guesses, len(out) + len(into))
-        if drawn:
-            r, counts = _about_drawn(out, into, most, rng)
-        else:
-            r = several.default_guesses(m) if most is None else most
-            counts = _most_extreme(out, into, r, rng)
+        m = len(out) + len(into)
+        r = default_of(len(out), len(into), None, inclusion)[1] if guesses is None else min(guesses, m)
+        counts = (_about_drawn if drawn else _most_extreme)(out, into, r, rng)
         made.append((m, len(into), r))
         counted.append(counts)
     total = Counts(
@@ -140,14 +176,13 @@ def _most_extreme(scores0: Array, scores1: Array, r: int, rng: np.random.Generat
     )
 
 
-def _about_drawn(scores0: Array, scores1: Array, guesses: int | None, rng: np.random.Generator) -> tuple[int, Counts]:
+def _about_drawn(scores0: Array, scores1: Array, r: int, rng: np.random.Generator) -> Counts:
     """Guess about canaries of which a fixed number was included: about both sides if it is half, else the rarer one."""
     n0, n1 = len(scores0), len(scores1)
-    r = fixed_number.default_guesses(n0 + n1, n1) if guesses is None else guesses
     if fixed_number.about_both_sides(n0 + n1, n1):
-        return r, _most_extreme(scores0, scores1, r, rng)
+        return _most_extreme(scores0, scores1, r, rng)
     if n1 <= n0:
         right = runs.count_high(scores0, scores1, r, rng=rng)
-        return r, Counts(false_positives=r - right, n0=r - right, false_negatives=0, n1=right)
+        return Counts(false_positives=r - right, n0=r - right, false_negatives=0, n1=right)
     right = runs.count_high(-scores1, -scores0, r, rng=rng)
-    return r, Counts(false_positives=0, n0=right, false_negatives=r - right, n1=r - right)
+    return Counts(false_positives=0, n0=right, false_negatives=r - right, n1=r - right)

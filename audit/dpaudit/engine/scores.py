@@ -39,7 +39,10 @@ CHOICES = {
         "all scores are of one run, each canary was included at random, and scores of different canaries are "
         "assumed independent given which were; one run cannot show whether that is true"
     ),
-    None: "all scores are of one run, each canary was included at random, and nothing is assumed; weakest, safest",
+    None: (
+        "all scores are of one run, or of several that `run` names; each canary was included at random, and nothing "
+        "else is assumed; weakest, safest"
+    ),
 }
 """What each choice of `independence` says of the scores."""
 
@@ -52,7 +55,7 @@ TESTED = "fixed"
 
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
 _CURVE_POINTS = 400  # most points of the observed curve that a result keeps
-_SLACK = 1.03  # chances are computed up to 3 % too large
+SLACK = 1.03  # chances are computed up to 3 % too large
 LEFT_OUT: Any = "left out"
 
 
@@ -275,7 +278,7 @@ def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int |
     """The least violation that so many guesses by the likelihood ratio would have found."""
     least = None
     if fewest is not None:
-        least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= _SLACK * POWER)
+        least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= SLACK * POWER)
     return Detectable(
         claim="" if least is None else str(least),
         assumption="" if least is None else f"{if_curve(least)} and {evidence.attained_if}",

@@ -1,7 +1,7 @@
 """Atomic writing: a file has its old content or its new content, never a part of it.
 
-`write_whole` writes a file that the user named, and follows a link there.  `placed` is for names that the user did not
-type, in a folder where others may have left links, or may make them at any time.
+`write_whole` writes a file that the user named, and follows a link there.  `write_placed` is for names that the user
+did not type, in a folder where others may have left links, or may make them at any time.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
+import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+_BY_FOLDER = {os.open, os.rename, os.stat, os.unlink} <= os.supports_dir_fd  # in an open folder; not on Windows
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -30,17 +32,13 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     Raises:
         OSError: If the file cannot be written.  No temporary file remains then.
     """
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # such as /dev/stdout; the system refuses a folder
-        target.write_bytes(data)
+        target.write_bytes(_encoded(content))
         return
     handle, part = tempfile.mkstemp(prefix=".dpaudit-", suffix=".part", dir=target.parent)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())  # otherwise a power cut may leave an empty file under the new name
+        _fill(handle, content)
         os.chmod(part, _mode(target))
         os.replace(part, target)
         _flush_folder(target.parent)
@@ -50,31 +48,37 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         raise
 
 
-@contextlib.contextmanager
-def placed(file: Path) -> Iterator[Path]:
-    """Provide a path for new content; when the `with` block ends without an exception, it replaces `file`.
+def write_placed(file: Path, content: str | bytes) -> None:
+    """Write a file as `write_whole` does, but follow no link, at any moment, and refuse those that are there.
 
-    No link is followed, at any moment.  The folder is opened once, and the file is renamed within it.  Renaming
-    replaces a link that appears in the meantime, not its target.
+    The folder is opened once, and the file is written and renamed within it.  Renaming replaces a link that appears in
+    the meantime, not its target.  On systems that cannot do so, such as Windows, links are refused at the beginning
+    only.
 
     Args:
         file: The file to write.  Links among the folders above `file.parent` are followed.
+        content: As in `write_whole`.
 
     Raises:
         OSError: If `file` or its folder is a link, if `file` is a folder, pipe or device, or if it cannot be written.
     """
+    if not _BY_FOLDER:
+        _checked_mode(str(file), None)
+        write_whole(file, content)
+        return
     with open_folder(file.parent) as folder:
         mode = _checked_mode(file.name, folder)
-        private = Path(tempfile.mkdtemp(prefix=".dpaudit-", dir=file.parent))
+        part = f".dpaudit-{secrets.token_hex(8)}.part"
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
         try:
-            yield private / file.name
-            if mode is not None:
-                os.chmod(private / file.name, mode)
-            os.replace(f"{private.name}/{file.name}", file.name, src_dir_fd=folder, dst_dir_fd=folder)
+            _fill(handle, content, _new_mode() if mode is None else mode)
+            os.replace(part, file.name, src_dir_fd=folder, dst_dir_fd=folder)
             with contextlib.suppress(OSError):
                 os.fsync(folder)
-        finally:
-            shutil.rmtree(private, ignore_errors=True)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part, dir_fd=folder)
+            raise
 
 
 @contextlib.contextmanager
@@ -93,7 +97,7 @@ def open_folder(folder: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def _checked_mode(name: str, folder: int) -> int | None:
+def _checked_mode(name: str, folder: int | None) -> int | None:
     """Return the permissions of a regular file; None if there is no file; raise OSError for any other kind."""
     try:
         mode = os.lstat(name, dir_fd=folder).st_mode
@@ -116,11 +120,29 @@ def _flush_folder(folder: Path) -> None:
             os.close(handle)
 
 
+def _encoded(content: str | bytes) -> bytes:
+    return content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+
+
+def _fill(handle: int, content: str | bytes, mode: int | None = None) -> None:
+    """Write and close a new file, with these permissions if any are given."""
+    with os.fdopen(handle, "wb") as stream:
+        stream.write(_encoded(content))
+        stream.flush()
+        if mode is not None:
+            os.fchmod(handle, mode)
+        os.fsync(handle)  # otherwise a power cut may leave an empty file under the new name
+
+
 def _mode(target: Path) -> int:
     """Return the permissions of an existing file, or those of a new one."""
     try:
         return target.stat().st_mode & 0o777
     except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return _new_mode()
+
+
+def _new_mode() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import json
 import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -152,6 +153,11 @@ def _problem(error: JsonObject) -> str:
     place = ".".join(str(part) for part in error["loc"])
     what = str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {what}" if place else what
+
+
+def as_text(values: JsonObject) -> str:
+    """Return the text of a result file."""
+    return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
 
 
 def plain(value: Foreign) -> Json:

@@ -138,7 +138,9 @@ class AuditResult:
         Raises:
             OSError: If the file cannot be written.
         """
-        write_whole(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        from dpaudit.result.files import as_text
+
+        write_whole(path, as_text(self.to_dict()))
 
     def to_dict(self) -> JsonObject:
         """Return the result as plain JSON values."""
@@ -157,11 +159,14 @@ class AuditResult:
             OSError: If the file cannot be read.
         """
         try:
-            return cls.from_dict(json.loads(read_foreign(path, MAX_RESULT_BYTES)))
+            text = read_foreign(path, MAX_RESULT_BYTES)
+            if text.lstrip()[:1] in ("{", "["):
+                return cls.from_dict(json.loads(text))
         except RecursionError:
             raise ValueError(f"{path} is not a result of dpaudit: it is nested too deeply") from None
         except ValueError as error:
             raise ValueError(f"{path} is not a complete result of dpaudit ({FORMAT}): {error}") from None
+        raise ValueError(f"{path} is no result file of dpaudit, which is JSON: it does not begin with {{")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> AuditResult:

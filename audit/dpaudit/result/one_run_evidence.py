@@ -77,7 +77,7 @@ class Guesses(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRunEvidence(GuessedEvidence):
-    """Numbers of guesses and of right guesses about the canaries of one run; see `inference.one_run`."""
+    """Numbers of guesses and of right guesses about the canaries of one run; only read from older files."""
 
     method: ClassVar[str] = "one_run"
     once: ClassVar[bool] = True

@@ -28,6 +28,8 @@ from dpaudit.result.scores_words import OF_ANY_CANARIES, OF_CANARIES, OF_RUNS
 from dpaudit.result.words import Words
 from dpaudit.text.rounding import lower
 
+MAX_SCORES = 2**36  # more fit into no memory, and bounds from 2**50 would take minutes
+
 HALF_ADVICE = (
     "this is valid for coins and for a uniformly random half, but not if pairs or groups of canaries were each split "
     'in half; if the number was fixed, say included_at_random="fixed_number"'
@@ -151,6 +153,8 @@ class ScoresGuesses(GuessedEvidence, ABC):
         counts = {field.name: int(values[field.name]) for field in dataclasses.fields(cls)}
         if min(counts.values()) < 0:
             raise ValueError(f"evidence must have counts of 0 or more, got {counts}")
+        if max(counts.values()) > MAX_SCORES:
+            raise ValueError(f"evidence must have counts of {MAX_SCORES:,} at most, got {counts}")
         found = cls(**counts)
         if not (found.guesses <= found.canaries and found._least <= found.right <= found._most):
             raise ValueError(f"evidence must have right <= guesses <= scores, got {counts}")

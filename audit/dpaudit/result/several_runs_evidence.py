@@ -20,7 +20,7 @@ from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_number_evidence import attained
 from dpaudit.result.histograms import sha256
-from dpaudit.result.scores_evidence import HALF_ADVICE, ScoresGuesses, attained_of_coins
+from dpaudit.result.scores_evidence import HALF_ADVICE, MAX_SCORES, ScoresGuesses, attained_of_coins
 from dpaudit.result.scores_words import OF_SEVERAL_DRAWN_RUNS, OF_SEVERAL_RUNS
 from dpaudit.result.words import Words
 from dpaudit.values import Json, JsonObject
@@ -28,6 +28,9 @@ from dpaudit.values import Json, JsonObject
 Run = tuple[int, int, int]
 """Canaries, included canaries and guesses of one run."""
 
+MAX_RUNS = 5_000
+MAX_GUESSES = 40_000  # of all runs together
+_SET_UP = 20  # guesses that take as long as what a run of any size needs
 _SUSPICIOUS = 0.05  # runs that all include exactly half are suspicious if fair coins do so more rarely
 
 
@@ -36,6 +39,7 @@ class _OfRuns(ScoresGuesses, ABC):
     """Guesses about the canaries of several runs; only the total number of right ones counts."""
 
     once: ClassVar[bool] = False
+    most_work: ClassVar[int]  # of the runs whose tails differ: the sum of guesses, and `_SET_UP` for each
     runs: tuple[Run, ...]
 
     @property
@@ -66,13 +70,25 @@ class _OfRuns(ScoresGuesses, ABC):
 
     def tails(self, tail: Callable[[TradeoffFunction, Run, int], float], curve: TradeoffFunction) -> list[Array]:
         """Return the probabilities `tail` of every number of right guesses in each run; see `several.reached`."""
-        alike = [self._alike(run) for run in self.runs]
-        found = {run: several.reached(partial(tail, curve, run), run[2]) for run in set(alike)}
-        return [found[run] for run in alike]
+        kinds = self._kinds
+        found = {run: several.reached(partial(tail, curve, run), run[2]) for run in set(kinds)}
+        return [found[run] for run in kinds]
 
-    def _alike(self, run: Run) -> Run:
-        """Return a run with the same tails, the same one for as many runs as possible."""
-        return run
+    @property
+    def _kinds(self) -> Sequence[Run]:
+        """For each run one with the same tails, the same one for as many runs as possible."""
+        return self.runs
+
+    def check_size(self) -> None:
+        """Raise ValueError if bounds of so many runs and guesses would take minutes."""
+        runs, kinds = len(self.runs), set(self._kinds)
+        work = sum(r + _SET_UP for _, _, r in kinds)
+        if runs > MAX_RUNS or self.guesses > MAX_GUESSES or work > self.most_work:
+            raise ValueError(
+                f"{runs:,} runs of {len(kinds):,} kinds with {self.guesses:,} guesses are too many: allowed are "
+                f"{MAX_RUNS:,} runs, {MAX_GUESSES:,} guesses, and {self.most_work:,} guesses in one run of each kind, "
+                f"plus {_SET_UP} for each kind; give fewer runs or, before the scores are seen, choose fewer guesses"
+            )
 
     def mu_lower(self, *, confidence: float) -> float:
         return self._refuted(GaussianDP, confidence)
@@ -97,6 +113,7 @@ class _OfRuns(ScoresGuesses, ABC):
         found = cls(runs=read_runs(values["runs"]), guesses=int(values["guesses"]), right=int(values["right"]))
         if found.guesses != sum(r for _, _, r in found.runs) or not 0 <= found.right <= found.guesses:
             raise ValueError(f"evidence must have right <= guesses of its runs, got {found.right} and {found.guesses}")
+        found.check_size()
         return found
 
 
@@ -113,8 +130,9 @@ def read_runs(given: Json) -> tuple[Run, ...]:
         ValueError: If there is no run, or its counts are impossible.
     """
     runs = tuple((int(m), int(included), int(r)) for m, included, r in given)
-    if not runs or not all(0 <= included <= m and 0 <= r <= m for m, included, r in runs):
-        raise ValueError(f"runs must have included canaries and guesses between 0 and canaries, got {given!r}"[:300])
+    if not runs or not all(0 <= included <= m <= MAX_SCORES and 0 <= r <= m for m, included, r in runs):
+        words = f"runs must have included canaries and guesses between 0 and canaries, at most {MAX_SCORES:,}"
+        raise ValueError(f"{words}, got {given!r}"[:300])
     return runs
 
 
@@ -124,6 +142,7 @@ class SeveralRunsEvidence(_OfRuns):
 
     method: ClassVar[str] = "scores_of_several_runs"
     words: ClassVar[Words] = OF_SEVERAL_RUNS
+    most_work: ClassVar[int] = 10_000
 
     @property
     def by_chance(self) -> float:
@@ -131,14 +150,11 @@ class SeveralRunsEvidence(_OfRuns):
 
     @property
     def _halves(self) -> bool:
-        """Whether every run includes exactly half of its canaries, which fair coins do with probability 5 % at most."""
-        if not all(half_included(m - included, included) for m, included, _ in self.runs):
-            return False
-        return sum(math.log(number_factor(m, included)) for m, included, _ in self.runs) > -math.log(_SUSPICIOUS)
+        return _all_halves(self.runs)
 
-    def _alike(self, run: Run) -> Run:
-        m, _, guesses = run
-        return run if self._halves else (m, 0, guesses)
+    @property
+    def _kinds(self) -> Sequence[Run]:
+        return self.runs if self._halves else [(m, 0, guesses) for m, _, guesses in self.runs]
 
     @property
     def number_note(self) -> str:
@@ -170,6 +186,7 @@ class SeveralDrawnRunsEvidence(_OfRuns):
 
     method: ClassVar[str] = "scores_of_several_drawn_runs"
     words: ClassVar[Words] = OF_SEVERAL_DRAWN_RUNS
+    most_work: ClassVar[int] = 1_050  # their tails take ten times as long
 
     @property
     def by_chance(self) -> float:
@@ -184,6 +201,14 @@ class SeveralDrawnRunsEvidence(_OfRuns):
         return attained(truth, m, included, guesses, right)
 
 
+@lru_cache(maxsize=16)  # every p-value needs it
+def _all_halves(runs: tuple[Run, ...]) -> bool:
+    """Whether every run includes exactly half of its canaries, which fair coins do with probability 5 % at most."""
+    if not all(half_included(m - included, included) for m, included, _ in runs):
+        return False
+    return sum(math.log(number_factor(m, included)) for m, included, _ in runs) > -math.log(_SUSPICIOUS)
+
+
 def of_runs(runs: Sequence[Run], right: int, *, drawn: bool) -> SeveralRunsEvidence | SeveralDrawnRunsEvidence:
     """Return the evidence of several runs.
 
@@ -191,6 +216,11 @@ def of_runs(runs: Sequence[Run], right: int, *, drawn: bool) -> SeveralRunsEvide
         runs: Canaries, included canaries and guesses of each run.
         right: Total number of right guesses.
         drawn: Whether a fixed number was included in each run, instead of coins.
+
+    Raises:
+        ValueError: If runs or guesses are too many; see `check_size`.
     """
     kind = SeveralDrawnRunsEvidence if drawn else SeveralRunsEvidence
-    return kind(runs=tuple(runs), guesses=sum(r for _, _, r in runs), right=right)
+    found = kind(runs=tuple(runs), guesses=sum(r for _, _, r in runs), right=right)
+    found.check_size()
+    return found

@@ -21,7 +21,7 @@ _EARLIER = (
 )
 APPLICATION = int.from_bytes(b"dpau", "big")  # application id in the header of the SQLite file
 OLD_MAGICS = (b"dpaudit-store/1", b"dpaudit-store/2")  # stores of earlier versions begin with one of these
-BEGIN = b"dpaudit-store/3"  # the digest chain starts with the SHA-256 of these bytes
+BEGIN = b"dpaudit-store/3"  # the digest chain starts with the SHA-256 of these bytes; format 4 kept the chain of 3
 
 TABLES = (
     "CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL)",

@@ -80,9 +80,9 @@ def percent_meant(given: float | str) -> str:
         given: The confidence as a number or as its digits.
 
     Returns:
-        A question that starts with "; "; "" unless `given` is strictly between 1 and 100.
+        A question that starts with "; "; "" unless `given` is from 50 to below 100.
     """
-    if not 1 < float(given) < 100:
+    if not 50 <= float(given) < 100:
         return ""
     return f"; did you mean {Decimal(str(given)).scaleb(-2).normalize():f}?"
 
