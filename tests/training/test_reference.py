@@ -89,6 +89,9 @@ def test_large_and_small_gradients_are_clipped_to_the_norm() -> None:
         record = reference.Records([[large, 0.0]], [0])
         clipped = trainer(bare, clip=clip).clipped(record, np.zeros((1, 4)))[0]
         assert np.linalg.norm(clipped / clip) == pytest.approx(norm / clip)
+    sure = np.array([[460.0 / 1e308, 0.0, 0.0, 0.0]])  # signal e^-460: scaled, it would round up
+    tiny = trainer(bare, clip=3.5e-16).clipped(reference.Records([[1e308, 0.0]], [0]), sure)
+    assert np.linalg.norm(tiny) <= 3.5e-16 * (1 + 1e-9)
     run = reference.Run(trainer(noise_multiplier=1e-9), RECORDS.joined(reference.Records([[1e308] * 3], [0])), KEYS)
     run.step()
     assert np.all(np.isfinite(run.released))

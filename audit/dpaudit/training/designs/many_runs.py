@@ -50,8 +50,8 @@ def many_runs(
 
     All scores count: no threshold is learned from them.  The order of the runs is tested for dependence, as in `audit`;
     most tests need 30 models on each dataset.  If runs depend on each other, the result is inconclusive and certifies
-    nothing.  `dpaudit.audit` tests the same mechanism sequentially, keeps a
-    store, and learns a score from any kind of output.
+    nothing.  `dpaudit.audit` tests the same mechanism sequentially, keeps a store, and learns a score from any kind of
+    output.
 
     Args:
         train: A function `(dataset, rng)` that trains a model and returns its score, higher for models more likely

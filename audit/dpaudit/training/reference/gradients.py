@@ -57,8 +57,7 @@ class PerExample:
 
     def scales(self, clip: float) -> Array:
         """Return the factors that clip gradients to norm `clip`, 0 for examples outside of the batch, (m, n + k)."""
-        norms = self.norms()
-        return self.taken * np.where(norms <= _HUGE, np.minimum(1.0, clip / np.maximum(norms, _TINY)), 0.0)
+        return self.taken * np.minimum(1.0, clip / np.maximum(self.norms(), _TINY))
 
     def weighted_sum(self, scales: Array) -> Array:
         """Return the sum of gradients times `scales`, (m, P), for scales (m, n + k); whatever is scaled by 0 adds 0."""
