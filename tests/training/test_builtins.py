@@ -91,6 +91,6 @@ def test_batch_norm_lets_one_record_change_all_gradients() -> None:
 
 def test_shuffled_batches_tell_where_the_target_is() -> None:
     pair = pair_of("dp_sgd_shuffled_as_poisson")
-    for dataset, sums in ((pair.d0, {(-2, -1), (-1, -2)}), (pair.d1, {(-2, 0), (0, -2)})):
+    for dataset, sums in ((pair.d0, {(-2, -1)}), (pair.d1, {(-2, 0), (0, -2)})):
         outputs = drawn("dp_sgd_shuffled_as_poisson", dataset, 100, noise_multiplier=1e-6)
         assert {tuple(np.round(row).astype(int)) for row in outputs[:, [2, 5]]} == sums

@@ -100,3 +100,29 @@ def test_uses_of_records_are_counted() -> None:
     for _ in range(4):
         run.step()
     assert np.all(run.taken == 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: canaries.dirac(0), "canaries must be a whole number >= 1, got 0"),
+        (lambda: canaries.dirac(-1), "canaries must be a whole number >= 1, got -1"),
+        (lambda: canaries.dirac(2.5), "canaries must be a whole number >= 1, got 2.5"),  # type: ignore[arg-type]
+        (lambda: canaries.blank(MODEL, START[:5]), r"start must have 18 weights, got shape \(5,\)"),
+        (lambda: canaries.blank(MODEL, "zero"), "start must have 18 weights, got 'zero'"),  # type: ignore[arg-type]
+        (
+            lambda: canaries.least_likely(MODEL, START, np.zeros((2, 4))),
+            r"features must be \(n, 3\), got shape \(2, 4\)",
+        ),
+        (lambda: canaries.least_likely(MODEL, START, np.zeros(3)), r"features must be \(n, 3\), got shape \(3,\)"),
+        (lambda: canaries.mislabelled(MODEL, START, DATA, 0), "most must be a whole number from 1 to 20, .* got 0"),
+        (lambda: canaries.mislabelled(MODEL, START, DATA, 21), "most must be a whole number from 1 to 20, .* got 21"),
+        (lambda: canaries.clipbkd(MODEL, START, canaries.dirac()), "records must hold at least one example, got none"),
+        (lambda: views.loss(canaries.dirac()), "a Dirac record has no loss; see it by views.spare_weights"),
+        (lambda: views.loss_gain(canaries.dirac()), "targets must be labelled examples"),
+        (lambda: views.margin(reference.Records()), "targets must be labelled examples"),
+    ],
+)
+def test_impossible_canaries_and_targets_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -73,25 +73,14 @@ def test_diverged_models_are_named_and_count() -> None:
         return math.nan if rng.random() < 0.2 else float(len(dataset) + rng.normal())
 
     result = audited(diverges)
+    assert not warned(result, "share a seed")
     assert warned(result, r"of 100 models on d0 diverged \(their score is nan\) and got the lowest score")
     assert result.evidence.to_json()["n0"] == 100
     far = reference.Training(
         trainer(learning_rate=1e308, model=reference.Model((2, 3, 2))), views.loss(DATA.chosen([0]))
     )
-    with pytest.raises(ValueError, match="all 20 scores are -inf"):
+    with pytest.raises(ValueError, match="all scores are nan, so every model diverged: use a smaller learning rate"):
         audited(far, pair=Pair(DATA, DATA.joined(DATA.chosen([0]))), models=20)
-
-
-def test_runs_that_share_a_seed_are_named() -> None:
-    @batched
-    def reseeds(dataset: Any, n: int, rng: np.random.Generator) -> Any:
-        noise = np.array([np.random.default_rng(i // 2).normal() for i in range(n)])
-        return len(dataset) + noise
-
-    result = audited(reseeds)
-    assert warned(result, "runs 0 and 1 on d0 have one output, and 50 such runs were found.*share a seed")
-    assert warned(result, "scores seem to be copied")
-    assert result.verdict is Verdict.INCONCLUSIVE
 
 
 def test_too_few_models_are_named_with_the_number_needed() -> None:
@@ -117,12 +106,21 @@ def test_a_canary_without_effect_is_named() -> None:
 
 
 def test_many_runs_refuse_bad_input() -> None:
-    with pytest.raises(ValueError, match="models must be at least 4, got 2"):
+    with pytest.raises(ValueError, match="models must be a whole number >= 4, got 2"):
         audited(score, models=2)
     with pytest.raises(MechanismError, match="takes"):
         audited(lambda: 1.0)
-    with pytest.raises(ValueError, match="outputs of 2 models, and returned 1"):
+    with pytest.raises(ValueError, match=r"train\.sample must return 2 outputs, one for each model, got 1"):
         audited(batched(lambda dataset, n, rng: [1.0]))
+    with pytest.raises(ValueError, match=r"models must be a whole number >= 4, got 20\.5"):
+        audited(score, models=20.5)
+    wrong: Any = ([0], [1])
+    with pytest.raises(TypeError, match=r"pair must be a Pair\(d0, d1\), got a tuple"):
+        audited(score, pair=wrong)
+    with pytest.raises(ValueError, match="train must return a score, got None on d0"):
+        audited(lambda dataset, rng: None)
+    with pytest.raises(ValueError, match=r"train\.sample must return 2 outputs, one for each model, got 0"):
+        audited(batched(lambda dataset, n, rng: rng.random()))  # type: ignore[arg-type, return-value]
 
 
 def test_one_run_with_many_canaries() -> None:
@@ -165,12 +163,25 @@ def test_the_coins_of_one_run_are_fair_and_secret() -> None:
         (lambda coins, rng: np.zeros(3), {}, r"must return 40 scores, one for each canary, got shape \(3,\)"),
         (lambda coins, rng: np.ones(40), {}, "all 40 scores are 1, so they carry no information"),
         (lambda coins, rng: rng.normal(size=40), {"independence": "runs"}, "is for many models"),
-        (lambda coins, rng: rng.normal(size=40), {"canaries": 2}, "canaries must be at least 4, got 2"),
+        (lambda coins, rng: ["high"] * 40, {}, r"must return 40 scores, one for each canary, got \['high'"),
+        (lambda coins, rng: rng.normal(size=40), {"canaries": "40"}, "a whole number >= 4, got '40'"),
+        (lambda coins, rng: rng.normal(size=40), {"canaries": 40.0}, "a whole number >= 4, got 40.0"),
+        (lambda coins, rng: rng.normal(size=40), {"canaries": DATA}, r"a whole number >= 4, got Records\(3 x 2\)"),
+        (
+            lambda coins, rng: rng.normal(size=40),
+            {"canaries": 2},
+            "canaries must be the number of canaries, a whole number >= 4, got 2",
+        ),
     ],
 )
 def test_one_run_refuses_bad_input(train: Any, changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         training.one_run(train, **{"canaries": 40, "independence": "canaries", "seed": 1, **changed})
+
+
+def test_one_run_needs_a_function() -> None:
+    with pytest.raises(TypeError, match=r"train must be a function \(included, rng\) that returns scores, got 3"):
+        training.one_run(3, 40, independence=None)  # type: ignore[arg-type]
 
 
 def test_canaries_of_one_run_without_gradient_are_named() -> None:
@@ -183,15 +194,44 @@ def test_canaries_of_one_run_without_gradient_are_named() -> None:
 
 def test_step_by_step() -> None:
     """The right trainer is refuted by chance < 1 in 10**6; the wrong one has mu = 2 instead of 1 in each step."""
-    claim = training.claim(noise_multiplier=1.0, steps=1, sampling="full")
-    assert claim == GaussianDP(1.0)
     for kind, violated in ((reference.Trainer, False), (HalfNoise, True)):
         step = reference.StepByStep(trainer(kind, noise_multiplier=1.0), DATA, canaries.dirac(1), seed=2)
         result = training.step_by_step(
-            step, claim, steps=300, confidence=SURE if not violated else 0.95, attacks="logistic", seed=1
+            step, step.claim, steps=300, confidence=SURE if not violated else 0.95, attacks="logistic", seed=1
         )
+        assert step.claim == GaussianDP(1.0)
         assert result.violated == violated
         assert warned(result, r"^300 steps" if not violated else r"^\d+ steps")
+
+
+def test_the_claim_of_a_step_is_that_of_a_full_batch() -> None:
+    """The coin decides, not the sampling: a step of a correct trainer would refute the claim of a sampled step."""
+    algorithm = trainer(noise_multiplier=1.0, sampling=reference.Poisson(0.05))
+    step = reference.StepByStep(algorithm, DATA, canaries.dirac(1))
+    assert step.claim == GaussianDP(1.0)
+    sampled = training.claim(noise_multiplier=1.0, sampling_rate=0.05, steps=1)
+    for stronger in (sampled, "gaussian(mu=0.9)", "pure(epsilon=1)"):
+        with pytest.raises(
+            ValueError, match=r"is stronger than gaussian\(mu=1\), which a correct step keeps.*step.claim"
+        ):
+            training.step_by_step(step, stronger, steps=5)
+    for weaker in ("gaussian(mu=1)", "gaussian(mu=2)"):
+        assert not training.step_by_step(step, weaker, steps=5, seed=1).violated
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, "step must return one number, got None"),
+        (np.zeros(1), r"step must return one number, got an array of shape \(1,\)"),
+        ("1", "step must return one number, got '1'"),
+    ],
+)
+def test_a_step_returns_a_number(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        training.step_by_step(lambda coin: given, "gaussian(mu=1)")
+    with pytest.raises(TypeError, match="step must be a function from the coin"):
+        training.step_by_step(given, "gaussian(mu=1)")
 
 
 def test_a_canary_of_the_data_is_seen_along_its_gradient() -> None:
@@ -205,9 +245,9 @@ def test_a_canary_of_the_data_is_seen_along_its_gradient() -> None:
 
 
 def test_steps_without_effect_are_named() -> None:
-    with pytest.raises(ValueError, match="the score was 0 in each of 50 steps"):
+    with pytest.raises(ValueError, match="the score was 0 in each of the first 50 steps"):
         training.step_by_step(lambda coin: 0.0, "gaussian(mu=1)", seed=1)
-    with pytest.raises(ValueError, match="steps must be >= 1"):
+    with pytest.raises(ValueError, match="steps must be a whole number >= 1"):
         training.step_by_step(lambda coin: 0.0, "gaussian(mu=1)", steps=0)
     bare = trainer(model=reference.Model((2, 2), bias=False))
     step = reference.StepByStep(bare, DATA, reference.Records([[0.0, 0.0]], [0]))
@@ -217,6 +257,9 @@ def test_steps_without_effect_are_named() -> None:
         lambda coin: math.nan if rng.random() < 0.1 else rng.normal(), "gaussian(mu=1)", steps=30, seed=1
     )
     assert warned(diverged, r"the score was nan in \d of 30 steps: the model diverged")
+    assert not diverged.detectable.claim
+    with pytest.raises(ValueError, match="all of the first 50 scores are nan, so the model diverged: use a smaller"):
+        training.step_by_step(lambda coin: math.nan, "gaussian(mu=1)", seed=1)
 
 
 def test_the_examples_of_the_package_run() -> None:

@@ -21,6 +21,7 @@ LOGISTIC = reference.Model((3, 4), spare=2)
 NETWORK = reference.Model((3, 5, 4), spare=2)
 BARE = reference.Model((3, 2), bias=False)
 MODELS = [LOGISTIC, NETWORK, BARE]
+KEYS = keys_of(np.random.default_rng(0), 1)
 RECORDS = reference.Records(RNG.normal(size=(6, 3)), [0, 1, 1, 0, 1, 0], [1, 0, 1], [1e6, -0.3, -2.0])
 
 
@@ -64,6 +65,38 @@ def test_a_record_changes_the_sum_by_the_clipping_norm_at_most() -> None:
             assert np.all(np.linalg.norm(whole - rest, axis=1) <= clip * (1 + 1e-9))
 
 
+@pytest.mark.parametrize("model", [LOGISTIC, NETWORK], ids=str)
+@pytest.mark.parametrize("large", [1e-320, 1e-200, 1e100, 1e155, 1e199, 1e201, 1.7e308])
+def test_no_record_changes_the_sum_by_more_however_large_it_is(model: reference.Model, large: float) -> None:
+    """Squares of these features underflow or overflow; so do logits and products with signals."""
+    signs = np.array([[1.0, -1.0, 0.5], [-1.0, 0.0, 1.0]])
+    data = reference.Records(large * signs, [0, 1], [0], [large])
+    weights = np.concatenate([some_weights(model), 1e-170 * some_weights(model), np.zeros((1, model.parameters))])
+    for clip in (1e-30, 1.0, 1e30):
+        algorithm = trainer(model, clip=clip)
+        rest = algorithm.clipped(RECORDS, weights)
+        for i in range(3):
+            alone = np.linalg.norm(algorithm.clipped(data.chosen([i]), weights) / clip, axis=1)
+            assert np.all(alone <= 1 + 1e-9)
+        whole = algorithm.clipped(RECORDS.joined(data), weights)
+        assert np.all(np.linalg.norm((whole - rest) / clip, axis=1) <= 3 * (1 + 1e-9) + 1e-9 * len(RECORDS))
+
+
+def test_large_and_small_gradients_are_clipped_to_the_norm() -> None:
+    """A signal of 1/2 in each of two outputs, whatever the features are; beyond 10^200 a record adds nothing."""
+    bare = reference.Model((2, 2), bias=False)
+    for large, clip, norm in ((1e155, 1.0, 1.0), (1e199, 3.0, 3.0), (1e308, 1.0, 0.0), (1e-170, 1e-190, 1e-190)):
+        record = reference.Records([[large, 0.0]], [0])
+        clipped = trainer(bare, clip=clip).clipped(record, np.zeros((1, 4)))[0]
+        assert np.linalg.norm(clipped / clip) == pytest.approx(norm / clip)
+    sure = np.array([[460.0 / 1e308, 0.0, 0.0, 0.0]])  # signal e^-460: scaled, it would round up
+    tiny = trainer(bare, clip=3.5e-16).clipped(reference.Records([[1e308, 0.0]], [0]), sure)
+    assert np.linalg.norm(tiny) <= 3.5e-16 * (1 + 1e-9)
+    run = reference.Run(trainer(noise_multiplier=1e-9), RECORDS.joined(reference.Records([[1e308] * 3], [0])), KEYS)
+    run.step()
+    assert np.all(np.isfinite(run.released))
+
+
 def test_losses_are_those_of_the_plain_version() -> None:
     from .plain import loss
 
@@ -96,7 +129,7 @@ def test_the_noise_is_gaussian_with_the_claimed_deviation() -> None:
 def test_a_model_does_not_depend_on_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     train = reference.Training(trainer(NETWORK, sampling=reference.Poisson(0.2)), views.weights())
     together = train.sample(RECORDS, 5, np.random.default_rng(7))
-    monkeypatch.setattr(experiments, "BLOCK", 1)
+    monkeypatch.setattr(experiments, "MAX_BLOCK_ACTIVATIONS", 1)
     assert np.allclose(train.sample(RECORDS, 5, np.random.default_rng(7)), together, rtol=1e-12)
     assert np.allclose(train.sample(RECORDS, 3, np.random.default_rng(7)), together[:3], rtol=1e-12)
     assert len(np.unique(together[:, 0])) == 5
@@ -164,10 +197,23 @@ def test_datasets_from_configs() -> None:
         (lambda: reference.Records([[1.0]], [0.5]), "labels must be whole numbers >= 0, got 0.5"),
         (lambda: reference.Records([[1.0]], [0, 1]), "with n labels"),
         (lambda: reference.Records(diracs=[0], sizes=[1.0, 2.0]), "of equal length, got 1 and 2"),
+        (lambda: reference.Records([[1.0]], ["a"]), "labels must be whole numbers >= 0, got 'a'"),
+        (lambda: reference.Records(["a"], [0]), "features must be an array of numbers, got "),
+        (lambda: reference.Model(8), r"sizes must be a tuple of whole numbers such as \(64, 10\), got 8"),  # type: ignore[arg-type]
+        (lambda: reference.Model((8.5, 3)), r"such as \(64, 10\), got \(8.5, 3\)"),  # type: ignore[arg-type]
+        (lambda: reference.Model((8, 3), spare=0.5), "spare must be a whole number >= 0, got 0.5"),  # type: ignore[arg-type]
+        (
+            lambda: trainer(sampling="poisson"),
+            r"sampling must be Full\(\), Poisson\(p\) or Shuffled\(parts\), got 'poisson'",
+        ),
+        (lambda: trainer(clip="1"), "clip must be a number > 0 and finite, got '1'"),
+        (lambda: trainer(steps=1.5), "steps must be a whole number >= 1, got 1.5"),
+        (lambda: reference.Poisson("0.5"), r"must lie in \(0, 1\], got '0.5'"),  # type: ignore[arg-type]
+        (lambda: reference.Shuffled(1.5), "at least one batch, a whole number, got 1.5"),  # type: ignore[arg-type]
         (lambda: reference.Model((3,)), "sizes must be"),
         (lambda: reference.Model((3, 1)), "at least two classes"),
-        (lambda: trainer(noise_multiplier=0.0), "noise_multiplier must be > 0"),
-        (lambda: trainer(steps=0), "steps must be >= 1"),
+        (lambda: trainer(noise_multiplier=0.0), "noise_multiplier must be a number > 0"),
+        (lambda: trainer(steps=0), "steps must be a whole number >= 1, got 0"),
         (lambda: trainer(start=np.zeros(3)), "start must have 18 weights"),
         (lambda: reference.Poisson(0.0), r"must lie in \(0, 1\]"),
         (lambda: reference.Shuffled(0), "at least one batch"),

@@ -18,7 +18,7 @@ from dpaudit.pairs.pair import Pair
 from dpaudit.training.claims import claim
 from dpaudit.training.reference.gradients import PerExample
 from dpaudit.training.reference.model import Model
-from dpaudit.training.reference.records import FAR, Records
+from dpaudit.training.reference.records import Records
 from dpaudit.training.reference.sampling import Sampling, Shuffled
 from dpaudit.training.reference.state import State, streams
 from dpaudit.training.views import View, weights
@@ -57,7 +57,8 @@ class UnscaledNoise(DpGd):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClippedMean(DpGd):
-    """Wrong: DP-GD that clips the mean of all gradients instead of each gradient; no better than (2 n mu)-GDP.
+    """Wrong: DP-GD that clips the mean of all gradients instead of each gradient; at best
+    (2 n / noise_multiplier)-GDP.
 
     One large gradient turns the clipped mean of n records to any direction, by up to 2 `clip`.  The noise is that of
     a mean of clipped gradients, n times smaller.  Control: `DpGd`.
@@ -186,14 +187,14 @@ class ShuffledAsPoisson(DpSgd):
 
     Each record is in exactly one batch of an epoch, so that the batches without the target tell where it is.  The
     target's gradient is +clip and all others are -clip.  Chua et al. 2024 (arXiv:2403.17673); Annamalai et al. 2026
-    (arXiv:2411.10614).  d0 has a record without gradient in the place of the target.  Control: `DpSgd`.
+    (arXiv:2411.10614).  Control: `DpSgd`.
     """
 
     model: Model = _NARROW
     noise_multiplier: float = 0.5
     sampling: Sampling = _TWO_PARTS
 
-    inputs: ClassVar[Inputs] = _of(lambda rng: shuffled_pair(3))
+    inputs: ClassVar[Inputs] = _of(lambda rng: diracs([-1.0] * 3, 1.0, "target"))
     private: ClassVar[bool] = False
 
     @property
@@ -205,24 +206,6 @@ class ShuffledAsPoisson(DpSgd):
             sampling="shuffled",
             claimed_as="poisson",
         )
-
-
-def shuffled_pair(others: int) -> Pair:
-    """Return others with gradient -clip, and a target with gradient 0 or +clip.
-
-    A record without gradient keeps the sizes of batches.  With Poisson batches it is as good as absent.
-
-    Args:
-        others: Number of other records.
-    """
-    shared = [-FAR] * others
-    places = [0] * (others + 1)
-    return Pair(
-        {"diracs": places, "sizes": [*shared, 0.0]},
-        {"diracs": places, "sizes": [*shared, FAR]},
-        "unspecified",
-        "target",
-    )
 
 
 def _outlier() -> Pair:

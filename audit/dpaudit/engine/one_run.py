@@ -13,7 +13,7 @@ from dpaudit.engine.read_scores import Given
 from dpaudit.engine.score_designs import check_design
 from dpaudit.engine.score_guesses import Inclusion
 from dpaudit.engine.scores import Design, audit_given
-from dpaudit.inference.guesses import guess, right_guesses
+from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 
@@ -60,9 +60,7 @@ def audit_one_run(
     """
     began = time.perf_counter()
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
-    right_guesses(guess(values, None), truth)  # checks all but the number of guesses
-    if len(values) == 0:
-        raise ValueError("scores must be those of at least one canary, got none")
+    _check(values, truth)
     into = truth.astype(bool)
     if run is not None:
         labels = np.asarray(run)
@@ -73,3 +71,17 @@ def audit_one_run(
     given = Given(([], []), (values[~into], values[into]))
     design = Design(independence=None, inclusion=inclusion, guesses=guesses, run=run)
     return audit_given(given, claim, design, confidence=confidence, seed=_SEED, name=name, began=began)
+
+
+def _check(scores: Array, included: AnyArray) -> None:
+    """Raise ValueError unless there is a score, no nan, and a boolean for each of some canaries."""
+    if scores.ndim != 1:
+        raise ValueError(f"scores must be one number for each canary, got an array of shape {scores.shape}")
+    if np.any(np.isnan(scores)):
+        raise ValueError(f"scores must be numbers, got nan for canary {int(np.argmax(np.isnan(scores)))}")
+    if included.shape != scores.shape:
+        raise ValueError(f"included must be a boolean for each of {len(scores)} canaries, got shape {included.shape}")
+    if not np.all((included == 0) | (included == 1)):
+        raise ValueError("included must consist of booleans (or 0 and 1)")
+    if not len(scores):
+        raise ValueError("scores must be those of at least one canary, got none")

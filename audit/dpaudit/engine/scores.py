@@ -145,8 +145,12 @@ def audit_given(
     attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
     name: str,
     began: float,
+    dependent: tuple[str, ...] = (),
 ) -> AuditResult:
-    """Audit scores that were read; the arguments are those of `audit_scores`."""
+    """Audit scores that were read; the arguments are those of `audit_scores`.
+
+    `dependent` states why no guarantee holds, if the caller found that out from the order of the runs.
+    """
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
     seed = fresh_seed() if seed is None else seed
@@ -154,14 +158,14 @@ def audit_given(
     if design.inclusion == "fixed_number":
         check_drawn(labels, given.sizes)
     rows: tuple[AttackRow, ...] = (GIVEN,)
-    dependent: tuple[str, ...] = ()
     if given.numbers is not None:
         values0, values1 = given.numbers
     elif labels is not None:
         raise ValueError("scores of several runs must be numbers; no score is learned from outputs of several runs")
     else:
         learned = learned_scores(*given.outputs, attacks, seed, coins=design.independence != "runs")
-        values0, values1, rows, dependent = learned.scores0, learned.scores1, learned.rows, learned.dependent
+        values0, values1, rows = learned.scores0, learned.scores1, learned.rows
+        dependent = (*learned.dependent, *dependent)
     ties = stream(seed, "ties")
     if labels is None:
         half = half_included(*given.sizes)

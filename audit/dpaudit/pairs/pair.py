@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -53,13 +54,13 @@ def brief(dataset: Dataset, most: int = 40) -> str:
 def doubts(pair: Pair) -> str:
     """Explain why the stated relation may not be the relation of the two datasets.
 
-    Lists, tuples, arrays and data frames are compared by their number of records.  Lists and tuples are also compared
-    record by record, in any order.
+    Lists, tuples, arrays, data frames and other collections are compared by their number of records.  Lists and
+    tuples are also compared record by record, in any order.
 
     Returns:
         The reason; "" if nothing contradicts the relation.
     """
-    n0, n1 = _records(pair.d0), _records(pair.d1)
+    n0, n1 = number_of_records(pair.d0), number_of_records(pair.d1)
     if n0 is None or n1 is None:
         return ""
     numbers = f"d0 has {n0} record{'' if n0 == 1 else 's'} and d1 has {n1}"
@@ -99,9 +100,14 @@ def _record(record: object) -> object:
     return repr(record) if record != record else record
 
 
-def _records(dataset: Dataset) -> int | None:
-    """Return the number of records; None unless the dataset is a list, tuple, array or data frame."""
-    if isinstance(dataset, list | tuple):
-        return len(dataset)
+def number_of_records(dataset: Dataset) -> int | None:
+    """Return the number of records; None unless the dataset is a data frame, an array or a collection with a length.
+
+    Text, bytes and mappings have a length that is no number of records.
+    """
     shape = getattr(dataset, "shape", None)
-    return int(shape[0]) if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
+    if shape is not None:
+        return int(shape[0]) if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
+    if isinstance(dataset, str | bytes | bytearray | memoryview | Mapping) or not isinstance(dataset, Sized):
+        return None
+    return len(dataset)

@@ -18,7 +18,7 @@ Any function `(dataset, rng) -> score` will do; the reference trainer trains man
 `dpaudit.audit(train, claim, pair)` audits the same mechanism sequentially, with a store, workers and reports.
 
 **One run with many canaries.**  Secret coins decide which canaries are included.  The training function sees the
-coins; the score of a canary must not depend on its own coin except through the training:
+coins; a score must not depend on the coins except through the model:
 
     dirac = canaries.dirac(1000)                                            # one spare weight for each canary
     trainer = reference.Trainer(model=reference.Model((64, 10), spare=1000), noise_multiplier=2.0, steps=1000,
@@ -26,18 +26,21 @@ coins; the score of a canary must not depend on its own coin except through the 
     train = reference.OneRun(trainer, records, dirac, views.spare_weights())  # (included, rng) -> scores
     result = training.one_run(train, 1000, trainer.claim, independence="canaries")
 
-**Step by step.**  A coin for each step decides whether the canary joins the batch of this step:
+**Step by step.**  A coin for each step decides whether the canary joins the batch of this step.  The coin decides, not
+the sampling, so the claim about each step is that of a full batch, `step.claim`; that of a sampled step is refuted:
 
     step = reference.StepByStep(trainer, records, canaries.dirac(1))        # coin -> noisy gradient along the canary
-    result = training.step_by_step(step, training.claim(noise_multiplier=2.0, steps=1, sampling="full"), steps=5000)
+    result = training.step_by_step(step, step.claim, steps=5000)
 
 In a training loop of your own, `dpaudit.OnlineAudit` does the same: ask for a `coin()` before each step, add the
 canary's gradient if it is 1, and pass the noisy gradient's inner product with the canary to `update`.
 
-**Claims.**  `training.claim(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)` is the exact claim of DP-SGD with
-these parameters.  Batches from a shuffled dataset have no such claim, so `sampling="shuffled"` is refused.
+**Claims.**  `training.claim(noise_multiplier=1.0, sampling_rate=0.01, steps=1000)` is a claim that DP-SGD with these
+parameters keeps.  It is about a record that is added or removed, and exact up to rounding.  For a record that is
+replaced, use `relation="replace_one"`; with Poisson sampling, that claim is an upper bound only.  Batches from a
+shuffled dataset have no such claim, so `sampling="shuffled"` is refused, unless `claimed_as="poisson"`.
 
-May import: `claims`, `engine`, `learning`, `mechanisms`, `numerics`, `pairs`, `result`, `sampling`,
+May import: `claims`, `engine`, `inference`, `learning`, `mechanisms`, `numerics`, `pairs`, `result`, `sampling`,
 `settings`, `text`, `values`.
 Public names: those below.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpaudit.numerics.arrays import Array
+from dpaudit.training.ranges import is_whole
 from dpaudit.training.reference.model import Model
 from dpaudit.training.reference.records import Records
 
@@ -19,8 +20,13 @@ def dirac(canaries: int = 1) -> Records:
     worst case of the analysis (Nasr et al. 2021, arXiv:2101.04535).  The model needs as many spare weights.
 
     Args:
-        canaries: Number of canaries.
+        canaries: Number of canaries, >= 1.
+
+    Raises:
+        ValueError: If this is no such number.
     """
+    if not is_whole(canaries):
+        raise ValueError(f"canaries must be a whole number >= 1, got {canaries!r}")
     return Records(diracs=np.arange(canaries))
 
 
@@ -46,20 +52,33 @@ def least_likely(model: Model, start: Array, features: Array) -> Records:
         model: The model.
         start: Weights, (P,).
         features: (n, d).
+
+    Raises:
+        ValueError: If the weights or the features do not fit the model.
     """
-    logits = model.forward(np.asarray(start)[None], np.asarray(features, dtype=np.float64))[1][0]
-    return Records(features, np.argmin(logits, axis=0))
+    weights, inputs = model.checked(start), np.asarray(features, dtype=np.float64)
+    if inputs.ndim != 2 or inputs.shape[1] != model.sizes[0]:
+        raise ValueError(f"features must be (n, {model.sizes[0]}), got shape {inputs.shape}")
+    return Records(inputs, np.argmin(model.forward(weights[None], inputs)[1][0], axis=0))
 
 
 def mislabelled(model: Model, start: Array, records: Records, most: int = 1) -> Records:
-    """Return the examples with the largest gradients among `records`, if each had the label that is least likely.
+    """Return the examples with the largest losses among `records`, each with its least likely label.
+
+    That is the label that the model finds least likely, as in `least_likely`.
 
     Args:
         model: The model.
         start: Weights, (P,).
         records: Candidates, which the training data need not contain.
-        most: Number of canaries.
+        most: Number of canaries, at most that of the examples.
+
+    Raises:
+        ValueError: If there are fewer examples, or the weights or the records do not fit the model.
     """
+    examples = len(records.labels)
+    if not is_whole(most) or most > examples:
+        raise ValueError(f"most must be a whole number from 1 to {examples}, the number of examples, got {most!r}")
     wrong = least_likely(model, start, records.features)
     losses = model.losses(np.asarray(start)[None], wrong.features, wrong.labels)[0]
     return wrong.chosen(np.argsort(-losses, kind="stable")[:most])
@@ -75,7 +94,12 @@ def clipbkd(model: Model, start: Array, records: Records) -> Records:
         model: The model.
         start: Weights, (P,).
         records: The training data.
+
+    Raises:
+        ValueError: If there are no examples, or the weights or the records do not fit the model.
     """
+    if not len(records.labels):
+        raise ValueError("records must hold at least one example, got none")
     direction = np.linalg.svd(records.features, full_matrices=True)[2][-1]
     size = float(np.linalg.norm(records.features, axis=1).mean())
     both = least_likely(model, start, size * np.stack([direction, -direction]))

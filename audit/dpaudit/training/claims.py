@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal, get_args
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
+from dpaudit.claims.ranges import count
+from dpaudit.training.ranges import is_positive
 
 Relation = Literal["add_remove", "replace_one"]
 Sampling = Literal["poisson", "full", "shuffled"]
@@ -17,7 +18,8 @@ NO_SHUFFLED_CLAIM = (
     'sampling="shuffled" has no amplified claim: each record is in exactly one batch of an epoch, so batches depend '
     "on each other, and the claim of Poisson sampling is false (Annamalai et al. 2026, arXiv:2411.10614).  Claim an "
     'epoch without amplification: sampling="full", relation="replace_one", and one step for each epoch.  Or sample '
-    'Poisson batches.  Or, to audit the Poisson claim of a shuffling loader, pass claimed_as="poisson"'
+    "Poisson batches.  Or, to audit the Poisson claim of a shuffling loader, "
+    'pass claimed_as="poisson" to training.claim'
 )
 
 
@@ -51,8 +53,9 @@ def claim(
     Raises:
         ValueError: If a parameter is out of range, or batches are shuffled and `claimed_as` is left out.
     """
-    if not 0 < noise_multiplier < math.inf:
-        raise ValueError(f"noise_multiplier must be > 0 and finite, got {noise_multiplier}")
+    if not is_positive(noise_multiplier):
+        raise ValueError(f"noise_multiplier must be a number > 0 and finite, got {noise_multiplier!r}")
+    steps = count("steps", steps)
     for name, value, allowed in (("relation", relation, Relation), ("sampling", sampling, Sampling)):
         if value not in get_args(allowed):
             raise ValueError(f"{name} must be one of {', '.join(get_args(allowed))}, got {value!r}")
@@ -65,9 +68,9 @@ def claim(
         return step.repeated(steps)
     if sampling == "shuffled" and claimed_as is None:
         raise ValueError(NO_SHUFFLED_CLAIM)
-    if sampling_rate is None or not 0 < sampling_rate <= 1:
+    if not is_positive(sampling_rate) or sampling_rate > 1:
         raise ValueError(
-            f"sampling_rate must lie in (0, 1], got {sampling_rate}; it is the expected batch size divided by the "
+            f"sampling_rate must lie in (0, 1], got {sampling_rate!r}; it is the expected batch size divided by the "
             'number of records; for full batches use sampling="full"'
         )
     return step.subsampled(sampling_rate, relation=relation).repeated(steps)

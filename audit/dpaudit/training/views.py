@@ -36,11 +36,13 @@ class View:
 
 def loss(targets: Records) -> View:
     """See minus the loss of each target after the last step: a score, (m,) for one target or (m, k)."""
+    _check(targets)
     return View(lambda run, seen: _one(-_losses(run, run.weights, targets)), name="loss")
 
 
 def loss_gain(targets: Records) -> View:
     """See by how much training lowered the loss of each target: a score, (m,) for one target or (m, k)."""
+    _check(targets)
     return View(
         lambda run, seen: _one(_losses(run, run.start, targets) - _losses(run, run.weights, targets)), name="loss gain"
     )
@@ -48,6 +50,7 @@ def loss_gain(targets: Records) -> View:
 
 def margin(targets: Records) -> View:
     """See the logit of each target's label minus the largest other logit: a score, (m,) for one target or (m, k)."""
+    _check(targets)
 
     def output(run: Run, seen: list[Array]) -> Array:
         logits = run.trainer.model.forward(run.weights, targets.features)[1]
@@ -84,12 +87,23 @@ def spare_weights() -> View:
 def gradient_sum(target: Records) -> View:
     """See the sum over all steps of the release's inner product with the target's gradient: a score, (m,)."""
 
-    def along(run: Run) -> Array:
-        direction = run.trainer.clipped(target, run.before)
-        norms = np.linalg.norm(direction, axis=1)
-        return np.asarray(np.einsum("mp,mp->m", run.released, direction) / np.where(norms > 0, norms, 1.0))
+    return View(lambda run, seen: np.sum(seen, axis=0), steps=lambda run: along(run, target), name="every step")
 
-    return View(lambda run, seen: np.sum(seen, axis=0), steps=along, name="every step")
+
+def along(run: Run, target: Records) -> Array:
+    """Return the inner product of the latest release with the direction of the target's gradient, (m,); 0 without."""
+    direction = run.trainer.clipped(target, run.before)
+    norms = np.linalg.norm(direction, axis=1)
+    return np.asarray(np.einsum("mp,mp->m", run.released, direction) / np.where(norms > 0, norms, 1.0))
+
+
+def _check(targets: Records) -> None:
+    """Raise ValueError unless all targets have a loss."""
+    if len(targets.diracs) or not len(targets.labels):
+        raise ValueError(
+            f"targets must be labelled examples, got {targets!r}: a Dirac record has no loss; see it by "
+            "views.spare_weights() or views.gradient_sum(target)"
+        )
 
 
 def _losses(run: Run, at: Array, targets: Records) -> Array:

@@ -1,16 +1,31 @@
-"""Signs that an audit of training examines nothing: no effect of the canary, diverged models, shared seeds."""
+"""Signs that an audit of training proves nothing: no effect of the canary, diverged models, dependent runs."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.seen import not_whole, shown
+from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence, key
+from dpaudit.inference.independence.correlation import few_stretches
 from dpaudit.numerics.arrays import AnyArray, Array
+from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult
-from dpaudit.text.reasons import Reason
+from dpaudit.text.reasons import About, Reason
+
+_MAX_TESTED = 4000  # first runs on each dataset that are tested for dependence, as in `audit`
+_MAX_COLUMNS = 16  # numbers of an output that are tested for dependence
+_MAX_STRETCHED = 600  # first runs in which stretches of equal outputs are counted
+_SHARE = SUSPICIOUS / 5  # level of each of the five tests of `dependent`
+
+ALL_DIVERGED = "all scores are nan, so every model diverged: use a smaller learning rate, or check the loss"
 
 LOWEST = -np.inf
 """The score of a diverged model.  It uses neither the dataset nor a coin, so guarantees hold."""
@@ -27,6 +42,28 @@ def doubts_of(train: object, *arguments: object) -> tuple[str, ...]:
     return tuple(ask(*arguments)) if callable(ask) else ()
 
 
+def check_neighbours(train: Any, pair: Pair, claim: TradeoffFunction | None) -> None:
+    """Raise ValueError if a training knows its claim and its records, and the claim is not about the pair."""
+    check: Any = getattr(train, "check_neighbours", None)
+    if callable(check) and claim is not None:
+        check(pair.d0, pair.d1, claim)
+
+
+def relation_doubts(pair: Pair, claim: TradeoffFunction | None) -> tuple[str, ...]:
+    """Return a warning if the pair replaces a record, and the claim may be about an added or removed one."""
+    sizes = number_of_records(pair.d0), number_of_records(pair.d1)
+    replaces = pair.relation == "replace_one" or (
+        pair.relation == "unspecified" and sizes[0] is not None and sizes[0] == sizes[1]
+    )
+    if claim is None or not replaces or "relation=replace_one" in str(claim):
+        return ()
+    return (
+        "d1 has as many records as d0, so a record was replaced: a claim about a record that is added or removed, such "
+        f"as Trainer.claim, does not hold for it, and {claim.label} does not say what it is about; a claim about a "
+        'replaced record is training.claim(..., relation="replace_one")',
+    )
+
+
 def same_outputs(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
     """Return a warning if models on both datasets, trained with equal seeds, have equal outputs."""
     if not np.array_equal(outputs0, outputs1, equal_nan=outputs0.dtype.kind == "f"):
@@ -37,15 +74,79 @@ def same_outputs(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
     )
 
 
+def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
+    """Return the signs that runs depend on each other, in which case no guarantee holds.
+
+    Theorem:
+        If the runs on each dataset are exchangeable, given those on the other, P[the result is not empty] is at most
+        `SUSPICIOUS`, the level of `audit`, for every law of the outputs, discrete or not.  The one exception are
+        outputs that are constant on both datasets and no whole numbers: one seed for all models looks the same.
+
+    Proof:
+        A union bound: `dependence` on d0 and on d1, `coupling` of runs with the same number, `coupling` of each run on
+        d0 with the run on d1 before it, and `_stretches` have a fifth of the level each.  The number of models is
+        fixed, so there is one look.
+
+    Args:
+        outputs0: Outputs of the models on d0 in the order of their runs, (n, ...).
+        outputs1: The same for d1.
+    """
+    sides = (outputs0, outputs1)
+    if all(np.all(side == side[:1]) for side in sides) and any(not_whole(side[0]) for side in sides):
+        constants = " and ".join(
+            f"all {len(side):,} outputs on d{at} are {shown(side[0])}" for at, side in enumerate(sides)
+        )
+        words = f"{constants}, so runs share a seed, or the training has no noise"
+        return (Reason.that(words, About.DEPENDENT),)
+    keys = [[key(output) for output in side[:_MAX_TESTED]] for side in sides]
+    columns0, columns1 = (_columns(side[:_MAX_TESTED]) for side in sides)
+    found = [f"{words}, on d0" for words in dependence(keys[0], columns0, _SHARE)]
+    found += [f"{words}, on d1" for words in dependence(keys[1], columns1, _SHARE)]
+    found += coupling(columns0, columns1, _SHARE) + coupling(columns0[1:], columns1[:-1], _SHARE)
+    found += _stretches(keys[0], keys[1], _SHARE)
+    return tuple(Reason.that(words, About.DEPENDENT) for words in dict.fromkeys(found))
+
+
+def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significance: float) -> list[str]:
+    """Test whether equal outputs follow each other, on both datasets together, even if there are few models.
+
+    Theorem:
+        If p and q are p-values that are independent, P[p q <= x] <= x (1 - log x).
+    """
+    product, equal = 1.0, 0
+    for keys in (keys0[:_MAX_STRETCHED], keys1[:_MAX_STRETCHED]):
+        follows = sum(one == other for one, other in pairwise(keys))
+        if follows:
+            product *= few_stretches(len(keys) - follows, list(Counter(keys).values()))
+            equal += follows
+    if product <= 0 or product * (1 - math.log(product)) < significance:
+        return [f"{equal} models have the same output as the model before"]
+    return []
+
+
+def _columns(outputs: AnyArray) -> Array:
+    """Return the first numbers of each output, (n, k); k is 0 for outputs that are no numbers."""
+    numbers = outputs.reshape(len(outputs), -1)[:, :_MAX_COLUMNS]
+    return numbers.astype(np.float64) if outputs.dtype.kind in "biuf" else np.zeros((len(outputs), 0))
+
+
 def shared_seeds(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
-    """Return a warning if two models on one dataset have the same output."""
+    """Return a warning if two models on one dataset have the same output, other than nan.
+
+    It is no proof, since scores such as an accuracy have few values; `dependent` tests what their order proves.
+    """
     for side, outputs in enumerate((outputs0, outputs1)):
-        _, first, inverse = np.unique(outputs, axis=0, return_index=True, return_inverse=True)
-        earlier = first[np.ravel(inverse)]
-        again = np.flatnonzero(earlier != np.arange(len(outputs)))
-        if len(again):
+        first: dict[Hashable, int] = {}
+        again = []
+        for run, output in enumerate(outputs):
+            if outputs.dtype.kind == "f" and np.isnan(output).any():
+                continue
+            earlier = first.setdefault(key(output), run)
+            if earlier != run:
+                again.append((earlier, run))
+        if again:
             return (
-                f"runs {earlier[again[0]]} and {again[0]} on d{side} have one output, and {len(again):,} such runs "
+                f"runs {again[0][0]} and {again[0][1]} on d{side} have the same output, and {len(again):,} such runs "
                 "were found: if outputs are continuous, these runs share a seed; runs must be independent, so draw all "
                 "randomness from the rng that each run is given",
             )

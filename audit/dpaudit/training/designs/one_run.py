@@ -14,7 +14,9 @@ from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.result.model import AuditResult
 from dpaudit.sampling.streams import fresh_seed, stream
 from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings.limits import shown
 from dpaudit.training.designs.checks import doubts_of, with_warnings
+from dpaudit.training.ranges import is_whole
 
 Train = Callable[[Flags, np.random.Generator], npt.ArrayLike]
 """A function `(included, rng)` that trains one model and returns the score of each canary, (m,)."""
@@ -48,17 +50,19 @@ def one_run(
         name: Name of the audit in reports.
 
     Raises:
-        ValueError: If `independence` is left out or "runs", or a score is missing or nan.
+        TypeError: If `train` cannot be called.
+        ValueError: If `independence` is left out or "runs", there are too few canaries, or a score is missing or nan.
     """
     check_independence(independence)
     if independence == "runs":
         raise ValueError('independence="runs" is for many models; the canaries of one run need "canaries" or None')
-    if canaries < 4:
-        raise ValueError(f"canaries must be at least 4, got {canaries}")
+    if not callable(train):
+        raise TypeError(f"train must be a function (included, rng) that returns scores, got {shown(train)}")
+    if not is_whole(canaries, least=4):
+        raise ValueError(f"canaries must be the number of canaries, a whole number >= 4, got {shown(canaries)}")
     seed = fresh_seed() if seed is None else seed
     included = stream(seed, "secret coins").random(canaries) < 0.5
-    scores = np.asarray(train(included.copy(), stream(seed, "training")), dtype=np.float64)
-    _check(scores, canaries)
+    scores = _checked(train(included.copy(), stream(seed, "training")), canaries)
     result = audit_scores(
         scores[~included],
         scores[included],
@@ -72,7 +76,11 @@ def one_run(
     return with_warnings(result, doubts_of(train))
 
 
-def _check(scores: Array, canaries: int) -> None:
+def _checked(given: npt.ArrayLike, canaries: int) -> Array:
+    try:
+        scores = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"train must return {canaries} scores, one for each canary, got {shown(given)}") from None
     if scores.shape != (canaries,):
         raise ValueError(f"train must return {canaries} scores, one for each canary, got shape {scores.shape}")
     if np.all(np.isnan(scores)):
@@ -82,3 +90,4 @@ def _check(scores: Array, canaries: int) -> None:
             f"the score of canary {int(np.argmax(np.isnan(scores)))} is nan; give such canaries a score by a rule that "
             "does not use their coin"
         )
+    return scores

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import numbers
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.online import OnlineAudit
 from dpaudit.learning.attack import Attack
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
+from dpaudit.settings.limits import shown
 from dpaudit.training.designs.checks import doubts_of, with_warnings
+from dpaudit.training.ranges import is_whole
 
 Step = Callable[[int], float]
 """A function from the coin, 0 or 1, to the score of the step that it makes."""
 
-_SAME = 50  # steps after which a score that never changed is an error
+_CONSTANT_STEPS = 50  # steps after which a score that never changed, or was always nan, is an error
+_GRID = np.linspace(0.01, 0.99, 99)  # errors at which two claims are compared
+_ROUNDING = 1e-9  # by which a claim may exceed an equal one
 
 
 def step_by_step(
@@ -31,8 +41,8 @@ def step_by_step(
     """Audit the claim of each step while the training runs; stop as soon as it is refuted.
 
     The guarantee is that of `OnlineAudit`: a step may depend on all earlier ones.  No independence is assumed.  The
-    claim is about one step, given the past, with the canary or without it.  The coin includes the canary, not the
-    sampling of batches, so the claim is that of a step with a full batch.
+    claim is about one step, given the past, with the canary or without it.  The coin decides whether the canary is in
+    the batch, not the sampling, so the claim about each step is that of a full batch: `reference.StepByStep.claim`.
 
     Args:
         step: A function from the coin to a score.  It makes one step, with the canary in the batch if the coin is 1.
@@ -46,25 +56,64 @@ def step_by_step(
         name: Name of the audit in reports.
 
     Raises:
-        ValueError: If the score does not change for 50 steps, or there is no step.
+        TypeError: If `step` cannot be called, or returns no number.
+        ValueError: If the score does not change, or is nan, in all of the first 50 steps (later ones are not checked),
+            there is no step, or the claim is stronger than the one that `step.claim` states.
     """
-    if steps < 1:
-        raise ValueError(f"steps must be >= 1, got {steps}")
+    if not callable(step):
+        raise TypeError(f"step must be a function from the coin to the score of a step, got {shown(step)}")
+    if not is_whole(steps):
+        raise ValueError(f"steps must be a whole number >= 1, got {shown(steps)}")
+    claim = claim_of("claim", claim)
+    _check_claim(step, claim)
     audit = OnlineAudit(claim, confidence=confidence, attacks=attacks, seed=seed)
     seen: set[float] = set()
     diverged = 0
     while audit.steps < steps and not audit.refuted:
-        score = float(step(audit.coin()))
+        score = _number(step(audit.coin()))
         audit.update(score)
         diverged += math.isnan(score)
-        if audit.steps <= _SAME:
+        if audit.steps <= _CONSTANT_STEPS:
             seen.add(score)
-        if audit.steps == _SAME and len(seen) == 1:
+        if audit.steps == diverged == _CONSTANT_STEPS:
             raise ValueError(
-                f"the score was {score:g} in each of {_SAME} steps, so it does not depend on the canary or the noise; "
-                "pass the inner product of the noisy gradient with the canary's gradient"
+                f"all of the first {_CONSTANT_STEPS} scores are nan, so the model diverged: use a smaller learning "
+                "rate, or check the loss"
+            )
+        if audit.steps == _CONSTANT_STEPS and len(seen) == 1:
+            raise ValueError(
+                f"the score was {score:g} in each of the first {_CONSTANT_STEPS} steps, so it does not depend on the "
+                "canary or the noise; pass the inner product of the noisy gradient with the canary's gradient"
             )
     found = list(doubts_of(step))
+    result = audit.result(name=name)
     if diverged:
-        found.append(f"the score was nan in {diverged:,} of {audit.steps:,} steps: the model diverged")
-    return with_warnings(audit.result(name=name), found)
+        found.append(
+            f"the score was nan in {diverged:,} of {audit.steps:,} steps: the model diverged, so the result states no "
+            "violation that would have been found"
+        )
+        limit = dataclasses.replace(result.detectable, claim="")
+        result = dataclasses.replace(result, detectable=limit)
+    return with_warnings(result, found)
+
+
+def _number(score: object) -> float:
+    """Return the score of a step; arrays of one number without a shape are numbers, too."""
+    if isinstance(score, np.ndarray) and score.ndim == 0 and score.dtype.kind in "biuf":
+        score = score.item()
+    if not isinstance(score, numbers.Real):
+        got = f"an array of shape {score.shape}" if isinstance(score, np.ndarray) else shown(score)
+        raise TypeError(f"step must return one number, got {got}")
+    return float(score)
+
+
+def _check_claim(step: Any, claim: TradeoffFunction) -> None:
+    """Raise ValueError if `step` states its claim, and `claim` is stronger somewhere."""
+    own = getattr(step, "claim", None)
+    if not isinstance(own, TradeoffFunction) or np.all(claim.beta(_GRID) <= own.beta(_GRID) + _ROUNDING):
+        return
+    raise ValueError(
+        f"{claim.label} is stronger than {own.label}, which a correct step keeps: the coin decides whether the canary "
+        'is in the batch, so the claim about each step is that of a full batch; use step.claim, or sampling="full" '
+        "and steps=1 in training.claim"
+    )

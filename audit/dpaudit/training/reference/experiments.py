@@ -8,19 +8,19 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics.arrays import Array, Flags
-from dpaudit.training.reference.records import Records, records_of
+from dpaudit.training.claims import claim
+from dpaudit.training.reference.records import Records, records_of, unshared
 from dpaudit.training.reference.run import NOBODY, Run
 from dpaudit.training.reference.state import keys_of
 from dpaudit.training.reference.trainer import Trainer
-from dpaudit.training.views import View
+from dpaudit.training.views import View, along
 from dpaudit.values import Dataset
 
-BLOCK = 2**15
+MAX_BLOCK_ACTIVATIONS = 2**15
 """Activations of one layer that are computed at once: a quarter of a megabyte, which stays in the processor's cache."""
 
-
-_LEAST = 0.1  # share of the clipping norm below which a canary's effect is called small
-_NEVER = 0.5  # probability of being in no batch above which a canary is called rarely sampled
+_SMALL_EFFECT = 0.1  # share of the clipping norm below which a canary's effect is called small
+_RARELY_SAMPLED = 0.5  # probability of being in no batch above which a canary is called rarely sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +43,30 @@ class Training:
     def sample(self, dataset: Dataset, n: int, rng: np.random.Generator) -> Array:
         """Train n models independently; return their outputs, (n,) or (n, d)."""
         records, keys = records_of(dataset), keys_of(rng, n)
-        size = max(1, BLOCK // max(1, len(records) * max(self.trainer.model.sizes[1:])))
+        size = max(1, MAX_BLOCK_ACTIVATIONS // max(1, len(records) * max(self.trainer.model.sizes[1:])))
         return np.concatenate([self._block(records, keys[at : at + size]) for at in range(0, n, size)])
 
     def doubts(self, d0: Dataset, d1: Dataset) -> tuple[str, ...]:
-        """Return why the difference of two datasets may hardly reach the weights."""
+        """Return why two datasets are no neighbours, or why their difference may hardly reach the weights."""
         first, second = records_of(d0), records_of(d1)
         run = Run(self.trainer, second, keys_of(np.random.default_rng(0), 1))  # which checks the records
         moved = self.trainer.clipped(second, run.start) - self.trainer.clipped(first, run.start)
-        return (*_no_gradient(self.trainer, float(np.linalg.norm(moved))), *_not_sampled(self.trainer))
+        gradient = _no_gradient(self.trainer, float(np.linalg.norm(moved)))
+        return (*_far_apart(first, second), *gradient, *_not_sampled(self.trainer))
+
+    def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
+        """Raise ValueError if `claim` is the trainer's, and neither dataset is the other plus one record."""
+        try:
+            own = self.claim
+        except ValueError:  # shuffled batches have none
+            return
+        only0, only1 = unshared(records_of(d0), records_of(d1))
+        if claim == own and {only0, only1} != {0, 1}:
+            raise ValueError(
+                f"the trainer's claim is about a record that is added or removed, but {_difference(only0, only1)}; one "
+                "dataset must be the other plus one record; for a pair that replaces a record, use "
+                'relation="replace_one" in training.claim'
+            )
 
     def _block(self, records: Records, keys: np.ndarray[tuple[int, int], np.dtype[np.uint64]]) -> Array:
         run = Run(self.trainer, records, keys)
@@ -90,6 +105,7 @@ class OneRun:
         run = Run(self.trainer, self.canaries, keys_of(np.random.default_rng(0), 1))
         everything = np.ones((1, len(self.canaries)), dtype=np.bool_)
         norms = self.trainer.gradients(run.start, self.canaries, everything).norms()
+        norms = np.where(np.isfinite(norms), norms, 0.0)  # such gradients are not used
         typical = float(np.median(np.minimum(norms, self.trainer.clip)))
         return (*_no_gradient(self.trainer, typical), *_not_sampled(self.trainer))
 
@@ -98,7 +114,9 @@ class OneRun:
 class StepByStep:
     """One model whose batch the canary joins in the steps that the coins choose: `coin -> score` of the next step.
 
-    The score is the inner product of the step's release with the direction of the canary's gradient.
+    The score is the inner product of the step's release with the direction of the canary's gradient.  The coin alone
+    decides whether the canary is in the batch, so the claim about a step is that of a full batch, whatever the
+    sampling of the other records is.
 
     Args:
         trainer: The algorithm; its number of steps is not used.
@@ -119,21 +137,36 @@ class StepByStep:
         keys = keys_of(np.random.default_rng(self.seed), 1)
         object.__setattr__(self, "run", Run(self.trainer, self.records, keys))
 
+    @property
+    def claim(self) -> TradeoffFunction:
+        """The claim about each step: that of a full batch, since the coin includes the canary."""
+        return claim(noise_multiplier=self.trainer.noise_multiplier, steps=1, sampling="full")
+
     def __call__(self, coin: int) -> float:
         """Make a step, with the canary if the coin is 1; return the score."""
         self.run.step(self.canary if coin else NOBODY)
-        direction = self.trainer.clipped(self.canary, self.run.before)[0]
-        norm = float(np.linalg.norm(direction))
-        return float(self.run.released[0] @ direction) / norm if norm > 0 else 0.0
+        return float(along(self.run, self.canary)[0])
 
     def doubts(self) -> tuple[str, ...]:
         """Return why the canary may hardly reach the weights."""
         return _no_gradient(self.trainer, float(np.linalg.norm(self.trainer.clipped(self.canary, self.run.before))))
 
 
+def _difference(only0: int, only1: int) -> str:
+    return f"d0 has {only0} records that d1 lacks, and d1 has {only1} that d0 lacks"
+
+
+def _far_apart(first: Records, second: Records) -> tuple[str, ...]:
+    """Return a warning if two datasets differ by more than one record that is added, removed or replaced."""
+    only0, only1 = unshared(first, second)
+    if max(only0, only1) <= 1:
+        return ()
+    return (f"{_difference(only0, only1)}: neighbours differ by one record, and claims are about neighbours",)
+
+
 def _no_gradient(trainer: Trainer, norm: float) -> tuple[str, ...]:
     """Return a warning if a canary moves the sum of clipped gradients by much less than the clipping norm."""
-    if norm >= _LEAST * trainer.clip:
+    if norm >= _SMALL_EFFECT * trainer.clip:
         return ()
     return (
         f"the canary moves the sum of clipped gradients by {norm:.2g}, and the clipping norm is {trainer.clip:g}: its "
@@ -147,7 +180,7 @@ def _not_sampled(trainer: Trainer) -> tuple[str, ...]:
     if rate is None or trainer.sampling.name != "poisson":
         return ()
     never = (1 - rate) ** trainer.steps
-    if never <= _NEVER:
+    if never <= _RARELY_SAMPLED:
         return ()
     return (
         f"a record is in none of the {trainer.steps:,} batches with probability {never:.2f}, since its sampling rate "

@@ -14,13 +14,16 @@ from dpaudit.numerics.arrays import Array, Integers
 from dpaudit.training.reference.model import product
 
 _TINY = 1e-300  # least norm, so that a gradient of zero is not divided by zero
+_HUGE = 1e200  # largest norm of a gradient and of its inputs; beyond, clipping would lose precision or overflow
+_PRECISE = (1e-140, 1e140)  # squared norms whose products neither underflow nor overflow
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PerExample:
     """The gradients of the examples in one batch of each of m models.
 
-    Examples are those of `signals`, followed by Dirac records.
+    Examples are those of `signals`, followed by Dirac records.  A gradient that is not finite, or whose norm is above
+    10^200, is replaced by 0 before it is clipped, so that the norm of a clipped gradient is `clip` at most.
     """
 
     signals: list[Array]  # for each layer (m, outputs, n)
@@ -31,23 +34,41 @@ class PerExample:
     spare: int  # number of spare weights
 
     def norms(self) -> Array:
-        """Return the norm of each gradient over all weights, (m, n + k)."""
-        squares = np.zeros(self.signals[0].shape[::2])
-        for signal, inputs in zip(self.signals, self.inputs, strict=True):
-            squares += np.einsum("mon,mon->mn", signal, signal) * np.einsum("...in,...in->...n", inputs, inputs)
+        """Return the norm of each gradient over all weights, (m, n + k); inf if it is not finite or above 10^200."""
+        low, high = _PRECISE
+        squares, precise = np.zeros(self.signals[0].shape[::2]), True
+        with np.errstate(over="ignore", invalid="ignore"):
+            for signal, inputs in zip(self.signals, self.inputs, strict=True):
+                factors = np.einsum("mon,mon->mn", signal, signal), np.einsum("...in,...in->...n", inputs, inputs)
+                precise = precise and all(bool(np.all((low < factor) & (factor < high))) for factor in factors)
+                squares += factors[0] * factors[1]
+            norms = np.sqrt(squares) if precise else self._scaled_norms()
         sizes = np.broadcast_to(np.abs(self.sizes), (len(squares), len(self.sizes)))
-        return np.concatenate([np.sqrt(squares), sizes], axis=1)
+        norms = np.concatenate([norms, sizes], axis=1)
+        return np.where(norms <= _HUGE, norms, np.inf)
+
+    def _scaled_norms(self) -> Array:
+        """Return the norm of each example's gradient without squares that overflow or underflow, (m, n)."""
+        layers = []
+        for signal, inputs in zip(self.signals, self.inputs, strict=True):
+            size = _norm(inputs)
+            layers.append(np.where(size <= _HUGE, _norm(signal) * size, np.inf))
+        return _norm(np.stack(layers, axis=-2))
 
     def scales(self, clip: float) -> Array:
         """Return the factors that clip gradients to norm `clip`, 0 for examples outside of the batch, (m, n + k)."""
         return self.taken * np.minimum(1.0, clip / np.maximum(self.norms(), _TINY))
 
     def weighted_sum(self, scales: Array) -> Array:
-        """Return the sum of gradients times `scales`, (m, P), for scales (m, n + k)."""
+        """Return the sum of gradients times `scales`, (m, P), for scales (m, n + k); whatever is scaled by 0 adds 0."""
         m, n = self.signals[0].shape[0], self.signals[0].shape[2]
+        factors = scales[:, None, :n]
         parts = []
         for signal, inputs in zip(self.signals, self.inputs, strict=True):
-            total = product(signal * scales[:, None, :n], np.swapaxes(inputs, -1, -2))
+            total = product(signal * factors, np.swapaxes(inputs, -1, -2))
+            if not np.all(np.isfinite(total)):
+                kept = [np.where(factors == 0, 0.0, values) for values in (signal * factors, inputs)]
+                total = product(kept[0], np.swapaxes(kept[1], -1, -2))
             parts.append(total.reshape(m, -1))
         spare = np.zeros((m, self.spare))
         if len(self.diracs):
@@ -66,3 +87,10 @@ class PerExample:
         spare = np.zeros((m, n + k, self.spare))
         spare[:, n + np.arange(k), self.diracs] = self.sizes
         return np.asarray(np.concatenate([*parts, spare], axis=2) * self.taken[:, :, None])
+
+
+def _norm(vectors: Array) -> Array:
+    """Return the norms of vectors along the last axis but one, scaled by their largest number."""
+    largest = np.max(np.abs(vectors), axis=-2, initial=0.0, keepdims=True)
+    scaled = vectors / np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    return np.asarray(np.sqrt(np.sum(scaled**2, axis=-2)) * largest[..., 0, :])

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaudit.numerics.arrays import Array, Integers
+from dpaudit.training.ranges import is_whole
 
 _START_SEED = 0  # of the initial weights of networks, which are public and the same in every run
 
@@ -37,10 +38,26 @@ class Model:
     spare: int = 0
 
     def __post_init__(self) -> None:
-        if len(self.sizes) < 2 or min(self.sizes) < 1 or self.sizes[-1] < 2:
+        if not isinstance(self.sizes, tuple) or not all(map(is_whole, self.sizes)):
+            raise ValueError(f"sizes must be a tuple of whole numbers such as (64, 10), got {self.sizes!r}")
+        if len(self.sizes) < 2 or self.sizes[-1] < 2:
             raise ValueError(f"sizes must be (features, ..., classes) with at least two classes, got {self.sizes}")
-        if self.spare < 0:
-            raise ValueError(f"spare must be >= 0, got {self.spare}")
+        if not is_whole(self.spare, least=0):
+            raise ValueError(f"spare must be a whole number >= 0, got {self.spare!r}")
+
+    def checked(self, start: npt.ArrayLike) -> Array:
+        """Return the weights of one model, (P,).
+
+        Raises:
+            ValueError: If their number is not that of the model.
+        """
+        try:
+            weights = np.asarray(start, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"start must have {self.parameters} weights, got {start!r:.60}") from None
+        if weights.shape != (self.parameters,):
+            raise ValueError(f"start must have {self.parameters} weights, got shape {weights.shape}")
+        return weights
 
     @property
     def shapes(self) -> tuple[tuple[int, int], ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,8 @@ class Records:
 
     A Dirac record has the gradient `size` at one spare weight of the model and 0 elsewhere, whatever the weights are.
     It is the worst-case record of the analysis of DP-SGD.
+
+    A record whose gradient has a norm above 10^200 adds nothing to a batch.
 
     Args:
         features: Features of the examples, (n, d).
@@ -46,15 +49,13 @@ class Records:
         diracs: npt.ArrayLike = (),
         sizes: npt.ArrayLike | None = None,
     ) -> None:
-        x = np.asarray(features, dtype=np.float64)
+        x = _numbers("features", features)
         x = x.reshape(0, 0) if x.size == 0 and x.ndim != 2 else x
         marks = _indices("diracs", diracs)
         object.__setattr__(self, "features", x)
         object.__setattr__(self, "labels", _indices("labels", labels))
         object.__setattr__(self, "diracs", marks)
-        object.__setattr__(
-            self, "sizes", np.full(len(marks), FAR) if sizes is None else np.asarray(sizes, dtype=np.float64)
-        )
+        object.__setattr__(self, "sizes", np.full(len(marks), FAR) if sizes is None else _numbers("sizes", sizes))
         if x.ndim != 2 or len(x) != len(self.labels):
             raise ValueError(f"features must be (n, d) with n labels, got {x.shape} and {len(self.labels)} labels")
         if len(self.sizes) != len(marks):
@@ -88,6 +89,19 @@ class Records:
         return Records(self.features[flags[:n]], self.labels[flags[:n]], self.diracs[flags[n:]], self.sizes[flags[n:]])
 
 
+def unshared(first: Records, second: Records) -> tuple[int, int]:
+    """Count the records that only the first dataset has, and those that only the second has."""
+    one, other = Counter(_contents(first)), Counter(_contents(second))
+    return (one - other).total(), (other - one).total()
+
+
+def _contents(data: Records) -> Iterator[tuple[bytes | float, int]]:
+    """Yield what each record holds."""
+    for features, label in zip(data.features + 0.0, data.labels.tolist(), strict=True):  # -0.0 becomes 0.0
+        yield features.tobytes(), label
+    yield from zip(data.sizes.tolist(), data.diracs.tolist(), strict=True)
+
+
 def records_of(dataset: Dataset) -> Records:
     """Return a dataset as `Records`.
 
@@ -107,10 +121,19 @@ def records_of(dataset: Dataset) -> Records:
     raise TypeError(f"the dataset must be Records, or a mapping with the keys {', '.join(_PARTS)}; got {dataset!r:.80}")
 
 
+def _numbers(name: str, given: npt.ArrayLike) -> Array:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers, got {given!r:.60}") from None
+
+
 def _indices(name: str, given: npt.ArrayLike) -> Integers:
     values = np.asarray(given)
     if values.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {values.shape}")
+    if values.size and values.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be whole numbers >= 0, got {values.tolist()[0]!r}")
     whole = values.astype(np.int64)
     if np.any(whole != values) or np.any(whole < 0):
         raise ValueError(f"{name} must be whole numbers >= 0, got {values[(whole != values) | (whole < 0)][0]}")

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from dpaudit.numerics.arrays import Flags
+from dpaudit.training.ranges import is_positive, is_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ class Poisson:
     name: ClassVar[Literal["poisson"]] = "poisson"
 
     def __post_init__(self) -> None:
-        if not 0 < self.probability <= 1:
-            raise ValueError(f"the sampling probability must lie in (0, 1], got {self.probability}")
+        if not is_positive(self.probability) or self.probability > 1:
+            raise ValueError(f"the sampling probability must lie in (0, 1], got {self.probability!r}")
 
     def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
         """Yield for each step which of n records are in the batch of each model, (m, n)."""
@@ -67,8 +68,8 @@ class Shuffled:
     name: ClassVar[Literal["shuffled"]] = "shuffled"
 
     def __post_init__(self) -> None:
-        if self.parts < 1:
-            raise ValueError(f"an epoch must have at least one batch, got {self.parts}")
+        if not is_whole(self.parts):
+            raise ValueError(f"an epoch must have at least one batch, a whole number, got {self.parts!r}")
 
     def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
         """Yield for each step which of n records are in the batch of each model, (m, n)."""

@@ -6,7 +6,6 @@ an implementation may get wrong; `dpaudit.catalogue` overrides them one at a tim
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.training.claims import claim
+from dpaudit.training.ranges import is_positive, is_whole
 from dpaudit.training.reference.gradients import PerExample
 from dpaudit.training.reference.model import Model
 from dpaudit.training.reference.records import Records
@@ -53,16 +53,20 @@ class Trainer:
 
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "clip", "learning_rate"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be > 0 and finite, got {getattr(self, name)}")
-        if self.steps < 1:
-            raise ValueError(f"steps must be >= 1, got {self.steps}")
-        if self.start is not None and np.shape(self.start) != (self.model.parameters,):
-            raise ValueError(f"start must have {self.model.parameters} weights, got shape {np.shape(self.start)}")
+            if not is_positive(given := getattr(self, name)):
+                raise ValueError(f"{name} must be a number > 0 and finite, got {given!r}")
+        if not is_whole(self.steps):
+            raise ValueError(f"steps must be a whole number >= 1, got {self.steps!r}")
+        if not isinstance(self.sampling, Sampling):
+            raise ValueError(f"sampling must be Full(), Poisson(p) or Shuffled(parts), got {self.sampling!r}")
+        if self.start is not None:
+            self.model.checked(self.start)
 
     @property
     def claim(self) -> TradeoffFunction:
-        """The exact claim of this training if a record is added or removed; `training.claim` has others.
+        """A claim that this training keeps if a record is added or removed, exact up to rounding.
+
+        `training.claim` states others, such as that of a replaced record.
 
         Raises:
             ValueError: If batches are shuffled, since there is no such claim.
@@ -113,8 +117,9 @@ class Trainer:
 
     def clipped(self, record: Records, weights: Array) -> Array:
         """Return the gradient of a record as it enters the sum of each of m models, (m, P), for weights (m, P)."""
-        gradients = self.gradients(weights, record, np.ones((len(weights), len(record)), dtype=np.bool_))
-        return self.summed(gradients)
+        with np.errstate(over="ignore", invalid="ignore"):  # of a record or weights that are very large
+            gradients = self.gradients(weights, record, np.ones((len(weights), len(record)), dtype=np.bool_))
+            return self.summed(gradients)
 
 
 def _packed(chosen: Flags) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], Flags]:

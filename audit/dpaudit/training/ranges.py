@@ -1,0 +1,17 @@
+"""Checks of numbers that are arguments of trainings; the messages are written where they are used."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import TypeGuard
+
+
+def is_whole(given: object, *, least: int = 1) -> TypeGuard[int]:
+    """Whether a value is a whole number of at least `least`; a boolean and a float are none."""
+    return isinstance(given, numbers.Integral) and not isinstance(given, bool) and int(given) >= least
+
+
+def is_positive(given: object) -> TypeGuard[float]:
+    """Whether a value is a finite number above 0; a boolean is none."""
+    return isinstance(given, numbers.Real) and not isinstance(given, bool) and 0 < float(given) < math.inf

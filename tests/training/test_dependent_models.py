@@ -1,0 +1,119 @@
+"""Many runs that depend on each other prove nothing, and neither do pairs that a claim is not about."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, Pair, Verdict, batched, training
+from dpaudit.training import canaries, reference, views
+
+SURE = 1 - 1e-6
+MODEL = reference.Model((2, 2), spare=1)
+DATA = reference.Records([[0.5, 0.0], [-0.5, 0.5], [0.0, -1.0]], [0, 1, 1])
+PAIR = Pair(DATA, DATA.joined(canaries.dirac(1)), "add_remove")
+TRAINER = reference.Trainer(model=MODEL, noise_multiplier=2.0, steps=4)
+
+
+def audited(train: Any, claim: Any = "gaussian(mu=1)", pair: Pair = PAIR, **changed: Any) -> AuditResult:
+    return training.many_runs(train, pair, claim, **{"models": 200, "seed": 1, "confidence": 0.95, **changed})
+
+
+def warned(result: AuditResult, words: str) -> bool:
+    return any(re.search(words, warning) for warning in result.warnings)
+
+
+def test_runs_that_share_a_seed_are_named() -> None:
+    @batched
+    def reseeds(dataset: Any, n: int, rng: np.random.Generator) -> Any:
+        noise = np.array([np.random.default_rng(i // 2).normal() for i in range(n)])
+        return len(dataset) + noise
+
+    result = audited(reseeds)
+    assert warned(result, "runs 0 and 1 on d0 have the same output, and 50 such runs were found.*share a seed")
+    assert warned(result, "outputs equal the output 1 runs earlier, on d1: no guarantee holds")
+    assert result.verdict is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("first", [0, 1])  # calls in pairs share a seed on both datasets, or on d1 and the next d0
+@pytest.mark.parametrize(("per_seed", "models"), [(2, 200), (5, 40), (20, 40), (20, 200), (50, 64), (50, 200)])
+def test_models_that_share_seeds_prove_nothing(per_seed: int, models: int, first: int) -> None:
+    """The claim is true of one model.  `dependent` states the level; the power is that of these seeds."""
+    calls = iter(range(first, 1000))
+
+    def reseeds(dataset: Any, rng: np.random.Generator) -> float:
+        return float(len(dataset) + np.random.default_rng(next(calls) // per_seed).normal())
+
+    result = audited(reseeds, models=models)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.bounds_valid
+    assert result.mu_lower == 0
+    assert "no guarantee holds, since trials must be independent" in result.warnings[-1]
+
+
+def test_one_seed_for_all_models_proves_nothing() -> None:
+    result = audited(lambda dataset, rng: len(dataset) + np.random.default_rng(0).normal())
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.bounds_valid
+    assert warned(result, "all 100 outputs on d0 are 3.1257 and all 100 outputs on d1 are 4.1257, so runs share a seed")
+
+
+def test_scores_with_few_values_are_valid() -> None:
+    """An accuracy, a share of clipped scores, and a flag that shows the canary without fail.
+
+    The first two are called dependent by chance < 1 in 10**8.
+    """
+
+    def accuracy(dataset: Any, rng: np.random.Generator) -> float:
+        return float(rng.binomial(20, 0.5 + 0.1 * len(dataset)) / 20)
+
+    def clipped(dataset: Any, rng: np.random.Generator) -> float:
+        return max(3.5, len(dataset) + float(rng.normal()))
+
+    for train in (accuracy, clipped):
+        assert audited(train).bounds_valid
+    flag = audited(lambda dataset, rng: float(len(dataset) > 3))
+    assert flag.violated
+    assert flag.bounds_valid
+
+
+def replaced(relation: Any = "unspecified") -> Pair:
+    one, other = (DATA.joined(reference.Records(diracs=[0], sizes=[size])) for size in (-1e6, 1e6))
+    return Pair(one, other, relation)
+
+
+def test_a_claim_about_an_added_record_is_not_tested_on_a_replaced_one() -> None:
+    """The right claim is refuted by chance < 1 in 10**6."""
+    train = reference.Training(TRAINER, views.spare_weights())
+    for pair in (replaced(), replaced("replace_one")):
+        with pytest.raises(ValueError, match="about a record that is added or removed, but d0 has 1 records that d1 l"):
+            audited(train, TRAINER.claim, pair)
+        with pytest.raises(
+            ValueError, match=r"pair that replaces a record, use relation=\"replace_one\" in training.cl"
+        ):
+            audited(train, TRAINER.claim, pair)
+    claim = training.claim(noise_multiplier=2.0, steps=4, sampling="full", relation="replace_one")
+    right = audited(train, claim, replaced("replace_one"), confidence=SURE)
+    assert right.verdict is not Verdict.VIOLATION
+    assert warned(
+        right, r"a record was replaced: a claim about a record that is added or removed.*does not hold for it"
+    )
+    removed = audited(train, TRAINER.claim, Pair(PAIR.d1, PAIR.d0), confidence=SURE)
+    assert not removed.warnings
+    far = Pair(DATA, DATA.joined(canaries.dirac(1)).joined(canaries.dirac(1)))
+    assert warned(audited(train, "gaussian(mu=2)", far), "d1 has 2 that d0 lacks: neighbours differ by one record")
+
+
+def test_a_relation_that_cannot_be_checked_is_named() -> None:
+    def named(pair: Pair, claim: Any = "gaussian(mu=1)") -> bool:
+        return warned(audited(lambda dataset, rng: rng.normal(), claim, pair, models=4), "a record was replaced")
+
+    for pair in (Pair([1, 2], [1, 3]), Pair(DATA, DATA), Pair(None, 1, "replace_one")):
+        assert named(pair)
+    for pair in (Pair([1], [1, 3]), Pair(None, 1), Pair("ab", "ba")):
+        assert not named(pair)
+    sampled = "subsampled(gaussian(mu=1), rate=0.5, relation=replace_one)"
+    assert not named(Pair([1, 2], [1, 3]), sampled)
