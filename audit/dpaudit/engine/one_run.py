@@ -17,7 +17,7 @@ from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 
-_SEED = 0  # of the order of equal scores
+_BY_CHANCE = 1e-6  # with a smaller probability, fair coins of two runs are equal
 
 
 def audit_one_run(
@@ -29,6 +29,7 @@ def audit_one_run(
     guesses: int | None = None,
     included_at_random: Inclusion = "coins",
     run: Any = None,
+    seed: int | None = DEFAULTS.seed,
     name: str = "one run",
 ) -> AuditResult:
     """Try to refute a claim from one output of a mechanism whose data included each of m canaries at random.
@@ -49,6 +50,7 @@ def audit_one_run(
             number of canaries was drawn at random, without replacement.
         run: (m,), the name or number of the run of each canary, if canaries are of several independent runs.  The coins
             must be drawn anew in each run.
+        seed: Of the order of equal scores; None draws a fresh one, which the result records.  See `audit_scores`.
         name: Name of the audit in reports.
 
     Returns:
@@ -61,16 +63,46 @@ def audit_one_run(
     began = time.perf_counter()
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
     _check(values, truth)
-    into = truth.astype(bool)
+    into, dependent = truth.astype(bool), ()
     if run is not None:
         labels = np.asarray(run)
         if labels.shape != values.shape:
             raise ValueError(f"run must name the run of each of {len(values)} canaries, got shape {labels.shape}")
+        dependent = _same_coins(labels, into)
         run = (labels[~into], labels[into])
     inclusion = check_design(None, included_at_random)
     given = Given(([], []), (values[~into], values[into]))
     design = Design(independence=None, inclusion=inclusion, guesses=guesses, run=run)
-    return audit_given(given, claim, design, confidence=confidence, seed=_SEED, name=name, began=began)
+    return audit_given(
+        given,
+        claim,
+        design,
+        confidence=confidence,
+        seed=seed,
+        name=name,
+        began=began,
+        chosen_seed=seed is not None,
+        dependent=dependent,
+    )
+
+
+def _same_coins(run: AnyArray, included: AnyArray) -> tuple[str, ...]:
+    """Say which runs included exactly the same canaries, if fair coins do so with probability `_BY_CHANCE` at most.
+
+    The canaries of a run that are sorted by inclusion tell nothing.
+    """
+    names = np.unique(run)
+    seen: dict[bytes, Any] = {}
+    for label in names:
+        coins = included[run == label]
+        if np.count_nonzero(coins[1:] != coins[:-1]) < 2 or len(names) ** 2 > _BY_CHANCE * 2.0 ** len(coins):
+            continue
+        if (same := seen.setdefault(coins.tobytes(), label)) is not label:
+            return (
+                f"the runs {same} and {label} included exactly the same canaries: runs are independent only if the "
+                "coins are drawn anew in each run",
+            )
+    return ()
 
 
 def _check(scores: Array, included: AnyArray) -> None:

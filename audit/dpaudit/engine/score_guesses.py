@@ -118,6 +118,24 @@ def count_guesses(
     return evidence_of(n0, n1, kind, r, right, half=half), counts
 
 
+def order_matters(scores0: Array, scores1: Array, evidence: ScoresEvidence) -> bool:
+    """Return whether equal scores stand where guesses begin or end, so that their random order decides about them.
+
+    For several runs: whether two scores are equal.
+    """
+    both = np.sort(np.concatenate([scores0, scores1]))
+    m, r = len(both), evidence.guesses
+    if isinstance(evidence, SeveralRunsEvidence | SeveralDrawnRunsEvidence):
+        return bool(np.any(both[1:] == both[:-1]))
+    if isinstance(evidence, RunScoresEvidence):
+        cuts = [m - r]
+    elif isinstance(evidence, DrawnRunEvidence) and not fixed_number.about_both_sides(m, len(scores1)):
+        cuts = [m - r if len(scores1) <= len(scores0) else r]
+    else:
+        cuts = [r // 2, m - (r - r // 2)]
+    return any(0 < cut < m and both[cut - 1] == both[cut] for cut in cuts)
+
+
 def count_in_runs(
     scores: tuple[Array, Array],
     labels: tuple[Labels, Labels],

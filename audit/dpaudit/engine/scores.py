@@ -18,7 +18,14 @@ from dpaudit.engine.learned_scores import learned_scores
 from dpaudit.engine.provenance import provenance_of
 from dpaudit.engine.read_scores import Given, read_scores
 from dpaudit.engine.score_designs import check_design, check_drawn, run_labels
-from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, count_guesses, count_in_runs
+from dpaudit.engine.score_guesses import (
+    Inclusion,
+    Independence,
+    ScoresEvidence,
+    count_guesses,
+    count_in_runs,
+    order_matters,
+)
 from dpaudit.engine.verdict import Facts, ruling
 from dpaudit.inference.power import least_in_family, rule_of_three_rate
 from dpaudit.inference.scores.dependence import half_included
@@ -49,6 +56,12 @@ CHOICES = {
 MEASUREMENT = "no claim was given, so there was nothing to refute: this is a measurement"
 
 GIVEN = AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user")
+
+CHOSEN_SEED = (
+    "equal scores were put in an order that follows from the given seed; the promised probability of a false alarm is "
+    "an average over seeds, so leave the seed out, or draw it at random"
+)
+"""Said if the order of equal scores matters and the user chose the seed."""
 
 TESTED = "fixed"
 """How scores are tested: once, since they are all there."""
@@ -96,7 +109,8 @@ def audit_scores(
             but the random inclusion.
         confidence: A true claim is called violated with probability at most 1 - confidence.
         method: "fixed", the only one: all scores are there, so that they are tested once.
-        seed: Of the order of equal scores and of the split; None draws a fresh one, which the result records.
+        seed: Of the order of equal scores and of the split; None draws a fresh one, which the result records.  The
+            guarantee is an average over seeds: to repeat an audit, give the recorded seed, but do not choose one.
         attacks: What learns a score, if outputs are no numbers.
         guesses: How many scores are guessed about (the highest, for "runs" or a fixed number of canaries; the most
             extreme, else).  It must be chosen before the scores are seen; by default it follows from their number.
@@ -122,7 +136,17 @@ def audit_scores(
     _check_method(method)
     given = read_scores(scores0, scores1)
     design = Design(independence=independence, inclusion=inclusion, guesses=guesses, run=run)
-    return audit_given(given, claim, design, confidence=confidence, seed=seed, attacks=attacks, name=name, began=began)
+    return audit_given(
+        given,
+        claim,
+        design,
+        confidence=confidence,
+        seed=seed,
+        attacks=attacks,
+        name=name,
+        began=began,
+        chosen_seed=seed is not None and given.numbers is not None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,10 +169,12 @@ def audit_given(
     attacks: str | Attack | Sequence[str | Attack] = DEFAULTS.attacks,
     name: str,
     began: float,
+    chosen_seed: bool = False,
     dependent: tuple[str, ...] = (),
 ) -> AuditResult:
     """Audit scores that were read; the arguments are those of `audit_scores`.
 
+    `chosen_seed` is whether the user chose the seed, and nothing but the order of equal scores depends on it.
     `dependent` states why no guarantee holds, if the caller found that out from the order of the runs.
     """
     check_confidence(confidence)
@@ -174,8 +200,9 @@ def audit_given(
         )
     else:
         evidence, counts = count_in_runs((values0, values1), labels, design.guesses, ties, design.inclusion)
+    notes = (CHOSEN_SEED,) if chosen_seed and order_matters(values0, values1, evidence) else ()
     return _result(
-        _Counted(evidence, counts, given.sizes, *_curve(values0, values1), rows, dependent, copied(given)),
+        _Counted(evidence, counts, given.sizes, *_curve(values0, values1), rows, dependent, copied(given), notes),
         claimed,
         confidence,
         provenance_of(seed=seed, mechanism=name),
@@ -196,6 +223,7 @@ class _Counted:
     rows: tuple[AttackRow, ...]
     dependent: tuple[str, ...]  # why the learned scores prove nothing
     copied: tuple[str, ...]  # why the scores, or the outputs, must contain copies
+    notes: tuple[str, ...]
 
 
 def check_independence(independence: Any) -> None:
@@ -233,7 +261,7 @@ def _result(
             refuted=p_value <= 1 - confidence,
             dependent=counted.dependent,
             doubts=(*_unfair(evidence, counted), *counted.copied),
-            notes=(evidence.number_note,) if evidence.number_note else (),
+            notes=(*counted.notes, *((evidence.number_note,) if evidence.number_note else ())),
             unclaimed=MEASUREMENT if claim == NO_CLAIM else "",
             too_few="" if detectable.claim else Reason(few, About.TOO_FEW),
         )

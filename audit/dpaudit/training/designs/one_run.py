@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.read_scores import read_scores
 from dpaudit.engine.score_guesses import Independence
-from dpaudit.engine.scores import LEFT_OUT, audit_scores, check_independence
+from dpaudit.engine.scores import LEFT_OUT, Design, audit_given, check_independence
 from dpaudit.numerics.arrays import Array, Flags
 from dpaudit.result.model import AuditResult
 from dpaudit.sampling.streams import fresh_seed, stream
@@ -53,6 +55,7 @@ def one_run(
         TypeError: If `train` cannot be called.
         ValueError: If `independence` is left out or "runs", there are too few canaries, or a score is missing or nan.
     """
+    began = time.perf_counter()
     check_independence(independence)
     if independence == "runs":
         raise ValueError('independence="runs" is for many models; the canaries of one run need "canaries" or None')
@@ -63,15 +66,14 @@ def one_run(
     seed = fresh_seed() if seed is None else seed
     included = stream(seed, "secret coins").random(canaries) < 0.5
     scores = _checked(train(included.copy(), stream(seed, "training")), canaries)
-    result = audit_scores(
-        scores[~included],
-        scores[included],
+    result = audit_given(
+        read_scores(scores[~included], scores[included]),
         claim,
-        independence=independence,
+        Design(independence=independence, inclusion="coins", guesses=guesses, run=None),
         confidence=confidence,
         seed=seed,
-        guesses=guesses,
         name=name,
+        began=began,
     )
     return with_warnings(result, doubts_of(train))
 
