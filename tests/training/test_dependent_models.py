@@ -61,6 +61,14 @@ def test_one_seed_for_all_models_proves_nothing() -> None:
     assert warned(result, "all 100 outputs on d0 are 3.1257 and all 100 outputs on d1 are 4.1257, so runs share a seed")
 
 
+def test_texts_that_repeat_in_order_prove_nothing() -> None:
+    """A score would be learned from them."""
+    calls = iter("abcab" * 100)
+    result = audited(lambda dataset, rng: next(calls))
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert "no guarantee holds, since trials must be independent" in result.warnings[-1]
+
+
 def test_scores_with_few_values_are_valid() -> None:
     """An accuracy, a share of clipped scores, and a flag that shows the canary without fail.
 

@@ -125,9 +125,11 @@ def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significanc
 
 
 def _columns(outputs: AnyArray) -> Array:
-    """Return the first numbers of each output, (n, k); k is 0 for outputs that are no numbers."""
-    numbers = outputs.reshape(len(outputs), -1)[:, :_MAX_COLUMNS]
-    return numbers.astype(np.float64) if outputs.dtype.kind in "biuf" else np.zeros((len(outputs), 0))
+    """Return the first numbers of each output, (n, k); the rank of its text if it consists of other things."""
+    if outputs.dtype.kind in "biuf":
+        return outputs.reshape(len(outputs), -1)[:, :_MAX_COLUMNS].astype(np.float64)
+    ranks = np.unique([repr(key(output)) for output in outputs], return_inverse=True)[1]
+    return ranks.reshape(-1, 1).astype(np.float64)
 
 
 def shared_seeds(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
