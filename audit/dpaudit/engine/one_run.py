@@ -63,7 +63,8 @@ def audit_one_run(
     began = time.perf_counter()
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(included)
     _check(values, truth)
-    into, dependent = truth.astype(bool), ()
+    into = truth.astype(bool)
+    dependent: tuple[str, ...] = ()
     if run is not None:
         labels = np.asarray(run)
         if labels.shape != values.shape:
