@@ -1,7 +1,8 @@
-"""Arbitrarily dependent canaries: several numbers of guesses, several runs, and a test of dependence."""
+"""Arbitrarily dependent canaries: several runs, and a test of dependence."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -12,24 +13,20 @@ from scipy.stats import binom
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.inference.scores import dependence, several, tight
+from dpaudit.result.several_runs_evidence import of_runs
 
 from .plain_one_run import largest_chance, largest_law
 
 
-def test_several_numbers_of_guesses_share_the_significance() -> None:
-    claim, counts = GaussianDP(0.5), [(30, 28), (100, 80)]
-    least = min(tight.p_value(claim, 1000, r, v) for r, v in counts)
-    assert several.several_p_value(claim, 1000, counts) == 2 * least
-    bound = several.several_mu_lower(1000, counts, significance=0.05)
-    assert bound == max(tight.mu_lower(1000, r, v, significance=0.025) for r, v in counts)
-    with pytest.raises(ValueError, match="at least one number of guesses"):
-        several.several_p_value(claim, 1000, [])
+def _p_value(claim: TradeoffFunction, runs: Sequence[tuple[int, int]], right: int) -> float:
+    """Return the p-value of so many right guesses in runs with (canaries, guesses)."""
+    evidence = of_runs([(m, 0, r) for m, r in runs], right, drawn=False)
+    return evidence.chance(claim, right)
 
 
 def test_the_total_over_runs_is_binomial_for_a_pure_claim() -> None:
-    runs = [(100, 30, 25), (50, 20, 15)]
     exact = binom.sf(39, 50, expit(1.0))
-    assert several.runs_p_value(PureDP(1.0), runs) == pytest.approx(exact, rel=1e-6)
+    assert _p_value(PureDP(1.0), [(100, 30), (50, 20)], 40) == pytest.approx(exact, rel=1e-6)
 
 
 def test_the_law_of_several_runs_is_that_of_sums() -> None:
@@ -39,12 +36,12 @@ def test_the_law_of_several_runs_is_that_of_sums() -> None:
     mass = -np.diff(reached)
     for total in (15, 20, 24):
         plain = sum(mass[i] * reached[max(total - i, 0)] for i in range(r + 1) if total - i <= r)
-        assert several.runs_p_value(claim, [(m, r, total // 2), (m, r, total - total // 2)]) == pytest.approx(plain)
+        assert _p_value(claim, [(m, r), (m, r)], total) == pytest.approx(plain)
 
 
 def test_several_runs_give_a_larger_bound_than_one_run() -> None:
-    one = several.runs_mu_lower([(200, 40, 36)], significance=0.05)
-    assert several.runs_mu_lower([(200, 40, 36)] * 3, significance=0.05) > 1.3 * one
+    one = tight.mu_lower(200, 40, 36, significance=0.05)
+    assert of_runs([(200, 0, 40)] * 3, 3 * 36, drawn=False).mu_lower(confidence=0.95) > 1.3 * one
 
 
 def test_a_common_state_of_all_canaries_does_not_break_the_bound_of_runs() -> None:
@@ -60,7 +57,7 @@ def test_a_common_state_of_all_canaries_does_not_break_the_bound_of_runs() -> No
 
 
 def _two(m: int, r: int, right: int) -> float:
-    return several.runs_p_value(GaussianDP(1.0), [(m, r, right // 2), (m, r, right - right // 2)])
+    return _p_value(GaussianDP(1.0), [(m, r), (m, r)], right)
 
 
 def test_independent_canaries_rarely_look_dependent() -> None:
@@ -154,7 +151,7 @@ def test_no_pair_of_worst_mechanisms_exceeds_the_bound_of_two_runs(claim: Tradeo
     ]
     slack = 1.0 if isinstance(claim, PureDP) else 1.03  # the programs know the claim at a few epsilons only
     for right in range(1, 8):
-        bound = several.runs_p_value(claim, [(*sizes[0], min(right, 3)), (*sizes[1], right - min(right, 3))])
+        bound = _p_value(claim, sizes, right)
         for first in laws[0]:
             for second in laws[1]:
                 assert np.convolve(first, second)[right:].sum() <= slack * bound * (1 + 1e-6)
