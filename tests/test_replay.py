@@ -192,7 +192,17 @@ def test_what_a_test_found_is_replayed_in_that_test(
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     lean = {**os.environ, "PYTEST_ADDOPTS": "-p no:hypothesispytest"}  # which loads Hypothesis with scikit-learn: slow
 
-    words = [sys.executable, "-m", "pytest", "-q", "--dpaudit-trials", "300", "-p", "no:cacheprovider"]
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "--dpaudit-trials",
+        "300",
+        "-p",
+        "no:cacheprovider",
+        "test_replayed.py::test_noise[0.5]",
+    ]
     done = subprocess.run(words, cwd=tmp_path, env=lean, capture_output=True, text=True, check=False)
     line = next(line for line in done.stdout.splitlines() if "dpaudit replay " in line and line.startswith("E"))
     file = line.rsplit(" ", 1)[1]

@@ -66,15 +66,21 @@ def test_runs_that_a_replay_suggests_decide(alarm: AuditResult) -> None:
     The first replays with these two seeds, of the seeds 0 to 7, do not confirm.
     """
     first = [again(alarm, noise(1.4), trials=400, seed=seed) for seed in (0, 4)]
-    needed = [round(one.runs_needed) for one in first if not one.refuted and one.runs_needed < 10**6]
+    first = [one for one in first if not one.refuted and one.runs_needed < 10**6]
+    needed = [round(one.runs_needed) for one in first]
     assert needed
+    for one, n in zip(first, needed, strict=True):
+        rates = one.counts.false_positives / one.counts.n0, one.counts.false_negatives / one.counts.n1
+        x, missed = (np.random.default_rng(0).binomial(n, rate, 20).tolist() for rate in rates)
+        confirmed = [p_value(GaussianDP(1.0), a, n, n - b, n) <= CONFIRMED for a, b in zip(x, missed, strict=True)]
+        assert sum(confirmed) >= 15
     decided = [again(alarm, noise(1.4), trials=trials, seed=100 + i).refuted for i, trials in enumerate(needed)]
     assert sum(decided) >= len(decided) / 2
 
 
 def test_an_extended_replay_goes_on_until_it_decides(alarm: AuditResult) -> None:
     found = again(alarm, noise(1.3), trials=250, seed=1, extend=True)
-    assert found.looks > 1
+    assert 1 < found.looks < 7  # not the last look
     assert found.refuted
     assert found.counts.n0 == 250 * 2 ** (found.looks - 1)
     counts = found.counts

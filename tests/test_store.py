@@ -6,6 +6,7 @@ import enum
 import hashlib
 import os
 import re
+import runpy
 import sqlite3
 import struct
 import subprocess
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, Pair, Verdict, audit
+from dpaudit import AuditResult, Verdict, audit
 from dpaudit.catalogue import Gaussian
 from dpaudit.engine.audit import Progress
 from dpaudit.mechanisms.python import PythonMechanism
@@ -107,54 +108,45 @@ def test_a_store_changes_no_result(method: str, tmp_path: Path) -> None:
     assert comparable(plain) == comparable(stored) == comparable(read)
 
 
-_SCRIPT = """
-import sys, time
-from dpaudit import Pair, audit
+_SLOW = """
+import time
 def slow(dataset, rng):
     time.sleep(0.002)
     return dataset[0] + rng.normal()
-result = audit(slow, "gaussian(mu=1)", Pair([0], [1]), trials=120, store=sys.argv[1], seed=0, confidence=0.95,
-               name="slow", attacks="median_clipped")
-result.to_json(sys.argv[2])
+"""
+_SCRIPT = """
+from dpaudit import Pair, audit
+from dpaudit.mechanisms.python import PythonMechanism
+def audited(store, progress=None):
+    return audit(PythonMechanism("slow.py:slow"), "gaussian(mu=1)", Pair([0], [1]), trials=120, store=store, seed=0,
+                 confidence=0.95, name="slow", attacks="median_clipped", progress=progress)
+if __name__ == "__main__":
+    audited("store", lambda now: print(now.trials, flush=True))
 """
 
 
 @pytest.mark.chance
-def test_a_killed_process_loses_at_most_one_block(tmp_path: Path) -> None:
-    """The process is killed at random moments, and the result is that of an undisturbed process."""
-    expected = audit(
-        _slow,
-        "gaussian(mu=1)",
-        Pair([0], [1]),
-        trials=120,
-        store=tmp_path / "undisturbed",
-        seed=0,
-        confidence=0.95,
-        name="slow",
-        attacks="median_clipped",
-    )
-    store, file = tmp_path / "store", tmp_path / "found.json"
-    command: list[str | Path] = [sys.executable, "-c", _SCRIPT, store, file]
+def test_a_killed_process_loses_at_most_one_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes are killed at random moments, after 20 and 60 runs or more.
+
+    This process goes on, and its result is that of an undisturbed audit.
+    """
+    monkeypatch.chdir(tmp_path)
+    Path("slow.py").write_text(_SLOW)
+    Path("script.py").write_text(_SCRIPT)
+    audited = runpy.run_path("script.py")["audited"]
     rng = np.random.default_rng(0)
-    kept = 0
-
-    def size() -> int:
-        return sum(path.stat().st_size for path in tmp_path.glob("store*"))
-
-    for _ in range(2):
-        process = subprocess.Popen(command)
-        while process.poll() is None and size() <= kept:
-            time.sleep(0.005)
-        time.sleep(0.1 * rng.random())
-        process.kill()
-        process.wait()
-        kept = size()
-    subprocess.run(command, check=True)
-    assert comparable(AuditResult.from_json(file)) == comparable(expected)
-
-
-def _slow(dataset: list[float], rng: np.random.Generator) -> float:
-    return float(dataset[0] + rng.normal())
+    for enough in (20, 60):
+        with subprocess.Popen([sys.executable, "script.py"], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            while int(process.stdout.readline()) < enough:
+                pass
+            time.sleep(0.1 * rng.random())
+            process.kill()
+    result = audited("store")
+    (kept,) = re.findall(r"(\d+) of the 120 runs per dataset are from a store", " ".join(result.warnings))
+    assert int(kept) >= 60
+    assert comparable(result) == comparable(audited("undisturbed"))
 
 
 def test_blocks_are_kept_exactly(tmp_path: Path) -> None:

@@ -173,7 +173,9 @@ def test_an_installation_that_went_elsewhere_is_refused_and_never_used(
         with pytest.raises(MechanismError, match=r"the environment lacks tinylost @ .* see `pip config list`"):
             environment([tiny])
     assert (tmp_path / "elsewhere" / "tinylost.py").exists()
-    assert environment([tiny]).packages == {"tinylost": "1.0"}  # installed again, where it belongs
+    found = environment([tiny])  # installed again, where it belongs
+    assert found.packages == {"tinylost": "1.0"}
+    assert list(found.python.parents[1].rglob("tinylost.py"))
 
 
 def test_pip_is_started_once_where_that_is_possible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def test_every_call_of_uv_is_in_a_folder_with_empty_settings(strange: Path, monk
     uv.parent.mkdir()
     uv.write_text(
         f"""#!/bin/sh
-echo "$1 $(pwd) $(cat uv.toml pyproject.toml | wc -c)$UV_PROJECT" >> {notes}
+echo "$1 $(pwd) $(cat uv.toml pyproject.toml && echo empty)$UV_PROJECT" >> {notes}
 case $1 in
     venv) exec {sys.executable} -m venv --without-pip "$6";;
     python) echo /nowhere/python;;
@@ -110,5 +110,5 @@ esac
         environment([], "3.99")
     calls = [line.split() for line in notes.read_text().splitlines()]
     assert [call[0] for call in calls] == ["venv", "pip", "python"]
-    assert {call[2] for call in calls} == {"0"}
+    assert {call[2] for call in calls} == {"empty"}
     assert str(strange) not in {call[1] for call in calls}

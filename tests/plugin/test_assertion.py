@@ -22,11 +22,11 @@ def noise(sigma):
     return batched(lambda dataset, n, rng: rng.normal(sum(dataset), sigma, n))
 
 claim, bit = GaussianDP(1.0), Pair([0], [1])
-kept = assert_private(noise(1.0), claim, bit, trials=200, false_alarm=0.01, seed=3)
+kept = assert_private(noise(1.0), claim, bit, trials=200, false_alarm=0.01, seed=3, attacks="threshold")
 assert kept.environment["seed"] == 3 and abs(kept.confidence - 0.99) < 1e-12 and not kept.violated
 
 try:
-    assert_private(noise(0.3), claim, [bit, Pair([1], [2])], name="wrong", report="found")
+    assert_private(noise(0.3), claim, [bit, Pair([1], [2])], name="wrong", report="found", attacks="threshold")
 except PrivacyViolation as error:
     assert error.result.violated and error.result.name == "wrong"
     assert "same runs" not in str(error)
@@ -36,7 +36,7 @@ else:
     raise SystemExit("no violation found")
 
 try:
-    assert_private(noise(1.0), claim, bit, trials=50, detect=1.2)
+    assert_private(noise(1.0), claim, bit, trials=50, detect=1.2, attacks="threshold")
 except AuditInconclusive as error:
     assert "50 runs per dataset are too few" in str(error)
 else:
