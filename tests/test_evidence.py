@@ -99,12 +99,14 @@ def test_evidence_brings_the_words_of_its_reports(evidence: Evidence) -> None:
 
 
 def test_every_report_can_be_made_of_it(evidence: Evidence, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every verdict for the first kind, and with one verdict, in turn, for each of the others."""
+    place = list(KINDS.values()).index(evidence)
     made = sample.violation()
     witness = made.witness if evidence.of_pairs else None
     first = dataclasses.replace(
         made, method=evidence.method, evidence=evidence, witness=witness, trials_used=evidence.trials
     )
-    for verdict in Verdict:
+    for verdict in list(Verdict)[place % len(Verdict) :][: 1 if place else None]:
         result = dataclasses.replace(first, verdict=verdict)
         result._bounds.update(first._bounds)  # of the same evidence; they take most of the time
         text = unescape(dpaudit_reports.to_html([result]))

@@ -52,9 +52,9 @@ def planned(claim: str, truth: str) -> Plan:
     ("claim", "truth", "least"),
     [
         ("gaussian(mu=0.5)", "gaussian(mu=1)", 54),
-        ("gaussian(mu=0.8)", "gaussian(mu=1)", 339),
+        pytest.param("gaussian(mu=0.8)", "gaussian(mu=1)", 339, marks=pytest.mark.slow),
         ("gaussian(mu=1)", "gaussian(mu=1.2)", 356),
-        ("pure(epsilon=1)", "laplace(epsilon=1.2)", 605),
+        pytest.param("pure(epsilon=1)", "laplace(epsilon=1.2)", 605, marks=pytest.mark.slow),
         ("pure(epsilon=1)", "pure(epsilon=1.1)", 1573),
     ],
 )
@@ -101,7 +101,7 @@ def test_impossible_plans_are_refused() -> None:
 def test_no_audit_certifies_more_than_any_test_could() -> None:
     """Outputs that are always apart.  The bound of a reference: a test that refutes epsilon would do so too often."""
     apart = batched(lambda dataset, n, rng: np.full(n, dataset[0]) + rng.random(n) / 2)
-    for method, trials in (("sequential", 300), ("sequential", 3000), ("fixed", 300), ("fixed", 3000)):
+    for method, trials in (("sequential", 300), ("fixed", 300), ("fixed", 3000)):
         result = audit(
             apart,
             "pure(epsilon=30)",
@@ -151,18 +151,18 @@ def test_with_several_pairs_no_report_contradicts_its_bounds(method: str, tmp_pa
     ],
 )
 def test_what_a_fixed_audit_would_have_seen_is_seen_whatever_its_pilot_chose(claim: str, pilot: int) -> None:
-    """90 of 100 simulated audits (fixed seed) with a known score, from the pilot to the exact p-value."""
+    """36 of 40 simulated audits (fixed seed) with a known score, from the pilot to the exact p-value."""
     tested, n, rng = parse_claim(claim).symmetrized(), 9 * pilot, np.random.default_rng(11)
     least = least_detectable_fixed(tested, pilot=pilot, trials=n, significance=0.05, power=0.9)
     assert least is not None
     p, q = (side / side.sum() for side in scaled(least.symmetrized(), 1.0))
     outcomes = []
-    for _ in range(100):
+    for _ in range(40):
         counts = rng.multinomial(pilot, p), rng.multinomial(pilot, q)
         k = threshold_for_claim(*counts, tested, trials=n, significance=0.05)
         x, z = (int(rng.binomial(n, min(1.0, rate))) for rate in (float(p[k + 1 :].sum()), float(q[: k + 1].sum())))
         outcomes.append((float(evidence_against(tested, [x], n, [z], n)[0]), x, z))
-    _, x, z = sorted(outcomes)[10]  # the 90 others speak more clearly against the claim
+    _, x, z = sorted(outcomes)[4]  # the 36 others speak more clearly against the claim
     assert p_value(tested, x, n, n - z, n) <= 0.05
 
 

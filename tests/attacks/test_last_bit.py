@@ -44,12 +44,11 @@ def test_values_near_zero_have_finer_bits(mechanism: Any, claim: TradeoffFunctio
 
     Seeds and outputs are fixed, so this fails always or never.
     """
-    for seed in (100, 101):
-        attacks = ["auto", "float_bits", "last_bit"]
-        result = audit(mechanism, claim, Pair(0.0, 1.0), attacks=attacks, trials=most, seed=seed, confidence=0.95)
-        assert result.violated
-        assert result.witness is not None
-        assert "bit" in result.witness.attack
+    attacks = ["auto", "float_bits", "last_bit"]
+    result = audit(mechanism, claim, Pair(0.0, 1.0), attacks=attacks, trials=most, seed=100, confidence=0.95)
+    assert result.violated
+    assert result.witness is not None
+    assert "bit" in result.witness.attack
 
 
 def test_on_a_grid_there_is_nothing_to_see() -> None:

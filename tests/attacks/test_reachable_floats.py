@@ -46,13 +46,12 @@ def test_the_inverse_cdf_sampler_is_refuted_within_100_trials(off: float) -> Non
     Seeds and outputs are fixed, so this fails always or never.
     """
     attacks = resolve_attacks("auto", released=True)
-    for seed in range(2):
-        result = audit(
-            InverseCdf(off=off), PureDP(1.0), Pair(0.0, 1.0), attacks=attacks, trials=100, seed=seed, confidence=0.95
-        )
-        assert result.violated
-        assert result.witness is not None
-        assert "reachable_floats" in result.witness.attack
+    result = audit(
+        InverseCdf(off=off), PureDP(1.0), Pair(0.0, 1.0), attacks=attacks, trials=100, seed=0, confidence=0.95
+    )
+    assert result.violated
+    assert result.witness is not None
+    assert "reachable_floats" in result.witness.attack
 
 
 @pytest.mark.parametrize(("scale", "centres"), [(1.0, (0.0, 1.0)), (10.0, (0.0, 1.0)), (1.0, (0.2, 0.7))])
@@ -87,17 +86,9 @@ def test_the_same_noise_rounded_to_a_grid_is_not_refuted() -> None:
     a false alarm has odds < 1 in 10**6.
     """
     attacks = resolve_attacks(["auto", "float_bits", "reachable_floats"])
-    for seed in range(3):
-        result = audit(
-            InverseCdf(grid=2.0**-10),
-            PureDP(1.0),
-            Pair(0.0, 1.0),
-            attacks=attacks,
-            trials=400,
-            confidence=1 - 1e-7,
-            seed=seed,
-        )
-        assert not result.violated
+    mechanism = InverseCdf(grid=2.0**-10)
+    result = audit(mechanism, PureDP(1.0), Pair(0.0, 1.0), attacks=attacks, trials=400, confidence=1 - 1e-7, seed=0)
+    assert not result.violated
 
 
 def test_outputs_that_are_not_fine_numbers_do_not_suit() -> None:

@@ -138,7 +138,7 @@ def test_the_inverse_undoes_f(claim: TradeoffFunction) -> None:
     assert np.all(again <= beta + 1e-6)
 
 
-@quick
+@dear
 @given(claims)
 def test_the_symmetrised_claim_is_the_maximum(claim: TradeoffFunction) -> None:
     both = claim.symmetrized()
@@ -158,7 +158,7 @@ def test_mu_gdp_with_the_least_mu_lies_below_f(claim: TradeoffFunction) -> None:
     assert np.all(claim.beta(inside) >= GaussianDP(mu).beta(inside) - 1e-6)
 
 
-@quick
+@dear
 @given(claims, st.floats(0, 1))
 def test_epsilon_is_the_least_that_keeps_delta(claim: TradeoffFunction, delta: float) -> None:
     epsilon = claim.epsilon(delta)
@@ -178,7 +178,7 @@ def test_the_promise_for_larger_groups_is_weaker(claim: TradeoffFunction, k: int
     assert np.all(larger.beta(ALPHA) <= claim.beta(ALPHA) + 1e-6)
 
 
-@quick
+@dear
 @given(claims, st.floats(0, 1))
 def test_the_promise_on_a_sample_is_stronger(claim: TradeoffFunction, rate: float) -> None:
     assert np.all(claim.subsampled(rate).beta(ALPHA) >= claim.beta(ALPHA) - 1e-9)
@@ -211,7 +211,7 @@ def test_composition_commutes(parts: list[TradeoffFunction]) -> None:
     assert hash(one) == hash(other)
 
 
-@slow
+@settings(slow, max_examples=5)
 @given(st.lists(st.one_of(pure, approximate, gaussian, laplace, tables()), min_size=2, max_size=2), st.integers(1, 20))
 def test_composed_claims_are_trade_off_functions_below_their_parts(parts: list[TradeoffFunction], n: int) -> None:
     claim = compose(parts[0].repeated(n), parts[1])
@@ -244,7 +244,7 @@ def test_composed_tables_are_just_below_the_product_of_the_laws(one: TradeoffFun
         assert gap.max() <= 1e-3
 
 
-@quick
+@dear
 @given(claims)
 def test_text_is_read_back_and_copies_are_equal(claim: TradeoffFunction) -> None:
     again = parse_claim(str(claim))

@@ -74,7 +74,7 @@ def responses(dataset: list[int], n: int, rng: np.random.Generator) -> Any:
 
 def test_an_audit_without_recurring_values_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def result() -> Any:
-        return audit(responses, GaussianDP(1.5), Pair([0], [1]), trials=3000, seed=4, confidence=0.95)
+        return audit(responses, GaussianDP(1.5), Pair([0], [1]), trials=800, seed=4, confidence=0.95)
 
     quick = result()
     monkeypatch.setattr(Recurring, "of", lambda *seen: None)

@@ -1,0 +1,123 @@
+"""Outputs have equal keys if and only if their contents are equal, however long they are.  No chance in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas
+import polars
+import pytest
+
+from dpaudit.engine.pools import pool_of
+from dpaudit.inference.independence import key
+
+
+@dataclasses.dataclass
+class Release:
+    """Its `repr` shows its numbers, but not all of a long array."""
+
+    numbers: Any
+
+
+class Plain:
+    """Its `repr` shows an address only."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.numbers = numbers
+
+
+class Unpicklable:
+    """A lambda cannot be pickled, so the `repr` counts."""
+
+    def __init__(self, numbers: Any) -> None:
+        self.text, self.cannot = str(numbers[1000]), lambda: None
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def frame(x: Any) -> Any:
+    return pandas.DataFrame(
+        {"n": x, "name": [f"row {round(n)}" for n in x], "kind": pandas.Categorical(np.where(x < 9, "low", "high"))}
+    )
+
+
+MAKERS: dict[str, Callable[[Any], Any]] = {
+    "array": lambda x: x,
+    "short array": lambda x: x[1000:1003],
+    "array of objects": lambda x: np.array([str(n) for n in x], dtype=object),
+    "matrix": lambda x: x.reshape(2, -1),
+    "number": lambda x: x[1000],
+    "dict of arrays": lambda x: {"sums": x, "kind": "x"},
+    "tuple of arrays": lambda x: (x, 1),
+    "list": lambda x: x.tolist(),
+    "list of numpy's numbers": list,
+    "set": lambda x: {f"{n}" for n in x},
+    "dataclass": Release,
+    "object": Plain,
+    "not to be pickled": Unpicklable,
+    "frame of pandas": frame,
+    "frame of pandas with row names": lambda x: frame(x).set_index("name"),
+    "row names of pandas": lambda x: pandas.DataFrame({"n": 0}, index=[f"row {n}" for n in x]),
+    "series of pandas": pandas.Series,
+    "frame of polars": lambda x: polars.DataFrame({"n": x, "name": ["a"] * len(x)}),
+    "series of polars": polars.Series,
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_keys_are_equal_if_and_only_if_contents_are(name: str) -> None:
+    numbers = np.arange(2000.0)
+    other = numbers.copy()
+    other[1000] = 7.5
+    make = MAKERS[name]
+    output = make(numbers)
+    found = key(output)
+    assert found == key(make(numbers.copy()))
+    assert found != key(make(other))
+    if name != "not to be pickled":
+        assert found == key(pickle.loads(pickle.dumps(output)))  # from another process
+
+
+def test_shapes_and_types_of_arrays_count() -> None:
+    arrays = [np.zeros((2, 3)), np.zeros((3, 2)), np.zeros((2, 3), dtype=np.int64)]
+    assert len(set(map(key, arrays))) == 3
+    assert len({key({"x": array}) for array in arrays}) == 3
+
+
+def test_what_lies_elsewhere_in_memory_or_was_looked_at_has_the_same_key() -> None:
+    square = np.arange(100.0).reshape(10, 10)
+    assert key({"x": square[:, 0]}) == key({"x": square[:, 0].copy()})
+    assert key({"x": square.T}) == key({"x": square.T.copy()})
+    word = "".join(["a", "b"])
+    assert key([word, word]) == key([word, "".join(["a", "b"])])
+    table = frame(square.ravel())
+    before = key(table)
+    assert table.loc[3, "name"] == "row 3"
+    assert table.index.is_unique
+    assert key(table) == before == key(table.copy())
+
+
+def test_long_outputs_have_short_keys() -> None:
+    for name in ("list", "frame of pandas", "dataclass", "matrix"):
+        assert len(key(MAKERS[name](np.arange(2000.0)))) == 32  # type: ignore[arg-type]
+
+
+def test_long_frames_that_differ_in_the_middle_are_no_pool() -> None:
+    """The first row has one of 20 values, and noise is in the middle only, which `repr` leaves out."""
+    rng = np.random.default_rng(0)
+
+    def release() -> Any:
+        column = np.zeros(200)
+        column[0] = rng.integers(20) / 7
+        column[100] = rng.normal()
+        return pandas.DataFrame({"n": column})
+
+    sides = [[release() for _ in range(60)] for _ in range(2)]
+    assert pool_of(sides, ([0], [1])) is None
+    repeated = [[frame for frame in side[:5] for _ in range(4)] for side in sides]
+    assert pool_of(repeated, ([0], [1])) is not None
