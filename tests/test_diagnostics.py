@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from dpaudit import GaussianDP, Pair, PureDP, Verdict, audit, batched
-from dpaudit.inference.independence import Memory, coupling, dependence, drift, key
+from dpaudit.inference.independence import Memory, coupling, dependence, drift
+from dpaudit.values.content import key
 
 PAIR = Pair([0], [1])
 

@@ -10,7 +10,7 @@ from functools import partial
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import Seen
-from dpaudit.inference.independence import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift, key
+from dpaudit.inference.independence import FIRST_SHARE, SUSPICIOUS, Memory, coupling, dependence, drift
 from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import Experts, Learner, symmetric_columns
 from dpaudit.learning.attack import Attack, resolve_attacks
@@ -30,6 +30,7 @@ from dpaudit.sampling.store import StoreError
 from dpaudit.sampling.streams import stream
 from dpaudit.text.reasons import About, Reason
 from dpaudit.values import Output
+from dpaudit.values.content import key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,6 @@ from dpaudit.engine.judgement import Judgement
 from dpaudit.engine.reproduced import reproduced
 from dpaudit.engine.seen import MIN_OUTPUTS, Seen, not_whole, same, shown
 from dpaudit.inference.fixed import exact_binomial
-from dpaudit.inference.independence import key
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.stateless import forgets
 from dpaudit.numerics.bisect import bisect_integers
@@ -73,6 +72,7 @@ from dpaudit.sampling.runs import Runs
 from dpaudit.sampling.sampler import made_in_one_process
 from dpaudit.sampling.streams import stream
 from dpaudit.values import Output
+from dpaudit.values.content import key
 
 if TYPE_CHECKING:
     from dpaudit.engine.collector import Collector

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.engine.seen import not_whole, shown
-from dpaudit.inference.independence import key
 from dpaudit.outputs import Timed
 from dpaudit.values import Dataset, Foreign, Output
+from dpaudit.values.content import key
 
 _MIN_REPEATED = 3  # fewer repeated values prove no pool, because any two values lie on a grid
 _MAX_NUMBERS = 1_000  # maximum count of the numbers that are examined

@@ -70,7 +70,6 @@ from dpaudit.engine.seen import not_whole, shown
 from dpaudit.inference.fixed import exact_binomial, newcomers
 from dpaudit.inference.fixed.regions import threshold_for_claim
 from dpaudit.inference.grid import bin_counts
-from dpaudit.inference.independence import key
 from dpaudit.learning import Learner
 from dpaudit.mechanisms import CommandMechanism, IsolatedMechanism
 from dpaudit.mechanisms.held import fractions, held_numbers
@@ -88,6 +87,7 @@ from dpaudit.sampling.runs import Outcome, Runs, made
 from dpaudit.sampling.streams import stream
 from dpaudit.text.rounding import upper
 from dpaudit.values import Output, RawOutputs
+from dpaudit.values.content import key
 
 if TYPE_CHECKING:
     from dpaudit.engine.collector import Collector

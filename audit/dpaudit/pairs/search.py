@@ -12,7 +12,7 @@ NaN, the first record of an empty dataset, equal records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from dpaudit.pairs.pair import Pair
 from dpaudit.values import Dataset, Record
+from dpaudit.values.content import key
 
 Moves = Literal["add_remove", "replace_one", "one_value", "all_values"]
 MOVES: tuple[str, ...] = get_args(Moves)
@@ -110,12 +111,12 @@ class SearchPairs:
         return 4 if self.relation == "all_values" else 12  # each further pair takes trials from the others
 
     def __iter__(self) -> Iterator[Pair]:
-        seen: set[str] = set()
+        seen: set[Hashable] = set()
         for pair in self._candidates():
-            key = repr((pair.d0, pair.d1))
-            if key in seen or (repr(pair.d0) == repr(pair.d1)):
+            keys = key(pair.d0), key(pair.d1)
+            if keys in seen or keys[0] == keys[1]:
                 continue  # some patterns coincide for short vectors and coarse values
-            seen.add(key)
+            seen.add(keys)
             build = self.build or (lambda dataset: dataset)
             yield Pair(build(pair.d0), build(pair.d1), pair.relation, pair.label)
             if len(seen) == self._limit:

@@ -4,7 +4,7 @@
 for values whose attributes are read after a check that type checkers cannot follow.
 
 May import: nothing of ours.
-Public names: those below.
+Public names: those below, and `content.key`, by which equal values are found.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ Public names: those below.
 """
 
 from dpaudit.inference.independence.memory import FIRST_SHARE, MIN_RUNS, SUSPICIOUS, Memory
-from dpaudit.inference.independence.recurrence import key
 from dpaudit.inference.independence.signs import coupling, dependence, drift
 
-__all__ = ["FIRST_SHARE", "MIN_RUNS", "SUSPICIOUS", "Memory", "coupling", "dependence", "drift", "key"]
+__all__ = ["FIRST_SHARE", "MIN_RUNS", "SUSPICIOUS", "Memory", "coupling", "dependence", "drift"]

@@ -13,12 +13,13 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.seen import not_whole, shown
-from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence, key
+from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
 from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.pairs.pair import Pair, number_of_records
 from dpaudit.result.model import AuditResult
 from dpaudit.text.reasons import About, Reason
+from dpaudit.values.content import key
 
 _MAX_TESTED = 4000  # first runs on each dataset that are tested for dependence, as in `audit`
 _MAX_COLUMNS = 16  # numbers of an output that are tested for dependence

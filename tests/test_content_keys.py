@@ -12,8 +12,9 @@ import pandas
 import polars
 import pytest
 
+from dpaudit import Pair, SearchPairs
 from dpaudit.engine.pools import pool_of
-from dpaudit.inference.independence import key
+from dpaudit.values.content import key
 
 
 @dataclasses.dataclass
@@ -121,3 +122,14 @@ def test_long_frames_that_differ_in_the_middle_are_no_pool() -> None:
     assert pool_of(sides, ([0], [1])) is None
     repeated = [[frame for frame in side[:5] for _ in range(4)] for side in sides]
     assert pool_of(repeated, ([0], [1])) is not None
+
+
+def test_a_search_keeps_pairs_of_long_arrays_that_differ_in_the_middle() -> None:
+    """`repr` shortens arrays of more than 1,000 numbers."""
+
+    def neighbours(rng: np.random.Generator) -> Pair:
+        changed = np.zeros(2000)
+        changed[1000] = rng.random()
+        return Pair(np.zeros(2000), changed)
+
+    assert len(list(SearchPairs(generator=neighbours, relation="replace_one"))) > 1

@@ -1,0 +1,86 @@
+"""A key of any value by which equal values are found."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+from collections.abc import Hashable
+
+import numpy as np
+
+from dpaudit.values import Foreign
+
+_LARGE = 4096  # bytes; larger contents are replaced by their SHA-256 digest to save memory
+
+
+def key(value: Foreign) -> Hashable:
+    """Return a hashable key that is equal for equal values, and differs if their types or contents do.
+
+    Large arrays and frames are read whole: their `repr` is shortened.  Only what cannot be pickled counts by its
+    `repr`.
+    """
+    match value:
+        case np.ndarray() if value.ndim != 1 or value.dtype.hasobject:
+            return _content(value)
+        case np.ndarray() if value.nbytes > _LARGE and value.dtype.kind in "biufc":
+            return hashlib.sha256(np.ascontiguousarray(value).data).digest()
+        case np.ndarray() | np.generic():
+            return value.tobytes()
+        case str() | bytes() | int() | float() | None:
+            return value
+    return _content(value)
+
+
+def _content(value: Foreign) -> bytes:
+    """Return the pickle of a value, or its SHA-256 digest if it is large."""
+    file = io.BytesIO()
+    try:
+        _Content(file).dump(value)
+    except Exception:  # pickling runs code of the value's class, which may raise anything
+        return repr(value).encode("utf-8", "surrogatepass")
+    found = file.getvalue()
+    return hashlib.sha256(found).digest() if len(found) > _LARGE else found
+
+
+class _Content(pickle.Pickler):
+    """A pickler whose bytes depend neither on identities nor on how arrays and frames lie in memory."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.fast = True  # equal parts are written out each time, whether or not they are the same object
+
+    def persistent_id(self, value: Foreign) -> tuple[object, ...] | None:
+        """Return what is written instead of a value, or None."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return None
+        if kind is np.ndarray:
+            content = value.ravel().tolist() if value.dtype.hasobject else value.tobytes()
+            return "array", repr(value.dtype), value.shape, content
+        if isinstance(value, np.generic):
+            return "number", value.dtype.str, value.tobytes()
+        if kind in (set, frozenset):
+            return kind.__name__, sorted(_content(item) for item in value)
+        library = kind.__module__.split(".")[0]
+        if library == "pandas":
+            return _of_pandas(value)
+        if library == "torch" and hasattr(value, "detach"):  # the pickle of a view holds the whole tensor
+            return "tensor", str(value.dtype), value.detach().cpu().numpy()
+        return None
+
+
+_PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list, dict))
+
+
+def _of_pandas(value: Foreign) -> tuple[object, ...] | None:
+    """Return the content of a frame, series or index, whose pickles also hold caches; None for other values."""
+    kind = type(value).__name__
+    if kind == "DataFrame":
+        columns = [value.iloc[:, place] for place in range(value.shape[1])]
+        return kind, value.columns, value.index, [(str(column.dtype), column.to_numpy()) for column in columns]
+    if kind == "Series":
+        return kind, value.name, value.index, str(value.dtype), value.to_numpy()
+    if kind.endswith("Index"):
+        return kind, list(value.names), str(value.dtype), value.to_numpy()
+    return None
