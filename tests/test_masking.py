@@ -112,14 +112,15 @@ _TRAPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("start", ["", "a://b:c -u "])
 def test_the_time_to_mask_is_linear_in_the_length(start: str) -> None:
-    """Each takes some 0.1 seconds of the processor; quadratic patterns took 8 seconds and more."""
+    """Each takes some 0.05 seconds of the processor; quadratic patterns took 1 second and more."""
     for trap in _TRAPS:
-        text = start + trap * (80_000 // len(trap))
+        text = start + trap * (30_000 // len(trap))
         before = time.process_time()
         masked_words([text])
-        assert time.process_time() - before < 3, trap
+        assert time.process_time() - before < 0.6, trap
 
 
 def test_the_word_after_a_secret_option_is_masked_and_so_are_values_under_secret_keys() -> None:

@@ -36,7 +36,7 @@ def planned(truth: float, independence: Any, inclusion: Any = "coins") -> int | 
         ("canaries", 4.0, "coins", 0.995),  # so few canaries that the power grows in large steps
         (None, 3.0, "coins", 0.96),
         ("canaries", 1.5, "fixed_number", 0.96),
-        (None, 3.0, "fixed_number", 0.995),  # all guesses must be right
+        pytest.param(None, 3.0, "fixed_number", 0.995, marks=pytest.mark.slow),  # all guesses must be right
     ],
 )
 def test_the_number_of_scores_is_enough_and_not_much_too_large(

@@ -30,7 +30,7 @@ def _one_run(
         scores = leak * included + rng.normal(size=canaries)
         if infinite:
             scores[:: canaries // 10] = np.inf
-        return audit_one_run(scores, included, claim, guesses=guesses)
+        return audit_one_run(scores, included, claim, guesses=guesses, seed=0)
 
     return run
 

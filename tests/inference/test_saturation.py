@@ -83,6 +83,7 @@ def test_a_growing_ratio_is_not_merged_in_its_bulk(n: int, scale: float) -> None
     assert np.array_equal(merged[:, inner][:, 1:-1], unseen[:, inner][:, 1:-1])
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_bounded_loss_is_near_the_best_region() -> None:
     """The largest loss of the noisy maximum is in a tail, where scores are noisy.
 

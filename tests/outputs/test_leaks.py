@@ -64,6 +64,7 @@ def test_without_the_leak_the_claim_is_rarely_refuted_in_200_audits(kind: str) -
     assert refutations(kind, 200, 600) <= binom.ppf(1 - 1e-7, 200, 0.05)
 
 
+@pytest.mark.slow
 def test_a_leak_in_one_of_a_million_numbers_is_found() -> None:
     """An output has 4 MB.  In half of the runs on d1, one entry is 10**6.  Fails by chance < 1 in 10**6."""
     zeros = np.zeros(1_000_000, dtype=np.float32)

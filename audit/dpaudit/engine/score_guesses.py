@@ -124,16 +124,9 @@ def order_matters(scores0: Array, scores1: Array, evidence: ScoresEvidence) -> b
     For several runs: whether two scores are equal.
     """
     both = np.sort(np.concatenate([scores0, scores1]))
-    m, r = len(both), evidence.guesses
-    if isinstance(evidence, SeveralRunsEvidence | SeveralDrawnRunsEvidence):
-        return bool(np.any(both[1:] == both[:-1]))
-    if isinstance(evidence, RunScoresEvidence):
-        cuts = [m - r]
-    elif isinstance(evidence, DrawnRunEvidence) and not fixed_number.about_both_sides(m, len(scores1)):
-        cuts = [m - r if len(scores1) <= len(scores0) else r]
-    else:
-        cuts = [r // 2, m - (r - r // 2)]
-    return any(0 < cut < m and both[cut - 1] == both[cut] for cut in cuts)
+    equal = both[1:] == both[:-1]
+    places = np.arange(len(equal)) if evidence.cuts is None else np.array(evidence.cuts) - 1
+    return bool(np.any(equal[places[(places >= 0) & (places < len(equal))]]))
 
 
 def count_in_runs(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.scores import fixed_number, runs
-from dpaudit.result.scores_evidence import RunScoresEvidence, ScoresGuesses, attained_of_coins
+from dpaudit.inference.scores import both_sides, fixed_number, runs
+from dpaudit.result.scores_evidence import RunScoresEvidence, ScoresGuesses
 from dpaudit.result.scores_words import OF_ANY_DRAWN_CANARIES, OF_DRAWN_CANARIES
 from dpaudit.result.words import Words
 
@@ -18,7 +18,7 @@ def attained(truth: TradeoffFunction, m: int, included: int, guesses: int, right
     If guesses are about both sides, it is approximated by that of fair coins.
     """
     if fixed_number.about_both_sides(m, included):
-        return attained_of_coins(truth, m, guesses, right)
+        return both_sides.attained(truth, m, guesses, right)
     rare = min(included, m - included)
     if right <= max(0, guesses - (m - rare)):
         return 1.0  # so many are right whatever the scores are
@@ -60,6 +60,12 @@ class DrawnRunEvidence(ScoresGuesses):
     @property
     def canaries(self) -> int:
         return self.m
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        if self._both:
+            return both_sides.cuts(self.m, self.guesses)
+        return (self.m - self.guesses if self.included == self._rare else self.guesses,)
 
     @property
     def by_chance(self) -> float:

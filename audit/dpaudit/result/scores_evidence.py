@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import bdtr
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
-from dpaudit.inference.scores import confident, runs, tight
+from dpaudit.inference.scores import both_sides, confident, runs, tight
 from dpaudit.inference.scores.dependence import coins_p_value, number_factor
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect_integers
@@ -81,6 +80,11 @@ class ScoresGuesses(GuessedEvidence, ABC):
     @abstractmethod
     def about(self) -> str:
         """The runs or canaries that the scores belong to, in words."""
+
+    @property
+    @abstractmethod
+    def cuts(self) -> tuple[int, ...] | None:
+        """Numbers of lowest scores at which guesses begin or end; None if each run has its own."""
 
     @property
     def tries(self) -> int:
@@ -165,21 +169,6 @@ class ScoresGuesses(GuessedEvidence, ABC):
         return found
 
 
-def attained_of_coins(truth: TradeoffFunction, m: int, guesses: int, right: int) -> float:
-    """Return the probability of `right` or more right guesses by independent likelihood ratios, if fair coins decided.
-
-    It is that of the most confident guesses, but an audit guesses about half on each side.  If coins leave too few
-    canaries on a side, some guesses are wrong for certain.  The probability of too many such guesses is subtracted.
-    """
-    if right <= 0:
-        return 1.0
-    wrong = guesses - right  # so many may be wrong
-    uneven = sum(
-        float(bdtr(half - wrong - 1, m, 0.5)) for half in (guesses // 2, guesses - guesses // 2) if half > wrong
-    )
-    return max(0.0, confident.p_value(truth, m, guesses, right) - uneven)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunScoresEvidence(ScoresGuesses):
     """Scores of independent runs: the number of runs on d1 among the highest scores; see `scores.runs`."""
@@ -194,6 +183,10 @@ class RunScoresEvidence(ScoresGuesses):
     @property
     def canaries(self) -> int:
         return self.n0 + self.n1
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        return (self.canaries - self.guesses,)
 
     @property
     def tries(self) -> int:
@@ -251,6 +244,10 @@ class _CanaryGuesses(ScoresGuesses):
         return self.m
 
     @property
+    def cuts(self) -> tuple[int, ...]:
+        return both_sides.cuts(self.m, self.guesses)
+
+    @property
     def by_chance(self) -> float:
         return self.guesses / 2
 
@@ -289,7 +286,7 @@ class _CanaryGuesses(ScoresGuesses):
         return (1 - confidence) / self.p_value_factor
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return attained_of_coins(truth, self.m, self.guesses, right)
+        return both_sides.attained(truth, self.m, self.guesses, right)
 
     @property
     def about(self) -> str:

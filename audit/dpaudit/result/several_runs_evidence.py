@@ -14,13 +14,13 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import one_run
-from dpaudit.inference.scores import fixed_number, several
+from dpaudit.inference.scores import both_sides, fixed_number, several
 from dpaudit.inference.scores.dependence import coins_p_value, half_included, number_factor
 from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_number_evidence import attained
 from dpaudit.result.histograms import sha256
-from dpaudit.result.scores_evidence import HALF_ADVICE, MAX_SCORES, ScoresGuesses, attained_of_coins
+from dpaudit.result.scores_evidence import HALF_ADVICE, MAX_SCORES, ScoresGuesses
 from dpaudit.result.scores_words import OF_SEVERAL_DRAWN_RUNS, OF_SEVERAL_RUNS
 from dpaudit.result.words import Words
 from dpaudit.values import Json, JsonObject
@@ -49,6 +49,10 @@ class _OfRuns(ScoresGuesses, ABC):
     @property
     def trials(self) -> int:
         return len(self.runs)
+
+    @property
+    def cuts(self) -> None:
+        return None
 
     @property
     def about(self) -> str:
@@ -172,7 +176,7 @@ class SeveralRunsEvidence(_OfRuns):
 
     def tail_attained(self, truth: TradeoffFunction, run: Run, right: int) -> float:
         m, _, guesses = run
-        return attained_of_coins(truth, m, guesses, right)
+        return both_sides.attained(truth, m, guesses, right)
 
     def coins_p_value(self, sizes: tuple[int, int]) -> float:
         """Return a p-value from the total, and from the least even run."""
