@@ -1,6 +1,6 @@
 """Writes the commands and their options into docs/command-line.md: python docs/options.py
 
-The texts are those of `dpaudit COMMAND --help`.  `tests/test_docs.py` compares the page with them.
+The texts are those of `dpaudit COMMAND --help`.  `tests/test_command_line_page.py` compares the page with them.
 """
 
 from __future__ import annotations

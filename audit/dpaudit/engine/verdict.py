@@ -1,6 +1,7 @@
 """The rule that derives the verdict from the facts of an audit.
 
-This module makes no runs and computes no numbers.  `engine.build_result` and `engine.one_run` collect the facts.
+This module makes no runs and computes no numbers.  `engine.build_result`, `engine.scores`
+and `engine.online` collect the facts.
 """
 
 from __future__ import annotations
