@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
+NUMBER = re.compile(r"-?\d+\.\d+")
 LONG = {"score-choices"}
 IMAGE = re.compile(r"!\[([^\]]*)\]\(figures/([\w-]+)\.svg\)")
 
@@ -22,11 +23,19 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], str]]:
     return found
 
 
+def assert_same(drawn: str, name: str) -> None:
+    """Compare with the file.  Places may differ by a tenth of a pixel, by which other versions of SciPy round."""
+    file = (DOCS / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+    assert NUMBER.sub("", drawn) == NUMBER.sub("", file), name
+    pairs = zip(NUMBER.findall(drawn), NUMBER.findall(file), strict=True)
+    assert max(abs(float(one) - float(other)) for one, other in pairs) < 0.11, name
+
+
 def test_the_files_are_what_the_command_draws(figures: dict[str, Callable[[], str]]) -> None:
     """If this fails, run `python docs/figures.py`."""
     assert {file.stem for file in (DOCS / "figures").iterdir()} == set(figures)
     for name in figures.keys() - LONG:
-        assert figures[name]() == (DOCS / "figures" / f"{name}.svg").read_text(encoding="utf-8"), name
+        assert_same(figures[name](), name)
 
 
 @pytest.mark.slow
@@ -34,7 +43,7 @@ def test_the_files_are_what_the_command_draws(figures: dict[str, Callable[[], st
 def test_the_file_of_a_long_simulation_is_what_the_command_draws(
     figures: dict[str, Callable[[], str]], name: str
 ) -> None:
-    assert figures[name]() == (DOCS / "figures" / f"{name}.svg").read_text(encoding="utf-8")
+    assert_same(figures[name](), name)
 
 
 def test_every_figure_is_shown_and_described(figures: dict[str, Callable[[], str]]) -> None:

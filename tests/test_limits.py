@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("ruff", reason="needs the extra `lint`")  # which measures complexity
+
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 

@@ -72,9 +72,7 @@ def _default_signals() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-@pytest.mark.parametrize(
-    "how", ["SIGTERM", "SIGKILL", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGHUP", "SIGQUIT"))]
-)
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGHUP", "SIGKILL", "SIGQUIT"])
 @pytest.mark.chance
 def test_a_stuck_program_ends_with_dpaudit_and_the_measurement_is_written(how: str, folder: Path) -> None:
     (folder / "stuck.py").write_text(_STUCK)

@@ -179,8 +179,11 @@ def test_an_environment_that_is_nested_too_deeply_does_not_end_the_command(comma
             here = below
         planted(cached, "py3.11-fedcba9876543210")
         done = command("clean", "--yes")
-        assert "nested too deeply" in done.stderr
-        assert "removed 1 of 2 environments" in done.stderr
+        if sys.version_info < (3, 13):  # from then on, shutil.rmtree does not recurse
+            assert "nested too deeply" in done.stderr
+            assert "removed 1 of 2 environments" in done.stderr
+        else:
+            assert "removed 2 of 2 environments" in done.stderr
     finally:
         os.close(here)
         subprocess.run(["rm", "-rf", str(deep)], check=True)

@@ -17,11 +17,13 @@ _SHOWN = 15  # last lines of a failed installer that a message quotes
 
 _RUNNER = "__pip-runner__.py"  # pip's own file for `pip --python`
 
+# From Python 3.12 on, `files` of a distribution leaves out files that are missing.
 _LIST = """
-import importlib.metadata as m, json
+import csv, importlib.metadata as m, json
 found = {}
 for d in m.distributions():
-    gone = [str(f) for f in d.files or () if not f.name.endswith(".pyc") and not f.locate().exists()]
+    names = [row[0] for row in csv.reader((d.read_text("RECORD") or "").splitlines()) if row]
+    gone = [name for name in names if not name.endswith(".pyc") and not d.locate_file(name).exists()]
     found[d.metadata["Name"]] = [d.version, gone[:3]]
 print(json.dumps(found, sort_keys=True))
 """
