@@ -154,6 +154,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
             "run is encoded as DELTA_BYTE_ARRAY",
         ),
     ],
+    ids=["a very long name", "a long name", "score", "included", "delta"],  # pytest hands the id to child processes
 )
 def test_a_small_table_does_not_fill_the_memory(
     named: str, rows: int, name: str, options: dict[str, Any], words: str, tmp_path: Path

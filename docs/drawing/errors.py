@@ -23,7 +23,8 @@ def errors() -> Plot:
 def grid(*corners: float) -> Array:
     """Return type I errors at which a curve is drawn: dense near 0 and 1, with these corners."""
     ends = np.geomspace(1e-5, 0.05, 24)
-    return np.unique(np.concatenate([[0.0], ends, np.linspace(0.05, 0.95, 61), 1 - ends, [1.0], corners]))
+    places = np.concatenate([[0.0], ends, np.linspace(0.05, 0.95, 61), 1 - ends, [1.0], corners])
+    return np.unique(places.round(9))  # SciPy may round the last digits otherwise
 
 
 def draw_claim(plot: Plot, claim: TradeoffFunction, color: str, *corners: float, dashes: str = "") -> None:
