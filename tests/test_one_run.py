@@ -120,3 +120,15 @@ def test_runs_with_the_same_coins_prove_nothing() -> None:
     assert "exactly the same canaries" in str(same.warnings[-1])
     fresh = rng.random(200) < 0.5
     assert audit_one_run(rng.normal(5.0 * fresh), fresh, "gaussian(mu=0.1)", run=run).violated
+
+
+def test_drawn_runs_with_the_same_canaries_are_dependent_only_if_there_are_many_choices() -> None:
+    """One of 40 canaries in each of 8 runs: two runs often agree.  Half of 40: they hardly ever do."""
+    run = np.repeat(np.arange(8), 40)
+    for number, dependent in ((1, False), (20, True)):
+        once = np.random.default_rng(0).permutation(40) < number
+        result = audit_one_run(
+            np.random.default_rng(1).normal(size=320), np.tile(once, 8), "pure(epsilon=1)", run=run,
+            included_at_random="fixed_number",
+        )  # fmt: skip
+        assert any("exactly the same canaries" in warning for warning in result.warnings) == dependent

@@ -23,6 +23,7 @@ class Frequencies:
     most: int | None  # the claim allows at most this many hits of n1 on average; None unless all was fixed beforehand
     moving: bool  # whether the region changed while it was counted
     stopping: bool  # whether the region was fixed, and the evidence ended the counting
+    later: bool  # whether the region was fixed before these outputs came, but not the number of runs
     sides: Sides
 
     @property
@@ -47,9 +48,9 @@ def frequencies(result: AuditResult) -> Frequencies | None:
     if frozen and not moving and not math.isnan(rate := allowed(result, found)):
         most = min(counts.n1, math.ceil(rate * counts.n1))
     hits1 = counts.n1 - counts.false_negatives
-    stopping = accounted(found) and not frozen and result.stopped_by == "evidence"
-    shown = sides(result, found.pair)
-    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, stopping, shown)
+    later = accounted(found) and not frozen
+    stopping, shown = later and result.stopped_by == "evidence", sides(result, found.pair)
+    return Frequencies(counts.false_positives, counts.n0, hits1, counts.n1, most, moving, stopping, later, shown)
 
 
 def in_words(result: AuditResult, found: Frequencies) -> str:
@@ -79,6 +80,8 @@ def _allowance(found: Frequencies) -> str:
             ". The audit stopped because of such outputs, so these rates may look worse for the claim than the true "
             "ones; the verdict rests on all runs."
         )
+    if found.later:
+        return ". The region was fixed before these outputs came; the verdict rests on all runs."
     if found.most is None:
         return ". The region was chosen by these counts."
     end = f"if the rate {found.sides.name0} is at the upper end of its 95\u00a0% interval"

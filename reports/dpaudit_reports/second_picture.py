@@ -57,7 +57,9 @@ def _allowance(found: Frequencies) -> str:
     if found.most is None:
         if found.stopping:
             return "The audit stopped because of such outputs, so the true rates may differ less."
-        why = "the region changed while it was counted" if found.moving else "the region was chosen by these counts"
+        why = "the region was chosen by these counts"
+        if found.moving or found.later:
+            why = "the region changed while it was counted" if found.moving else "the number of runs was not fixed"
         return f"What the claim allows is not shown, since {why}."
     return (
         f"What the claim allows is an average, if the rate {found.sides.name0} is at the upper end of its 95\u00a0% "

@@ -63,7 +63,7 @@ def _rate(rate: float) -> tuple[str, ...]:
     if math.isnan(rate):
         return ()
     odds = f", 1 in {number(1 / rate, 2)}" if 0 < rate < 0.1 else ""
-    return (f"Events with a probability below {number(rate, 2)}{odds}. ",)
+    return (f"Events with a probability below {number(rate, 2)}{odds}: they may not occur (5\u00a0% or more). ",)
 
 
 def _loss(result: AuditResult) -> tuple[Span, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -17,7 +18,9 @@ from dpaudit.numerics.arrays import AnyArray, Array
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 
-_BY_CHANCE = 1e-6  # with a smaller probability, fair coins of two runs are equal
+_BY_CHANCE = (
+    1e-6  # probability with which independent runs include the same canaries, so that they are not called dependent
+)
 
 
 def audit_one_run(
@@ -69,7 +72,7 @@ def audit_one_run(
         labels = np.asarray(run)
         if labels.shape != values.shape:
             raise ValueError(f"run must name the run of each of {len(values)} canaries, got shape {labels.shape}")
-        dependent = _same_coins(labels, into)
+        dependent = _same_coins(labels, into, drawn=included_at_random == "fixed_number")
         run = (labels[~into], labels[into])
     inclusion = check_design(None, included_at_random)
     given = Given(([], []), (values[~into], values[into]))
@@ -87,8 +90,8 @@ def audit_one_run(
     )
 
 
-def _same_coins(run: AnyArray, included: AnyArray) -> tuple[str, ...]:
-    """Say which runs included exactly the same canaries, if fair coins do so with probability `_BY_CHANCE` at most.
+def _same_coins(run: AnyArray, included: AnyArray, *, drawn: bool) -> tuple[str, ...]:
+    """Say which runs included exactly the same canaries, if chance does so with probability `_BY_CHANCE` at most.
 
     The canaries of a run that are sorted by inclusion tell nothing.
     """
@@ -96,7 +99,10 @@ def _same_coins(run: AnyArray, included: AnyArray) -> tuple[str, ...]:
     seen: dict[bytes, Any] = {}
     for label in names:
         coins = included[run == label]
-        if np.count_nonzero(coins[1:] != coins[:-1]) < 2 or len(names) ** 2 > _BY_CHANCE * 2.0 ** len(coins):
+        m, choices = len(coins), 2 ** len(coins)
+        if drawn:
+            choices = math.comb(m, int(coins.sum()))
+        if np.count_nonzero(coins[1:] != coins[:-1]) < 2 or len(names) ** 2 > _BY_CHANCE * choices:
             continue
         if (same := seen.setdefault(coins.tobytes(), label)) is not label:
             return (

@@ -145,7 +145,7 @@ def audit_scores(
         attacks=attacks,
         name=name,
         began=began,
-        chosen_seed=seed is not None and given.numbers is not None,
+        chosen_seed=seed is not None,
     )
 
 

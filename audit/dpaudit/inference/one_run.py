@@ -26,7 +26,6 @@ import math
 import operator
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +35,7 @@ from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
 from dpaudit.numerics.bisect import bisect, bisect_integers, last_that_holds
+from dpaudit.numerics.caches import kept
 
 
 def p_value(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
@@ -294,7 +294,7 @@ _TINY = 1e-12  # a profile that never reaches its limit is cut off at this dista
 _MAX_POINTS = 5000  # points of a profile
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _shape(claim: TradeoffFunction) -> _Shape:
     """Choose points of the profile, dense enough that the lines come within a relative 1e-4 of g."""
     floor = float(claim.delta(math.inf))

@@ -18,6 +18,7 @@ from dpaudit.inference.scores import both_sides, fixed_number, several
 from dpaudit.inference.scores.dependence import coins_p_value, half_included, number_factor
 from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.caches import kept
 from dpaudit.result.fixed_number_evidence import attained
 from dpaudit.result.histograms import sha256
 from dpaudit.result.scores_evidence import HALF_ADVICE, MAX_SCORES, ScoresGuesses
@@ -121,7 +122,7 @@ class _OfRuns(ScoresGuesses, ABC):
         return found
 
 
-@lru_cache(maxsize=64)  # the same for all numbers of right guesses
+@kept(64)  # the same for all numbers of right guesses
 def _tails(evidence: _OfRuns, claim: TradeoffFunction) -> list[Array]:
     """Return the tails of `chance` under a symmetric claim."""
     return evidence.tails(evidence.tail_chance, claim)

@@ -15,7 +15,10 @@ _LARGE = 4096  # bytes; larger contents are replaced by their SHA-256 digest to 
 
 
 def key(value: Foreign) -> Hashable:
-    """Return a hashable key that is equal for equal values, and differs if their types or contents do.
+    """Return a hashable key that is equal for equal values, and differs if their contents do.
+
+    Numbers that Python calls equal have equal keys, whatever their types.  So have arrays of one dimension with equal
+    bytes.
 
     Large arrays and frames are read whole: their `repr` is shortened.  Only what cannot be pickled counts by its
     `repr`.

@@ -52,6 +52,7 @@ from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import Flags, bisect_each
+from dpaudit.numerics.caches import kept, read_only
 
 _SHARE = 0.62  # share of canaries guessed; the standard error of mu is within 5 % of its minimum for mu <= 3
 _CELLS = 400  # cells of the law of V
@@ -235,21 +236,21 @@ def _chance(claim: TradeoffFunction, m: int, r: int, v: int, reach: float) -> fl
     return min(1.0, float(_cells(m, r, reach)[1] @ few) * (1 + 1e-9))
 
 
-@lru_cache(maxsize=32)  # the same for all numbers of right guesses
+@kept(32)  # the same for all numbers of right guesses
 def _rates(claim: TradeoffFunction, m: int, r: int, reach: float) -> Array:
     """Return a(V) / V at the lower ends of the cells."""
     low, _ = _cells(m, r, reach)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(low > 0, wrong_share(claim, low) / low, 0.0)
+        return read_only(np.where(low > 0, wrong_share(claim, low) / low, 0.0))
 
 
 @lru_cache(maxsize=32)  # the same for all claims
 def _cells(m: int, r: int, reach: float) -> tuple[Array, Array]:
     """Return the lower ends of the cells of V and their probabilities."""
     if r == m:
-        return np.ones(1), np.ones(1)
+        return read_only(np.ones(1)), read_only(np.ones(1))
     z = np.linspace(-reach, min(reach, _NEAR), _CELLS)
     ends = np.concatenate([[0.0], np.maximum.accumulate(betaincinv(r + 1.0, float(m - r), ndtr(z))), [1.0]])
     mass = np.diff(betainc(r + 1.0, float(m - r), ends))
     mass[-1] = betainc(float(m - r), r + 1.0, 1 - ends[-2])
-    return ends[:-1], mass
+    return read_only(ends[:-1]), read_only(mass)

@@ -47,7 +47,6 @@ level; see the corollary of `tight`.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 from scipy.special import xlogy
@@ -60,6 +59,7 @@ from dpaudit.inference.scores.dependence import half_included, number_factor
 from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.binomials import log_choose
+from dpaudit.numerics.caches import kept
 
 
 def default_cut(m: int, included: int) -> int:
@@ -149,7 +149,7 @@ def _profile(claim: TradeoffFunction, m: int, rare: int) -> tuple[Array, Array]:
     return at + math.log(rare / (m - rare)), rare / m * np.asarray(claim.delta(at))
 
 
-@lru_cache(maxsize=256)  # the verdict, the detection limit and the report need the same p-values
+@kept(256)  # the verdict, the detection limit and the report need the same p-values
 def _sharp(claim: TradeoffFunction, m: int, rare: int, r: int, v: int) -> float:
     return tight.bound(*_profile(claim, m, rare), m, r, v)
 

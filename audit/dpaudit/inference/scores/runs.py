@@ -41,6 +41,7 @@ from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.fixed.clopper_pearson import check_count
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.caches import read_only
 
 _CELLS = 1000  # cells of the law of U'
 _NEAR, _FAR = 7.0, 38.0  # standard deviations of U' that are integrated over; _FAR if the p-value is below _TINY
@@ -204,4 +205,4 @@ def _cells(before: float, after: float, reach: float) -> tuple[Array, Array]:
     z = np.linspace(-_NEAR, reach, _CELLS)
     upper = np.maximum.accumulate(betaincinv(after, before, ndtr(-z[::-1])))  # 1 - U', which may be tiny
     rest = np.concatenate([[0.0], upper, [1.0]])[::-1]  # 1 - U' at the ends of the cells, descending
-    return 1 - rest[1:], -np.diff(betainc(after, before, rest))
+    return read_only(1 - rest[1:]), read_only(-np.diff(betainc(after, before, rest)))

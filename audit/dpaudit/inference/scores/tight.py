@@ -27,7 +27,6 @@ member is at most s.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from dpaudit.inference import one_run
 from dpaudit.inference.one_run import check_counts
 from dpaudit.inference.scores.families import largest_refuted
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.caches import kept, read_only
 from dpaudit.values import Foreign
 
 MAX_GUESSES = 1500
@@ -76,10 +76,10 @@ def p_value(claim: TradeoffFunction, m: int, r: int, v: int, *, enough: float = 
     return min(quick, _sharp(f, m, r, v))
 
 
-_quick = lru_cache(maxsize=256)(one_run.p_value)
+_quick = kept(256)(one_run.p_value)
 
 
-@lru_cache(maxsize=256)  # the verdict, the detection limit and the report need the same p-values
+@kept(256)  # the verdict, the detection limit and the report need the same p-values
 def _sharp(claim: TradeoffFunction, m: int, r: int, v: int) -> float:
     epsilon = epsilons(claim)
     return bound(epsilon, np.asarray(claim.delta(epsilon)), m, r, v)
@@ -140,15 +140,14 @@ def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
     return max(quick, found)
 
 
-@lru_cache(maxsize=64)  # the same for all counts
+@kept(64)  # the same for all counts
 def epsilons(claim: TradeoffFunction) -> Array:
     """Return epsilons >= 0 at which the profile of a symmetric claim falls by equal factors."""
     top, floor = float(claim.delta(0.0)), float(claim.delta(math.inf))
     levels = floor + (top - floor) * np.geomspace(1.0, _FAINT, _POINTS)
     found = np.append(np.asarray(claim.epsilon(levels)), min(claim._max_privacy_loss(), 700.0))
     chosen = np.unique(found[found < 40.0]) if np.any(found < 40.0) else np.zeros(1)
-    chosen.flags.writeable = False
-    return chosen
+    return read_only(chosen)
 
 
 def _best(epsilon: Array, delta: Array, m: int, r: int, v: int) -> Array:
