@@ -63,7 +63,7 @@ def test_parquet_gives_the_same_scores(kind: type, tmp_path: Path) -> None:
     ("columns", "words"),
     [
         ({"scores": [1.0], "included": [0]}, "is it 'scores'"),
-        ({"score": ["a"], "included": [0]}, "score must be one number for each score"),
+        ({"score": ["a"], "included": [0]}, "score must be a list of numbers"),
         ({"score": [1.0, None, 2.0], "included": [0, 1, 1]}, "row 2: score is null"),
         ({"score": [1.0, 1.5, 2.0], "included": [0, 1, None]}, "row 3: included is null"),
         ({"score": [1.0, 2.0], "included": [0, 2]}, "included must be 0 or 1"),

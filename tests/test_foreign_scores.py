@@ -110,7 +110,7 @@ def test_a_small_archive_does_not_fill_the_memory(tmp_path: Path, monkeypatch: p
 )
 def test_a_damaged_archive_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "s.npz").write_bytes(content)
-    refused(tmp_path / "s.npz", "it is damaged|no NPZ file|array")
+    refused(tmp_path / "s.npz", "it is damaged|not an NPZ file|array")
 
 
 def test_a_table_is_limited_and_a_damaged_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,8 +144,8 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
     [
         ("run", 100_000, "a" * 2_000_000, {}, "the name of a run has 2,000,000 characters; the maximum is 1,000"),
         ("run", 3_000, "a" * 500_000, {}, "the name of a run has 500,000 characters; the maximum is 1,000"),
-        ("score", 3_000, "a" * 500_000, {}, "score must be one number for each score, got string"),
-        ("included", 3_000, "a" * 500_000, {}, "included must be one number for each score, got string"),
+        ("score", 3_000, "a" * 500_000, {}, "score must be a list of numbers, got string"),
+        ("included", 3_000, "a" * 500_000, {}, "included must be a list of numbers, got string"),
         (
             "run",
             400,

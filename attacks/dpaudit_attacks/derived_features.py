@@ -46,7 +46,7 @@ class DerivedFeatures:
 def varied_features(outputs0: Array, outputs1: Array) -> bool:
     """Return whether more than one column varies among the latest outputs.
 
-    If only one does, the derived columns add nothing to it.
+    If only one column varies, the derived columns add nothing to it.
 
     Args:
         outputs0: Outputs of d0, (n, d).

@@ -4,9 +4,10 @@ fl(query + noise) is a multiple of the last bit of the query, of the noise or of
 near zero, and near powers of two, the datasets reach different floats (Mironov 2012; Haney, Desfontaines, Hartman,
 Shrestha & Hay 2022, arXiv 2207.13793).
 
-It refutes every mechanism that adds floating-point noise to a float, numpy's included, within some thousand trials.
-That is correct.  But a claim about a mechanism under development is often meant in real arithmetic.  So "auto" uses the
-attack for finished programs only (in a private environment, or behind a command).  Elsewhere it must be named.
+The attack refutes every mechanism that adds floating-point noise to a float, numpy's included, within some thousand
+trials.  That is correct.  But a claim about a mechanism under development is often meant in real arithmetic.  So "auto"
+uses the attack for finished programs only (in a private environment, or behind a command).  Elsewhere the attack must
+be named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Histogram of each number: bins between quantiles, and a separate bin for each value that recurs.
 
-It suits noise with steps, gaps and atoms, such as clamped or truncated outputs.  The number of bins grows like the cube
-root of the number of outputs (Freedman & Diaconis 1981).
+The attack suits noise with steps, gaps and atoms, such as clamped or truncated outputs.  The number of bins grows like
+the cube root of the number of outputs (Freedman & Diaconis 1981).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The exponent of the last bit of a number.
 
 Near zero, floating-point noise reaches numbers with finer bits than elsewhere.  So one dataset gives numbers that the
-other cannot give.  `float_bits` uses more labels, and so takes more trials to learn each of them.
+other cannot give.  `float_bits` uses more labels, so it takes more trials to learn each label.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dpaudit_attacks.ordered_events import averaged_ratios
 class LastBit:
     """Likelihood ratios of the exponent of the last bit, pooled over neighbouring exponents.
 
-    Like `float_bits`, it is used for finished programs, or where it is named.
+    As with `float_bits`, "auto" includes it only for finished programs; elsewhere it must be named.
     """
 
     name: ClassVar[str] = "last_bit"

@@ -18,8 +18,8 @@ Seen = Any
 class LikelihoodRatio:
     """The user's log-likelihood ratio; nothing is learned.
 
-    It is the best possible attack if it is right (Neyman-Pearson).  If it is wrong, the audit only loses power: a true
-    claim is not refuted more often.
+    No attack is better if the user's ratio is right (Neyman-Pearson).  If the ratio is wrong, the audit only loses
+    power: a true claim is not refuted more often.
 
     Args:
         function: Maps n outputs, as the mechanism returned them, to log q(x)/p(x), (n,), in nats.  p is the density of

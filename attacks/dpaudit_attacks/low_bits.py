@@ -1,7 +1,7 @@
 """The last bits of whole numbers, which noise should hide.
 
-They reveal counters, addresses and identifiers that are mixed into an output, in integers of any size.  They also
-reveal an output that was rounded or scaled after noise was added.  `float_bits` is for numbers that are not whole.
+The last bits reveal counters, addresses and identifiers that are mixed into an output, in integers of any size.  They
+also reveal an output that was rounded or scaled after noise was added.  `float_bits` is for non-integer numbers.
 """
 
 from __future__ import annotations

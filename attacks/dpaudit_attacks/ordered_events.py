@@ -1,10 +1,11 @@
 """Sorted outputs, cut into intervals: events such as "the first answer above the threshold is after the fifth".
 
-Rows are sorted like words in a dictionary, so that sequences with the same beginning are neighbours.  Intervals are
-then sets of prefixes, ranges of a number that follows a prefix, and places of the first answer.  The best fineness of
-the cuts is unknown.  So the ratio is an average over all ways of cutting, each weighted by its probability given the
-outputs (Fearnhead 2006, "Exact and efficient Bayesian inference for multiple changepoint problems", section 2).  The
-number of ways is exponential, but the average can be computed, since pieces are independent.
+Rows are sorted like words in a dictionary, so that sequences with the same beginning are neighbours.  So an interval
+can be all sequences with one prefix, a range of the number that follows a prefix, or a range of positions of the first
+answer above a threshold.  The best number of cuts is unknown.  So the ratio is an average over all ways of cutting,
+each weighted by its probability given the outputs (Fearnhead 2006, "Exact and efficient Bayesian inference for multiple
+changepoint problems", section 2).  The number of ways is exponential, but the average can be computed, since pieces are
+independent.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def averaged_ratios(counts0: npt.NDArray[np.intp], counts1: npt.NDArray[np.intp]
         one, both = gammaln(every + prior), gammaln(every + 2 * prior)
         piece = one[in0] + one[in1] - both[in0 + in1] - (2 * one[0] - both[0]) + (stop - start - 1) * np.log1p(-cut)
         piece = np.where(valid, piece, -np.inf)
-        # at each place, the log of the sum over all ways to cut the cells before it, or after it
+        # before[j]: log of the total weight of all ways to cut the cells before j; after[i]: of the cells from i on
         before, after = np.zeros(k + 1), np.zeros(k + 1)
         for j in range(1, k + 1):
             before[j] = np.logaddexp.reduce(before[:j] + piece[:j, j]) + (np.log(cut) if j < k else 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 from dpaudit_attacks.ratios import Labels, label_ratios
 
-_MAX_VALUES = 4096  # different outputs
+_MAX_VALUES = 4096  # maximum number of different outputs
 _MIN_MEAN_OCCURRENCES = 4  # with fewer outputs for each value, ratios are mostly noise
 
 

@@ -1,6 +1,6 @@
 """Logistic regression on the numbers and their squares, which also detects a change of spread.
 
-It is exact for independent Gaussian columns whose means and variances both depend on the dataset.
+The regression is exact for independent Gaussian columns whose means and variances both depend on the dataset.
 """
 
 from __future__ import annotations

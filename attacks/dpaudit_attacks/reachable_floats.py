@@ -1,12 +1,13 @@
 """The floats that Laplace noise can reach if it is drawn by inverting its distribution function.
 
-Computers draw a U that is a multiple of about 2^-52.  So c -+ b log(U) reaches few of the floats near c, and a
-different set of floats for another centre c.  An output that one dataset cannot have given reveals its dataset.
-Mironov 2012, "On significance of the least significant bits for differential privacy", section 4.
+Computers draw U in (0, 1] as a multiple of a small unit, such as 2^-53.  So the outputs c -+ b log(U) are few of the
+floats near c, and a different centre c gives a different set.  An output that is impossible for one dataset proves that
+the other one was used.  Mironov 2012, "On significance of the least significant bits for differential privacy",
+section 4.
 
-The attack does not know the centres and the scale.  Both are usually numbers of few digits.  So it tries such numbers
-near the outputs' medians and spread.  With the right centres and scale all outputs are reachable, with others
-few.
+The attack knows neither the centres nor the scale.  They usually have few digits.  So it tries such numbers near the
+medians and the spread of the outputs.  With the right centres and scale, all outputs are reachable; with wrong ones,
+only few are.
 """
 
 from __future__ import annotations
@@ -24,28 +25,31 @@ from dpaudit.numerics.arrays import Array
 _MAX_NUMBERS = 4  # numbers of an output that are used
 _SEARCHED = 24  # outputs of each dataset from which centres and scale are found
 _FIRST = 8  # outputs of each dataset that rank all candidates, before the other outputs are used
-_LIKELY = 8  # best noises, and best centres for each of them, that are tried on all searched outputs
+_LIKELY = 8  # number of best noises, and of best centres for each, that are scored on all searched outputs
 _CENTRES = 48  # centres that are tried
-_STEPS = np.arange(-2.0, 3.0)  # offsets from the nearest multiple of the unit, since rounding makes it uncertain
+_STEPS = np.arange(-2.0, 3.0)  # multiples of the unit around the nearest one, since rounding hides which was drawn
 _UNITS = (
     2.0**-32,
     2.0**-52,
     2.0**-53,
-)  # possible units of U, from 32 random bits, 53 bits with one as a sign, and 53 bits
+)  # possible units of U: 32 random bits; 53 bits, one of which is the sign; 53 bits
 _LOGARITHMS = (
     (0, 0.8),
     (-1, 0.1),
     (1, 0.1),
-)  # (error of another library's logarithm in units of the last bit, measured frequency)
+)  # (error of log in other libraries, in units of the last bit; its measured frequency)
 _ODD = 0.01  # assumed share of unreachable outputs
 _TINY = 1e-300  # replaces zero in logarithms
-_DENSE = 2.0  # a float that this many multiples of the unit give on average counts as reachable
-_SURE = 8.0  # nats of evidence beyond the logarithm of the number of candidates, before one is accepted
+_DENSE = 2.0  # where a float has on average at least this many values of U, every float counts as reachable
+_SURE = 8.0  # to be accepted, a candidate needs log(number of candidates) plus this many nats of evidence
 
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """Noise b log(U), or log(U) / (1/b), which is rounded differently; or an array of such noises of one kind."""
+    """Noise b log(U), computed as a product or as log(U) / (1/b), which rounds differently.
+
+    `factor` may be an array, which stands for several noises with the same `divides` and `unit`.
+    """
 
     factor: Array  # b, or 1/b
     divides: bool
@@ -56,9 +60,13 @@ class _Noise:
         return 1 / self.factor if self.divides else self.factor
 
     def ways(self, outputs: Array, centres: Array) -> tuple[Array, Array]:
-        """Return the number of U that give each output, averaged over logarithms, and its value if U were real.
+        """Count the values of U that give each output.
 
         `outputs`, `centres` and `factor` have any shapes that broadcast together.
+
+        Returns:
+            The number of multiples of the unit, averaged over `_LOGARITHMS`; and the number to expect for continuous U.
+            Where at least `_DENSE` are expected, the first equals the second.
         """
         distance = outputs - centres
         with np.errstate(all="ignore"):
@@ -77,7 +85,7 @@ class _Noise:
         return np.where(expected < _DENSE, found, expected), expected
 
     def log_ratios(self, outputs: Array, centres: Array) -> Array:
-        """Return the log of the probability of each output relative to its probability if U were real."""
+        """Return, in nats, how much likelier each output is under this noise than if U were continuous."""
         ways, expected = self.ways(outputs, centres)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio: Array = np.log((1 - _ODD) * ways / expected + _ODD)
@@ -95,7 +103,7 @@ class _Found:
     def score(self, column: Array) -> Array:
         """Return log-likelihood ratios (n,) of numbers (n,).
 
-        A number that neither centre explains gets the ratio of Laplace noise on the real numbers.
+        A number that neither centre explains gets the log-likelihood ratio of continuous Laplace noise.
         """
         finite = np.isfinite(column)
         values = np.where(finite, column, 0.0)
@@ -110,7 +118,7 @@ class _Found:
 class ReachableFloats:
     """Log-likelihood ratio of floating-point Laplace noise, with centres and scale found by search.
 
-    Like `float_bits`, it is used for finished programs, or where it is named.
+    As with `float_bits`, "auto" includes it only for finished programs; elsewhere it must be named.
     """
 
     name: ClassVar[str] = "reachable_floats"
@@ -134,7 +142,7 @@ class ReachableFloats:
 
 
 def _known(outputs0: Array, outputs1: Array) -> dict[int, _Found]:
-    """Return what explains each column, by its index, from the first outputs only; more trials change nothing."""
+    """Return the explained columns by index.  Only the first outputs are searched, so more trials change nothing."""
     first0, first1 = outputs0[:_SEARCHED, :_MAX_NUMBERS], outputs1[:_SEARCHED, :_MAX_NUMBERS]
     rows = np.concatenate([first0, first1])
     with np.errstate(invalid="ignore"):
@@ -146,7 +154,7 @@ def _known(outputs0: Array, outputs1: Array) -> dict[int, _Found]:
 
 @lru_cache(maxsize=256)
 def _search(column0: tuple[float, ...], column1: tuple[float, ...]) -> _Found | None:
-    """Return the centres and the noise that explain the first outputs best; None if chance explains them as well."""
+    """Return the centres and noise that best explain the first outputs; None if chance could do as well."""
     # The smallest outputs come first: floats are densest there, so that the fewest of them are reachable.
     sides = [np.array(sorted(column, key=abs)) for column in (column0, column1)]
     scale = float(np.concatenate([np.abs(side - np.median(side)) for side in sides]).mean())
@@ -176,7 +184,7 @@ def _search(column0: tuple[float, ...], column1: tuple[float, ...]) -> _Found | 
 
 
 def _noises(scale: float) -> Iterator[_Noise]:
-    """Yield the noises of about this scale whose b or 1/b has two digits, one kind at a time, factors (n, 1, 1)."""
+    """Yield noises of about this scale whose b or 1/b has two digits: one `_Noise` of factors (n, 1, 1) per kind."""
     short = np.array(list(_two_digits(scale)))
     rates = np.array(list(_two_digits(1 / scale)))
     for unit in _UNITS:
@@ -185,7 +193,7 @@ def _noises(scale: float) -> Iterator[_Noise]:
 
 
 def _two_digits(size: float) -> Iterator[float]:
-    """Return the numbers of two digits within a factor of two of this size."""
+    """Return the numbers with two significant digits within a factor of two of this size."""
     first = math.floor(math.log10(size)) - 2
     numbers = (float(f"{digits}e{power}") for power in range(first, first + 3) for digits in range(10, 100))
     return (number for number in numbers if size / 2 < number < size * 2)

@@ -1,6 +1,6 @@
-"""The running time of a run and its output.  Used where the running time is observed.
+"""The running time of a run and its output, if the audit observes running times.
 
-For example, geometric noise that is drawn by counting trials takes longer the larger it is.
+For example, a sampler of geometric noise that counts coin tosses takes longer to draw larger noise.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Spline:
     def fit_second_stage(
         self, outputs0: Array, outputs1: Array, rng: np.random.Generator
     ) -> Callable[[Array], Array] | None:
-        """Return what `fit` returns, from more outputs; None if an output has more than three numbers."""
+        """Fit as `fit` does, but to more of the outputs.  Return None if an output has more than three numbers."""
         if outputs0.shape[1] > _MAX_SECOND_STAGE_COLUMNS:
             return None
         return self._fitted(

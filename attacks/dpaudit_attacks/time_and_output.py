@@ -1,8 +1,9 @@
 """The running time and the output together.
 
-Noise that is drawn by counting trials takes longer the larger it is.  The output is the answer plus that noise.  So the
-time and the output together reveal the answer, while neither does alone.  Jin, McMurtry, Rubinstein & Ohrimenko 2022,
-"Are we there yet?  Timing and floating-point attacks on differential privacy systems", section V.
+Some samplers, such as that of geometric noise, toss coins and return the number of tosses.  Larger noise then takes
+longer to draw.  The output is the answer plus that noise.  So the time and the output together reveal the answer, while
+neither does alone.  Jin, McMurtry, Rubinstein & Ohrimenko 2022, "Are we there yet?  Timing and floating-point attacks
+on differential privacy systems", section V.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _OUTPUTS = 16  # columns of the outputs that are used beside the time
 class TimeAndOutput:
     """Boosted trees on the running time and the outputs.
 
-    Used where the running time is observed.  `running_time` is for times that reveal the dataset by themselves.
+    This needs an audit that observes running times.  `running_time` suits times that alone reveal the dataset.
     """
 
     name: ClassVar[str] = "time_and_output"

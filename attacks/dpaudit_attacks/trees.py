@@ -72,7 +72,7 @@ def boosted(outputs0: Array, outputs1: Array, rng: np.random.Generator) -> Calla
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Limit scikit-learn to one thread if it is first loaded here; an audit that loaded it before limits it."""
+    """Limit scikit-learn to one thread in the `with` block if this loads it; otherwise the audit has limited it."""
     if "sklearn.ensemble" in sys.modules:
         yield
         return

@@ -62,7 +62,10 @@ def test_a_replay_refuses_packages_with_other_content_or_says_so(audited: Path, 
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        (lambda about: about.pop("hashes of the mechanism's packages"), "the result has no hashes of them"),
+        (
+            lambda about: about.pop("hashes of the mechanism's packages"),
+            "the result has no hashes of the audit's packages",
+        ),
         (lambda about: about.update({"python": "3.9.1"}), "the audit ran with Python 3.9.1, and this is"),
         (
             lambda about: about["hashes of the mechanism's packages"].update({"-r x": "sha256:" + "a" * 64}),

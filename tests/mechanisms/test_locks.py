@@ -104,9 +104,9 @@ def test_a_link_named_like_the_lock_file_is_refused(command: Command, project: P
         (f"{FORMAT}\n# requires: {{}}\n", "2: the requirements must be a JSON list"),
         (f"{FORMAT}\n# requires: {'[' * 100_000}\n", "2: the requirements must be a JSON list"),
         (f'{FORMAT}\n# requires: ["-r x"]\n', "2: a requirement must read like"),
-        (f'{HEAD}# requires: ["y"]\n', "4: states the requirements again"),
-        (f"{HEAD}# python: 3.12\n", "4: states the version of Python again"),
-        (f'{HEAD}x==1.0 --hash=sha256:{A}\n# requires: ["y"]\n', "5: must stand before the packages"),
+        (f'{HEAD}# requires: ["y"]\n', "4: the requirements are stated again"),
+        (f"{HEAD}# python: 3.12\n", "4: the version of Python is stated again"),
+        (f'{HEAD}x==1.0 --hash=sha256:{A}\n# requires: ["y"]\n', "5: `# python: .*` and .* must stand before"),
         *(
             (f"{HEAD}{line}\n", "4: ")
             for line in (

@@ -24,7 +24,8 @@ _ANSWER: Inputs = {"relation": "one_value", "size": 1}
 class LaplaceInverseCdf(Pure):
     """Wrong in floats: x + sign(u) b log(1 - 2 |u|), u uniform in [-1/2, 1/2), b = 1 / epsilon; no finite epsilon.
 
-    Mironov 2012, section 3: the noise takes few floating-point values, so each x has other reachable outputs.
+    Mironov 2012, section 3: the noise takes few floating-point values, so different x have different sets of reachable
+    outputs.
     """
 
     epsilon: float = 1.0

@@ -33,8 +33,8 @@ class NoisyHistogram1(Pure):
 class NoisyHistogram2(Pure):
     """Wrong: each x_i + Lap(epsilon), which is (1 / epsilon)-DP.
 
-    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.  The event of the witness is that the changed
-    cell lies below its count.
+    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.  The probability ratio of the datasets is
+    e^(1 / epsilon) if the output for the changed cell lies below both of its counts.
     """
 
     inputs: ClassVar[Inputs] = _CELLS

@@ -23,7 +23,7 @@ def _column(dataset: Dataset) -> Array:
 class NoisySum(Pure):
     """Sum of records clamped to [0, 1], with NaN as 0, plus Lap(1 / epsilon): epsilon-DP for any records.
 
-    This is the correct mechanism of this module.  Dwork, McSherry, Nissim & Smith 2006.
+    This is the only correct mechanism in this module.  Dwork, McSherry, Nissim & Smith 2006.
     """
 
     epsilon: float = 1.0

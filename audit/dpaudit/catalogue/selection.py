@@ -19,7 +19,7 @@ _QUERIES: Inputs = {"relation": "all_values", "size": 5}
 
 
 def _best(noisy: Array) -> Array:
-    """Return the index of the largest column, (n,)."""
+    """Return the index of the largest entry of each row, (n,)."""
     best: Array = np.argmax(noisy, axis=1).astype(np.float64)
     return best
 

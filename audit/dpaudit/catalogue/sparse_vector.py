@@ -141,8 +141,8 @@ class Svt4(_Stopping):
 class Svt5(_Threshold):
     """Wrong: r ~ Lap(2 / epsilon), queries have no noise, and it never stops; no finite epsilon.  Stoddard et al. 2014.
 
-    For 10 queries and the parameter epsilon = .1, delta is at least .0488 at every epsilon.  The event of the witness
-    is that the first five answers are above and the others below.
+    For 10 queries and parameter epsilon = .1, the privacy profile never falls below .0488: delta(t) >= .0488 for all t.
+    The event of the witness is that the first five answers are above and the others below.
     """
 
     private: ClassVar[bool] = False

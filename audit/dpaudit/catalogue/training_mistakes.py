@@ -1,6 +1,6 @@
 """Private training with one mistake in each mechanism.  The correct controls are `DpGd` and `DpSgd`.
 
-Each class overrides the one part of the reference trainer that is wrong.
+Each class replaces one part of the correct reference trainer by a wrong one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dpaudit.training.views import View, weights
 _WIDE = Model((8, 2), spare=2)
 _NARROW = Model((1, 2), bias=False, spare=1)
 _TWO_PARTS = Shuffled(2)
-_TINY = 1e-300  # least norm or deviation that is divided by
+_TINY = 1e-300  # minimum of a norm or deviation that is used as a divisor
 
 
 def _of(generator: object) -> Inputs:
@@ -41,7 +41,7 @@ def _clipped(gradients: Array, clip: float) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class UnscaledNoise(DpGd):
-    """Wrong if clip > 1: DP-GD whose noise is not multiplied by the clipping norm; mu is clip / noise_multiplier.
+    """Wrong if clip > 1: DP-GD whose noise lacks the factor `clip`; mu is clip / noise_multiplier for one step.
 
     Gradients are clipped to norm `clip`, and the noise has standard deviation `noise_multiplier`.  Tramèr et al. 2022
     (arXiv:2202.12219) audited an implementation with miscalibrated noise.  Control: `DpGd`.
@@ -57,11 +57,10 @@ class UnscaledNoise(DpGd):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClippedMean(DpGd):
-    """Wrong: DP-GD that clips the mean of all gradients instead of each gradient; at best
-    (2 n / noise_multiplier)-GDP.
+    """Wrong: DP-GD that clips the mean of n gradients, not each one; no better than (2 n / noise_multiplier)-GDP.
 
-    One large gradient turns the clipped mean of n records to any direction, by up to 2 `clip`.  The noise is that of
-    a mean of clipped gradients, n times smaller.  Control: `DpGd`.
+    One large gradient can reverse the clipped mean, which then changes by 2 `clip`.  The noise is scaled as for a mean
+    of n clipped gradients: its standard deviation is noise_multiplier * clip / n.  Control: `DpGd`.
     """
 
     private: ClassVar[bool] = False
@@ -93,8 +92,9 @@ class TrueBatchSize(DpGd):
 class MomentumBeforeNoise(DpGd):
     """Wrong: DP-GD that adds its noise to the momentum, whose sensitivity is up to clip / (1 - momentum).
 
-    Momentum of noisy sums is post-processing; here a record is part of every later release at full size, with fresh
-    noise of the standard deviation of one sum.  An output is the sum of all releases.  Control: `DpGd`.
+    Momentum of noisy sums would be post-processing.  Here it accumulates exact sums, so every later release contains
+    the record again, while the noise is scaled to the sensitivity of one sum.  An output holds the final weights, which
+    reveal only the sum of all releases.  Control: `DpGd`.
     """
 
     noise_multiplier: float = 10.0
@@ -115,9 +115,9 @@ class MomentumBeforeNoise(DpGd):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedNoise(DpGd):
-    """Wrong: DP-GD that gives every layer the same noise, so that differences of weights have none; no finite mu.
+    """Wrong: DP-GD that adds the same noise to every layer, so it cancels in differences of layers; no finite mu.
 
-    A generator that is created anew for each layer, with one seed, does this.  Control: `DpGd`.
+    This happens if each layer creates its generator from the same seed.  Control: `DpGd`.
     """
 
     private: ClassVar[bool] = False
@@ -130,10 +130,10 @@ class SharedNoise(DpGd):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BatchNorm(DpGd):
-    """Wrong: DP-GD of a model that normalises features by the batch, so that a record changes all gradients.
+    """Wrong: DP-GD with batch normalisation, through which one record changes the gradients of all records.
 
-    Each gradient is clipped, but a record with large features moves the mean and the deviation of the batch.  Then all
-    n gradients change, by up to 2 clip each.  Opacus refuses models with batch norm.  Control: `DpGd`.
+    Each gradient is clipped, but a record with large features moves the mean and standard deviation of the batch.  Then
+    all n gradients change, by up to 2 `clip` each.  Opacus refuses models with batch norm.  Control: `DpGd`.
     """
 
     inputs: ClassVar[Inputs] = _of(lambda rng: _outlier())
@@ -148,10 +148,11 @@ class BatchNorm(DpGd):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AccumulatedBeforeClipping(DpGd):
-    """Wrong: DP-GD with two micro-batches that clips once, after gradients were added up; mu is 2 / noise_multiplier.
+    """Wrong: DP-GD that adds gradients of two micro-batches before clipping; mu is 2 / noise_multiplier for one step.
 
-    Buffers of per-example gradients are accumulated over micro-batches, place by place, and clipped at the end.  A
-    record can turn the clipped gradient of its place, a change of 2 clip.  Control: `DpGd`.
+    The buffer has one gradient for each position in a micro-batch.  Gradients at the same position of both
+    micro-batches are added, and only the sums are clipped.  One record can reverse the clipped sum of its position,
+    which changes it by 2 `clip`.  Control: `DpGd`.
     """
 
     inputs: ClassVar[Inputs] = _of(lambda rng: diracs([1.0, -1.0, 1.0], 2.0, "one place turned"))
@@ -167,10 +168,10 @@ class AccumulatedBeforeClipping(DpGd):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReusedSeed(DpSgd):
-    """Wrong: DP-SGD that seeds its noise anew for each step, so that all steps have the same noise; no finite mu.
+    """Wrong: DP-SGD that resets its noise generator to one seed before each step; no finite mu.
 
-    The difference of two releases has no noise.  It shows whether a record was in one batch and not in the other.
-    Control: `DpSgd`.
+    All steps have the same noise, so it cancels in the difference of two releases.  The difference shows whether a
+    record was in one batch and not in the other.  Control: `DpSgd`.
     """
 
     inputs: ClassVar[Inputs] = _of(lambda rng: diracs([], 1.0, "empty, and one Dirac record"))
@@ -185,9 +186,9 @@ class ReusedSeed(DpSgd):
 class ShuffledAsPoisson(DpSgd):
     """Wrong: DP-SGD with shuffled batches that claims the amplification of Poisson batches.
 
-    Each record is in exactly one batch of an epoch, so that the batches without the target tell where it is.  The
-    target's gradient is +clip and all others are -clip.  Chua et al. 2024 (arXiv:2403.17673); Annamalai et al. 2026
-    (arXiv:2411.10614).  Control: `DpSgd`.
+    Each record is in exactly one batch of an epoch, so the batches without the target also reveal its position.  The
+    target's clipped gradient is +`clip`, those of all other records are -`clip`.  Chua et al. 2024 (arXiv:2403.17673);
+    Annamalai et al. 2026 (arXiv:2411.10614).  Control: `DpSgd`.
     """
 
     model: Model = _NARROW
@@ -209,7 +210,7 @@ class ShuffledAsPoisson(DpSgd):
 
 
 def _outlier() -> Pair:
-    """Return examples on both sides of 0, without and with one whose first feature is large."""
+    """Return a pair: records with first feature 1 or -1, without and with a record whose first feature is 1000."""
     features = [[1.0, 0.0], [-1.0, 0.0]] * 4
     shared = {"features": features, "labels": [0, 1] * 4}
     return Pair(

@@ -1,7 +1,7 @@
 """Hashes of what masks hide in the mechanism of a result, so that a replay runs the same mechanism or refuses.
 
-A mask may hide more than a password: `sh -c "TOKEN=x; ./program"` is one word.  The hash has a salt and is slow to
-compute, so short passwords are not looked up.
+A mask may hide more than a password.  In `sh -c "TOKEN=x; ./program"` the quoted script is one argument, so a mask of
+the token hides the program, too.  The hash has a salt and is slow to compute, so short passwords are not looked up.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def hidden_of(planned: PlannedAudit) -> str:
 
 
 def is_hidden_in(planned: PlannedAudit, recorded: str) -> bool:
-    """Whether the mechanism of an audit is the one of which a result recorded this.
+    """Whether a result recorded this text for the mechanism of an audit, rather than for another mechanism.
 
     Args:
         planned: The audit, with its secrets.

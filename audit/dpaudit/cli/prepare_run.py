@@ -31,16 +31,16 @@ class CommandSettings:
 
     output: Path  # absolute, because a mechanism may change the working directory when it is loaded
     shown: str = ""  # the output folder as the user wrote it
-    trials: int | None = None  # overrides the configs
-    confidence: float | None = None  # overrides the configs
-    seed: int | None = None  # overrides the configs
+    trials: int | None = None  # None: that of each config; also for the next two
+    confidence: float | None = None
+    seed: int | None = None
     jobs: int = DEFAULTS.jobs
     backend: str = BACKENDS[0]
     scheduler: str | None = None  # address of the backend
     each: bool = False  # whether each audit runs at its own confidence
     pdf: bool = True
     keep_outputs: bool = False  # whether outputs are saved to DIR/NAME.trials
-    resume: Resume = DEFAULTS.resume  # which of these files are continued
+    resume: Resume = DEFAULTS.resume  # which of the saved outputs are continued
     quiet: bool = False
     debug: bool = False
     log: Path | None = None  # file of the event log, see `event_log`

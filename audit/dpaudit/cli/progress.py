@@ -71,7 +71,7 @@ def progress_bar(
 
 
 def _now_and_then(name: str, clock: Callable[[], float] = time.monotonic) -> Callable[[Progress], None]:
-    """Write a line every few seconds, for a log."""
+    """Return a function that writes a progress line to stderr every few seconds, for a log."""
     pace, last = Pace(clock), clock()
 
     def update(now: Progress) -> None:

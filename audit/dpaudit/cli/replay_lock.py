@@ -31,7 +31,7 @@ def with_lock_of(planned: PlannedAudit, about: Provenance) -> tuple[PlannedAudit
     if not mechanism.isolated or not (mechanism.requires or about.mechanism_packages):
         return planned, ""
     if not about.mechanism_hashes:
-        return planned, f"{UNLOCKED}: the result has no hashes of them"
+        return planned, f"{UNLOCKED}: the result has no hashes of the audit's packages"
     version = mechanism.python_version or this_version()
     if mechanism.python_version is None and not f"{about.python or version}.".startswith(f"{version}."):
         return planned, f"{UNLOCKED}: the audit ran with Python {about.python}, and this is {version}"
@@ -56,5 +56,5 @@ def _lock(about: Provenance, version: str, requires: list[str] | tuple[str, ...]
             for name, sha256 in (about.mechanism_hashes or {}).items()
         }
         return lock_of(version, normalised(requires), packages, files)
-    except (KeyError, ValueError):  # a name that is none
+    except (KeyError, ValueError):  # a text in the result is not a valid name, version or hash
         return None

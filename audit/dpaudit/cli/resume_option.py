@@ -40,7 +40,7 @@ class ResumeCommand(TyperCommand):
 
 def _rewritten(words: Sequence[str]) -> Iterator[str]:
     for index, word in enumerate(words):
-        if word == "--":  # what follows are no options
+        if word == "--":  # the words after it are not options
             yield from words[index:]
             return
         if not word.startswith(_RESUME):

@@ -26,10 +26,10 @@ from dpaudit.text.spelling import nearest
 SCORE, INCLUDED, RUN = "score", "included", "run"
 TWO = ("scores0", "scores1")  # arrays of an NPZ file
 _TRUE, _FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no")
-MAX_SCORES = 2**28  # of a compressed file, which may be a millionth of the memory that it fills: 2 GiB of numbers
-MAX_LINE_CHARACTERS = 2**20  # a longer line of text is no score, and would be kept in memory whole
-MAX_NAME_CHARACTERS = 1000  # of a run
-_MAX_NAMES_BYTES = 2**28  # of the runs of one row group of a Parquet file, uncompressed
+MAX_SCORES = 2**28  # maximum of a compressed file: 2 GiB of numbers, which may be a million times the size of the file
+MAX_LINE_CHARACTERS = 2**20  # a longer line is not a score, and would be held in memory as a whole
+MAX_NAME_CHARACTERS = 1000  # maximum length of the name of a run
+_MAX_NAMES_BYTES = 2**28  # maximum of the names of runs in one row group of a Parquet file, uncompressed
 _TOO_LONG = f"{RUN} has {{:,}} bytes of names in a row group; the maximum is {_MAX_NAMES_BYTES:,}"
 _WHOLE = {"PLAIN", "PLAIN_DICTIONARY", "RLE", "RLE_DICTIONARY", "BIT_PACKED"}  # other encodings shorten repeated text
 _NONE: Any = object()  # where a row has no run
@@ -81,11 +81,11 @@ def read_scores_file(path: Path) -> ScoresFile:
 
 
 class _Missing(Exception):
-    """Something that the file needs is not there."""
+    """Raised if a column is missing or ambiguous, or if pyarrow is not installed."""
 
 
 class _Empty(Exception):
-    """The file has no line."""
+    """Raised if the file has no lines."""
 
 
 class _Found:
@@ -223,7 +223,7 @@ def _coin(given: Any) -> int | None:
 
 def _npz(file: BinaryIO) -> ScoresFile:
     if not zipfile.is_zipfile(file):
-        raise ValueError("it is no NPZ file, which is an archive of arrays")
+        raise ValueError("the file is not an NPZ file, which is an archive of arrays")
     file.seek(0)
     with np.load(file, allow_pickle=False) as arrays:
         names = list(arrays)
@@ -262,7 +262,7 @@ def _with_runs(scores: tuple[Array, Array], included: Any, runs: Any) -> ScoresF
 
 def _column(values: Any, name: str) -> Array:
     if values.ndim != 1 or values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be one number for each score, got shape {values.shape} of {values.dtype}")
+        raise ValueError(f"{name} must be a list of numbers, got shape {values.shape} of {values.dtype}")
     if len(values) > MAX_SCORES:  # small numbers take eight bytes each as floats
         raise ValueError(f"{name} has {len(values):,} scores; the maximum of a compressed file is {MAX_SCORES:,}")
     scores = exact_floats(values, name)
@@ -321,8 +321,8 @@ def _checked_columns(table: Any, types: Any) -> list[str]:
         inner = kind.value_type if name == RUN and types.is_dictionary(kind) else kind
         others = (types.is_string, types.is_large_string) if name == RUN else (types.is_floating,)
         if not any(allowed(inner) for allowed in (types.is_integer, types.is_boolean, *others)):
-            what = "whole number or text" if name == RUN else "number"
-            raise ValueError(f"{name} must be one {what} for each score, got {shortened(str(kind), _SHOWN)}")
+            what = "one whole number or text for each score" if name == RUN else "a list of numbers"
+            raise ValueError(f"{name} must be {what}, got {shortened(str(kind), _SHOWN)}")
     groups = (table.metadata.row_group(i) for i in range(table.num_row_groups))
     for chunk in (group.column(i) for group in groups for i in range(group.num_columns)):
         if chunk.path_in_schema == RUN and chunk.total_uncompressed_size > _MAX_NAMES_BYTES:

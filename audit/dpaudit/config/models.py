@@ -33,7 +33,7 @@ FROM_MECHANISM = "from mechanism"
 
 
 def _whole(value: object) -> object:
-    """Convert a whole float to int, because YAML reads 1e5 as a float."""
+    """Convert a float with an integer value to int, because YAML reads 1e5 as a float."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

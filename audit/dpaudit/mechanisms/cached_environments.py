@@ -36,8 +36,8 @@ class CachedEnvironment:
         stem: Beginning of the names of its files.
         folders: Names of its folders; several if builds were interrupted.
         size: Bytes on the disk.
-        used: When it was last used, in seconds since 1970.
-        about: What it was made for, in words.
+        used: When the environment was last used, in seconds since 1970.
+        about: What the environment was made for, in words.
     """
 
     stem: str
@@ -48,7 +48,7 @@ class CachedEnvironment:
 
     @property
     def path(self) -> Path:
-        """The first of its folders, or the file that names it if it has none."""
+        """The first folder of the environment, or its pointer file if it has no folder."""
         return environments_folder() / (self.folders[0] if self.folders else f"{self.stem}.json")
 
 
@@ -82,7 +82,7 @@ def remove(one: CachedEnvironment) -> str:
         if root is None:
             return ""
         with contextlib.ExitStack() as stack:
-            for ending in ("lock", "used"):  # held by whoever builds or uses it
+            for ending in ("lock", "used"):  # locked by the processes that build or use the environment
                 try:
                     stack.enter_context(_exclusive(root, f"{one.stem}.{ending}"))
                 except BlockingIOError:

@@ -80,7 +80,7 @@ class CommandMechanism:
         """Start the program now.
 
         Raises:
-            MechanismError: If it cannot be started.
+            MechanismError: If the program cannot be started.
         """
         self._child()
 

@@ -82,8 +82,8 @@ def environment(requires: Sequence[str], python_version: str | None = None, lock
         lock: The exact packages to install; None: what the installer chooses.
 
     Raises:
-        MechanismError: If the environment cannot be built, with the installer's last lines, or if another user can
-            write to the cache.
+        MechanismError: If the environment cannot be built; the message then quotes the installer's last lines.  Also
+            if another user can write to the cache.
     """
     version = python_version or this_version()
     wanted = normalised(requires)
@@ -134,7 +134,7 @@ def environments_folder() -> Path:
 
 
 def normalised(requires: Sequence[str]) -> list[str]:
-    """Return requirements in the order and with the spaces by which environments are compared."""
+    """Return requirements as environments are compared by them: sorted, with single spaces."""
     return sorted(" ".join(requirement.split()) for requirement in requires)
 
 

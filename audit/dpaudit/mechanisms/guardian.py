@@ -1,8 +1,8 @@
 """Kills our programs if this process dies without ending them, e.g. by `kill -9`.
 
 A small shell reads the process groups of our programs from a pipe.  The pipe ends when this process ends for any
-reason; the shell then kills the remaining groups.  It needs no library, and it runs in a separate session, so that
-neither Ctrl-C nor a closed terminal reaches it.
+reason; the shell then kills the remaining groups.  The shell needs no library, and it runs in a separate session, so
+that neither Ctrl-C nor a closed terminal reaches it.
 """
 
 from __future__ import annotations

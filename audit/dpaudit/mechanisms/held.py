@@ -76,7 +76,7 @@ def held_numbers(mechanism: object) -> Counter[float]:
 
 
 def fractions(numbers: Iterable[float]) -> set[float]:
-    """Return the numbers that are not whole."""
+    """Return the non-integer numbers."""
     return {number for number in numbers if isinstance(number, float) and not number.is_integer()}
 
 

@@ -110,10 +110,10 @@ def run(command: list[str], what: str) -> str:
 
     Args:
         command: The program and its arguments.
-        what: What it does, for the message.
+        what: What the command does, for the message.
 
     Raises:
-        MechanismError: If it fails; the message quotes its last lines.
+        MechanismError: If the command fails; the message quotes its last lines.
     """
     done = completed(command)
     if done.returncode != 0:

@@ -24,7 +24,7 @@ def check_version(version: str) -> str:
         version: E.g. "3.11" or "3.11.7".
 
     Raises:
-        ValueError: If it has another form, or is older than 3.8.
+        ValueError: If the version has another form, or is older than 3.8.
     """
     if not re.fullmatch(r"3\.[0-9]{1,3}(\.[0-9]{1,3})?", version):
         raise ValueError(f'python_version must read like "3.11" or "3.11.7", got {version!r}')
@@ -47,7 +47,7 @@ def find_interpreter(version: str) -> str:
         version: E.g. "3.11" or "3.11.7".
 
     Raises:
-        MechanismError: If there is none; the message names the places that were searched.
+        MechanismError: If no such Python is found; the message names the places that were searched.
     """
     seen: set[str] = set()
     for candidate in _candidates(version):

@@ -67,7 +67,7 @@ class IsolatedMechanism:
 
     @property
     def installed(self) -> Lock | None:
-        """The exact packages in the environment with their hashes; None if they are not known."""
+        """The exact packages in the environment with their hashes; None if the hashes are not known."""
         return self._environment.lock
 
     @property
@@ -84,7 +84,7 @@ class IsolatedMechanism:
         """Build the environment and load the mechanism now.
 
         Raises:
-            MechanismError: If this fails.
+            MechanismError: If the environment cannot be built or the mechanism cannot be loaded.
         """
         self._child()
 
@@ -141,7 +141,7 @@ class IsolatedMechanism:
     def _started(self) -> Child:
         module, _, found = self.address.rpartition(":")
         if not module or not found:
-            raise MechanismError(f"must read package.module:object or file.py:object, got {self.address!r}")
+            raise MechanismError(f"the address must read package.module:object or file.py:object, got {self.address!r}")
         if self.memory is not None:
             check_supported()
         python = self._environment.python

@@ -1,11 +1,11 @@
 """Decides whether a number that a function holds was written in its source, or may have been drawn.
 
 A function that is sent to another process carries the numbers that it reads: globals of `__main__` or of a notebook,
-and variables of an outer function.  Noise that was drawn once would be the same in both processes.  So a number that is
-not whole counts as a parameter only under two conditions:
+and variables of an outer function.  Noise that was drawn once would be the same in both processes.  So a non-integer
+number counts as a parameter only under two conditions:
 
-- It is held by a name that is assigned only constant expressions, such as `SCALE = 1 / 3`, or by an argument of an
-  outer function.
+- The number is held by a name that is assigned only constant expressions, such as `SCALE = 1 / 3`, or by an argument of
+  an outer function.
 - No statement of the source changes the object of that name in place, such as `NOISE.append(...)` or `TABLE[:] = ...`.
 
 A function is recognised as one of Python, `math` or `numpy` by its name, unless the source gives another object that
@@ -40,7 +40,7 @@ _MAX_DEPTH = 10  # length of a chain of names, such as A = B, B = C
 def drawn_perhaps(mechanism: object) -> list[str]:
     """Return the names of numbers in a function that may have been drawn.
 
-    These numbers are not whole, and no source shows that they are parameters.
+    These are the non-integer numbers that no source shows to be parameters.
 
     Args:
         mechanism: As in `audit`; only functions are examined.

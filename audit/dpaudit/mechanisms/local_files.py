@@ -52,7 +52,7 @@ def _sha256(file: Path, requirement: str) -> str:
             found, size = hashlib.sha256(), os.fstat(stream.fileno()).st_size
             while size <= _MAX_BYTES and (part := stream.read(_PART)):
                 found.update(part)
-                size = max(size, stream.tell())  # a file of /proc states no size, and one may grow
+                size = max(size, stream.tell())  # files in /proc state no size, and a file may grow
     except OSError as error:
         raise MechanismError(f"{requirement} cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a null byte in the name

@@ -93,25 +93,25 @@ def read_lock(text: str) -> Lock:
     """Read the content of a lock file.
 
     Raises:
-        ValueError: If it is not a lock; the message names the line.
+        ValueError: If the text is not a lock; the message names the line.
     """
     lines = text.split("\n")
     if lines[0] != FORMAT:
         raise ValueError(f"1: must be {FORMAT!r}, the format of lock files, got {lines[0]!r:.80}")
-    version, requires = "", None  # both come before all packages, which are checked by them
+    version, requires = "", None  # both stand before the packages, whose lines are checked against them
     urls: frozenset[str] = frozenset()
     found: list[str] = []
     for number, line in enumerate(lines[1:], 2):
         try:
             if line.startswith(("# python: ", "# requires: ")) and found:
-                raise ValueError("must stand before the packages")
+                raise ValueError("`# python: ...` and `# requires: [...]` must stand before the packages")
             if line.startswith("# python: "):
                 if version:
-                    raise ValueError("states the version of Python again")
+                    raise ValueError("the version of Python is stated again")
                 version = check_version(line.removeprefix("# python: "))
             elif line.startswith("# requires: "):
                 if requires is not None:
-                    raise ValueError("states the requirements again")
+                    raise ValueError("the requirements are stated again")
                 requires, urls = _requires(line.removeprefix("# requires: "))
             elif line and not line.startswith("# "):
                 if len(found) == _MAX_PACKAGES:
@@ -143,10 +143,10 @@ def _requires(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 def _checked(line: str, urls: Set[str]) -> str:
     match = _LINE.fullmatch(line)
     if match is None:
-        raise ValueError(f"must be a package with its hash, such as {_EXAMPLE}, got {line!r:.100}")
+        raise ValueError(f"the line must be a package with its hash, such as {_EXAMPLE}, got {line!r:.100}")
     parsed_requirement(line.partition(" --hash")[0])
     if "${" in line:
-        raise ValueError("must not name an environment variable (${...}), which pip would insert")
+        raise ValueError("the line must not name an environment variable (${...}), which pip would insert")
     if match[3] and match[3] not in urls:
-        raise ValueError(f"names the URL {match[3]:.100}, which the requirements do not name")
+        raise ValueError(f"the line names the URL {match[3]:.100}, which the requirements do not name")
     return line

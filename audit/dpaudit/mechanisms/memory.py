@@ -1,7 +1,7 @@
 """Limits of the memory of processes that run foreign code.  The operating system enforces them (RLIMIT_AS).
 
 A limit applies to the address space of each process by itself.  It stops accidents, such as an array that is too large;
-it is no sandbox, because a program can start further processes.
+it is not a sandbox, because a program can start further processes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_supported() -> None:
     """Check that this system enforces limits of memory.
 
     Raises:
-        MechanismError: If it does not.
+        MechanismError: If this system does not enforce them.
     """
     if sys.platform != "linux" or not os.access(_SHELL, os.X_OK) or not os.path.exists("/proc/self/statm"):
         raise MechanismError(
@@ -52,7 +52,7 @@ _MAX_CAUSES = 20  # errors that are followed from an error to those that led to 
 def about_memory(error: BaseException | None) -> bool:
     """Return whether an error, or one that led to it, says that memory could not be allocated.
 
-    Compiled libraries report it by other errors than MemoryError, such as the RuntimeError of torch.
+    Compiled libraries report a failed allocation by errors other than MemoryError, such as torch's RuntimeError.
 
     Args:
         error: What a run raised.

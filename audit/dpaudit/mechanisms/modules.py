@@ -29,7 +29,7 @@ def file_fingerprint(path: str | Path) -> str:
         path: The file.
 
     Raises:
-        OSError: If it cannot be read.
+        OSError: If the file cannot be read.
     """
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -21,9 +21,9 @@ _END_OF_SEARCH = ("pyproject.toml", "uv.toml")  # uv stops at the nearest of the
 _ELSEWHERE = ("target", "prefix", "root", "dry_run", "user", "python", "require_virtualenv", "requirement", "editable")
 _SETTINGS = ("PIP_CONFIG_FILE", "UV_CONFIG_FILE")
 _DROPPED = frozenset(
-    # The first two are settings for this process's Python.  pip may start the other one without -I, so it would obey
-    # them.  The others make an installer succeed without installing here, or install something else, or make uv read
-    # the settings of another folder.
+    # The first two are settings for this process's Python.  pip may start the environment's Python without -I, and
+    # that Python would obey them, too.  The other variables make an installer succeed without installing here, or
+    # install something else, or make uv read the settings of another folder.
     ["PYTHONPATH", "PYTHONHOME", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX", "UV_DRY_RUN"]
     + ["UV_PROJECT", "UV_WORKING_DIR", "UV_WORKING_DIRECTORY"]
     + [f"PIP_{name.upper()}" for name in _ELSEWHERE]
@@ -39,7 +39,7 @@ def completed(command: Sequence[str], timeout: float | None = None) -> subproces
 
     Raises:
         MechanismError: If the variable PIP_CONFIG_FILE or UV_CONFIG_FILE names a file that does not exist.
-        OSError: If it cannot be started.
+        OSError: If the command cannot be started.
         subprocess.TimeoutExpired: After `timeout`.
     """
     variables = {name: value for name, value in os.environ.items() if name.upper() not in _DROPPED}

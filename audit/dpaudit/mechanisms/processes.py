@@ -299,7 +299,7 @@ def running(key: Hashable, start: Callable[[], Child]) -> Child:
     """Return this process's program for a key; start it if it is not running.
 
     A worker gets a new copy of the mechanism with every task, and a program is expensive to start.  So programs belong
-    to the process and not to the mechanism object.  If too many run, the least recently used program is ended.
+    to the process and not to the mechanism object.  If too many programs run, the least recently used one is ended.
 
     Args:
         key: Identifies the program and its arguments.

@@ -78,7 +78,7 @@ class PythonMechanism:
     def _load(self) -> Foreign:
         module_name, _, object_name = self.address.rpartition(":")
         if not module_name or not object_name:
-            raise MechanismError(f"must read package.module:object or file.py:object, got {self.address!r}")
+            raise MechanismError(f"the address must read package.module:object or file.py:object, got {self.address!r}")
         found: Foreign = _module(module_name, self.folder)
         for part in object_name.split("."):
             try:

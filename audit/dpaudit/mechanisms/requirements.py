@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 _ARCHIVES = (".whl", ".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".egg")
-_MAX_CHARACTERS = 2_000  # of a requirement; one with a URL has a few hundred
+_MAX_CHARACTERS = 2_000  # maximum length of a requirement; with a URL, a few hundred are usual
 
 
 def project_name(requirement: str) -> str:
@@ -58,9 +58,9 @@ def parsed_requirement(requirement: str) -> Requirement:
 
     try:
         if len(requirement) > _MAX_CHARACTERS:
-            raise InvalidRequirement(f"it has more than {_MAX_CHARACTERS:,} characters")
+            raise InvalidRequirement(f"the requirement has more than {_MAX_CHARACTERS:,} characters")
         if "\n" in requirement:
-            raise InvalidRequirement("it has more than one line")
+            raise InvalidRequirement("the requirement has more than one line")
         parsed = Requirement(requirement)
     except (InvalidRequirement, RecursionError) as error:
         reason = str(error).partition("\n")[0]
@@ -98,8 +98,8 @@ def unmet(requires: Iterable[str], installed: Mapping[str, str], python_version:
     """Return the requirements that an environment does not meet.
 
     Args:
-        requires: Requirements.  One whose marker does not apply to this version of Python is met.  So is one that
-            only pip can read, such as a path, or a version that is not of PEP 440.
+        requires: Requirements.  A requirement counts as met if its marker does not apply to this version of Python, or
+            if only pip can read it, such as a path, or a version that is not of PEP 440.
         installed: Versions of the installed packages, by name.
         python_version: "3.11" or "3.11.7".
     """

@@ -45,7 +45,7 @@ class Source:
 
 
 def source_of(mechanism: object) -> Source:
-    """Return the code of a mechanism.
+    """Identify the code of a mechanism by its file, hashes and versions.
 
     For a mechanism with an address, the first call after loading fixes the result.  Later edits of the file do not
     change the code that runs.

@@ -11,8 +11,8 @@ items, and calls no method that changes its object.
 
 The runs of such a function share only the modules that it uses.  `forgets` further requires that these modules keep no
 outputs, as numpy and math do not.  It also requires that no global, closure, default or class of the function holds a
-number that is not whole.  Such a number could be noise that was drawn when the code was loaded.  `portable` allows any
-module, because a new process imports it again.  The check detects mistakes but not malice: code that writes into
+non-integer number, which could be noise that was drawn when the code was loaded.  `portable` allows any module, because
+a new process imports the module again.  The check detects mistakes but not malice: code that writes into
 numpy's namespace goes unnoticed.
 """
 
@@ -91,7 +91,7 @@ def _content(value: Foreign) -> bool:
 
 
 def not_whole(value: Foreign) -> bool:
-    """Whether a value is, or holds, a number that is not whole."""
+    """Whether a value is, or holds, a non-integer number."""
     if isinstance(value, float | complex | np.floating):
         return value != value or value.imag != 0 or not float(value.real).is_integer()
     if type(value) is dict:
@@ -116,14 +116,14 @@ def _keywords(code: types.CodeType) -> set[str]:
 
 
 class _Check:
-    """The search through a mechanism's code.  `modules`: top-level names that it may use; None: any."""
+    """Searches through a mechanism's code.  `modules`: top-level names that the code may use; None: any."""
 
     def __init__(self, modules: frozenset[str] | None) -> None:
         self._modules = modules
         self._seen: set[int] = set()
         self._changeable = False  # whether the mechanism holds a list, dict, set or array
         self._changes = False  # whether its code may change a list, dict, set or array
-        self.fractions = False  # whether its code holds a number that is not whole, which may be noise
+        self.fractions = False  # whether its code holds a non-integer number, which may be noise
 
     def mechanism(self, mechanism: object) -> bool:
         return self._mechanism(mechanism) and not (self._changeable and self._changes)

@@ -1,7 +1,8 @@
 """Timeouts for foreign code in the process that calls it.
 
-They use SIGALRM, so they work only on POSIX and in the main thread.  Code that is stuck in a compiled library and never
-returns to Python is not interrupted.  Such code should run in another process (a command, or `requires:` in a config).
+Timeouts use SIGALRM, so they work only on POSIX and in the main thread.  Code that is stuck in a compiled library and
+never returns to Python is not interrupted.  Such code should run in another process (a command, or `requires:` in a
+config).
 """
 
 from __future__ import annotations

@@ -53,11 +53,14 @@ def lower_hull(
 
     Proof:
         A point is removed if the chord from its left neighbour is at least as steep as the chord to its right
-        neighbour.  The point then lies on or above the line between two other points, so it is no corner.  A corner
+        neighbour.  The point then lies on or above the line between two other points, so it is not a corner.  A corner
         lies below each line between points on its two sides, so it is never removed.  Each round except the last
         removes a point, so at most n rounds are needed.  After the last round, the slopes of the chords strictly
-        increase, so the remaining points are convex.  If `straight` is true, a point is removed only if the chord from
-        its left neighbour is steeper, so it lies above such a line.  After the last round, the slopes do not decrease.
+        increase, so the remaining points are convex.
+
+        If `straight` is true, a point is removed only if the chord from its left neighbour is strictly steeper than the
+        chord to its right neighbour.  The point then lies strictly above the line between two other points.  After the
+        last round, the slopes do not decrease.
     """
     while True:
         steep = steepness(x, y)

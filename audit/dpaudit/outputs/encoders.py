@@ -13,10 +13,10 @@ def register_encoder(kind: type, function: Callable[[Foreign], object]) -> None:
     """Register a function that converts outputs, or parts of outputs, of a class to a type that dpaudit can read.
 
     A later registration for the same class replaces an earlier one.  For an object, the encoder of the nearest class in
-    its inheritance order is used.
+    its method resolution order is used.
 
     Args:
-        kind: The class; it covers its subclasses.
+        kind: The class.  Subclasses are included.
         function: Maps an object of the class to a number, text, bytes, None, tuple, list, dict, set, array or data
             frame.  These may contain objects with other encoders.  The function must keep all that the analyst sees and
             add nothing else, such as a memory address.

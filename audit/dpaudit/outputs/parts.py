@@ -277,7 +277,7 @@ def _series(parts: Parts, name: str, series: object, depth: int) -> None:
 
 
 def _names(parts: Parts, name: str, names: Sequence[str]) -> None:
-    """Count the names of rows."""
+    """Count how often each row name occurs."""
     for row, count in Counter(names).most_common(_MAX_KEYS):
         parts.counts[f"number of rows named {row} in {name}"] = count
 

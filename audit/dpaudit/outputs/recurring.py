@@ -16,7 +16,7 @@ _MAX_VALUES = 512  # outputs with more distinct values are not tabulated
 _MAX_PAIRS = 2**16  # maximum size of the table of a column: distinct prefixes of rows times distinct values
 _MAX_COLUMNS = 64
 _LOOK = 256  # outputs whose number of distinct values is checked before all outputs are sorted
-_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # keys are bytes per number
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}  # unsigned type by the number of bytes of a number
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -67,16 +67,16 @@ def doubts(pair: Pair) -> str:
     if pair.relation == "replace_one" and n0 != n1:
         return f"the relation is replace_one, but {numbers}: replacing a record does not change the number of records"
     if pair.relation == "add_remove" and n0 == n1:
-        return f"the relation is add_remove, but {numbers}: no record was added or removed, if these are records"
+        return f"the relation is add_remove, but {numbers} (rows or items count as records): none was added or removed"
     if pair.relation == "add_remove" and abs(n0 - n1) > 1:
         return f"the relation is add_remove, but {numbers}: neighbours differ by one record"
     only0, only1 = _unshared(pair.d0, pair.d1)
     if pair.relation == "replace_one" and only0 > 1:
-        return f"the relation is replace_one, but d0 and d1 differ in {only0} records, if these are records"
+        return f"the relation is replace_one, but d0 and d1 differ in {only0} records (each item counts as a record)"
     if pair.relation == "add_remove" and min(only0, only1) > 0:
         return (
-            f"the relation is add_remove, but d1 lacks {only0} of d0's records and d0 lacks {only1} of d1's records, "
-            "if these are records: neighbours differ by one record"
+            f"the relation is add_remove, but d1 lacks {only0} of d0's records and d0 lacks {only1} of d1's records "
+            "(each item counts as a record): neighbours differ by one record"
         )
     return ""
 
@@ -103,7 +103,7 @@ def _record(record: object) -> object:
 def number_of_records(dataset: Dataset) -> int | None:
     """Return the number of records; None unless the dataset is a data frame, an array or a collection with a length.
 
-    Text, bytes and mappings have a length that is no number of records.
+    Text, bytes and mappings have a length, too, but it is not a number of records.
     """
     shape = getattr(dataset, "shape", None)
     if shape is not None:

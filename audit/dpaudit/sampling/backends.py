@@ -87,7 +87,7 @@ def _ray(scheduler: str | None) -> Iterator[None]:
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
-_kept: ContextVar[dict[int, Foreign] | None] = ContextVar("_kept", default=None)  # pools by `jobs`; None: none is kept
+_kept: ContextVar[dict[int, Foreign] | None] = ContextVar("_kept", default=None)  # pools by `jobs`; None: keep none
 
 
 @contextmanager

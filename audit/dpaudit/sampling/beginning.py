@@ -1,4 +1,4 @@
-"""A short fingerprint of an audit's first outputs, so that a later audit can detect that it repeats them."""
+"""Computes a short fingerprint of an audit's first outputs; a later audit compares it to detect repetition."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Dataset:
             value: The dataset.
 
         Raises:
-            NotCopyable: If it cannot be copied.
+            NotCopyable: If the dataset cannot be copied.
         """
         self._prepare(detached(value))
 

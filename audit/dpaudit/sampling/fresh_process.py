@@ -60,7 +60,7 @@ class ByName:
 
     @property
     def loaded(self) -> object:
-        """The object.  It is loaded from its file if this process has no such module, or another one of that name."""
+        """The object; loaded from its file if this process has no module of that name, or one with another file."""
         try:
             found: object = importlib.import_module(self.module)
         except ImportError:
@@ -87,9 +87,9 @@ def sent(mechanism: object) -> object:
     if portable(mechanism):
         if names := drawn_perhaps(mechanism):
             raise NotPossible(
-                f"the source does not define {', '.join(names)} as a literal, so it may hold noise that was drawn "
-                "once.  Write parameters as literals, such as SCALE = 0.5, or put the mechanism into a file and name "
-                "it in a config as FILE.py:OBJECT"
+                f"the source does not define {', '.join(names)} as a literal, so the mechanism may hold noise that "
+                "was drawn only once.  Write parameters as literals, such as SCALE = 0.5, or put the mechanism into a "
+                "file and name it in a config as FILE.py:OBJECT"
             )
         return mechanism
     raise NotPossible(
@@ -147,8 +147,8 @@ class Twin:
     """The outcome of runs in a new process."""
 
     outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
-    kept: Counter[float]  # numbers that the process held after these runs and after a repetition; empty for programs
-    # If each run adds a number, as a history does, `kept` has the numbers held before the first run and at the end.
+    kept: Counter[float]  # numbers held after these runs and after repeating them with another seed; programs: none
+    # If each run adds a number, as a history does: numbers held both before the first run and after the repetition.
 
 
 def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:

@@ -1,8 +1,8 @@
 """The global random state of `random`, of the functions of `numpy.random`, and of torch.
 
-A mechanism may draw from it, and so may attacks, test fixtures and all other code in the process.  `Runs` seed it from
-the address of their trials, like the `rng` that the mechanism is given, so no other seed reaches the mechanism.
-Afterwards the state is restored.
+A mechanism may draw from this state, and so may attacks, test fixtures and all other code in the process.  `Runs` seeds
+the state from the address of its trials, like the `rng` that the mechanism is given, so no other seed reaches the
+mechanism.  Afterwards the state is restored.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from dpaudit.mechanisms.modules import of_library
 
 
 class Outside:
-    """An audit hook for `sys.addaudithook` that records the first access from outside the process.
+    """An audit hook for `sys.addaudithook` that records the first access that may bring in earlier results.
 
-    While the mechanism is loaded, it may read files that it does not open for writing.
+    While the mechanism is being loaded, it may read files, unless it also opens them for writing, and start programs.
 
     Attributes:
         running: Whether the mechanism runs; False while it is being loaded.

@@ -181,9 +181,9 @@ class Runs:
         """Whether a run that ended with this error may be retried or counted as an outcome.
 
         A timeout depends on the load of the machine, which drifts.  If timeouts decided which runs are counted, the two
-        runs of a trial would not be comparable.  They are comparable if times are observed, because their order is then
-        random.  An exception that is neither Python's own nor derived from Exception is meant for our caller, e.g. a
-        test runner.
+        runs of a trial would not be comparable.  If times are observed, the two runs are comparable, because their
+        order is then random.  An exception that is neither Python's own nor derived from Exception is meant for our
+        caller, e.g. a test runner.
         """
         if isinstance(error, RunTimeout):
             return self.execution.observe_time
@@ -203,7 +203,7 @@ class Runs:
         )
 
     def _out_of_memory(self, error: BaseException | None) -> bool:
-        """Whether a run exceeded its limit.  What is left of it depends on earlier runs, as with a timeout."""
+        """Whether a run exceeded its memory limit.  How much of the limit is left to a run depends on earlier runs."""
         return self.execution.memory is not None and about_memory(error)
 
     def _failure(self, error: BaseException) -> str:

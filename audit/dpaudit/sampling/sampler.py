@@ -124,7 +124,7 @@ class Sampler:
             for side, dataset in enumerate(self._datasets[pair])
             for a, b in cuts
         ]
-        limited = limited_here(tasks[0])  # a limit of memory in this process would also be that of the audit
+        limited = limited_here(tasks[0])  # a memory limit set in this process would also limit the audit itself
         slow = self.jobs != 1 and self._seconds_per_run * 2 * (stop - start) > _WORTH_SENDING
         parallel = slow or limited
         parts = _elsewhere(tasks, self.jobs) if parallel else _here(tasks)
@@ -167,9 +167,9 @@ def _dataset(pair: Pair, side: int, value: object) -> Dataset:
         return Dataset(value)
     except NotCopyable as error:
         raise ValueError(
-            f"d{side} of pair {pair} cannot be copied: {error}.  Every run is given a new copy, so give data "
-            "(numbers, text, arrays, data frames, lists and dicts of them) or a class with __deepcopy__, and open "
-            "files and connections inside the mechanism"
+            f"d{side} of pair {pair} cannot be copied: {error}.  Every run is given a new copy, so the dataset "
+            "must be data (numbers, text, arrays, data frames, lists and dicts of them) or an object with "
+            "__deepcopy__.  Let the mechanism itself open files and connections"
         ) from None
 
 

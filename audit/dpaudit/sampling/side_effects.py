@@ -109,7 +109,7 @@ def _global_states() -> tuple[object, ...]:
 
 
 class _Printed:
-    """A text stream that counts lines and forwards them."""
+    """Counts the lines that are written to a text stream, and forwards them."""
 
     def __init__(self, side_effects: SideEffects, target: TextIO) -> None:
         self._side_effects, self._target = side_effects, target

@@ -43,8 +43,8 @@ __all__ = ["Store", "StoreError", "seed_of"]
 
 MAX_PART_BYTES = 2**28  # SQLite holds at most 10^9 bytes in one value
 _SALT_BYTES = 16
-_MAX_CHANGES = 5  # changes of the identity that warnings list, the last ones
-_MAX_CHANGE_CHARACTERS = 10_000  # length of one of them; longer than any that this module writes
+_MAX_CHANGES = 5  # maximum number of changes of the identity that warnings list, the latest ones
+_MAX_CHANGE_CHARACTERS = 10_000  # maximum length of one change; this module writes shorter ones
 
 
 class Store:

@@ -119,7 +119,7 @@ def _checked(path: Path) -> tuple[int, ...]:
             )
     if path.is_dir():
         raise StoreError(f"{path} is not a regular file; it is a directory.  Name another store")
-    # refuses a link that was made since, and waits for no pipe
+    # refuses a link that was made since, and does not wait for a pipe
     handle = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     with os.fdopen(handle, "rb") as file:  # closed before SQLite opens it, because closing drops SQLite's locks
         about = os.fstat(handle)

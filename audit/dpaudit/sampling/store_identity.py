@@ -195,5 +195,5 @@ def _shown(value: object, what: str) -> str:
 
 
 def _stable(text: str) -> str:
-    """Return the text without an address in memory, which changes from process to process."""
+    """Cut the text before the first memory address, because addresses differ between processes."""
     return text if " at 0x" not in text else text.split(" at 0x")[0]

@@ -12,15 +12,15 @@ from numpy.random.bit_generator import ISpawnableSeedSequence
 
 
 class _Key(ISpawnableSeedSequence):
-    """The key of a Philox generator, in the place of a seed, so that a mechanism may call `rng.spawn`.
+    """Gives a Philox generator its key, and replaces its seed sequence, so that a mechanism may call `rng.spawn`.
 
-    The children of the generator of a trial depend on the key, the trial and their number only.
+    A child of a trial's generator depends only on the key, the trial and the child's number.
     """
 
     def __init__(self, key: npt.NDArray[np.uint64]) -> None:
         self.key = key
         self.trial = 0
-        self.spawned = 0  # in this trial
+        self.spawned = 0  # number of children so far in this trial
 
     def generate_state(self, n_words: int, dtype: npt.DTypeLike = np.uint32) -> npt.NDArray[np.uint64]:
         """Return the key, which is the seed that Philox asks for: two words of 64 bits."""

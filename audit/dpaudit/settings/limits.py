@@ -29,7 +29,7 @@ def check_trials(given: object, name: str = "trials") -> int:
 
     Raises:
         TypeError: If `given` is not a number.
-        ValueError: If `given` is out of range or not whole.
+        ValueError: If `given` is out of range or not an integer.
     """
     if not _is_number(given):
         raise TypeError(_about(name, f"must be a whole number, got {shown(given)}"))

@@ -112,9 +112,9 @@ class Baseline:
 def first_audits(records: Iterable[Record]) -> list[Record]:
     """Return the record of the first audit of each call of each test.
 
-    It is the record of the audit's end, or of its beginning if the audit never ended.  If a second attempt begins
-    before the first one ends, the first one counts as unfinished.  Otherwise a test could be repeated until an attempt
-    gains evidence.
+    An audit's record is that of its end, or that of its beginning if the audit never ended.  If a second attempt begins
+    before the first one ends, the first attempt counts as unfinished.  Otherwise a test could be repeated until an
+    attempt gains evidence.
 
     Args:
         records: Records in chronological order.

@@ -1,6 +1,6 @@
 """Evidence about one claim that accumulates from run to run.
 
-**Hypothesis.**  Every version of the mechanism that was audited so far keeps the claim.
+**Hypothesis.**  The claim is true for every version of the mechanism that has been audited so far.
 
 **The wealth.**  Run i yields E_i, the wealth of its audit when it stopped.  The randomness of each run is fresh, so
 E[E_i] <= 1 given all earlier runs if the claim is true.  A mechanism that keeps its claim by a margin loses wealth in
@@ -11,26 +11,27 @@ a new bet:
 
 The first sum is the invested wealth, S_n = (S_{n-1} + w_n) E_n.  The second is the cash, R_n = 1 / (n + 1).
 
-**Theorem.**  If all versions kept the claim, P[M_n >= 1/significance for some n] <= significance.
+**Theorem.**  If the claim is true for all versions, P[M_n >= 1/significance for some n] <= significance.
 
-*Proof.*  Each product is a nonnegative supermartingale from run k on and constant before; M is their weighted mean.
-Ville 1939.  The theorem also holds within a run, with the audit's current wealth in place of E_n.  So the audit of run
-n may stop, and refute, as soon as its wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
+*Proof.*  The k-th product, E_k ... E_n, is 1 before run k and a nonnegative supermartingale from then on.  M_n is the
+mean of all products with weights w_k, so it is a nonnegative supermartingale with M_0 = 1.  Now apply Ville 1939.  The
+theorem also holds within a run, with the audit's current wealth in place of E_n.  So the audit of run n may stop, and
+refute, as soon as its wealth reaches (1/significance - R_n) / (S_{n-1} + w_n).
 
-A violation that begins in run n needs at most about log(n (n + 1) / 2) nats more evidence than in a first run.
+A violation that first appears in run n needs at most about log(n (n + 1) / 2) nats more evidence than one in run 1.
 
 **Runs that may repeat an earlier one.**  If a run has, or may have, the randomness of an earlier run, E[E_n] <= 1
 fails.  Such a run counts as E'_n = min(E_n, 1), and it cannot refute the claim.
 
-**Theorem.**  The guarantee holds with E'_n in place of E_n in any runs, even if the outputs determine in which.
+**Theorem.**  The guarantee still holds if E'_n replaces E_n in some runs, even if outputs determine which runs.
 
 *Proof.*  E'_n <= E_n, so E[E'_n] <= 1 if the randomness was fresh; and E'_n <= 1 in any case.
-Then M_n <= M_{n-1}, so such a run cannot be the first with M_n >= 1/significance.  (Leaving the run out, E'_n = 1, is
-no remedy: it would also leave out losses of fresh runs, selected by their outputs.)
+Then M_n <= M_{n-1}, so such a run cannot be the first with M_n >= 1/significance.  (It would be wrong to skip the run,
+that is, to set E'_n = 1.  If outputs determine which runs are skipped, losses of fresh runs could be skipped, too.)
 
-**Runs that never ended.**  An audit may have been killed because it took long, and it took long because it made no
-gains.  So it cannot be ignored: it counts as E'_n = 0, which is at most E_n, whatever E_n would have been.  The
-invested wealth is lost; the cash remains.
+**Runs that never ended.**  An audit that makes no gains takes long, and may be killed because it takes long.  If killed
+audits were ignored, losses would be missing.  So a killed audit counts as E'_n = 0, which is at most E_n, whatever E_n
+would have been.  The invested wealth is lost; the cash remains.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Chain:
     trials: int = 0  # runs per dataset, summed over all runs of the suite
 
     def significance(self, total: float) -> float:
-        """Return the significance of the next audit, in (0, 1), that gives the whole chain the significance `total`."""
+        """Return the significance, in (0, 1), for the next audit, so that the chain as a whole has `total`."""
         run = self.runs + 1
         return math.exp(self._stake()) / (1 / total - 1 / (run + 1))
 

@@ -4,8 +4,9 @@ A result is made to be published, and the command that made it may hold a passwo
 URL, values whose name says that they are secret (`--token abc`, `API_KEY=abc`, `?signature=abc`), and the forms of
 common access tokens.  A secret under a harmless name is not recognised.
 
-A mask may hide code: `sh -c "TOKEN=x; ./program"` is one word.  So what dpaudit shows before it runs a stranger's code
-is never masked, and a replay compares a hash of what a mask hides (`dpaudit.cli.hidden_parts`).
+A mask may hide code: in `sh -c "TOKEN=x; ./program"` the script is one argument, and the mask covers the program, too.
+So what dpaudit shows before it runs a stranger's code is never masked, and a replay compares a hash of what a mask
+hides (`dpaudit.cli.hidden_parts`).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _HARMLESS = frozenset(
 """Two parts of a name, or one, that mean something else than their beginning or end."""
 
 _SCHEME = r"(?<![\w+.-])([A-Za-z][\w+.-]*://)"
-_LOGIN = r"[^\s/:@?#'\"]*:(?!\d{0,5}(?![^\s/?#'\",;)]))"  # a user and a colon, which is not that of a port
+_LOGIN = r"[^\s/:@?#'\"]*:(?!\d{0,5}(?![^\s/?#'\",;)]))"  # a user name and a colon, but not the colon before a port
 _USER = re.compile(rf"{_SCHEME}(?:[^\s/'\"]+|{_LOGIN}\S{{1,512}})@")
 _USER_OF_WORD = re.compile(rf"((?:--?)?(?:[\w.-]+=)?){_SCHEME}{_LOGIN}.{{1,512}}@", re.S)  # with spaces
 _OPTION_USER = re.compile(r"(?<!\S)(-u|--user)((?:\s+|=)['\"]?)(?!\d+:\d+(?!\S))[^\s:/'\"]+:[^\s'\"][^\s]*")

@@ -16,7 +16,7 @@ def one_line(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the text, cut after `most` characters, which an ellipsis then shows."""
+    """Return the text; if it has more than `most` characters, cut it there and append an ellipsis."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 

@@ -18,7 +18,7 @@ class About(enum.Enum):
     FAILURE = "before it "  # the mechanism failed, and the audit stopped
     INTERRUPTION = "interrupted"
     TOO_FEW = "too few to see"  # too few runs or guesses to detect the violation in question
-    GLOBAL_STATE = "global random state"  # the mechanism uses it
+    GLOBAL_STATE = "global random state"  # the mechanism uses the global random state
     OTHER = ""
 
 

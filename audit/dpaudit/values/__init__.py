@@ -27,7 +27,7 @@ RawOutputs = Sequence[Output] | npt.NDArray[Any]
 """n outputs as a mechanism returned them.  Row i of an array is output i."""
 
 Foreign = Any
-"""An object of another library or of a user.  Attributes are read only if they exist."""
+"""An object of another library or of a user.  Code checks that an attribute exists before it reads it."""
 
 Parameters = Mapping[str, Any]
 """Keyword arguments, by name."""
