@@ -55,6 +55,9 @@ def shifted(dataset, rng):
 def noisy(dataset, rng):
     return dataset[0] + DRAWN + 0.3 * rng.laplace()
 if __name__ == "__main__":
+    from dpaudit.engine import constant_outputs, reproduced
+
+    constant_outputs.MAX_SECONDS = reproduced.MAX_SECONDS = 3600.0  # a slow machine reduces no number of processes
     found = {}
     for mechanism in (drawn, shifted, noisy):
         result = audit(
