@@ -78,8 +78,8 @@ def test_every_audit_of_run_is_made_at_its_share_and_records_the_command(tmp_pat
     assert {(result.environment[AUDITS], result.environment[PROMISED]) for result in found} == {(3, 0.95)}
     assert len({result.environment[COMMAND] for result in found}) == 1
     words = (
-        "1 of 3 claims refuted.  If all 3 claims were true, this command would refute any of them with probability at "
-        "most 5 %."
+        "1 of 3 claims refuted.  If all 3 claims were true, this command would refute one or more of them with "
+        "probability at most 5 %."
     )
     assert words in done.stdout
     assert "e-BH" not in done.stdout
@@ -130,11 +130,16 @@ def test_results_of_different_commands_are_corrected_by_e_bh() -> None:
     weak, strong = (result("bad", e_value=e, verdict=Verdict.VIOLATION) for e in (21.0, 40.0))
     stands = named_together([true, strong])
     assert stands.startswith("1 of 2 refuted, each at 95 %.")
-    assert stands.endswith("all of them stand.")
+    assert stands.endswith("  After an e-BH correction for this, all refutations stand.")
     assert (
-        "none of them stands yet.  To settle it, run all audits in one command, or each with --confidence 0.976."
+        "no refutation stands yet.  To settle it, run all audits in one command, or each with --confidence 0.976."
         in (named_together([true, weak]))
     )
+    clear, clearer = (result(name, e_value=1e4, verdict=Verdict.VIOLATION) for name in ("clear", "clearer"))
+    assert "After an e-BH correction for this, only the refutation of clear stands." in named_together(
+        [true, true, weak, clear]
+    )
+    assert "only the refutations of clear, clearer stand." in named_together([*[true] * 4, weak, clear, clearer])
     assert named_together([true, true]) == named_together([strong]) == ""
 
 
@@ -144,8 +149,8 @@ def test_an_inconclusive_audit_is_never_named_whatever_its_wealth_before_the_fai
     bad = result("bad", e_value=21.0, verdict=Verdict.VIOLATION)
     words = named_together([failed, bad])
     assert "failed" not in words
-    assert "none of them stands yet" in words  # counted with e = 1007, bad would need only e = 20
-    assert "only bad stands" not in words
+    assert "no refutation stands yet" in words  # counted with e = 1007, bad would need only e = 20
+    assert "only the refutation of bad stands" not in words
 
 
 def test_a_shared_promise_is_believed_only_of_results_whose_confidences_add_up_to_it() -> None:

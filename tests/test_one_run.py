@@ -102,9 +102,9 @@ def test_a_chosen_seed_is_named_where_the_order_of_equal_scores_matters() -> Non
     included = np.arange(200) % 3 == 0
     for scores, named in ((np.zeros(200), True), (np.arange(200), False)):
         result = audit_one_run(scores, included, "gaussian(mu=1)", seed=1)
-        assert any("the promised probability" in warning for warning in result.warnings) == named
+        assert any("the false-alarm guarantee" in warning for warning in result.warnings) == named
         assert not any(
-            "the promised probability" in w for w in audit_one_run(scores, included, "gaussian(mu=1)").warnings
+            "the false-alarm guarantee" in w for w in audit_one_run(scores, included, "gaussian(mu=1)").warnings
         )
     assert audit_one_run(scores, included, "gaussian(mu=1)", seed=7).provenance.seed == 7
 

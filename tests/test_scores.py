@@ -208,12 +208,13 @@ def test_exactly_half_included_is_reported() -> None:
         for side, said in ((50, True), (49, True), (48, False)):
             result = audit_scores(scores[0], scores[1][:side], independence=independence)
             assert (
-                "so the p-value is divided by the probability with which fair coins do so, 0.07" in str(result)
+                "so the p-value is divided by the probability with which fair coins include this number, 0.07"
+                in str(result)
             ) == said
     assert "divided" not in str(audit_scores(*scores, independence="runs"))
     outputs = words_and_numbers(90, 0)
     learned: Any = audit_scores(*outputs, independence=None, attacks=Memory(), seed=1)
-    assert "exactly half of the canaries were included" in str(learned)
+    assert "half of the canaries were included (rounded if their number is odd)" in str(learned)
     assert learned.evidence.m == 120
 
 
@@ -322,7 +323,7 @@ def test_runs_that_all_include_half_and_runs_with_unfair_coins_are_reported() ->
     rng = np.random.default_rng(1)
     run: Any = [np.repeat(np.arange(5), 20)] * 2
     found = audit_scores(rng.normal(size=100), rng.normal(size=100), independence=None, run=run)
-    assert "exactly half of the canaries of every run were included" in str(found)
+    assert "half of the canaries of every run were included (rounded if their number is odd)" in str(found)
     uneven: Any = [np.repeat([0, 1], [10, 90]), np.repeat([0, 1], [90, 10])]
     found = audit_scores(rng.normal(size=100), rng.normal(size=100), independence=None, run=uneven)
     assert "the coins were not fair" in str(found)

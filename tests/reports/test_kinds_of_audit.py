@@ -50,7 +50,9 @@ VIOLATED = stream(0.5, 2001)
 
 @pytest.mark.parametrize("result", [VIOLATED, stream(2.0, 301), stream(2.0, 9)], ids=["violation", "none", "few"])
 def test_a_stream_has_steps_and_neither_pairs_nor_a_config(result: AuditResult) -> None:
-    (steps,) = [words.split()[0] for words in result.warnings if words.endswith("which a coin chose")]
+    (steps,) = [
+        words.split()[0] for words in result.warnings if words.endswith("a fair coin chose the dataset of each")
+    ]
     found = page(result)
     assert f"Each step ran on d0 or on d1, as a fair coin chose: {steps} steps." in found
     assert "Gaussian differential privacy with μ =" in found
@@ -92,7 +94,7 @@ def test_scores_of_runs_are_repeated_and_extended_by_runs(shift: float) -> None:
     assert ("audit more runs, such as more trained models" in found) == (shift < 1)
     for never in ("elsewhere", "canaries"):
         assert never not in found, never
-    assert "If runs are independent of each other, it is exact" in text_of(of_scores(shift, "runs"))
+    assert "If runs are independent, it is exact" in text_of(of_scores(shift, "runs"))
 
 
 def test_runs_of_canaries_are_not_runs_per_dataset() -> None:

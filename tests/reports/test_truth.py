@@ -77,7 +77,7 @@ def of_command(make: Callable[[], AuditResult], name: str = "a", **differs: Any)
 def test_audits_of_one_command_share_its_promise() -> None:
     found = text_of(of_command(sample.violation), of_command(sample.no_violation, "b"))
     assert (
-        "If all 2 claims were true, this command would refute any of them with probability at most 1 %."
+        "If all 2 claims were true, this command would refute one or more of them with probability at most 1 %."
         in found.replace("\u00a0", " ")
     )
     assert "e-BH" not in found

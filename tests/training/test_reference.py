@@ -209,14 +209,14 @@ def test_datasets_from_configs() -> None:
         (lambda: trainer(clip="1"), "clip must be a number > 0 and finite, got '1'"),
         (lambda: trainer(steps=1.5), "steps must be a whole number >= 1, got 1.5"),
         (lambda: reference.Poisson("0.5"), r"must lie in \(0, 1\], got '0.5'"),  # type: ignore[arg-type]
-        (lambda: reference.Shuffled(1.5), "at least one batch, a whole number, got 1.5"),  # type: ignore[arg-type]
+        (lambda: reference.Shuffled(1.5), "parts, .*, must be a whole number >= 1, got 1.5"),  # type: ignore[arg-type]
         (lambda: reference.Model((3,)), "sizes must be"),
         (lambda: reference.Model((3, 1)), "at least two classes"),
         (lambda: trainer(noise_multiplier=0.0), "noise_multiplier must be a number > 0"),
         (lambda: trainer(steps=0), "steps must be a whole number >= 1, got 0"),
         (lambda: trainer(start=np.zeros(3)), "start must have 18 weights"),
         (lambda: reference.Poisson(0.0), r"must lie in \(0, 1\]"),
-        (lambda: reference.Shuffled(0), "at least one batch"),
+        (lambda: reference.Shuffled(0), "parts, .*, must be a whole number >= 1, got 0"),
         (lambda: run_of(BARE, RECORDS), "model has 0 spare weights; use Model"),
         (lambda: run_of(reference.Model((2, 2)), RECORDS), "takes 2 features, but the records have 3"),
         (lambda: run_of(LOGISTIC, reference.Records(np.zeros((1, 3)), [4])), "has 4 classes, but a record has the"),

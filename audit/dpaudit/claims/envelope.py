@@ -58,7 +58,7 @@ class SupportingLines:
         slope, gap = lowest(slope, np.clip(gap, 0.0, 1.0))
         falls = np.concatenate([[True], gap[1:] < np.minimum.accumulate(gap)[:-1]])
         if gap[-1] < 1:
-            falls &= gap < 1  # a gap of 1 is no guarantee
+            falls &= gap < 1  # a gap of 1 guarantees nothing
         return cls(*lower_hull(slope[falls], gap[falls], steepness=lambda slope, gap: -_log_meeting(slope, gap)))
 
     @cached_property

@@ -193,7 +193,7 @@ def _number(node: ast.expr) -> float:
 
 
 def _computed(node: ast.expr) -> str:
-    """Return a hint with the value of an expression such as log(3) or 1 / 3; "" if `node` is no such expression."""
+    """Return a hint with the value of an expression such as log(3) or 1 / 3; "" if `node` is not such an expression."""
     value = _arithmetic(node)
     return "" if value is None else f"; write its value, {value!r}"
 

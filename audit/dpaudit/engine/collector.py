@@ -98,7 +98,7 @@ class Collector:
 
     @property
     def void(self) -> str:
-        """Reason why the counted scores prove nothing; "" if there is none."""
+        """Reason why the counted scores prove nothing; "" if there is no such reason."""
         return next((learner.void for learner in self.learners if learner.void), "")
 
     @property
@@ -179,7 +179,7 @@ class Collector:
     def observe(self, pair: int, runs: int) -> None:
         """Make further runs of a pair, until it has `runs` runs per dataset, only for the tests of independence.
 
-        These runs are no evidence, and their failures are ignored.
+        These runs are not evidence, and their failures are ignored.
         """
         start, store = self.spent[pair], self.sampler.store
         size = min(runs - start, self.allowed - self.trials - self.observed, self._most[pair])
@@ -209,7 +209,7 @@ class Collector:
             self.allowed = allowed
 
     def learn(self, turn: Callable[[], Turn | None], bet: Callable[..., None] | None = None) -> Iterator[Turn]:
-        """Run the learning loop of every audit, block by block, while more trials can be made.
+        """Run the learning loop that audits of pairs and replays share, one block per turn, while trials can be made.
 
         Args:
             turn: Returns the next step; None ends the loop.
@@ -322,7 +322,7 @@ def new_collector(
     execution: ExecutionSettings,
     tested: TradeoffFunction,
 ) -> Collector:
-    """Return a collector without trials, for the arguments of `audit`; `tested`: the claim for both orders."""
+    """Return a collector without trials, for the arguments of `audit`; `tested`: the symmetrized claim."""
     chosen = resolve_attacks(attacks, released=isinstance(mechanism, (CommandMechanism, IsolatedMechanism)))
     bets = strategy(tested)
     log_prices = bets.log_prices(tested)

@@ -22,8 +22,8 @@ Proof:
     Let c be the constant of one dataset, or its constant parts, seen before the new processes start.  In each process,
     the event {output = c} has one fixed probability on d0 and another on d1, and the claim relates the two.  The
     violation stands only if the event occurs in all k processes on the dataset of c, and in no process on the other
-    dataset.  Let p be the exact p-value of these counts (Theorem 1 of `inference.fixed.exact_binomial`), with the claim
-    for both orders.  k is the least number with p <= s, and depends on the claim alone.  So the violation stands with
+    dataset.  Let p be the exact p-value of these counts (Theorem 1 of `inference.fixed.exact_binomial`), with the
+    symmetrized claim.  k is the least number with p <= s, and depends on the claim alone.  So the violation stands with
     probability at most s, given everything before.  If the runs in this process are independent, the audit's own test
     has level s, and the further condition lowers it.
 
@@ -124,7 +124,7 @@ def judged(
     Args:
         collector: The collector after the last trial.
         evidence: Pair index -> evidence against the claim, nats.
-        tested: The claim for both orders.
+        tested: The claim, symmetrized (`TradeoffFunction.symmetrized`).
         significance: Significance of the audit, between 0 and 1.
         accused: Whether the claim is refuted.  If False, only outputs that never varied are judged.
 

@@ -16,10 +16,10 @@ _LEVEL = 1e-6  # probability with which independent scores are called copied, at
 
 
 def copied(given: Given) -> tuple[str, ...]:
-    """Return the reason why the scores must contain copies; empty if they need not.
+    """Return the reason why the scores must contain copies; empty if they may contain none.
 
-    Copies are no independent runs, and their coins are no independent coins.  So no choice of `independence` allows
-    them.  A mechanism may well give equal scores; the test accepts them, because their numbers vary.
+    Copies are not independent runs, and their coins are not independent.  So no choice of `independence` allows them.
+    A mechanism may well give equal scores; the test accepts them, because their numbers vary.
     """
     if given.numbers is not None:
         sides = [np.unique(side, return_counts=True)[1] for side in given.numbers]

@@ -29,7 +29,7 @@ class FixedAudit:
     """An audit whose number of trials is fixed beforehand.  The claim is tested once, at the end."""
 
     collector: Collector
-    tested: TradeoffFunction  # the claim for both orders
+    tested: TradeoffFunction  # the claim, symmetrized
     pilot: SequentialAudit  # uses the same collector; its evidence only decides what is frozen
     pair: int = field(default=0, init=False)  # index of the chosen pair
     second_stage_trials: int = field(default=0, init=False)  # trials of the second stage

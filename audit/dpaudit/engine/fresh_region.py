@@ -50,7 +50,7 @@ class FreshRegion:
         """Mark the counts as invalid if they may rest on noise drawn once, and add the reason to `warnings`.
 
         Args:
-            claim: The claim for both orders.
+            claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
             significance: Significance of the audit, between 0 and 1.
             refuted: Whether the counts refute the claim.
         """

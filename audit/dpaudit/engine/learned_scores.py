@@ -78,7 +78,7 @@ def learned_scores(
 def _split(
     n0: int, n1: int, rng: np.random.Generator, *, coins: bool
 ) -> tuple[tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]], ...]:
-    """Return the places of the outputs to learn from and of the others, for each of the two lists."""
+    """Return, for each dataset, the indices of the outputs to learn from and of those to count."""
     if coins:
         learned = rng.permutation(n0 + n1)[: round(SHARE * (n0 + n1))]
         chosen = np.zeros(n0 + n1, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""An audit of a stream: whoever runs the mechanism asks for a coin, runs it once, and hands over what came out."""
+"""Audits of a stream of runs: the caller asks for a coin, runs the mechanism once, and passes its output on."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ MAX_STATE_BYTES = 2**30
 class OnlineAudit:
     """Evidence against a claim that grows as outputs come in.
 
-    Each step: `coin()` says which dataset to run the mechanism on, 0 or 1; `update(output)` takes what came out.
-    Everything else may be read at any time, and stays valid whenever the stream is looked at or stopped.
+    In each step, `coin()` returns the dataset to run the mechanism on, 0 or 1, and `update(output)` records the output.
+    All other members may be read at any time.  Their guarantees hold however often you look and whenever you stop.
 
     Theorem:
-        Let every step keep the claim given the past: whatever happened before, the laws of its output on the two
-        datasets have a trade-off function of `claim` or above.  Then `refuted` ever becomes true with probability at
-        most 1 - confidence.
+        Let every step satisfy the claim given the past: whatever happened before, the trade-off function between the
+        laws of its output on the two datasets is that of `claim` or above.  Then `refuted` ever becomes true with
+        probability at most 1 - confidence.
 
     Proof:
-        The score of a step is fixed by earlier steps.  The coin is fair given the past, so that the e-value of the
-        step has expectation at most 1 given the past (`inference.sequential.betting`, one output of each trial).
-        Their product is a nonnegative supermartingale; Ville's inequality.
+        The past determines the score of a step, and its coin is fair.  So the e-value of each step has expectation at
+        most 1 given the past (`inference.sequential.betting`, with one output per trial).  The product of these
+        e-values is a nonnegative supermartingale, and Ville's inequality applies.
 
     Steps need not be independent, and the mechanism may keep a state, drift and adapt to all earlier outputs and coins.
-    It must not learn the coin of a step except by the dataset: do not give it `seed`.  Every run counts once.  A run
-    that fails has an output, too: hand over something that stands for the failure, such as None, and never repeat it.
+    The mechanism must learn the coin only through the dataset, so do not pass it `seed`.  Count every run exactly once.
+    A failed run also counts: pass a value that stands for the failure, such as None, and never repeat the run.
 
     Args:
         claim: A claim, or its text, about each step.
-        confidence: A true claim is called refuted, ever, with probability at most 1 - confidence.
+        confidence: A true claim is ever refuted with probability at most 1 - confidence.
         attacks: "auto", a name, an Attack, or several.
-        seed: Of the coins and the attacks; None draws a fresh one.
+        seed: Seed of the coins and the attacks; None draws a fresh one.
     """
 
     def __init__(
@@ -89,29 +89,29 @@ class OnlineAudit:
         self._peak = self._counts.copy()  # the counts when the wealth was largest
         self._given = attacks
         self._learner = Learner(resolve_attacks(attacks), self.seed, 0)
-        self._waiting: tuple[list[Any], list[Any]] = ([], [])  # outputs that nothing was learned from yet
+        self._waiting: tuple[list[Any], list[Any]] = ([], [])  # outputs of d0 and d1, not yet learned from
         self._latest: list[tuple[int, Any]] = []  # dataset and output, for `to_json`
         self._coin: int | None = None
-        self._broken = ""  # why the score failed, after which nothing is proven
+        self._broken = ""  # why scoring failed, which makes the evidence void
         self._unreadable = 0  # outputs that counted as None
         self._path: list[tuple[int, float]] = []  # steps and log-wealth, thinned
         self._log_e = self._most = 0.0
         self._refuted_at: int | None = None
 
     def coin(self) -> int:
-        """The dataset for the next run: 0 or 1.  Asked again before `update`, it is the same."""
+        """Return the dataset for the next run: 0 or 1.  Repeated calls before `update` return the same value."""
         if self._coin is None:
             self._coin = int(stream(self.seed, "online coin", self.steps).integers(2))
         return self._coin
 
     def update(self, output: Any) -> None:
-        """Take the output of the run that the last `coin()` was for.
+        """Record the output of the run that the latest `coin()` asked for.
 
-        Every step counts once, whatever came out: never make a run a second time.  An output that cannot be read counts
-        as None.  If the score of an output raises, nothing that the stream has counted proves anything any more.
+        Every step counts exactly once, whatever its output: never repeat a run.  An output that cannot be read counts
+        as None.  If scoring an output raises an exception, the evidence of the whole stream becomes void.
 
         Raises:
-            RuntimeError: If no coin was asked for.
+            RuntimeError: If `coin` was not called first.
         """
         if self._coin is None:
             raise RuntimeError("update() takes the output of a run whose dataset coin() chose; call coin() first")
@@ -145,7 +145,7 @@ class OnlineAudit:
 
     @property
     def refuted_at(self) -> int | None:
-        """The step at which the claim was refuted; None if it was not."""
+        """The step at which the claim was refuted; None if it was not refuted."""
         return self._refuted_at
 
     @property
@@ -155,22 +155,22 @@ class OnlineAudit:
 
     @property
     def mu_lower(self) -> float:
-        """Certified: some step is not mu-GDP given its past, for any mu below this.
+        """Certified: for every mu below this, at least one step is not mu-GDP given its past.
 
-        It is the bound of the last step or of the step with the largest wealth, whichever is larger.
+        The larger of two bounds: from the last step, and from the step with the largest wealth.
         """
         return 0.0 if self._void else self._evidence.mu_lower(confidence=self.confidence)
 
     def result(self, *, name: str = "stream") -> AuditResult:
-        """All of it as a result.  Its "runs per dataset" are half of the steps."""
+        """Return the result of the stream so far.  Its "runs per dataset" are half of the steps, rounded up."""
         return _result(self, name)
 
     def to_json(self, path: str | Path) -> None:
-        """Save the stream, so that another process goes on with it.
+        """Save the stream, so that another process can continue it.
 
         Save after `update`, and before the next coin.  The file holds the latest outputs, at most 10,000.  If a process
-        ends between `coin` and `to_json`, its last run is lost: after `from_json`, hand over None for that step and do
-        not run it again, because a run that may be repeated selects outputs.
+        ends between `coin` and `to_json`, the output of its last run is lost.  After `from_json`, pass None to `update`
+        for that step.  Do not repeat the run: repeated runs would select outputs, and the guarantee would not hold.
 
         Raises:
             ValueError: If a coin waits for its output, an output has no encoding, attacks were given as objects, or the
@@ -179,7 +179,7 @@ class OnlineAudit:
         if self._coin is not None:
             raise ValueError("a run is pending: call update() with its output, or None if it failed, and then save")
         if self._void:
-            raise ValueError(f"the stream proves nothing any more and is not saved: {self._void}")
+            raise ValueError(f"the evidence of this stream is void, so it is not saved: {self._void}")
         names = [self._given] if isinstance(self._given, str) else self._given
         if not isinstance(names, Sequence) or not all(isinstance(one, str) for one in names):
             raise ValueError("a stream whose attacks are objects cannot be saved; name them, or use attacks='auto'")
@@ -204,12 +204,12 @@ class OnlineAudit:
 
     @classmethod
     def from_json(cls, path: str | Path) -> OnlineAudit:
-        """Go on with a stream that `to_json` saved.
+        """Continue a stream that `to_json` saved.
 
-        Evidence is what it was.  The score is learned again from the outputs that were kept.
+        The evidence is unchanged.  The score is refitted to the saved outputs.
 
         Raises:
-            ValueError: If the file is no such stream, or this version of dpaudit would place other bets.
+            ValueError: If the file does not hold a saved stream, or this version of dpaudit would place different bets.
         """
         try:
             return cls._read(read_state(read_foreign(path, MAX_STATE_BYTES)))
@@ -239,7 +239,7 @@ class OnlineAudit:
 
     @property
     def _void(self) -> str:
-        """Why the counts prove nothing; empty if they do."""
+        """Why the evidence is void; empty if it is valid."""
         return self._learner.void or self._broken
 
     @property
@@ -250,14 +250,14 @@ class OnlineAudit:
         return self._bets.log_wealth(self._bets.gains(self._log_prices, counts, coin_selected=True))
 
     def _note(self) -> None:
-        """Keep the largest wealth so far and every second of the others, once there are too many."""
+        """Append the current wealth to the path.  If the path is too long, keep every second point and the maximum."""
         self._path.append((self.steps, self._log_e))
         if len(self._path) > 2 * PATH:
             peak = max(self._path, key=lambda look: look[1])
             self._path = [look for i, look in enumerate(self._path) if i % 2 == 0 or look == peak]
 
     def _remember(self, side: int, output: Any) -> None:
-        """Learn from as many outputs of d0 as of d1, when a fit is due."""
+        """Store an output.  When a fit is due, learn from equal numbers of outputs of d0 and d1."""
         self._latest.append((side, output))
         if len(self._latest) > 2 * MEMORY:
             del self._latest[:-MEMORY]
@@ -309,7 +309,9 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
         refuted_at=None if audit.refuted_at is None else math.ceil(audit.refuted_at / 2),
         mu_lower=evidence.mu_lower(confidence=audit.confidence) if valid else 0.0,
         bounds_valid=valid,
-        curve=Curve(alpha=alpha, beta=beta, beta_upper=1 - alpha),  # laws drift, so that there is no one curve
+        curve=Curve(
+            alpha=alpha, beta=beta, beta_upper=1 - alpha
+        ),  # the law may change from step to step, so there is no single curve
         witness=None,
         detectable=detectable,
         history=History(
@@ -326,14 +328,14 @@ def _result(audit: OnlineAudit, name: str) -> AuditResult:
 
 
 def _notes(audit: OnlineAudit) -> list[str]:
-    notes = [f"{audit.steps:,} steps, each on one dataset, which a coin chose"]
+    notes = [f"{audit.steps:,} steps; a fair coin chose the dataset of each"]
     if audit._unreadable:
         notes.append(f"{audit._unreadable:,} outputs could not be read and counted as None")
     return notes
 
 
 def _detectable(audit: OnlineAudit, evidence: OnlineEvidence) -> Detectable:
-    """What so many steps would have found, if all of them had one law."""
+    """Return the violations that this number of steps would have detected if all steps had the same law."""
     significance = 1 - audit.confidence
     margin = partial(
         power_margin, audit._bets, audit._tested, trials=evidence.trials, significance=significance, power=POWER

@@ -14,7 +14,10 @@ from dpaudit.values import Foreign
 
 FORMAT = "dpaudit-online/2"
 MEMORY = 5_000
-"""Number of latest outputs that a saved stream keeps, to learn a score when it is loaded.  All evidence is kept."""
+"""Number of latest outputs that are kept when memory is trimmed; up to twice as many are saved.
+
+The score is refitted to them when a stream is loaded.  The evidence is saved completely.
+"""
 
 PATH = 400  # maximum number of looks in the history of a result
 ROUNDING = 1e-6  # log-wealth may differ by this if another version of numpy computed it
@@ -87,7 +90,7 @@ def encoded(output: Foreign) -> str:
     """Return an output as text.
 
     Args:
-        output: What a run returned.
+        output: The output of a run.
 
     Raises:
         ValueError: If it has no encoding.
@@ -105,7 +108,7 @@ def decoded(text: str) -> Foreign:
         text: The text.
 
     Raises:
-        ValueError: If it is no such text.
+        ValueError: If `encoded` cannot have written it.
     """
     try:
         return unframe(base64.b64decode(text, validate=True))

@@ -146,7 +146,7 @@ def enough_trials(
     """Estimate the trials after which a sequential audit of one pair has refuted a claim, without simulation.
 
     Args:
-        claim: The claim for both orders of a pair.
+        claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
         truth: The mechanism's true trade-off function.
         confidence: Confidence of the audit, between 0 and 1.
         power: Probability of a refutation.

@@ -36,8 +36,8 @@ def plan_scores(
 
     Scores are assumed to be likelihood ratios, and scores of canaries to be independent.  Weaker scores need more.
 
-    Fair coins may include exactly half of the canaries by chance.  The audit must then allow for a number that was
-    fixed, and proves less.  The stated power includes this case, with its probability.
+    Fair coins may include half of the canaries by chance (rounded if their number is odd).  The audit must then allow
+    for a number that was fixed, and proves less.  The stated power includes this case, with its probability.
 
     Args:
         claim: The claim, or its text.
@@ -129,13 +129,13 @@ def _half_by_chance(n: int) -> float:
 
 
 def _of(n: int, independence: Independence, inclusion: Inclusion, *, half: bool = False) -> ScoresEvidence:
-    """Return evidence with the default number of guesses about n scores; its right guesses do not matter.
+    """Return evidence about n scores with the default number of guesses; its number of right guesses is a placeholder.
 
     Args:
         n: Number of scores.
         independence: As in `plan_scores`.
         inclusion: As in `plan_scores`.
-        half: Whether coins included exactly half.
+        half: Whether coins included half of the canaries, rounded if their number is odd.
     """
     n0, n1 = n // 2, n - n // 2
     kind, r = default_of(n0, n1, independence, inclusion)

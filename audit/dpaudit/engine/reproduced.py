@@ -1,56 +1,61 @@
-"""Violations whose outputs vary: runs in new processes rule out noise that was drawn once and used again.
+"""Judges violations whose outputs vary: runs in new processes detect noise that was drawn once and used again.
 
-A mechanism may draw noise once and use it in many runs: from a pool of a few values, or with fresh jitter added.  Its
-runs look independent.  They are independent given the kept noise, so the audit tests the law of outputs given that
-noise.  The claim is about another law, in which every run draws all its noise.
+A mechanism may draw noise once and use it in many runs: it may choose from a pool of a few values, or add fresh jitter
+to the kept noise.  Its runs look independent.  They are independent given the kept noise, so the audit tests the law of
+outputs given that noise.  The claim is about a different law, under which every run draws fresh noise.
 
 **When new processes are needed.**  A violation is about to be reported, its outputs vary (`engine.constant_outputs`
 judges those that do not), and the code may keep state (`mechanisms.stateless.forgets`).  The state of a program or an
-isolated mechanism cannot be read.  For these mechanisms, new processes are needed only if outputs that are not whole
-were repeated (`engine.pools`).
+isolated mechanism cannot be read.  For these mechanisms, new processes are needed only if non-integer outputs were
+repeated (`engine.pools`).
 
 **How the processes decide.**  The first of these steps that decides is used:
 
-1. Twins.  This process, which may hold kept noise, makes some runs.  Two new processes make the same runs with the same
-   randomness.  If all outputs agree, they depend only on the dataset and the given randomness: the violation stands.
-2. State.  The numbers that the mechanism holds in these two processes are compared (`mechanisms.held`).  If they
-   agree, and no output that is not whole was repeated, neither process holds noise that it drew: the violation stands.
-   The mechanism then has its own source of randomness.  The violation also stands if the numbers that differ are
-   whole, and the outputs are not.
-3. Values.  If most outputs on either dataset were repeated, 12 new processes give one output on each dataset.  The
-   violation stands unless values that were never seen in this process occur too often, at level 1e-6 for each dataset
-   (`inference.fixed.newcomers`).  This step is skipped if even 12 unseen values would not be significant at this level.
+1. Twins.  This process, which may hold kept noise, makes two sets of runs.  Two new processes each repeat one set with
+   the same randomness.  If all outputs agree, they depend only on the dataset and the given randomness: the violation
+   stands.
+2. State.  The numbers that the mechanism holds in the two new processes are compared (`mechanisms.held`).  If they
+   agree, and no non-integer output was repeated, neither process holds noise of its own: the violation stands.  The
+   outputs differed in step 1 because the mechanism draws from a random source of its own.  The violation also stands if
+   only integers differ, no non-integer output was repeated, both datasets have non-integer outputs, and few outputs
+   were repeated.
+3. Values.  If, on either dataset, the first outputs have at most half as many distinct values as outputs, 12 new
+   processes give one output on each dataset.  The violation stands unless values that were never seen in this process
+   occur too often, at level 1e-6 for each dataset (`inference.fixed.newcomers`).  This step is skipped if even 12
+   unseen values would not be significant at this level.
 4. The claim.  A score and a region are frozen, and a number k is fixed.  2k new processes give one output each.  The
    violation stands if their counts refute the claim at the audit's significance (`inference.fixed.exact_binomial`).
 
 Otherwise the audit is inconclusive.
 
 Theorem:
-    Let the processes be independent of each other, and the claim true of the first run in a process.  Then step 4 lets
-    a violation stand with probability at most s, the significance of the audit, whatever happens within a process.
+    Let the processes be independent of each other, and let the claim hold for the first run of each process.  Then
+    step 4 lets the violation stand with probability at most s, the audit's significance, whatever happens in later
+    runs.
 Proof:
     Score, region and k are fixed before the processes start, and each gives one output.  So the counts are independent
     and binomial, and Theorem 1 of `inference.fixed.exact_binomial` applies, given everything before.
 
 Theorem:
-    Let outputs have a law without atoms over processes, given the randomness of the run.  Then step 1 lets a violation
-    that rests on kept noise stand with probability 0.
+    Suppose that, given the randomness passed to a run, its output varies from process to process with a law that has no
+    atoms.  Then step 1 lets a violation that rests on kept noise stand with probability 0.
 Proof:
     Outputs of different processes are independent, given that randomness, so they agree with probability 0.
 
-Steps 1 to 3 do not bound the probability that a violation stands wrongly.  In step 1, kept noise on a grid may agree by
-chance, or affect none of the 32 runs that are repeated.  Step 2 sees only numbers in Python objects.  The level of
-step 3 bounds how often an honest mechanism is doubted.  Kept values that few runs show may not be among twelve outputs,
-and step 3 is skipped if the pool is so large that few outputs were repeated.
+Steps 1 to 3 do not bound the probability that a violation stands wrongly.  Step 1 fails if noise on a grid agrees by
+chance, or if kept noise affects none of the 32 repeated runs.  Step 2 sees only numbers in Python objects.  The level
+of step 3 bounds how often it passes a mechanism whose runs are independent on to step 4; it does not bound missed
+pools.  Step 3 misses kept values that are too rare to occur among twelve outputs.  If the pool is so large that few
+outputs were repeated, step 3 is skipped and step 4 decides.
 
 The audit's p-value and bounds apply to the runs in this process, even if step 4 lets the violation stand; a hint says
 so.  Step 4 has less power than the audit.  It sees only first runs, at most 60 on each dataset, in a region that was
-learned here.  The audit is inconclusive if a violation is slight, affects later runs only, or lies outside the region
-under other noise.
+learned here.  The audit is inconclusive if a violation is slight, affects later runs only, or no longer lies in the
+region when the noise is drawn again.
 
 If no new process can run the mechanism, only a strong suspicion makes the audit inconclusive.  Such a suspicion
 is a strong pool (`engine.pools`), or numbers that the mechanism has kept since the audit began.  Otherwise a hint
-states what was assumed, if outputs that are not whole were repeated or the mechanism holds a number that is not whole.
+states what was assumed, if non-integer outputs were repeated or the mechanism holds a non-integer number.
 """
 
 from __future__ import annotations
@@ -114,11 +119,12 @@ def reproduced(collector: Collector, pair: int, tested: TradeoffFunction, signif
     Args:
         collector: The collector after the last trial.
         pair: Index of the pair with the strongest evidence.
-        tested: The claim for both orders.
+        tested: The claim, symmetrized (`TradeoffFunction.symmetrized`).
         significance: Significance of the audit, between 0 and 1.
 
     Returns:
-        Doubts, if noise may have been drawn once; hints about what was assumed otherwise.
+        Doubts if noise may have been drawn once and used again.  Otherwise hints that state what was assumed, if
+        anything.
     """
     sampler = collector.sampler
     if sampler.execution.observe_time:  # the first run of a process takes longer than others
@@ -182,10 +188,10 @@ class _Asking:
     ends: float  # deadline, on the monotonic clock
     mechanism: object = None  # the mechanism as returned by `sent`
     confirmed: str = ""  # how step 4 confirmed the violation, for the hint
-    _each: float = 0.5  # seconds that one process takes
+    _each: float = 0.5  # estimated seconds per process
 
     def twins(self) -> set[float] | None:
-        """Return None if runs here and in new processes agree, else the numbers that only one new process holds."""
+        """Return None if all runs agree; otherwise the numbers that only one of the two new processes holds."""
         runs = self._warmed_up()
         here = [[self._runs(("twin", twin, side), side, runs) for side in (0, 1)] for twin in range(TWINS)]
         outputs = [[[told_apart(output) for output in _made(one)] for one in both] for both in here]
@@ -200,18 +206,18 @@ class _Asking:
 
     @property
     def recurring(self) -> bool:
-        """Whether most of the first outputs of a dataset were repeated."""
+        """Whether, on at least one dataset, at most half of the first outputs are distinct values."""
         return any(2 * len(set(map(key, self._first(side)))) <= len(self._first(side)) for side in (0, 1))
 
     @property
     def whole(self) -> bool:
-        """Whether no first output of a dataset holds a number that is not whole."""
+        """Whether, on at least one dataset, the first outputs hold no non-integer numbers."""
         return any(not any(map(not_whole, self._first(side))) for side in (0, 1))
 
     def values_recur(self) -> bool:
         """Whether step 3 lets the violation stand, because unseen values are rare enough in new processes.
 
-        Also False if even 12 unseen values would not be significant on some dataset, because step 3 is then skipped.
+        Also False if step 3 is skipped, because even 12 unseen values would not be significant on some dataset.
         """
         known = [[key(o) for o in (*self._first(side), *self._more(side))] for side in (0, 1)]
         strangers = [object() for _ in range(NEWCOMERS)]
@@ -249,7 +255,7 @@ class _Asking:
         return ""
 
     def came_to_hold(self) -> set[float]:
-        """Return fractional numbers acquired since the audit began and still held; none if each run adds some."""
+        """Return non-integer numbers acquired since the audit began and still held; empty if every run adds some."""
         mechanism, before = self.collector.sampler.mechanism, self.collector.held
         now = fractions(held_numbers(mechanism))
         if before is None or not now - fractions(before):
@@ -334,7 +340,7 @@ def _rate(part: Integers, whole: Integers) -> float:
 
 
 def _processes(tested: TradeoffFunction, rates: Sequence[float], significance: float, most: int) -> int:
-    """Find the least number per dataset that refutes the claim if errors are 1 s.d. above the mean; 0 if none."""
+    """Return the least k that refutes the claim if both error counts are 1 s.d. above their means; 0 if none exists."""
     for k in range(1, most + 1):
         x, z = (min(k, math.floor(k * rate + math.sqrt(k * rate * (1 - rate)))) for rate in rates)
         if x + z < k and exact_binomial.p_value(tested, x, k, k - z, k) <= significance:

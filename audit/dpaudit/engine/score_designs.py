@@ -1,4 +1,4 @@
-"""What the user says of how canaries were included, and which run each score is of."""
+"""The design of given scores: how canaries were included, and which run each score comes from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DESIGNS = {
     "coins": "an independent fair coin decided for each canary",
     "fixed_number": "a fixed number of canaries was drawn at random, without replacement",
 }
-"""What each choice of `included_at_random` says."""
+"""Meaning of each choice of `included_at_random`."""
 
 
 def check_design(independence: Independence, inclusion: Any) -> Inclusion:

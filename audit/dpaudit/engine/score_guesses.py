@@ -32,7 +32,7 @@ ScoresEvidence = _Together | SeveralRunsEvidence | SeveralDrawnRunsEvidence
 
 
 def default_of(n0: int, n1: int, independence: Independence, inclusion: Inclusion) -> tuple[type[_Together], int]:
-    """Return the kind of evidence from so many scores of one run, or of runs, and the default number of guesses.
+    """Return the kind of evidence from n0 and n1 scores, of one run or of runs, and the default number of guesses.
 
     Args:
         n0: Number of runs on d0, or of canaries that were left out.
@@ -67,7 +67,7 @@ def checked_guesses(given: Any, most: int, of: str) -> int:
         of: What these scores are of, for the message.
 
     Raises:
-        TypeError: If it is no number.
+        TypeError: If it is not a number.
         ValueError: If it is not whole, or out of range.
     """
     words = f"guesses must be a whole number from 1 to the number of {of} ({most:,}), got {shown(given)}"

@@ -1,4 +1,4 @@
-"""An audit of scores that somebody else has made: of many runs, or of the canaries of one run."""
+"""Audits of given scores: of independent runs, or of the canaries of one or several runs."""
 
 from __future__ import annotations
 
@@ -41,34 +41,34 @@ from dpaudit.text.reasons import About, Reason
 from dpaudit.text.rounding import upper
 
 CHOICES = {
-    "runs": "every score is of a run of its own, and runs are independent; exact for any claim",
+    "runs": "every score comes from a separate run, and runs are independent; exact for any claim",
     "canaries": (
-        "all scores are of one run, each canary was included at random, and scores of different canaries are "
-        "assumed independent given which were; one run cannot show whether that is true"
+        "all scores come from one run, and each canary was included at random; given which canaries were included, "
+        "scores of different canaries are assumed to be independent, which one run cannot show"
     ),
     None: (
-        "all scores are of one run, or of several that `run` names; each canary was included at random, and nothing "
-        "else is assumed; weakest, safest"
+        "all scores come from one run, or from several that `run` names; only the random inclusion of canaries is "
+        "assumed; the safest choice, with the least power"
     ),
 }
-"""What each choice of `independence` says of the scores."""
+"""Meaning of each choice of `independence`."""
 
 MEASUREMENT = "no claim was given, so there was nothing to refute: this is a measurement"
 
 GIVEN = AttackRow(name="scores", weight=1.0, log_loss=math.nan, note="given by the user")
 
 CHOSEN_SEED = (
-    "equal scores were put in an order that follows from the given seed; the promised probability of a false alarm is "
-    "an average over seeds, so leave the seed out, or draw it at random"
+    "ties between scores were broken with the given seed; the false-alarm guarantee is an average over random seeds, "
+    "so omit the seed or draw it at random"
 )
-"""Said if the order of equal scores matters and the user chose the seed."""
+"""Warning if ties matter and the user chose the seed."""
 
 TESTED = "fixed"
-"""How scores are tested: once, since they are all there."""
+"""The only method: one test, because all scores are given at once."""
 
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
-_CURVE_POINTS = 400  # most points of the observed curve that a result keeps
-SLACK = 1.03  # chances are computed up to 3 % too large
+_CURVE_POINTS = 400  # maximum number of thresholds of the observed curve in a result
+SLACK = 1.03  # probabilities may be overestimated by up to 3 %
 LEFT_OUT: Any = "left out"
 
 
@@ -89,46 +89,47 @@ def audit_scores(
 ) -> AuditResult:
     """Try to refute `claim` by scores of runs or of canaries, and bound the privacy loss from below.
 
-    The guarantee is for one look: audit a set of scores once, when it is complete.  Do not call this again while scores
-    are added and stop at a refutation, because each call may refute a true claim.  `OnlineAudit` may be looked at after
-    every output.
+    The guarantee covers one test: audit a set of scores once, when it is complete.  Do not repeat the call while scores
+    are added and stop at a refutation, because every call may refute a true claim.  To look after every output, use
+    `OnlineAudit`.
 
-    Numbers are scores as they are: no part of them is spent on learning.  If any output is something else (text, a
-    vector, None), a score is learned from a third of the outputs, chosen by chance, and the others are counted.
+    Numbers are used as scores directly, and all of them are evidence.  If any output is not a number (text, a vector,
+    None), a score is learned from a randomly chosen third of the outputs, and only the others are evidence.
 
     Args:
         scores0: Scores of runs on d0, or of canaries that were left out: (n0,), higher means more like d1 or more like
             an included canary; +-inf is allowed.  Or n0 outputs of any kind.  Each run or canary occurs once.
-        scores1: The same of runs on d1, or of canaries that were put in.
-        claim: A claim, or its text.  None: the result is a measurement, whose bounds hold and whose verdict is
-            INCONCLUSIVE, since there was nothing to refute.
-        independence: What the scores are; it has to be said.  "runs": each is of a run of its own; runs are
-            independent.  "canaries": all are of one run; given which canaries were included, they are assumed to be
-            independent of each other, and each to depend on the inclusion of its own canary only.  The assumption
-            stands beside every verdict.  None: all are of one run (or of several, see `run`), and nothing is assumed
-            but the random inclusion.
+        scores1: As `scores0`, for runs on d1 or for canaries that were included.
+        claim: A claim, or its text.  If None, the result is a measurement: its bounds hold, and its verdict is
+            INCONCLUSIVE, because no claim is tested.
+        independence: What is assumed about the scores; required.  "runs": every score comes from a separate run, and
+            runs are independent.  "canaries": all scores come from one run.  Given which canaries were included, scores
+            of different canaries are assumed to be independent, and each to depend only on whether its own canary was
+            included.  Every verdict states this assumption.  None: all scores come from one run, or from several (see
+            `run`).  Only the random inclusion is assumed.
         confidence: A true claim is called violated with probability at most 1 - confidence.
-        method: "fixed", the only one: all scores are there, so that they are tested once.
-        seed: Of the order of equal scores and of the split; None draws a fresh one, which the result records.  The
-            guarantee is an average over seeds: to repeat an audit, give the recorded seed, but do not choose one.
-        attacks: What learns a score, if outputs are no numbers.
-        guesses: How many scores are guessed about (the highest, for "runs" or a fixed number of canaries; the most
-            extreme, else).  It must be chosen before the scores are seen; by default it follows from their number.
-            For several runs, the number in each.
+        method: Only "fixed": all scores are given at once, so they are tested once.
+        seed: Seed that breaks ties between scores and chooses the outputs to learn from; None draws a fresh one, which
+            the result records.  The guarantee is an average over seeds.  Pass a recorded seed to repeat an audit, but
+            never choose among seeds.
+        attacks: Attacks that learn a score if outputs are not numbers.
+        guesses: Number of scores that are guessed about; for several runs, the number in each.  Choose it before seeing
+            the scores; the default depends only on the numbers of scores.  The highest scores are used for "runs", and
+            for "canaries" if a fixed number was included; otherwise the most extreme ones.
         included_at_random: How it was decided which canaries are included.  "coins": an independent fair coin for each
             canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.
-        run: The runs of `scores0` and the runs of `scores1`, two lists of names or numbers, if canaries are of several
-            independent runs; for `independence=None` only, and scores that are numbers.  Coins must be drawn anew in
+        run: Which run each canary belongs to, if canaries come from several independent runs: two lists of names or
+            numbers, for `scores0` and `scores1`.  Requires `independence=None` and numeric scores.  Draw new coins for
             each run: runs with the same included canaries are not independent.
-        name: For the report.
+        name: Name of the audit in reports.
 
     Returns:
-        The result; its bounds hold each by itself.
+        The result.  Each of its bounds holds alone at the stated confidence; they need not hold together.
 
     Raises:
         TypeError: If an argument has a wrong type.
         ValueError: If `independence` is left out, or scores cannot be used: missing, all equal, too few, integers that
-            no float equals, or numbers on one side and none on the other.
+            no float equals, or numbers on one side and only outputs of other kinds on the other.
     """
     began = time.perf_counter()
     check_independence(independence)
@@ -151,7 +152,7 @@ def audit_scores(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """What the user says of the scores; see `audit_scores`."""
+    """The design of the experiment, as stated by the user; see `audit_scores`."""
 
     independence: Independence
     inclusion: Inclusion
@@ -172,10 +173,10 @@ def audit_given(
     chosen_seed: bool = False,
     dependent: tuple[str, ...] = (),
 ) -> AuditResult:
-    """Audit scores that were read; the arguments are those of `audit_scores`.
+    """Audit scores that have been read; other arguments as in `audit_scores`.
 
-    `chosen_seed` is whether the user chose the seed, and nothing but the order of equal scores depends on it.
-    `dependent` states why no guarantee holds, if the caller found that out from the order of the runs.
+    `chosen_seed`: whether the user chose the seed and it affects only the order of equal scores.
+    `dependent`: reasons why no guarantee holds, if the caller found dependence in the order of the runs.
     """
     check_confidence(confidence)
     claimed = NO_CLAIM if claim is None else claim_of("claim", claim)
@@ -213,7 +214,7 @@ def audit_given(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counted:
-    """All that the scores gave."""
+    """Everything that `_result` needs from the scores."""
 
     evidence: ScoresEvidence
     counts: Counts  # of the guesses
@@ -221,7 +222,7 @@ class _Counted:
     alpha: Array  # observed errors
     beta: Array
     rows: tuple[AttackRow, ...]
-    dependent: tuple[str, ...]  # why the learned scores prove nothing
+    dependent: tuple[str, ...]  # why the runs or the learned scores support no guarantee
     copied: tuple[str, ...]  # why the scores, or the outputs, must contain copies
     notes: tuple[str, ...]
 
@@ -240,8 +241,8 @@ def check_independence(independence: Any) -> None:
 def _check_method(given: str) -> None:
     if given != TESTED:
         raise ValueError(
-            f'method must be "{TESTED}", got {shown(given)}: all scores are there, so that they are tested once; '
-            "OnlineAudit takes outputs as they come"
+            f'method must be "{TESTED}", got {shown(given)}: all scores are given at once, so they are tested once; '
+            "for outputs that arrive one by one, use OnlineAudit"
         )
 
 
@@ -295,19 +296,19 @@ def _result(
 
 
 def _unfair(evidence: ScoresEvidence, counted: _Counted) -> tuple[str, ...]:
-    """What is said of coins that were not fair; nothing where no coins decided."""
+    """Return a warning if the coins were clearly not fair; empty otherwise, and if no coins were tossed."""
     into, m = counted.sizes[1], sum(counted.sizes)
     if (p_value := evidence.coins_p_value(counted.sizes)) > _UNFAIR:
         return ()
     return (
-        f"the coins were not fair: {into:,} of {m:,} canaries were included, and fair coins are so uneven with "
-        f"probability {upper(p_value)} at most; the bounds need fair coins; if a fixed number of canaries was drawn at "
+        f"the coins were not fair: {into:,} of {m:,} canaries were included, and fair coins are this uneven with "
+        f"probability at most {upper(p_value)}; the bounds need fair coins; if a fixed number of canaries was drawn at "
         'random, say included_at_random="fixed_number"',
     )
 
 
 def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int | None, confidence: float) -> Detectable:
-    """The least violation that so many guesses by the likelihood ratio would have found."""
+    """Return the smallest violation that this number of guesses by the likelihood ratio would have detected."""
     least = None
     if fewest is not None:
         least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= SLACK * POWER)
@@ -320,7 +321,7 @@ def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int |
 
 
 def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Witness:
-    """Right guesses, and how many would refute the claim; no rates, since the scores that are guessed about vary."""
+    """Return the right guesses, and how many refute the claim; no error rates, as guesses have no common threshold."""
     return Witness(
         pair=evidence.about,
         attack="scores",
@@ -337,7 +338,7 @@ def _witness(evidence: ScoresEvidence, counts: Counts, fewest: int | None) -> Wi
 
 
 def _curve(scores0: Array, scores1: Array) -> tuple[Array, Array]:
-    """Errors of "d1 if the score is above t", from alpha = 1 to alpha = 0, at most some hundred points."""
+    """Return both errors of the attack "d1 if the score is above t", from alpha = 1 to 0, at a few hundred points."""
     out, into = np.sort(scores0), np.sort(scores1)
     sides = [side for side in (out, into) if len(side)]
     cuts = [side[np.linspace(0, len(side) - 1, _CURVE_POINTS // 2).astype(int)] for side in sides]

@@ -32,7 +32,7 @@ class SequentialAudit:
     """
 
     collector: Collector
-    tested: TradeoffFunction  # the claim for both orders
+    tested: TradeoffFunction  # the claim, symmetrized
     confidence: float
     measure: bool = False  # whether to continue after the claim has been refuted
     history: list[tuple[int, float]] = field(default_factory=list, init=False)  # trials and log-wealth at every look
@@ -96,7 +96,7 @@ class SequentialAudit:
 
     @property
     def refuted_at(self) -> int | None:
-        """Runs per dataset at the look that refuted the claim; None if none did."""
+        """Runs per dataset at the look that refuted the claim; None if none refuted it."""
         threshold = log_threshold(self.confidence)
         return next((trials for trials, log_e in self.history if log_e >= threshold), None)
 

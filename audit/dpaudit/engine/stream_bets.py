@@ -31,7 +31,7 @@ def reference_wealth(bets: Strategy, log_prices: Array) -> list[float]:
 
 
 def check_bets(saved: Sequence[float], ours: Sequence[float]) -> None:
-    """Compare two fingerprints: the wealth of a stream that changes its bets in the middle is no supermartingale.
+    """Compare two fingerprints: the wealth of a stream that changes its bets in the middle is not a supermartingale.
 
     Args:
         saved: The fingerprint in a state.
@@ -45,6 +45,7 @@ def check_bets(saved: Sequence[float], ours: Sequence[float]) -> None:
     ):
         return
     raise OtherBets(
-        "it was saved by a version of dpaudit that places other bets, and a stream that changes its bets is no valid "
-        "test; continue with that version, or begin a new stream, whose error probability adds to that of this one"
+        "it was saved by a version of dpaudit that places other bets, and a stream that changes its bets is not a "
+        "valid test; continue with that version, or begin a new stream, whose error probability adds to that of this "
+        "one"
     )

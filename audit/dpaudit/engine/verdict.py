@@ -41,7 +41,7 @@ class Facts:
 
     @property
     def ended(self) -> StoppedBy:
-        """What ended the trials, if the evidence did not."""
+        """What ended the trials, if the evidence did not end them."""
         if self.interrupted:
             return "interruption"
         return "failure" if self.failure or self.void else "trials"

@@ -63,7 +63,7 @@ def make_witness(
 
     Args:
         learner: The learner of the pair.
-        claim: The claim for both orders of the pair.
+        claim: The claim, symmetrized (`TradeoffFunction.symmetrized`).
         counts0: (BINS,), binned scores of all outputs of d0 that were bet on.
         counts1: (BINS,), the same for d1.
         pair: Label of the pair.

@@ -1,4 +1,4 @@
-"""Auditing in one run: tests and bounds from the guesses about m independent canaries.
+"""Auditing in one run: tests and bounds from the guesses about m canaries, which may depend on each other.
 
 An independent fair coin decides whether each of m canaries is included in the data.  An attacker sees the one output of
 the mechanism, but not the coins.  The attacker guesses for r of the canaries whether they were included; v guesses are
@@ -139,7 +139,7 @@ def mu_lower_one_run(m: int, r: int, v: int, *, significance: float) -> float:
         significance: In (0, 1).
 
     Returns:
-        The largest mu refuted, rounded down by at most one part in 10**4; 0 if none is, at most 64.
+        The largest mu refuted, up to 64, rounded down by at most one part in 10**4; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible or the significance is out of its range.
@@ -166,7 +166,7 @@ def p_value_exact(epsilon: npt.ArrayLike, delta: npt.ArrayLike, m: int, r: int, 
     right ones uniformly.  This has A_k = e^epsilon B_k for all k except v, and the excess delta, or less, for k = v.
 
     As a maximum over mechanisms, the value rises with epsilon and with delta.  It is at most the bound of Steinke,
-    Nasr & Jagielski 2023.  The proof needs only A(K) <= e^epsilon B(K) + delta, where epsilon may also be negative.
+    Nasr & Jagielski 2023.  The bound needs only the first inequality of (1), so it also holds for negative epsilon.
 
     Args:
         epsilon: Epsilon in nats, finite; any shape.
@@ -215,7 +215,7 @@ def epsilon_lower_exact(m: int, r: int, v: int, *, delta: float, significance: f
         significance: In (0, 1).
 
     Returns:
-        The largest epsilon refuted, in nats, rounded down by at most one part in 10**6; 0 if none is, at most 64.
+        The largest epsilon refuted, up to 64 nats, rounded down by at most one part in 10**6; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible, or `delta` or the significance is out of its range.

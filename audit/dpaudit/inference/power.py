@@ -189,7 +189,7 @@ def least_detectable(claim: TradeoffFunction, margin: Callable[[Law], float]) ->
 
 
 def least_in_family(claim: TradeoffFunction, seen: Callable[[TradeoffFunction], bool]) -> TradeoffFunction | None:
-    """Return the least member of the family of `least_detectable` that would be `seen`; None if no member would."""
+    """Return the least member of the family of `least_detectable` that would be `seen`; None if no member would be."""
     family = _family(claim)
     least = least_parameter(lambda parameter: seen(family(parameter)))
     return None if least is None else family(least)

@@ -40,7 +40,8 @@ class Attack(Protocol):
     Optional members, each with a protocol in `dpaudit.learning.members`:
 
     - `calibrated = True`: scores are log-likelihood ratios.  The engine calibrates the scores of other attacks.
-    - `automatic`: False excludes the attack from "auto"; "released" includes it only for released programs.
+    - `automatic`: False excludes the attack from "auto"; "released" includes it only if the mechanism is an external
+      program (`CommandMechanism` or `IsolatedMechanism`), whose users rely on every bit of its outputs.
     - `suits(outputs0, outputs1) -> bool`: whether the attack is applicable.  Not called if the attack is used alone.
     - `from_trials = n`: the first fit takes place after n trials, and refits when the number of trials has doubled.
       It is meant for expensive attacks, and ignored if the attack is used alone.

@@ -40,12 +40,15 @@ class HasAutomatic(Attack, Protocol):
 
     @property
     def automatic(self) -> bool | str:
-        """True, the default: always.  False: never.  "released": only for released programs."""
+        """True, the default: always.  False: never.  "released": only for external programs.
+
+        These are `CommandMechanism` and `IsolatedMechanism`.  Their users rely on every bit of the outputs.
+        """
         ...
 
 
 class HasFromTrials(Attack, Protocol):
-    """Is expensive to fit, so its first fit is delayed."""
+    """Delays its first fit, because fitting is expensive."""
 
     @property
     def from_trials(self) -> int:

@@ -21,8 +21,8 @@ from dpaudit.numerics.arrays import Array
 BinCounts = npt.NDArray[np.int64]
 """Numbers of scores of outputs of d0 and of d1 in each bin, (2, BINS)."""
 
-_MIN_LEAD_ALONE = 1.0  # nats of log-wealth by which an attack must lead the mixture to be bet on alone
-_MIN_LEAD_SPARED = 0.3  # nats by which an attack must lead the mixture to be exempt from suspension
+_MIN_LEAD_ALONE = 1.0  # an attack replaces the mixture only if its log-wealth is larger by more than this, nats
+_MIN_LEAD_SPARED = 0.3  # while an attack leads the mixture by more than this, it is not suspended, nats
 _MIXTURE = -1  # key of the mixture
 
 

@@ -52,7 +52,7 @@ class ModelWeights:
     _scored: int = 0  # number of scored trials
 
     def join(self, attack: int, trials: int) -> None:
-        """Add an attack to the mixture, end its suspension, or leave it as it is if it is in use.
+        """Add an attack, or readmit it after a suspension; no effect if it is in use.
 
         Args:
             attack: The attack.

@@ -82,14 +82,14 @@ class Evidence(Protocol):
         ...
 
     def of_pair(self, pair: int | None) -> Counts | None:
-        """Return the counts of one pair of the result, (2, BINS), or None if there are none.
+        """Return the counts of one pair of the result, (2, BINS), or None if it has no counts.
 
         `pair`: Index of the pair in the result; None if it is unknown.
         """
         ...
 
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
-        """Return the form of a claim that is tested: for both orders of a pair, if there are pairs."""
+        """Return the form of a claim that is tested: symmetrized, or as it is if the test itself symmetrizes it."""
         ...
 
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
@@ -131,7 +131,7 @@ class Evidence(Protocol):
 
         Args:
             values: The JSON object.
-            target: The claim of the result, for both orders of a pair.
+            target: The claim of the result, symmetrized (`TradeoffFunction.symmetrized`).
 
         Raises:
             ValueError: If the counts are impossible.
@@ -160,7 +160,7 @@ def read_back(values: Mapping[str, Json], target: TradeoffFunction) -> Evidence:
 
     Args:
         values: What `Evidence.to_json` wrote.
-        target: The claim of the result, for both orders of a pair.
+        target: The claim of the result, symmetrized (`TradeoffFunction.symmetrized`).
 
     Raises:
         ValueError: If the method is unknown or the counts are impossible.
@@ -191,7 +191,7 @@ def overstated(evidence: Evidence, largest_epsilon: float, *, confidence: float)
         confidence: The audit's confidence.
 
     Returns:
-        How the evidence contradicts the statement; "" if it does not.
+        How the evidence contradicts the statement; "" if it does not contradict it.
     """
     proved = planning.largest_epsilon(evidence.trials, significance=1 - confidence)
     if evidence.slow and largest_epsilon >= proved * (1 - 1e-9):

@@ -21,7 +21,7 @@ def attained(truth: TradeoffFunction, m: int, included: int, guesses: int, right
         return both_sides.attained(truth, m, guesses, right)
     rare = min(included, m - included)
     if right <= max(0, guesses - (m - rare)):
-        return 1.0  # so many are right whatever the scores are
+        return 1.0  # this many guesses are right whatever the scores are
     return runs.p_value(truth, m - rare, rare, guesses, right) if right <= min(guesses, rare) else 0.0
 
 

@@ -166,7 +166,7 @@ class AuditResult:
             raise ValueError(f"{path} is not a result of dpaudit: it is nested too deeply") from None
         except ValueError as error:
             raise ValueError(f"{path} is not a complete result of dpaudit ({FORMAT}): {error}") from None
-        raise ValueError(f"{path} is no result file of dpaudit, which is JSON: it does not begin with {{")
+        raise ValueError(f"{path} is not a result file of dpaudit, which is JSON: it does not begin with {{")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Json]) -> AuditResult:
@@ -244,7 +244,7 @@ class AuditResult:
     def _size(self) -> str:
         """A sentence on whether the bounds estimate the size of the violation."""
         if self.stopped_by == "evidence" or self.refuted_at is None:
-            return "stopped at the first proof; this is no estimate of the size"
+            return "stopped at the first proof; this is not an estimate of the size"
         after = spent(self.evidence, self.refuted_at, self.warnings)
         return f"refuted after {after}; {self.evidence.words.went_on}"
 

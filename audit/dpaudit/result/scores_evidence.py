@@ -93,7 +93,7 @@ class ScoresGuesses(GuessedEvidence, ABC):
 
     @property
     def number_note(self) -> str:
-        """What is said of a number of included canaries that may have been fixed beforehand; empty if nothing is."""
+        """Note for the report if the number of included canaries may have been fixed beforehand; otherwise empty."""
         return ""
 
     def coins_p_value(self, sizes: tuple[int, int]) -> float:
@@ -272,9 +272,9 @@ class _CanaryGuesses(ScoresGuesses):
         if not self.half:
             return ""
         return (
-            "exactly half of the canaries were included; their number may have been fixed beforehand, so the p-value "
-            f"is divided by the probability with which fair coins do so, {lower(1 / self.p_value_factor, 3)}; "
-            + HALF_ADVICE
+            "half of the canaries were included (rounded if their number is odd); their number may have been fixed "
+            "beforehand, so the p-value is divided by the probability with which fair coins include this number, "
+            f"{lower(1 / self.p_value_factor, 3)}; " + HALF_ADVICE
         )
 
     @property

@@ -1,4 +1,4 @@
-"""What reports say of audits of scores that others have made."""
+"""Sentences for reports on audits of given scores."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CANARIES_ASSUMED = (
 )
 """The assumption of `independence="canaries"`.  One run cannot show whether it holds: see `scores.dependence`."""
 
-_COINS = "Each canary was included in the data by a fair coin of its own. "
+_COINS = "For each canary, a separate fair coin decided whether it was included in the data. "
 _ERRORS = (
-    "An attack that tells by its score whether a canary was included errs in two ways: $α$ is how often it takes a "
-    "canary that was left out for an included one, $β$ how often an included one for one left out."
+    "An attack that decides by its score whether a canary was included makes two kinds of errors. $α$ is the rate at "
+    "which it calls excluded canaries included, and $β$ the rate at which it calls included canaries excluded."
 )
 _STEINKE = "Steinke, T., Nasr, M. & Jagielski, M. (2023). Privacy auditing with one (1) training run. NeurIPS 36."
 RUNS_ASSUMED = "runs are independent of each other"
@@ -23,10 +23,10 @@ RUNS_ASSUMED = "runs are independent of each other"
 
 OF_RUNS = Words(
     principle=(
-        "Every score is of a run of its own. All scores were put in one order, and it was counted how many of the "
-        "highest ones are of d1; how many count as high was fixed before the scores were seen. The p-value is the "
-        "largest chance of so many that any mechanism with trade-off function $f$ or above has. If runs are "
-        "independent of each other, it is exact for every claim."
+        "Each score comes from a separate run. All scores are ranked together, and the runs on d1 among the highest "
+        "scores are counted. How many scores count as high was fixed before the scores were seen. The p-value is the "
+        "maximum probability of at least this many runs on d1, over all mechanisms with trade-off function $f$ or "
+        "above. If runs are independent, it is exact for every claim."
     ),
     references=(
         DONG,
@@ -34,18 +34,21 @@ OF_RUNS = Words(
         "applications in ranking problems. Ann. Stat. 5(4), 722–733.",
     ),
     errors=(
-        "An attack that tells by its score which dataset a run was on errs in two ways: $α$ is how often it says d1 of "
-        "a run on d0, $β$ how often it says d0 of a run on d1."
+        "An attack that decides by its score which dataset a run was on makes two kinds of errors. $α$ is the rate at "
+        "which it guesses d1 for runs on d0, and $β$ the rate at which it guesses d0 for runs on d1."
     ),
-    no_band="Blue: the errors observed over all runs, which chance can carry into the grey.",
+    no_band=(
+        "Blue: the errors observed over all runs. The audit certifies no bound on the curve, so chance can carry the "
+        "observed errors into the grey area."
+    ),
     proof="the number of high scores that are of d1",
-    untried="Other datasets and other scores: only those given were tried.",
+    untried="Other datasets and other scores: only the given ones were tried.",
     others="other datasets or scores",
     again="To repeat it, make new runs with fresh randomness, score them, and audit the scores.",
     assumption=RUNS_ASSUMED,
     more="audit more runs, such as more trained models, or scores that tell the datasets apart better",
     unit="scores",
-    each="each of a run of its own",
+    each="each from a separate run",
     guessing=(
         "The highest scores are guessed to be of d1. How many of them count was fixed beforehand; no threshold was "
         "chosen by the scores."
@@ -53,29 +56,33 @@ OF_RUNS = Words(
 )
 OF_CANARIES = Words(
     principle=(
-        _COINS + "For the canaries with the most extreme scores, their number fixed beforehand, it was guessed "
-        "whether they were included. Given the coins, the scores of different canaries are taken to be independent of "
-        "each other. Then the number of wrong guesses is stochastically at least that of the least confused pair with "
-        "trade-off function $f$; the p-value is that pair's chance of so few (Xiang et al. 2025, for Gaussian scores)."
+        _COINS + "For the canaries with the most extreme scores, it was guessed whether they were included; the number "
+        "of guesses was fixed beforehand. Given the coins, the scores of different canaries are assumed to be "
+        "independent. Then the number of wrong guesses is stochastically at least that of the most distinguishable "
+        "pair with trade-off function $f$. The p-value is the probability of at most this many wrong guesses for that "
+        "pair (Xiang et al. 2025, for Gaussian scores)."
     ),
     references=(
         DONG,
         "Xiang, Z. et al. (2025). Tight privacy audit in one run. arXiv:2509.08704.",
     ),
     errors=_ERRORS,
-    no_band="Blue: the errors observed over all canaries, which chance can carry into the grey.",
+    no_band=(
+        "Blue: the errors observed over all canaries. The audit certifies no bound on the curve, so chance can carry "
+        "the observed errors into the grey area."
+    ),
     proof="the number of right guesses, if canaries are independent",
-    untried="Other canaries and other scores: only those given were tried.",
+    untried="Other canaries and other scores: only the given ones were tried.",
     others="other canaries or scores",
     again="To repeat it, make a new run with new coins, and audit it.",
     assumption=CANARIES_ASSUMED,
 )
 OF_ANY_CANARIES = Words(
     principle=(
-        _COINS + "For the canaries with the most extreme scores, their number fixed beforehand, it was guessed "
-        "whether they were included. The p-value bounds the chance of so many right guesses under the claim, however "
-        "canaries depend on each other (Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & Chaudhuri 2024; sharpened "
-        "by a linear program)."
+        _COINS + "For the canaries with the most extreme scores, it was guessed whether they were included; the number "
+        "of guesses was fixed beforehand. The p-value bounds the probability of at least this many right guesses under "
+        "the claim, however canaries depend on each other (Steinke, Nasr & Jagielski 2023; Mahloujifar, Melis & "
+        "Chaudhuri 2024; sharpened by a linear program)."
     ),
     references=(
         _STEINKE,
@@ -83,9 +90,12 @@ OF_ANY_CANARIES = Words(
         "arXiv:2410.22235.",
     ),
     errors=_ERRORS,
-    no_band="Blue: the errors observed over all canaries. One run bounds no curve; chance can carry it into the grey.",
+    no_band=(
+        "Blue: the errors observed over all canaries. One run bounds no curve, so chance can carry the observed errors "
+        "into the grey area."
+    ),
     proof="the number of right guesses",
-    untried="Other canaries and other scores: only those given were tried.",
+    untried="Other canaries and other scores: only the given ones were tried.",
     others="other canaries or scores",
     again="To repeat it, make a new run with new coins, and audit it.",
 )
@@ -101,10 +111,10 @@ _ONE_OF_ALL = "one of a set of which a fixed number was included at random"
 OF_DRAWN_CANARIES = replace(
     OF_CANARIES,
     principle=(
-        _DRAWN + "All scores were put in one order, and it was counted how many of the highest ones are of included "
-        "canaries; how many count as high was fixed before the scores were seen. Given which canaries were included, "
-        "their scores are taken to be independent of each other. Then the p-value is the largest chance of so many "
-        "that any mechanism with trade-off function $f$ or above has."
+        _DRAWN + "All scores are ranked together, and the included canaries among the highest scores are counted. How "
+        "many scores count as high was fixed before the scores were seen. Given which canaries were included, the "
+        "scores of different canaries are assumed to be independent. Then the p-value is the maximum probability of at "
+        "least this many included canaries, over all mechanisms with trade-off function $f$ or above."
     ),
     references=OF_RUNS.references,
     assumption=DRAWN_ASSUMED,
@@ -117,10 +127,11 @@ OF_DRAWN_CANARIES = replace(
 OF_ANY_DRAWN_CANARIES = replace(
     OF_ANY_CANARIES,
     principle=(
-        _DRAWN + "For the canaries with the most extreme scores on one side, their number fixed beforehand, it was "
-        "guessed whether they were included. The p-value bounds the chance of so many right guesses under the claim, "
-        "however canaries depend on each other: the bound for independent coins with the same share of included "
-        "canaries, divided by the probability with which such coins include exactly this number."
+        _DRAWN + "For the canaries with the most extreme scores on one side, it was guessed whether they were "
+        "included; the number of guesses was fixed beforehand. The p-value bounds the probability of at least this "
+        "many right guesses under the claim, however canaries depend on each other. It is the bound for independent "
+        "coins with the same share of included canaries, divided by the probability with which such coins include "
+        "exactly this number."
     ),
     each=_ONE_OF_ALL,
 )

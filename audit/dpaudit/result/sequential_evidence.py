@@ -59,7 +59,7 @@ class SequentialEvidence(CountedEvidence):
     frozen: ClassVar[bool] = False
     slow: ClassVar[bool] = False
     words: ClassVar[Words] = _WORDS
-    target: TradeoffFunction  # the claim that was audited, for both orders of a pair
+    target: TradeoffFunction  # the claim that was audited, symmetrized
     counts: Counts  # (pairs, 2, BINS), outputs of d0 and of d1
     coin_selected: bool = False  # whether only one output of each trial is counted, selected by a coin
     lost: tuple[int, ...] = ()  # pairs whose wealth is 0 because a run failed after bets had been placed

@@ -32,7 +32,7 @@ Run = tuple[int, int, int]
 MAX_RUNS = 5_000
 MAX_GUESSES = 40_000  # of all runs together
 _SET_UP = 20  # guesses that take as long as what a run of any size needs
-_SUSPICIOUS = 0.05  # runs that all include exactly half are suspicious if fair coins do so more rarely
+_SUSPICIOUS = 0.05  # runs that all include half are suspicious if fair coins do so more rarely
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class _OfRuns(ScoresGuesses, ABC):
         return self.runs
 
     def check_size(self) -> None:
-        """Raise ValueError if bounds of so many runs and guesses would take minutes."""
+        """Raise ValueError if bounds would take minutes for this number of runs and guesses."""
         runs, kinds = len(self.runs), set(self._kinds)
         work = sum(r + _SET_UP for _, _, r in kinds)
         if runs > MAX_RUNS or self.guesses > MAX_GUESSES or work > self.most_work:
@@ -166,8 +166,9 @@ class SeveralRunsEvidence(_OfRuns):
         if not self._halves:
             return ""
         return (
-            "exactly half of the canaries of every run were included; their number may have been fixed beforehand, so "
-            "the p-value of each run is divided by the probability with which fair coins do so; " + HALF_ADVICE
+            "half of the canaries of every run were included (rounded if their number is odd); their number may have "
+            "been fixed beforehand, so the p-value of each run is divided by the probability with which fair coins "
+            "include this number; " + HALF_ADVICE
         )
 
     def tail_chance(self, claim: TradeoffFunction, run: Run, right: int) -> float:
@@ -208,7 +209,7 @@ class SeveralDrawnRunsEvidence(_OfRuns):
 
 @lru_cache(maxsize=16)  # every p-value needs it
 def _all_halves(runs: tuple[Run, ...]) -> bool:
-    """Whether every run includes exactly half of its canaries, which fair coins do with probability 5 % at most."""
+    """Whether every run includes half of its canaries (rounded), and fair coins do so with probability below 5 %."""
     if not all(half_included(m - included, included) for m, included, _ in runs):
         return False
     return sum(math.log(number_factor(m, included)) for m, included, _ in runs) > -math.log(_SUSPICIOUS)

@@ -7,7 +7,7 @@ import re
 from dpaudit.result.evidence import Evidence
 from dpaudit.text.rounding import count
 
-_STEPS = re.compile(r"([\d,]{1,20}) steps, each on one dataset\b.*")
+_STEPS = re.compile(r"([\d,]{1,20}) steps; a fair coin chose the dataset of each\b.*")
 
 
 def spent(evidence: Evidence, runs: int, warnings: tuple[str, ...] = ()) -> str:

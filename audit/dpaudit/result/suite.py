@@ -88,15 +88,17 @@ def named_together(results: Sequence[AuditResult]) -> str:
     confidences = {result.confidence for result in results}
     each = f", each at {_percent(1 - significance(min(confidences)), up=False)}" if len(confidences) == 1 else ""
     words = (
-        f"{len(refuted)} of {len(results)} refuted{each}.  {len(results)} audits make a false alarm likelier than one; "
+        f"{len(refuted)} of {len(results)} refuted{each}.  With {len(results)} audits, a false alarm is more likely "
+        "than with one.  After an e-BH correction for this, "
     )
     if len(named) == len(refuted):
-        return words + "after a correction for this (e-BH), all of them stand."
-    stands = f"only {', '.join(named)} stand{'s' if len(named) == 1 else ''}" if named else "none of them stands yet"
+        return words + "all refutations stand."
+    stands = "no refutation stands yet"
+    if named:
+        stands = f"only the refutation{'s' * (len(named) > 1)} of {', '.join(named)} stand{'s' * (len(named) == 1)}"
     confidence = shared_confidences([1 - rate] * len(results))[0]
     return words + (
-        f"after a correction for this (e-BH), {stands}.  To settle it, run all audits in one command, or each with "
-        f"--confidence {_digits(confidence)}."
+        f"{stands}.  To settle it, run all audits in one command, or each with --confidence {_digits(confidence)}."
     )
 
 
@@ -135,8 +137,8 @@ def promised_together(results: Sequence[AuditResult]) -> str:
 
 def _sentence(refuted: int, audits: int, own: str, false_alarm: Fraction) -> str:
     return (
-        f"{refuted} of {audits} claims refuted{own}.  If all {audits} claims were true, this command would refute any "
-        f"of them with probability at most {_percent(false_alarm)}."
+        f"{refuted} of {audits} claims refuted{own}.  If all {audits} claims were true, this command would refute one "
+        f"or more of them with probability at most {_percent(false_alarm)}."
     )
 
 

@@ -23,7 +23,7 @@ def dirac(canaries: int = 1) -> Records:
         canaries: Number of canaries, >= 1.
 
     Raises:
-        ValueError: If this is no such number.
+        ValueError: If `canaries` is not a whole number >= 1.
     """
     if not is_whole(canaries):
         raise ValueError(f"canaries must be a whole number >= 1, got {canaries!r}")

@@ -25,7 +25,7 @@ class View:
 
     Args:
         output: Function from the run after its last step, and from what `steps` returned, to outputs, (m,) or (m, d).
-        steps: Function from the run after each step to what is seen of the step, (m, ...); None if nothing is.
+        steps: Function from the run after each step to what is seen of the step, (m, ...); None if nothing is seen.
         name: For reports.
     """
 

@@ -11,9 +11,10 @@ divergence
     evidence(x, z) = min over points (a, f(a)) of  (n0+1) kl(p, a)+ + (n1+1) kl(q, f(a))+
 
 in nats, with the rates p = (x + 1/2)/(n0 + 1) and q = (z + 1/2)/(n1 + 1).  Here kl(p, a)+ is the divergence of
-Bernoulli(p) from Bernoulli(a) if p < a and 0 otherwise, since too many errors are no evidence against a claim.  Half an
-output is added to each cell to make rare and common events comparable.  Otherwise an event that d0 never showed would
-count as too extreme, at the expense of all other outcomes.  The points form a fixed grid along the curve, see `Arc`.
+Bernoulli(p) from Bernoulli(a) if p < a and 0 otherwise, since too many errors are not evidence against a claim.  Half
+an output is added to each cell to make rare and common events comparable.  Otherwise an event that d0 never showed
+would count as too extreme, at the expense of all other outcomes.  The points form a fixed grid along the curve, see
+`Arc`.
 
 **Lemma 1.**  Evidence does not rise with x, nor with z, nor when f is replaced by a lower f.
 *Proof.*  The same holds for each term of the minimum, at each point of the grid.

@@ -19,7 +19,7 @@ from dpaudit.numerics.arrays import Array
 Counts = npt.NDArray[np.int64]
 
 _MIN_UNSEEN = 20_000  # held-out outputs per dataset; with fewer, noise in the tails looks like saturation
-_SCALES: Array = np.geomspace(0.4, 1.6, 13)  # candidate scales of the score: a wrong scale is no saturation
+_SCALES: Array = np.geomspace(0.4, 1.6, 13)  # candidate scales of the score: a wrong scale is not saturation
 
 
 def merge_saturated(pilot: Counts, unseen: Counts) -> Counts:

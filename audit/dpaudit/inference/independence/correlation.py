@@ -20,10 +20,10 @@ _MAX_GROUPED = 600  # outputs; for more of them, single thresholds are as powerf
 
 
 def correlation(bits: Bits, significance: float) -> list[str]:
-    """Test whether answers are correlated with those of up to 20 earlier runs.
+    """Test whether the answers for a run are correlated with those for up to 20 earlier runs.
 
     Args:
-        bits: Answers about each output, (k, n).
+        bits: Answers to k yes/no questions about each of n outputs (`questions.bits_of`), (k, n).
         significance: Significance of the tests at all these distances together.
 
     Returns:

@@ -34,7 +34,7 @@ CHECKPOINTS = (
 _GROWTH = 1.2  # ratio of successive numbers of runs at which outputs of the whole audit are tested
 
 FIRST_SHARE = 0.5 / len(CHECKPOINTS)
-"""Share of the level for the test at one of the `CHECKPOINTS`."""
+"""Share of the level for the test at each of the `CHECKPOINTS`."""
 
 
 @dataclass

@@ -32,7 +32,7 @@ def attained(truth: TradeoffFunction, m: int, guesses: int, right: int) -> float
     """
     if right <= 0:
         return 1.0
-    wrong = guesses - right  # so many may be wrong
+    wrong = guesses - right  # maximum number of wrong guesses
     uneven = sum(
         float(bdtr(half - wrong - 1, m, 0.5)) for half in (guesses // 2, guesses - guesses // 2) if half > wrong
     )

@@ -120,7 +120,7 @@ def parameter_lower(
         most: The largest parameter that is tried.
 
     Returns:
-        The largest parameter refuted, rounded down; 0 if none is.
+        The largest parameter refuted, rounded down; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible or the significance is out of its range.
@@ -181,7 +181,7 @@ def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
         significance: In (0, 1).
 
     Returns:
-        The largest mu refuted, rounded down; 0 if none is.
+        The largest mu refuted, rounded down; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible or the significance is out of its range.
@@ -203,7 +203,7 @@ def epsilon_lower(m: int, r: int, v: int, *, delta: float, significance: float) 
         significance: In (0, 1).
 
     Returns:
-        The largest epsilon refuted, in nats, rounded down; 0 if none is.
+        The largest epsilon refuted, in nats, rounded down; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible or a number is out of its range.

@@ -100,8 +100,9 @@ def number_factor(m: int, included: int) -> float:
     Fair coins rarely include exactly half of the canaries, and many designs always do.  Coins that must sum to half
     depend on each other: a few right guesses tell about the others.
 
-    **Theorem.**  Let P[p <= s] <= s for every s if independent fair coins decide.  If a uniformly random set of
-    `included` canaries is included instead, P[p / P[B = included] <= s] <= s, with B ~ Binomial(m, 1/2).
+    **Theorem.**  Let p be a p-value that is valid if independent fair coins decide which canaries are included.  If a
+    uniformly random set of `included` canaries is included instead, P[p / P[B = included] <= s] <= s for every s, with
+    B ~ Binomial(m, 1/2).
 
     *Proof.*  Such a set has the law of the coins, given that `included` canaries are included.  An event has at most
     its probability under coins, divided by that of the condition.

@@ -124,7 +124,7 @@ def largest_refuted(
         step: The relative size of the first step.
 
     Returns:
-        A parameter whose member is refuted, at most `most`; 0 if none is.
+        A parameter whose member is refuted, at most `most`; 0 if none is refuted.
     """
     wanted = -float(ndtri(significance))
 

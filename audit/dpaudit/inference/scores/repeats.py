@@ -14,7 +14,8 @@ E = (1 + w(K_1)) ... (1 + w(K_D)).  Then P[E >= c] <= e sqrt(n) / c for every la
 independent and Poisson.  By (1), the factor 1 + w(K) of each atom, which is 1 if it does not occur, has expectation at
 most 1.  A part without atoms gives factors 1 + w(1) <= 1, since (1) implies w(1) <= 0.  So E has expectation at most 1,
 and Markov's inequality holds.  A Poisson(n) number equals n with probability at least 1 / (e sqrt(n)), by Stirling's
-formula.  So an event of n scores has at most e sqrt(n) times its probability for a Poisson number of scores.  QED
+formula.  So the probability of an event for exactly n scores is at most e sqrt(n) times its probability for a
+Poisson(n) number of scores.  QED
 
 The two sides are independent, so their E and their factors e sqrt(n) are multiplied.  The mean of E over several
 choices of weights has the same property.

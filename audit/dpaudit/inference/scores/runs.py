@@ -137,7 +137,7 @@ def parameter_lower(
         most: The largest parameter that is tried.
 
     Returns:
-        The largest parameter refuted, rounded down; 0 if none is.
+        The largest parameter refuted, rounded down; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible.
@@ -161,7 +161,7 @@ def mu_lower(n0: int, n1: int, r: int, k: int, *, significance: float) -> float:
         significance: In (0, 1).
 
     Returns:
-        The largest mu refuted, rounded down; 0 if none is.
+        The largest mu refuted, rounded down; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible.
@@ -184,7 +184,7 @@ def epsilon_lower(n0: int, n1: int, r: int, k: int, *, delta: float, significanc
         significance: In (0, 1).
 
     Returns:
-        The largest epsilon refuted, in nats, rounded down; 0 if none is.
+        The largest epsilon refuted, in nats, rounded down; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible or `delta` is out of its range.

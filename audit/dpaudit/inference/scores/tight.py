@@ -121,7 +121,7 @@ def mu_lower(m: int, r: int, v: int, *, significance: float) -> float:
         significance: In (0, 1).
 
     Returns:
-        The largest mu refuted, rounded down; 0 if none is.
+        The largest mu refuted, rounded down; 0 if none is refuted.
 
     Raises:
         ValueError: If the counts are impossible or the significance is out of its range.

@@ -54,7 +54,9 @@ _ROUNDING = 1e-12  # relative; covers the error of one term of the budget, so th
 _MIN_LOG_PAYOFF = -60.0  # a bet with a lower log payoff has lost its wealth in any case
 _NULLS_SHARE = 0.02  # share of the initial wealth bet against stronger claims; a larger one would delay the verdict
 _NULLS_STEP, _NUMBER_OF_NULLS = 1.5, 8  # grid of stronger claims: ratio of their parameters, and number
-_SAMPLED_SHARE = 0.04  # share of the initial wealth bet on noise that is added to a sample of the records
+_SAMPLED_SHARE = (
+    0.04  # share of the initial wealth bet on alternatives with a random sample of the records (`sampled_noise`)
+)
 _NULLS_THRESHOLDS = 10  # fewer than for the claim under test: bounds gain little from more
 _TAILS = (1.5, 2.0, 2.7, 3.6)  # epsilon as multiples of mu that rare outputs of Gaussian noise can certify
 
@@ -241,9 +243,9 @@ def log_threshold(confidence: float) -> float:
 def strategy(claim: TradeoffFunction) -> Strategy:
     """Design the bets of an audit from the claim alone.
 
-    Most of the initial wealth is bet against the claim; a small part of this, on noise added to a sample of the
-    records.  The rest is bet against a nested grid of stronger claims.  These bets keep the certified bounds close to
-    the truth if the claim promises far less than the mechanism keeps.
+    Most of the initial wealth is bet against the claim.  A small part of it is bet on Gaussian noise that is added to a
+    random sample of the records (`sampled_noise`).  The rest is bet against a nested grid of stronger claims.  These
+    bets keep the certified bounds close to the truth if the claim promises far less than the mechanism keeps.
 
     Args:
         claim: The claim to audit.

@@ -80,8 +80,8 @@ def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
 
     Theorem:
         If the runs on each dataset are exchangeable, given those on the other, P[the result is not empty] is at most
-        `SUSPICIOUS`, the level of `audit`, for every law of the outputs, discrete or not.  The one exception are
-        outputs that are constant on both datasets and no whole numbers: one seed for all models looks the same.
+        `SUSPICIOUS`, the level of `audit`, for every law of the outputs, discrete or not.  The only exception is
+        outputs that are constant on both datasets and not integers: one seed for all models looks the same.
 
     Proof:
         A union bound: `dependence` on d0 and on d1, `coupling` of runs with the same number, `coupling` of each run on
@@ -136,7 +136,8 @@ def _columns(outputs: AnyArray) -> Array:
 def shared_seeds(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
     """Return a warning if two models on one dataset have the same output, other than nan.
 
-    It is no proof, since scores such as an accuracy have few values; `dependent` tests what their order proves.
+    That proves no shared seed, since scores such as an accuracy have few values; `dependent` tests what their order
+    proves.
     """
     for side, outputs in enumerate((outputs0, outputs1)):
         first: dict[Hashable, int] = {}

@@ -58,7 +58,7 @@ def many_runs(
             trained on d1; or an object with `sample(dataset, n, rng)` that trains n models.  Runs must draw all
             randomness from `rng`.
         pair: The two datasets, usually without and with a canary.
-        claim: The claim, or its text; None for a measurement.
+        claim: The claim, or its text.  If None, no claim is tested: the bounds hold, and the verdict is INCONCLUSIVE.
         models: Number of models in all, at least 4; an odd number is rounded down.  Four further models are trained
             before, with equal seeds on both datasets, to see whether the training uses its dataset.
         confidence: A true claim is called violated with probability at most 1 - confidence.
@@ -70,9 +70,9 @@ def many_runs(
 
     Raises:
         MechanismError: If `train` cannot be called as a mechanism.
-        TypeError: If `pair` is no `Pair`.
-        ValueError: If there are too few models, all scores are equal or missing, or the claim of the reference trainer
-            is not about the pair.
+        TypeError: If `pair` is not a `Pair`.
+        ValueError: If there are too few models, all scores are equal or missing, or `claim` is the reference trainer's,
+            and neither dataset is the other plus one record.
     """
     began = time.perf_counter()
     check_mechanism(train)

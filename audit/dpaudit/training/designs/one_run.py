@@ -44,8 +44,9 @@ def one_run(
             and returns a score of each canary, (m,), higher if the canary is more likely included.  A score must not
             depend on the coins except through the model.
         canaries: Number of canaries, m.
-        claim: The claim about the whole training, or its text; None for a measurement.
-        independence: "canaries" or None, as in `audit_scores`; it has to be said.
+        claim: The claim about the whole training, or its text.  If None, no claim is tested: the bounds hold, and the
+            verdict is INCONCLUSIVE.
+        independence: "canaries" or None, as in `audit_scores`; required.
         confidence: A true claim is called violated with probability at most 1 - confidence.
         seed: Seed of the coins and of the training; None draws a fresh one, which the result records.
         guesses: Number of canaries that are guessed about; chosen before the scores are seen.

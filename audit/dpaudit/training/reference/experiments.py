@@ -47,7 +47,7 @@ class Training:
         return np.concatenate([self._block(records, keys[at : at + size]) for at in range(0, n, size)])
 
     def doubts(self, d0: Dataset, d1: Dataset) -> tuple[str, ...]:
-        """Return why two datasets are no neighbours, or why their difference may hardly reach the weights."""
+        """Return why two datasets are not neighbours, or why their difference may hardly reach the weights."""
         first, second = records_of(d0), records_of(d1)
         run = Run(self.trainer, second, keys_of(np.random.default_rng(0), 1))  # which checks the records
         moved = self.trainer.clipped(second, run.start) - self.trainer.clipped(first, run.start)
@@ -139,7 +139,7 @@ class StepByStep:
 
     @property
     def claim(self) -> TradeoffFunction:
-        """The claim about each step: that of a full batch, since the coin includes the canary."""
+        """The claim about each step: that of a full batch, because the coin decides whether the canary is in it."""
         return claim(noise_multiplier=self.trainer.noise_multiplier, steps=1, sampling="full")
 
     def __call__(self, coin: int) -> float:

@@ -69,7 +69,9 @@ class Shuffled:
 
     def __post_init__(self) -> None:
         if not is_whole(self.parts):
-            raise ValueError(f"an epoch must have at least one batch, a whole number, got {self.parts!r}")
+            raise ValueError(
+                f"parts, the number of batches in an epoch, must be a whole number >= 1, got {self.parts!r}"
+            )
 
     def batches(self, n: int, rngs: Sequence[np.random.Generator]) -> Iterator[Flags]:
         """Yield for each step which of n records are in the batch of each model, (m, n)."""

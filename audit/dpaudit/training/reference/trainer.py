@@ -123,7 +123,7 @@ class Trainer:
 
 
 def _packed(chosen: Flags) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], Flags]:
-    """Return for each model the places of its examples, padded with place 0, and which of them are no padding."""
+    """Return for each model the places of its examples, padded with place 0, and which of them are not padding."""
     counts = chosen.sum(axis=1)
     models, places = np.nonzero(chosen)
     rank = np.arange(len(models)) - np.repeat(np.cumsum(counts) - counts, counts)
