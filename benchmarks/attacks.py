@@ -3,8 +3,9 @@
     python benchmarks/attacks.py trials [--seeds 200] [--jobs 2]
     python benchmarks/attacks.py time   [--trials 100000]
 
-"trials": scalar Gaussian noise, for which logistic regression has the form of the likelihood ratio.  "time": the share
-of the wall time that attacks take, fitting and scoring, of an audit of a mechanism that gives 10 numbers in 1 ms.
+"trials" audits scalar Gaussian noise, for which logistic regression has the form of the likelihood ratio.  "time"
+audits a mechanism that returns 10 numbers in 1 ms, and measures the share of wall time for fitting and scoring with
+attacks.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
     python benchmarks/calibration.py [--audits 1000] [--trials 20000] [--methods sequential fixed]
         [--mechanisms geometric ...] [--second-stage-after 500] [--jobs 2]
 
-Each mechanism is exactly as private as is claimed, so that a refutation is a false alarm.  At 95 % confidence at most
-5 % of the audits may end so; the sequential test stays far below, since most of what it could lose is never reached.
-"mu": audits in which `mu_lower` is above the truth; "epsilon": the same for `epsilon_lower`, the worst of three deltas;
-"band": audits in which the upper band lies below the true curve anywhere.  With --second-stage-after the pilot of
-fixed audits ends with a second stage after so many trials, instead of 250,000.
+Each mechanism is exactly as private as claimed, so every refutation is a false alarm.  At 95 % confidence, at most 5 %
+of the audits may refute the claim.  The sequential test refutes far fewer, since its bound holds for any number of
+trials.  "mu" counts audits in which `mu_lower` exceeds the truth; "epsilon" does so for `epsilon_lower` at the worst of
+three deltas; "band" counts audits whose upper band lies below the true curve anywhere.  With --second-stage-after N,
+the pilot of a fixed audit ends with a second stage after N trials, instead of 250,000.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def geometric(bit: int, n: int, rng: np.random.Generator) -> Any:
 
 
 def composed(bit: int, n: int, rng: np.random.Generator) -> Any:
-    """Three randomised responses of epsilon = 1/2."""
+    """Return three randomised responses of epsilon = 1/2."""
     odds = math.exp(0.5)
     return (rng.random((n, 3)) < (odds if bit else 1.0) / (1 + odds)).astype(int)
 
 
 def subsampled(bit: int, n: int, rng: np.random.Generator) -> Any:
-    """Gaussian noise, mu = 2, on a record that is in the sample with probability 1/2."""
+    """Return Gaussian noise, mu = 2, on a record that is in the sample with probability 1/2."""
     return rng.normal(2.0 * bit * (rng.random(n) < 0.5), 1.0)
 
 
@@ -58,12 +58,12 @@ _MASS /= _MASS.sum()
 
 
 def discrete_gaussian(bit: int, n: int, rng: np.random.Generator) -> Any:
-    """Sigma 1, cut off at 6."""
+    """Return discrete Gaussian noise with sigma = 1, truncated at 6."""
     return bit + rng.choice(np.arange(-_REACH, _REACH + 1), n, p=_MASS)
 
 
 def discrete_gaussian_claim() -> TradeoffFunction:
-    """The curve of K against K + 1 by Neyman and Pearson: outputs of j and more are rejected, for j = 7, 6, ..., -6."""
+    """Return the curve of K against K + 1 (Neyman-Pearson): test j rejects outputs >= j, for j = 7, 6, ..., -6."""
     below = np.concatenate([[0.0, 0.0], np.cumsum(_MASS)])  # P[K <= j - 2], for j = -6, ..., 8
     alpha = np.concatenate([[0.0], np.cumsum(_MASS[::-1])])
     alpha[-1] = 1.0
@@ -84,7 +84,7 @@ DELTAS = (0.0, 1e-5, 1e-2)
 def one(
     draw: Draw, claim: TradeoffFunction, method: str, trials: int, second_stage_after: int | None, seed: int
 ) -> list[bool]:
-    """Refuted; mu_lower above the truth; epsilon_lower above it, for each delta; the band below the curve."""
+    """Return the errors: refutation, mu_lower too large, epsilon_lower too large (per delta), band too low."""
     if second_stage_after is not None:  # in this process, which is joblib's
         fixed._MAX_TRIALS_BEFORE_SECOND_STAGE, fixed._MIN_SECOND_STAGE_TRIALS = (
             second_stage_after,

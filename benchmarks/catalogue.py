@@ -2,14 +2,14 @@
 
     python benchmarks/catalogue.py [--most 200000] [--confidence 0.95] [--seed 0] [--only NAME...] [--markdown]
 
-Given are the relation and the size of the input, nothing else: which pair leaks, and where in the output, is for the
-audit to find.  A wrong mechanism is to be refuted within the trials of its class (20,000 easy, 500,000 medium,
-5,000,000 hard, per dataset); a right one never.  `--most` cuts all of them short.  Exit code 1 if a right mechanism is
-refuted, or a wrong one is not.
+The audit gets only the relation and the size of the input.  It must find out which pair leaks, and where in the output.
+A wrong mechanism must be refuted within the trials of its class (20,000 easy, 500,000 medium, 5,000,000 hard, per
+dataset); a right one must not be refuted.  `--most` limits all these trials.  The exit code is 1 if a right mechanism
+is refuted, or a wrong one is not.
 
-"certified" is the largest epsilon proven by then: audits stop as soon as the claim is refuted.  The figures of others
-are the largest epsilon that they certify at 90 %, and their samples in all, from their logs and from small budgets on a
-machine of two cores.
+An audit stops as soon as it refutes the claim; "certified" is the largest epsilon that it has proven by then.  The
+figures of other tools are the largest epsilon that they certify at 90 %, and the number of all their samples.  These
+figures come from their logs and from small budgets on a machine with two cores.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The largest epsilon certified from a number of outputs, beside what other tools certify from about as many.
+"""Compares the largest certified epsilon with what other tools certify from about as many outputs.
 
     python benchmarks/certified.py [--method fixed] [--seeds 5] [--only NAME...] [--markdown]
 
-The others were given the pair and a number of outputs of both datasets together; so is dpaudit, at 95 % confidence
-where they have 90 %.  "To beat" is the most that DP-Sniper, StatDP or Delta-Siege certify from so many;
-docs/catalogue.md has their figures one by one.  The claims are true, so that every audit runs to its end; what a fixed
-audit certifies hardly depends on the claim.
+All tools get the pair and a total number of outputs of both datasets.  The confidence of dpaudit is 95 %, that of the
+others 90 %.  "To beat" is the largest epsilon that DP-Sniper, StatDP or Delta-Siege certify from this number of
+outputs; docs/catalogue.md lists the figures of each tool.  The claims are true, so every audit makes all its trials;
+the bound from a fixed audit hardly depends on the claim.
 """
 
 from __future__ import annotations

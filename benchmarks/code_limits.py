@@ -1,15 +1,15 @@
-"""Which files and functions are longer or more entangled than they should be, and how often `Any` is written.
+"""Lists files and functions that are too long or too complex, and counts how often `Any` is written.
 
     python benchmarks/code_limits.py [FOLDER ...]      audit, attacks, reports, tests and benchmarks unless given
 
 Limits: 350 lines for a file, 60 for a function without its docstring, and a cyclomatic complexity of 15 for a function
-(`ruff`, C901).  An exception states its reason: `# long: REASON` on a line of the function's signature, from `def` to
-the colon, excuses the function from both of its limits; on a line of its own before the file's first statement after
-the docstring, it excuses the file from its one.  A reason has three words at least.  An exception that is not needed
-is reported, too, so that none outlives what it was for.
+(`ruff`, C901).  An exception states its reason in a comment `# long: REASON` of at least three words.  On a line of a
+function's signature, from `def` to the colon, the comment exempts the function from both limits of functions.  On a
+line of its own, before the first statement after the file's docstring, it exempts the file from its limit.  An
+exception that is no longer needed is reported, too.
 
-Ends with 1 if there is anything to report.  Of `Any` only the number is printed: uses in annotations and elsewhere in
-the three packages, imports not counted.
+The exit code is 1 if anything is reported.  Uses of `Any` are only counted: in annotations and elsewhere in the three
+packages, without imports.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Offence:
-    """Something beyond a limit, or an exception without need or reason."""
+    """A file or function beyond a limit, or an exception that is not needed or has no reason."""
 
     file: str  # relative to the root
     line: int
@@ -49,14 +49,14 @@ class Offence:
 
 
 def offences(root: Path = ROOT, folders: Sequence[str] = FOLDERS) -> list[Offence]:
-    """All offences in the Python files of these folders, in order."""
+    """Return all offences in the Python files of these folders, in order."""
     entangled = _entangled(root, folders)
     files = [file for folder in folders for file in sorted((root / folder).rglob("*.py"))]
     return sorted(found for file in files for found in _of_file(file, root, entangled))
 
 
 def uses_of_any(root: Path = ROOT, folders: Sequence[str] = PACKAGES) -> int:
-    """How often `Any` is written, imports not counted."""
+    """Count how often `Any` is written, without imports."""
     trees = [ast.parse(file.read_bytes()) for folder in folders for file in sorted((root / folder).rglob("*.py"))]
     return sum(
         (isinstance(node, ast.Name) and node.id == "Any") or (isinstance(node, ast.Attribute) and node.attr == "Any")
@@ -79,7 +79,7 @@ def _of_file(file: Path, root: Path, entangled: dict[tuple[Path, int], int]) -> 
 
 
 def _judged(name: str, line: int, subject: str, beyond: list[str], reason: str | None) -> Iterator[Offence]:
-    """What is to be said of a file or a function, given its exception if there is one."""
+    """Yield what must be reported about a file or a function, given its exception if there is one."""
     if reason is None:
         if beyond:
             yield Offence(file=name, line=line, words=f"{subject} {' and '.join(beyond)}")
@@ -90,7 +90,7 @@ def _judged(name: str, line: int, subject: str, beyond: list[str], reason: str |
 
 
 def _reason(lines: Sequence[str], *, alone: bool = False) -> str | None:
-    """The reason of the exception in these lines; None if there is none."""
+    """Return the reason of the exception in these lines; None if there is no exception."""
     for line in lines:
         found = _EXCEPTION.match(line) if alone else _EXCEPTION.search(line)
         if found:
@@ -99,18 +99,18 @@ def _reason(lines: Sequence[str], *, alone: bool = False) -> str | None:
 
 
 def _head(tree: ast.Module, lines: Sequence[str]) -> int:
-    """The number of lines before the first statement that is no docstring."""
+    """Return the number of lines before the first statement that is not a docstring."""
     later = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
     return later[0].lineno - 1 if later else len(lines)
 
 
 def _signature_end(function: Function) -> int:
-    """The last line that may belong to the signature: the one before the body, or the one with both."""
+    """Return the last line of the signature: the line before the body, or the line that holds both."""
     return max(function.lineno, function.body[0].lineno - 1)
 
 
 def _length(function: Function) -> int:
-    """Lines from `def` to the end, those of the docstring not counted."""
+    """Return the number of lines from `def` to the end, without the docstring."""
     first = function.body[0]
     documented = ast.get_docstring(function) is not None
     docstring = (first.end_lineno or 0) - first.lineno + 1 if documented else 0
@@ -118,7 +118,7 @@ def _length(function: Function) -> int:
 
 
 def _entangled(root: Path, folders: Sequence[str]) -> dict[tuple[Path, int], int]:
-    """File and line of each function that is too complex -> its complexity."""
+    """Map file and line of each function that is too complex to its complexity."""
     command = ["ruff", "check", "--isolated", "--ignore-noqa", "--no-cache", "--select", "C901"]
     limit = ["--config", f"lint.mccabe.max-complexity={MAX_COMPLEX}", "--output-format", "json"]
     done = subprocess.run(

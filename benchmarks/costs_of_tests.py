@@ -2,8 +2,8 @@
 
     python benchmarks/costs_of_tests.py [--most 40] [PATH ...]
 
-Runs the tests one after another and prints the processor seconds of the dearest files and tests.  The time of child
-processes counts from when they have ended.
+It runs the tests one after another and prints the processor seconds of the most expensive files and tests.  The time of
+a child process is counted when it ends.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def processor_time() -> float:
-    """Seconds of this process and of its children that have ended."""
+    """Return the processor seconds of this process and of its children that have ended."""
     return sum(os.times()[:4])
 
 
 class Costs:
-    """A pytest plugin that adds up processor time by test."""
+    """A pytest plugin that sums processor time by test."""
 
     def __init__(self) -> None:
         self.by_test: Counter[str] = Counter()
@@ -51,7 +51,7 @@ def main() -> int:
         by_file[test.split("::")[0]] += seconds
     print(f"\n{processor_time():.0f} s of processor time, {sum(costs.by_test.values()):.0f} s of them in tests")
     for title, counted in (("files", by_file), ("tests", costs.by_test)):
-        print(f"\ndearest {title}")
+        print(f"\nmost expensive {title}")
         for name, seconds in counted.most_common(arguments.most):
             print(f"{seconds:7.1f}  {name}")
     return int(code)

@@ -2,9 +2,9 @@
 
     python benchmarks/false_alarms.py [--only TEXT] [--audits N] [--markdown]
 
-Prints one row for each case of `benchmarks/false_alarm_cases/`: audits, violations, bounds above the truth,
-inconclusive audits, and the number of violations that the promise allows (the mean plus three standard errors).
-Exit code 1 if a case has more, or more inconclusive audits than it allows.
+It prints one row for each case of `benchmarks/false_alarm_cases/`: audits, violations, bounds above the truth,
+inconclusive audits, and the number of violations that the guarantee allows (the mean plus three standard errors).
+The exit code is 1 if a case has more violations or more inconclusive audits than are allowed.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ HEADINGS = ("case", "audits", "violations", "allowed", "bounds above the truth",
 
 
 def cases() -> list[Case]:
-    """All cases, in the order of their modules' names."""
+    """Return all cases, in the order of their modules' names."""
     modules = sorted(module.name for module in pkgutil.iter_modules(false_alarm_cases.__path__))
     return [case for name in modules for case in importlib.import_module(f"false_alarm_cases.{name}").CASES]
 
 
 def allowed(case: Case, audits: int) -> int:
-    """Violations that are no surprise if the promise is kept: the mean plus three standard errors."""
+    """Return the number of violations that the guarantee allows: the mean plus three standard errors."""
     rate = case.significance
     return math.floor(audits * rate + 3 * math.sqrt(audits * rate * (1 - rate)))
 
 
 def counted(case: Case, audits: int) -> dict[str, int]:
-    """How the audits of one case end."""
+    """Count how the audits of one case end."""
     found = {"violations": 0, "above": 0, "inconclusive": 0}
     for seed in range(audits):
         result = case.audit(seed)

@@ -6,9 +6,9 @@ The libraries are replaced by the laws of their noise, which are drawn much fast
 up to the rounding of floats), OpenDP's Gaussian noise, and PyDP's Laplace noise (a two-sided geometric law on a grid of
 2^-40).  Each claim is exactly true, at its boundary.  Confidence and number of audits are those of
 configs/quickstart.yaml, split as `dpaudit run` splits them.  `known` attacks know the likelihood ratio, so evidence is
-as large as it can be; `auto` are those of the command, and take about four seconds an audit.
+as large as possible; `auto` attacks are those of the command, and take about four seconds per audit.
 
-Exit code 1 if more than one command of 200, or a like share of N, refutes a true claim.
+The exit code is 1 if more than one command in 200 refutes a true claim, or the same share of N.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ TRUE_CLAIMS = {
 
 
 def refuted(seed: int, *, trials: int | None, known: bool) -> list[str]:
-    """The true claims that one simulated command refutes."""
+    """Return the true claims that one simulated command refutes."""
     planned = read_configs([QUICKSTART])
     promise = Promise.of([one.config.confidence for one in planned])
     found = []

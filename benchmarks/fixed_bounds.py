@@ -2,11 +2,11 @@
 
     python benchmarks/fixed_bounds.py [--outcomes 200] [--markdown]
 
-The mechanism is Gaussian noise with mu = 1, the region the half-line above the midpoint, the confidence 95 %; n outputs
-of each dataset.  Medians over the law of the counts, by a lattice of quantiles instead of random draws, which is far
-more precise.  "Split": Clopper-Pearson after half of the trials were spent on finding the threshold.  "Limit": the
-median bound from the most powerful test of each smaller mu against the truth, which no valid bound from this
-region can exceed (Neyman-Pearson; normal approximation).
+The mechanism is Gaussian noise with mu = 1, the region is the half-line above the midpoint, and the confidence is 95 %.
+There are n outputs of each dataset.  Medians are over the law of the counts; a lattice of quantiles makes them far more
+precise than random draws would.  "Split": Clopper-Pearson after half of the trials chose the threshold.  "Limit": the
+median bound from the most powerful test of each smaller mu against the truth.  No valid bound from this region has a
+larger median (Neyman-Pearson; normal approximation).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRIALS = (1_000, 10_000, 100_000)
 
 
 def outcomes(n: int, count: int) -> list[tuple[int, int]]:
-    """(x, y) of n outputs each, spread evenly over their joint law."""
+    """Return counts (x, y) from n outputs each, spread evenly over their joint law."""
     i = np.arange(count)
     u, v = (i + 0.5) / count, (0.5 + i * (math.sqrt(5) - 1) / 2) % 1
     rate = float(ndtr(-0.5))
@@ -37,14 +37,14 @@ def outcomes(n: int, count: int) -> list[tuple[int, int]]:
 
 
 def clopper_pearson_mu(x: int, y: int, n: int) -> float:
-    """mu at the corner of two one-sided intervals that share the significance."""
+    """Return mu at the corner of two one-sided intervals that share the significance."""
     alpha = clopper_pearson_upper(x, n, significance=SIGNIFICANCE / 2)
     power = clopper_pearson_lower(y, n, significance=SIGNIFICANCE / 2)
     return float(ndtri(power) - ndtri(alpha))
 
 
 def clopper_pearson_epsilon(x: int, y: int, n: int, delta: float) -> float:
-    """epsilon at the same corner."""
+    """Return epsilon at the corner of two one-sided intervals that share the significance."""
     alpha = clopper_pearson_upper(x, n, significance=SIGNIFICANCE / 2)
     power = clopper_pearson_lower(y, n, significance=SIGNIFICANCE / 2)
     return max(math.log((power - delta) / alpha), math.log((1 - alpha - delta) / (1 - power)))

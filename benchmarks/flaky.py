@@ -2,9 +2,10 @@
 
     python benchmarks/flaky.py [--times 200] [--busy 2] [--workers 2] [--only TEXT] [--minutes M] [--log FILE]
 
-Such tests have the mark `chance`, which `tests/test_chance.py` demands.  A worker repeats tests in one process, while
-`--busy` other processes compute.  Each outcome is added to the log at once: if the log is there already, only what is
-missing is run.  Prints a row for each test, and for each failure its message; exit code 1 if there is any.
+`tests/test_chance.py` demands that these tests have the mark `chance`.  A worker repeats tests in one process, while
+`--busy` other processes compute.  Each outcome is added to the log at once; if the log exists, only the missing
+repetitions are run.  It prints a row for each test and the message of each failure; the exit code is 1 if a test
+failed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _repetition(request: pytest.FixtureRequest) -> int:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat every marked test; of parametrised ones, those values that are marked are selected by `-m chance`."""
+    """Repeat every marked test; `-m chance` selects the marked values of parametrised tests."""
     marks = metafunc.definition.iter_markers()
     if _TIMES in os.environ and any(mark.name == "chance" or "chance" in repr(mark.args) for mark in marks):
         metafunc.fixturenames.append("_repetition")
@@ -47,7 +48,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out repetitions that the log has."""
+    """Leave out repetitions that are in the log."""
     if _LOG not in os.environ:
         return
     done = {test: len(rows) for test, rows in _read(Path(os.environ[_LOG])).items()}
@@ -55,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """One line for each repetition, and for each failure of its fixtures."""
+    """Write one line for each repetition, and for each failure of its fixtures."""
     if _LOG in os.environ and "PYTEST_XDIST_WORKER" not in os.environ and (report.when == "call" or report.failed):
         row = {"test": _test(report.nodeid), "outcome": report.outcome, "seconds": round(report.duration, 3)}
         with Path(os.environ[_LOG]).open("a", encoding="utf-8") as file:
@@ -63,7 +64,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def _test(node: str) -> str:
-    """The test's id without the repetition, which is the last or the first value of its parameters."""
+    """Return the test's id without the repetition, which is the last or the first of its parameters."""
     head, _, values = node.partition("[")
     kept = [value for value in values.rstrip("]").split("-") if not value.startswith("times")]
     return f"{head}[{'-'.join(kept)}]" if kept and values else head
@@ -98,7 +99,7 @@ def _busy(processes: int) -> Iterator[None]:
 
 
 def _compute(parent: int) -> None:
-    """Until the command ends, also if it is killed."""
+    """Compute until the command ends or is killed."""
     while os.getppid() == parent:
         sum(range(100_000))
 

@@ -2,7 +2,7 @@
 
     python benchmarks/fuzz.py [--mutations 200000] [--seed 0] [--minutes MINUTES] [--only NAME ...]
 
-Mutated are configs, results, baselines, journals, stores, saved streams, files of scores (CSV, JSON lines, NPZ, and
+The inputs are configs, results, baselines, journals, stores, saved streams, files of scores (CSV, JSON lines, NPZ, and
 Parquet if pyarrow is installed), command lines, and text that is shown on a terminal.  `fuzzing/` holds each of them.
 A failure is any exception but the documented one, an undocumented exit code, a traceback, a raw control character or a
 forged line on the terminal, output of a store that nobody wrote, too much processor time, more than --gigabytes of

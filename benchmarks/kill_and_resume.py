@@ -1,4 +1,4 @@
-"""kill -9 at any moment: the audit that is resumed ends with the result of the one that was left alone.
+"""Kills audits at any moment (`kill -9`): a resumed audit must end with the result of an uninterrupted one.
 
     python benchmarks/kill_and_resume.py [--kills 20] [--seconds 60] [--side-by-side 4] [--only WHAT ...]
 
@@ -11,7 +11,7 @@ WHAT is one of
     two       two processes are started on one store; exactly one of them may use it at a time
     full      the disk is full after a while; later it has room again (needs user namespaces)
 
-Each happens in --kills audits.  Linux only: processes are found in /proc.
+Each disturbance happens in --kills audits.  Only Linux is supported: processes are found in /proc.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def found(folder: Path, output: str) -> dict[str, Any]:
 
 
 def workers(parent: int) -> list[int]:
-    """Processes of loky below the main process."""
+    """Return the loky processes below the main process."""
     children = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -89,7 +89,7 @@ def workers(parent: int) -> list[int]:
 
 
 def killed_at_random(folder: Path, output: str, seconds: float, rng: np.random.Generator, *, of_workers: bool) -> bool:
-    """Kill once at a moment within `seconds`, resume; whether the kill hit a running audit."""
+    """Kill once at a moment within `seconds`, and resume; return whether the kill hit a running audit."""
     options = ["--resume", *(["--jobs", "2"] if of_workers else [])]
     process = started(folder, output, options)
     ends = time.monotonic() + seconds * rng.random()
@@ -137,7 +137,7 @@ def killed_in_flush(folder: Path, output: str, seconds: float, rng: np.random.Ge
 
 
 def shared(folder: Path, output: str, _: float, rng: np.random.Generator) -> bool:
-    """Start two processes on one store; whether the second was refused.  Then resume."""
+    """Start two processes on one store, and resume; return whether the second was refused."""
     first = started(folder, output, ["--resume"])
     time.sleep(float(rng.random()))
     second = started(folder, output, ["--resume"])
@@ -149,7 +149,7 @@ def shared(folder: Path, output: str, _: float, rng: np.random.Generator) -> boo
 
 
 def filled(folder: Path, output: str, _: float, rng: np.random.Generator) -> bool:
-    """Run on a disk that is full after a while, resume on one with room; whether the disk was full."""
+    """Run until the disk is full, and resume on one with space; return whether the disk was full."""
     target, kept = folder / output, folder / f"{output}.kept"
     target.mkdir()
     kept.mkdir()
@@ -194,7 +194,7 @@ DISTURBANCES: dict[str, Disturbance] = {
 
 
 def compared(what: list[str], kills: int, seconds: float, seed: int, side_by_side: int) -> bool:
-    """Whether all results are the same, with a line for each kind of disturbance."""
+    """Return whether all results are the same, and print a line for each kind of disturbance."""
     same = True
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(side_by_side) as pool:
         folder = Path(name)

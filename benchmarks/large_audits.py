@@ -1,10 +1,10 @@
-"""How fast and how large: many trials, large outputs, two workers.
+"""Measures time and memory of audits with many trials, with large outputs, and with two workers.
 
     python benchmarks/large_audits.py trials [--trials 100000000]    a vectorised scalar mechanism, in one process
     python benchmarks/large_audits.py outputs [--trials 300]         outputs of 10 MB
     python benchmarks/large_audits.py jobs [--trials 2000]           runs of 10 ms, by one worker and by two
 
-Seconds and memory are of the whole audit with `attacks="auto"`; memory is the most that the process ever had.
+Time and memory are those of a whole audit with `attacks="auto"`; memory is the maximum that the process used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RUN = 0.01  # seconds
 
 
 def large(dataset: list[int], rng: np.random.Generator) -> Any:
-    """10 MB, of which one number depends on the dataset."""
+    """Return an output of 10 MB, in which one number depends on the dataset."""
     output = rng.standard_normal(1_250_000)
     output[7] += dataset[0]
     return output
@@ -36,7 +36,7 @@ def slow(dataset: list[int], rng: np.random.Generator) -> float:
 
 
 def timed(mechanism: Any, trials: int, **options: Any) -> tuple[float, str]:
-    """Seconds, and the rest in words."""
+    """Run an audit; return its seconds, and a line with all measurements."""
     began = time.perf_counter()
     result = audit(mechanism, _CLAIM, _PAIR, trials=trials, seed=1, confidence=0.95, **options)
     seconds = time.perf_counter() - began

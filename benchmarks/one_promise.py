@@ -2,10 +2,11 @@
 
     python benchmarks/one_promise.py [--commands N] [--claims K] [--trials N]
 
-Every audit goes through `Promise`, as in `dpaudit run`, and through `audit`.  All claims are true at their boundary:
-Gaussian noise, Laplace noise and randomised response.  The attack knows the likelihood ratio, so evidence is as large
-as it can be.  Prints the share of commands that refute a true claim, whether all false claims are named, and how many
-more runs that takes than a single audit at the same confidence.  Exit code 1 if a promise is broken.
+Every audit goes through `Promise`, as in `dpaudit run`, and through `audit`.  Mechanisms are Gaussian noise, Laplace
+noise and randomised response; true claims are true at their boundary.  The attack knows the likelihood ratio, so
+evidence is as large as possible.  The command prints the share of simulated commands that refute a true claim, and
+whether all false claims are named.  It also prints how many more runs are needed than in a single audit at the same
+confidence.  The exit code is 1 if the joint guarantee is broken.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ EXCESS = 1.5  # mu or epsilon of a broken mechanism, over what is claimed
 
 @dataclass(frozen=True)
 class Known:
-    """Noise of a known law, its claim, and the attack that knows the likelihood ratio."""
+    """Noise with a known law, its claim, and the attack that knows the likelihood ratio."""
 
     kind: str  # gaussian, laplace or response
     size: float  # mu or epsilon of the noise
@@ -62,7 +63,7 @@ def kinds(claims: int) -> list[str]:
 
 
 def command(known: list[Known], *, trials: int, seed: int) -> list[AuditResult]:
-    """The audits of one command, each with its share of the promise."""
+    """Run the audits of one command, each with its share of the joint guarantee."""
     promise = Promise.of([CONFIDENCE] * len(known))
     return [
         audited(one, trials=trials, seed=seed * 1000 + i, confidence=confidence)
@@ -75,18 +76,18 @@ def audited(known: Known, *, trials: int, seed: int, confidence: float) -> Audit
 
 
 def allowed(commands: int, rate: float) -> int:
-    """The mean plus three standard errors."""
+    """Return the mean plus three standard errors."""
     return math.floor(commands * rate + 3 * math.sqrt(commands * rate * (1 - rate)))
 
 
 def true_commands(commands: int, claims: int, trials: int) -> int:
-    """Commands of true claims that refute one of them."""
+    """Count the commands that refute a claim, when all claims are true."""
     known = [Known(kind, 1.0) for kind in kinds(claims)]
     return sum(any(result.violated for result in command(known, trials=trials, seed=seed)) for seed in range(commands))
 
 
 def broken_commands(commands: int, claims: int, trials: int) -> tuple[int, int, float]:
-    """Commands that name exactly the broken claims, those that name all, and the runs relative to audits alone."""
+    """Count commands that name exactly the broken claims, and all of them; return also the relative number of runs."""
     known = [Known(kind, EXCESS if i < BROKEN else 1.0) for i, kind in enumerate(kinds(claims))]
     exactly = every = together = alone = 0
     for seed in range(commands, 2 * commands):

@@ -10,10 +10,12 @@ PART is one of:
 - table2: N(0, 1) against N(mu, 1) (Xiang et al. 2025, arXiv:2509.08704), independent canaries and a Gaussian curve.
 - limits: medians that no valid bound can exceed; see `limit_independent` and `limit_any`.
 - validity: how often the bounds of both tables are above the truth; use --seeds 1000.
-- counterexample: with probability .3937 randomised response of epsilon 1.5 on all records, else nothing; keeps G_1.
+- counterexample: with probability .3937, randomised response of epsilon 1.5 on all records; otherwise the output
+  reveals nothing.  The mechanism keeps G_1.
 - guesses: several rules for the number of guesses when nothing is assumed; use --seeds 101.
 
-Every audit has a seed of its own and is kept in the store, so that a run that was stopped goes on.  Confidence 95 %.
+Every audit has its own seed and is kept in the store, so an interrupted command can be continued.  The confidence is
+95 %.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ Row = dict[str, float]
 
 
 def dirac(sigma: float, seed: int, m: int = CANARIES) -> tuple[Array, Any]:
-    """Scores of Dirac canaries, and the coins."""
+    """Return scores of Dirac canaries, and the coins."""
     rng = np.random.default_rng(seed)
     included = rng.random(m) < 0.5
     return rng.normal(0, sigma * math.sqrt(STEPS), m) + included * rng.binomial(STEPS, RATE, m), included
@@ -60,7 +62,7 @@ def gaussian(mu: float, m: int, seed: int) -> tuple[Array, Any]:
 
 
 def mu_of(sigma: float) -> float:
-    """The mu of the sum score of table 1: its law is Gaussian to about 1 %."""
+    """Return the mu of the sum score of table 1, whose law is Gaussian up to about 1 %."""
     return STEPS * RATE / math.sqrt(STEPS * (sigma**2 + RATE * (1 - RATE) / 2))
 
 
@@ -96,7 +98,7 @@ def anything(scores: Array, included: Any) -> Row:
 
 
 def response(seed: int, m: int, runs: int) -> tuple[Array, Any]:
-    """Scores (m, runs) of the counterexample, and the coins."""
+    """Return scores (m, runs) of the counterexample, and the coins."""
     rng = np.random.default_rng(seed)
     included = rng.random((m, runs)) < 0.5
     told = rng.random((m, runs)) < expit(1.5)
@@ -122,14 +124,14 @@ def counterexample(seed: int, m: int = 1000) -> Row:
 
 
 def gaussian_runs(m: int, runs: int, seed: int) -> tuple[Array, Any]:
-    """Independent canaries, of which each has its own strength."""
+    """Return scores (m, runs) of independent canaries, each with its own strength, and the coins."""
     rng = np.random.default_rng(seed)
     included = rng.random((m, runs)) < 0.5
     return rng.normal(included * rng.exponential(1.0, (m, 1)), 1.0), included
 
 
 def limit_independent(mu: float, m: int) -> float:
-    """The median of a lower bound of mu from m independent canaries is at most this.
+    """Return a limit that the median of no valid lower bound on mu from m independent canaries can exceed.
 
     Scores are N(c, 1) without and N(c + mu0, 1) with the canary.  For c = (mu - mu0)/2 the most powerful test of mu0
     against mu and c = 0 has power 1/2 where sqrt(m) (mu - mu0)/2 = z (Neyman-Pearson).  A valid bound is above mu0 no
@@ -139,12 +141,13 @@ def limit_independent(mu: float, m: int) -> float:
 
 
 def limit_any(mu: float, m: int) -> float:
-    """About the largest median of a bound of mu that assumes nothing of the canaries; no exact limit.
+    """Return approximately the largest median of a valid bound on mu that assumes nothing about the canaries.
 
-    With probability w a mechanism shows all canaries independently, with errors e'(u) among the most confident share
-    u; else nothing.  It keeps G_mu0 if e' is that of the profile delta_mu0 / w, or more.  A bound above mu0 must tell
-    e' from the errors e(u) of G_mu with a significance of S / w.  The smallest such mu0 over w, in the normal
-    approximation of the likelihood ratio.
+    Consider a mechanism that reveals all canaries independently with probability w, and otherwise nothing.  Let e'(u)
+    be its error rate among the most confident share u of the guesses.  It keeps G_mu0 if e' is at least that of the
+    profile delta_mu0 / w.  A bound above mu0 must therefore distinguish e' from the error rate e(u) of G_mu at
+    significance S / w.  For each w there is a mu0 at which this test has power 1/2, by a normal approximation of the
+    log-likelihood ratio; the smallest over a grid of w is returned.  It is an estimate, not an exact limit.
     """
     t = np.linspace(7, 0, 1501)
     wrong = ndtr(-(t + mu / 2))
@@ -170,7 +173,7 @@ def limit_any(mu: float, m: int) -> float:
 
 
 class Store:
-    """Audits that are done, one JSON object a line."""
+    """Finished audits, one JSON object on each line."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -198,7 +201,7 @@ def audits(store: Store, name: str, seeds: range, make: Callable[[int], Row]) ->
 
 
 def settings() -> Iterator[tuple[str, float, float, int, Callable[[int], tuple[Array, Any]]]]:
-    """Name, true mu, true epsilon, m and scores by seed, of both tables."""
+    """Yield name, true mu, true epsilon, m and scores by seed, for both tables."""
     for sigma, eps in TABLE1.items():
         yield f"dirac {sigma}", mu_of(sigma), eps, CANARIES, partial(dirac, sigma)
     for mu in XIANG:
@@ -229,7 +232,7 @@ def table(part: str, store: Store, seeds: range) -> None:
 
 
 def validity(seeds: range) -> None:
-    """A bound is above the truth only if the truth is refuted, so that one critical count does for all audits."""
+    """Print how often bounds exceed the truth, that is, refute it; so one critical count suffices."""
     for name, mu, _, m, scores in settings():
         if m > 10_000:
             continue
@@ -272,7 +275,7 @@ def limits() -> None:
 
 
 def guesses(seeds: range) -> None:
-    """What several rules for the number of guesses certify of table 1 and detect against G_1, if nothing is assumed."""
+    """Print bounds for table 1 and power against G_1 for several numbers of guesses, if nothing is assumed."""
     for sigma, eps in TABLE1.items():
         made = [dirac(sigma, seed) for seed in seeds]
         for rule, r in rules(CANARIES).items():
@@ -294,7 +297,7 @@ def rules(m: int) -> dict[str, int]:
 
 
 def least_refuted(m: int, r: int, seeds: range) -> str:
-    """The least mu = 1.1, 1.2, ..., 8 of Gaussian scores with which 90 % of the audits refute G_1."""
+    """Return the least mu = 1.1, 1.2, ..., 8 of Gaussian scores at which 90 % of the audits refute G_1."""
     if tight.p_value(GaussianDP(1.0), m, r, r) > 0.01:
         return "never"
     low, high = 0, r

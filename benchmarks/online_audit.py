@@ -2,11 +2,12 @@
 
     python benchmarks/online_audit.py [steps] [validity] [--seeds 40] [--first 0] [--length 600]
 
-- steps: mean number of coin-steps until Gaussian noise that is too small is refuted, at 95 %, beside the least mean of
-  any test of one output a step: ln(20) over the information of a step.
-- validity: the share of streams in which a true claim is ever refuted; use --seeds 1000.  Randomised response of
-  epsilon 1 against pure(epsilon=1): its words change their meaning whenever the wealth has grown, and how often it is
-  silent drifts.  And noise of standard deviation 1 against gaussian(mu=1), around a centre that follows the outputs.
+- steps: mean number of coin-steps until Gaussian noise that is too small is refuted, at 95 %.  Beside it stands the
+  least mean of any test with one output per step: ln(20) divided by the information in a step.
+- validity: the share of streams in which a true claim is ever refuted; use --seeds 1000.  The first kind of stream is
+  randomised response of epsilon 1 against pure(epsilon=1): its answers change their meaning whenever the wealth has
+  fallen, and the rate of missing answers drifts.  The second kind is Gaussian noise of standard deviation 1 against
+  gaussian(mu=1), whose centre follows the outputs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CONFIDENCE = 0.95
 
 
 def limit(claim: float, truth: float) -> float:
-    """About ln(20) over the growth of the best bet, half of that of a trial of two outputs."""
+    """Return about ln(20) divided by the growth of the best bet in a step, half of that in a trial of two outputs."""
     law = gaussian_noise(truth)
     bet = best_bet(law, GaussianDP(claim))
     log_a, log_b = bet.log_payoffs()
@@ -36,7 +37,7 @@ def limit(claim: float, truth: float) -> float:
 
 
 def steps(claim: float, truth: float, seed: int, most: int = 4000) -> int:
-    """Coin-steps until noise of standard deviation 1 / truth is refuted."""
+    """Return the number of coin-steps until noise of standard deviation 1 / truth is refuted."""
     rng, audit = np.random.default_rng(seed), OnlineAudit(GaussianDP(claim), confidence=CONFIDENCE, seed=seed)
     while not audit.refuted and audit.steps < most:
         audit.update(float(rng.normal(audit.coin(), 1 / truth)))

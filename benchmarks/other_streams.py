@@ -1,11 +1,11 @@
-"""Run the test suite with other random streams: which tests hold for the seeds in them only?
+"""Run the test suite with other random streams, to find tests that pass only with the seeds that they state.
 
     python benchmarks/other_streams.py [--salts 1 2 3] [--workers 2] [PATH ...]
 
 A seeded test fails always or never, as long as nobody changes how randomness is drawn.  A new version of numpy, or a
-change of ours, gives every seed another stream: then a test fails with the odds that it states.  This command changes
-all addresses of `dpaudit.sampling.streams` by a salt and lists the tests that fail, for each salt.  Tests that draw
-from generators of their own, and runs in other processes, keep their streams.  Exit code 1 if a test failed.
+change in dpaudit, gives every seed another stream; then a test fails with the odds that it states.  This command
+changes all addresses of `dpaudit.sampling.streams` by a salt and lists the tests that fail, for each salt.  Tests that
+draw from their own generators, and runs in other processes, keep their streams.  The exit code is 1 if a test failed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SALT = "DPAUDIT_TEST_SALT"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """In the processes of pytest, which load this file as a plugin."""
+    """Change the streams in the processes of pytest, which load this file as a plugin."""
     if SALT not in os.environ:
         return
     from dpaudit.sampling import streams

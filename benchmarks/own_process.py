@@ -1,11 +1,11 @@
-"""What a process of its own costs a vectorised mechanism, beside a call in dpaudit's process.
+"""Measures what a separate process costs a vectorised mechanism, compared with a call in dpaudit's process.
 
     python benchmarks/own_process.py [--outputs 10000000] [--repeats 3] [--trials 1000000]
 
-For gaussian and laplace noise, and for calls of 16,384 runs (as the engine makes them) and of 1,000,000, the table has
-the processor time of both processes together for so many outputs, and the elapsed time.  The last lines are whole
-audits of so many trials with one attack.  Each figure is the median over the repeats, which alternate between the two
-ways.
+The table has the processor time of both processes together for `--outputs` outputs, and the elapsed time.  Rows are
+Gaussian and Laplace noise, in calls of 16,384 runs (as the engine makes them) and of 1,000,000.  The last rows are
+whole audits of `--trials` trials with one attack.  Each figure is the median over the repeats, which alternate between
+the two kinds of process.
 
 Two cores shared with other programs, Python 3.11, numpy of constraints.txt, 2026-11-23, all defaults:
 

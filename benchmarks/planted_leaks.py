@@ -1,10 +1,10 @@
-"""A leak planted in each kind of output: how soon it is found, and how often an audit cries wolf without it.
+"""Plants a leak in each kind of output: how soon it is found, and how often audits without it give a false alarm.
 
     python benchmarks/planted_leaks.py [--audits 200] [--trials 600] [--only KIND...] [--jobs 2] [--markdown]
 
-The mechanisms are those of tests/outputs/leaks.py.  "found after": trials of the claim pure(epsilon=0.1), seed 3, while
-half of the runs on d1 leak.  "refuted": audits of the claim that both datasets give the same outputs, without the leak,
-which is just true; 5 % of them may be.
+The mechanisms are those of tests/outputs/leaks.py.  "found after": trials until pure(epsilon=0.1) is refuted with seed
+3, while half of the runs on d1 leak.  "refuted": the share of audits without the leak that refute the claim of equal
+output laws.  This claim is true at its boundary, so 5 % of them may refute it.
 """
 
 from __future__ import annotations

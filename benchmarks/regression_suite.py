@@ -4,11 +4,11 @@
     python benchmarks/regression_suite.py broken [--sessions 50] [--first 0] [--false-alarm 0.001] [--jobs 2]
     python benchmarks/regression_suite.py time   [--workers 2]
 
-"true": sessions with any failure, which happens by chance in at most --false-alarm of them.  "broken": in each session
-one noise scale, of another mechanism each time, is 20 % too small; sessions in which its test fails (the other 29 are
-not run: they are the ones of "true").  Both call what the plugin's fixture calls, with the shares of a session of 30
-tests.  --first is the seed of the first session, so that a run may be done in parts.  "time": the suite as pytest runs
-it, all caches cold, with pytest-xdist.
+"true" counts sessions with any failure; by chance, at most a share --false-alarm of sessions has one.  "broken" makes
+the noise scale of one mechanism 20 % too small, a different mechanism in each session, and counts sessions in which its
+test fails.  The other 29 tests are not run, since "true" covers them.  Both call what the plugin's fixture calls, with
+the shares of a session of 30 tests.  --first is the seed of the first session, so a run may be split into parts.
+"time" measures the suite under pytest with pytest-xdist and empty caches.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ def response(epsilon: float, factor: float) -> Mechanism:
 
 
 def leaky_response(epsilon: float, factor: float) -> Mechanism:
-    """The least private mechanism of approximate(epsilon, DELTA): shows its bit with probability DELTA."""
+    """The least private mechanism of approximate(epsilon, DELTA), which reveals its bit with probability DELTA."""
     inner = response(epsilon, factor)
     return lambda dataset, rng: f"it is {dataset[0]}" if rng.random() < DELTA else str(inner(dataset, rng))
 
 
 def mean(mu: float, factor: float) -> Mechanism:
-    """Of values in [0, 1], a public number of them."""
+    """Release the mean of values in [0, 1], whose number is public."""
     return lambda dataset, rng: float(np.mean(dataset)) + rng.normal(0, factor / (mu * len(dataset)))
 
 
 def rounded(mu: float, factor: float) -> Mechanism:
-    """To so many digits that next to nothing is lost."""
+    """Round to so many digits that the privacy loss hardly changes."""
     return lambda dataset, rng: round(sum(dataset) + rng.normal(0, factor / mu), 3)
 
 
@@ -91,7 +91,7 @@ SUITE: list[tuple[str, Make, float, Callable[[float], TradeoffFunction], Pair]] 
 
 
 def fails(index: int, *, session: int, false_alarm: float, factor: float = 1.0) -> bool:
-    """Whether the test of one mechanism fails in a session with this seed.  AuditInconclusive is an error here."""
+    """Return whether the test of one mechanism fails in a session with this seed.  AuditInconclusive is an error."""
     from dpaudit.testing import PrivacyViolation
 
     name, make, parameter, claim, pair = SUITE[index]

@@ -1,4 +1,4 @@
-"""Whether seeded audits of every kind give the same evidence as before: the proof that a change of names is only that.
+"""Checks that seeded audits of every kind give the same evidence as before, so that a refactoring changed no result.
 
     python benchmarks/same_evidence.py --check              against benchmarks/same_evidence.json
     python benchmarks/same_evidence.py --write              a new benchmarks/same_evidence.json
@@ -47,7 +47,7 @@ _RAISED = "raised"  # the part of a kind that could not be run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What one kind of audit gave."""
+    """The evidence of one kind of audit."""
 
     headline: str  # for people
     texts: Mapping[str, str]  # part -> what is digested
@@ -58,7 +58,7 @@ class Evidence:
 
 
 def kinds(only: str = "") -> list[str]:
-    """The names of all kinds that contain this text."""
+    """Return the names of all kinds that contain this text."""
     return [name for one in FAMILIES for name in one.names if only in name]
 
 
@@ -79,7 +79,7 @@ def collect(only: str = "") -> Iterator[tuple[str, Evidence]]:
 
 
 def holds_for() -> dict[str, str]:
-    """What a reference depends on besides dpaudit."""
+    """Return what a reference depends on besides dpaudit."""
     simd = np.show_config(mode="dicts")["SIMD Extensions"]  # type: ignore[index, call-overload, unused-ignore]
     return {
         "python": ".".join(platform.python_version_tuple()[:2]),
@@ -109,7 +109,7 @@ def write(file: Path, only: str = "") -> int:
 
 
 def check(file: Path, only: str = "") -> int:
-    """Print how the evidence differs from a reference.  1 if it does, 2 if the reference does not hold here."""
+    """Print how the evidence differs from a reference; return 1 if it does, 2 if the reference is not valid here."""
     reference = json.loads(file.read_text(encoding="utf-8"))
     if other := _other_versions(reference["holds for"]):
         print(
@@ -127,7 +127,7 @@ def check(file: Path, only: str = "") -> int:
 
 
 def differences(before: Any, now: Evidence) -> str:
-    """How the evidence of one kind differs from its entry in a reference, in words; "" if it does not."""
+    """Return how the evidence of one kind differs from its entry in a reference; "" if it does not."""
     if before is None:
         return "is new"
     said, known = before

@@ -1,9 +1,9 @@
-"""Mean runs per dataset until a false claim is refuted, beside what any sequential test needs.
+"""Compares the mean runs per dataset until a false claim is refuted with what any sequential test needs.
 
     python benchmarks/sample_efficiency.py [--seeds 200] [--jobs 2] [--only WORDS] [--markdown]
 
 Every audit uses `attacks="auto"` at 95 % confidence, and nothing is known about the mechanism.  The limit is
-ln 20 / KL*, KL* the least Kullback-Leibler divergence from the truth to the claim (docs/statistics.md).
+ln 20 / KL*, where KL* is the least Kullback-Leibler divergence from the truth to the claim (docs/statistics.md).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CASES: list[tuple[str, str, Any, int]] = [
 
 
 def trials_used(mechanism: Any, claim: str, seed: int) -> int:
-    """Runs per dataset of one audit, as users see them."""
+    """Return the runs per dataset of one audit, as users see them."""
     return audit(mechanism, claim, Pair([0], [1]), trials=20_000_000, seed=seed, confidence=0.95).trials_used
 
 

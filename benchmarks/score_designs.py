@@ -3,7 +3,7 @@
     python benchmarks/score_designs.py [levels] [bounds] [--audits 20000] [--seeds 5]
 
 - levels: the share of audits that refute the claim gaussian(mu=1), which is exactly true, at 95 %.  Scores are N(0, 1)
-  or N(1, 1); or all canaries share a state that reveals much with probability .3937, and nothing else (as in
+  or N(1, 1); or all canaries share a state that reveals much with probability .3937, and otherwise nothing (as in
   `one_run_tables.py counterexample`).
 - bounds: median bounds on mu for N(0, 1) against N(mu, 1) and 1,000 canaries: coins, a fixed number, several runs.
 """

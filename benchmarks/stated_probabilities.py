@@ -1,20 +1,20 @@
-"""Whether the probabilities that reports and commands state are true: whole audits, counted.
+"""Checks the probabilities that reports and commands state, by counting whole audits.
 
     python benchmarks/stated_probabilities.py [--audits 200] [--only TEXT] [--jobs 2] [--markdown]
         [--save stated.json] [--into docs/statistics.md]
 
-Every row is a setting: what was stated, how often it came true, and how often it must at least, or may at most, if the
-statement is true (three standard errors are allowed).  Exit code 1 if a row fails.  With --save finished rows are
-kept in a file, and are not run again by the next call with the same file: a run can be interrupted and resumed.
---into puts the table between the marks of a document.  It took 68 minutes with one job on a busy machine.
+Every row is a setting.  It states a probability, how often the statement came true, and a bound for this count if the
+statement holds (three standard errors are allowed).  The exit code is 1 if a row violates its bound.  With --save,
+finished rows are kept in a file and are not run again, so a run can be interrupted and resumed.  --into puts the table
+between the marks of a document.  The benchmark took 68 minutes with one job on a busy machine.
 
 - "seen, fixed" and "seen, sequential": the violation that a report says would have been seen with 90 % probability, by
   an attack that knows the likelihood ratio, as the report assumes.  The mechanism has just that law.
-- "seen, one run": the same of `audit_one_run`.
-- "plan": audits of as many trials as `plan` says, with `attacks="auto"`; everything is learned.
-- "planned runs": the same of `assert_private`, which plans for a probability of 99.9 %.
-- "replay": p-values of at most 0.05 when violations that are none are replayed.
-- "dependence": independent runs that are called dependent, which is to happen in one of 10^9 tests.
+- "seen, one run": the same for `audit_one_run`.
+- "plan": audits with as many trials as `plan` states and `attacks="auto"`, so all scores are learned.
+- "planned runs": the same for `assert_private`, which plans for a probability of 99.9 %.
+- "replay": p-values of at most 0.05 in replays of false violations.
+- "dependence": independent runs that are called dependent, which may happen in one of 10^9 tests.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Setting:
         return f"{self.kind}: {self.name}"
 
     def bound(self, audits: int) -> int:
-        """How often it must come true at least, or may at most."""
+        """Return how often the statement must come true at least, or may come true at most."""
         slack = 3 * math.sqrt(audits * self.stated * (1 - self.stated))
         mean = audits * self.stated
         return math.ceil(mean - slack) if self.least else math.floor(mean + slack)
@@ -74,12 +74,12 @@ class Setting:
 
 
 def _drawing(sample: Callable[..., Any]) -> Any:
-    """A batched mechanism from a function `(dataset, n, rng)` that returns an array."""
+    """Make a batched mechanism from a function `(dataset, n, rng)` that returns an array."""
     return batched(sample)
 
 
 def law_of(claim: str) -> Any:
-    """A mechanism that just keeps a claim: its output is the bin of its log-likelihood ratio."""
+    """Make a mechanism at the boundary of a claim, whose output is the bin of its log-likelihood ratio."""
     p, q = (side / side.sum() for side in scaled(parse_claim(claim).symmetrized(), 1.0))
     return _drawing(lambda dataset, n, rng: rng.choice(BINS, size=n, p=q if dataset[0] else p))
 
@@ -98,12 +98,12 @@ def revealing(epsilon: float, delta: float) -> Any:
 
 
 def noise(mu: float, numbers: int) -> Any:
-    """Gaussian noise on so many numbers, all of which change."""
+    """Make a mechanism that adds Gaussian noise to several numbers, all of which change."""
     return _drawing(lambda dataset, n, rng: rng.normal(dataset[0] * mu / math.sqrt(numbers), 1, (n, numbers)))
 
 
 def seen(claim: str, trials: int, method: str, *, confidence: float = 0.99, pairs: int = 1) -> Setting:
-    """The violation named by a report of an audit that found none.  With several pairs, one of them leaks."""
+    """Test the violation that a report of an audit without a finding names.  One of several pairs leaks."""
     others = [Pair([0], [0], label=f"the same {i}") for i in range(1, pairs)]
     terms: dict[str, Any] = {"attacks": RATIO, "trials": trials, "method": method, "confidence": confidence}
 
@@ -122,7 +122,7 @@ def seen(claim: str, trials: int, method: str, *, confidence: float = 0.99, pair
 
 
 def planned(claim: str, truth: str, mechanism: Any, power: float, outputs: str = "") -> Setting:
-    """As many trials as `plan` says."""
+    """Test audits with as many trials as `plan` states."""
 
     def trials() -> int:
         return math.ceil(plan(claim, truth, power=power).trials)
@@ -134,7 +134,7 @@ def planned(claim: str, truth: str, mechanism: Any, power: float, outputs: str =
 
 
 def in_a_suite(claim: str, detect: float, mechanism: Any) -> Setting:
-    """As many runs as a test in a suite plans to show a violation of `detect` times the claim."""
+    """Test as many runs as a suite's test plans for a violation of `detect` times the claim."""
 
     def runs() -> int:
         return planned_runs(parse_claim(claim), detect, significance=SIGNIFICANCE, pairs=1)
@@ -146,7 +146,7 @@ def in_a_suite(claim: str, detect: float, mechanism: Any) -> Setting:
 
 
 def replayed(claim: str, mechanism: Any) -> Setting:
-    """Replays of audits of a true claim."""
+    """Test replays of audits of a true claim."""
 
     def came_true(_: Any, seed: int) -> bool:
         result = audit(mechanism, claim, PAIR, attacks="logistic", trials=500, seed=seed)
@@ -158,7 +158,7 @@ def replayed(claim: str, mechanism: Any) -> Setting:
 
 
 def independent(name: str, mechanism: Any, attacks: str) -> Setting:
-    """Independent runs, the same on both datasets."""
+    """Test independent runs with the same law on both datasets."""
 
     def came_true(_: Any, seed: int) -> bool:
         result = audit(mechanism, "pure(epsilon=1)", PAIR, attacks=attacks, trials=4000, seed=seed)
@@ -168,7 +168,7 @@ def independent(name: str, mechanism: Any, attacks: str) -> Setting:
 
 
 def guessed(claim: str, canaries: int) -> Setting:
-    """Guesses about canaries that are right with the odds that the report of one run names."""
+    """Test guesses about canaries that are right with the odds that the report of one run names."""
 
     def one(epsilon: float, seed: int) -> Any:
         rng = np.random.default_rng([seed, canaries])
@@ -190,7 +190,7 @@ def guessed(claim: str, canaries: int) -> Setting:
 
 
 def settings() -> list[Setting]:
-    """Every setting, the cheap kinds first."""
+    """Return every setting, the cheap kinds first."""
     rare = _drawing(lambda dataset, n, rng: (rng.random(n) < 1e-3).astype(int))
     normal = _drawing(lambda dataset, n, rng: rng.normal(size=n))
     return [
@@ -231,7 +231,7 @@ def settings() -> list[Setting]:
 
 
 def counted(setting: Setting, audits: int, jobs: int) -> int:
-    """How many audits the statement came true in."""
+    """Count the audits in which the statement came true."""
     said = setting.prepare()
 
     def quiet(seed: int) -> bool:
@@ -243,7 +243,7 @@ def counted(setting: Setting, audits: int, jobs: int) -> int:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """As a Markdown table."""
+    """Return the rows as a Markdown table."""
     lines = [f"| {' | '.join(HEADINGS)} |", "|" + "---|" * len(HEADINGS)]
     lines += [f"| {' | '.join(cells(row))} |" for row in rows]
     return "\n".join(lines)
@@ -256,7 +256,7 @@ def cells(row: dict[str, Any]) -> list[str]:
 
 
 def written(text: str, rows: list[dict[str, Any]]) -> str:
-    """A document with the table between its marks.  ValueError if it has none."""
+    """Return a document with the table between its marks.  ValueError if it has no marks."""
     if BEGIN not in text or END not in text:
         raise ValueError(f"the document must hold the marks {BEGIN} and {END}")
     before, after = text.split(BEGIN)[0], text.split(END)[1]

@@ -1,10 +1,10 @@
-"""Run the whole test suite again and again in fresh clones, beside busy processes: does any test fail by chance?
+"""Repeat the whole test suite in fresh clones, beside busy processes, to find tests that fail by chance.
 
     python benchmarks/suite_under_load.py [--times 10] [--busy 2] [--workers 4]
 
 Each round clones the last commit of this repository, installs the clone into one new environment that all rounds share,
-starts `--busy` processes that never rest, runs the suite, and prints seconds and the outcome.  Exit code 1 if a round
-failed.
+starts `--busy` processes that always compute, runs the suite, and prints seconds and the outcome.  The exit code is 1
+if a round failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_LINES = 30  # of a failed round's output that are printed
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """So many processes that compute until the block ends."""
+    """Start processes that compute until the `with` block ends."""
     processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield

@@ -5,10 +5,11 @@
 - mistakes: models per dataset until a sequential audit with all attacks refutes each wrong builtin training, at 95 %,
   with at most 2,000.
 - claims: the share of `many_runs` audits of 200 models that refute the exact claim of a correct trainer, at 95 %; use
-  --seeds 200.  DP-GD and DP-SGD of four examples, score: the spare weight of a Dirac record.
+  --seeds 200.  The trainings are DP-GD and DP-SGD on four records; the score is the spare weight of the Dirac canary.
 - steps: steps of one training of the digits (DP-SGD, batches of 5 %) until noise that is 20 % too small is refuted, at
   95 %, with at most 5,000.  A Dirac canary joins the batch by a coin for each step.
-- validity: the share of such trainings with the right noise that are refuted within `--length` steps; use --seeds 200.
+- validity: the share of trainings as in `steps`, but with the right noise, that are refuted within `--length` steps;
+  use --seeds 200.
 """
 
 from __future__ import annotations

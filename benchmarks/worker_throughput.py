@@ -1,4 +1,4 @@
-"""Numeric trials a second through the worker of an environment of its own, with a trivial vectorised mechanism.
+"""Measures numeric trials per second through the worker of a private environment, for a trivial vectorised mechanism.
 
     python benchmarks/worker_throughput.py [--requires numpy==2.3.4] [--trials 2000000]
 

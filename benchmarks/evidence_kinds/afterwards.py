@@ -148,7 +148,7 @@ def test_true(dpaudit):
 
 
 def _tested(folder: Path) -> Found:
-    """A session of two tests: what its baseline keeps of both, and the result of the one that fails."""
+    """Run a session of two tests; return what its baseline keeps of both, and the result of the test that fails."""
     (folder / "test_release.py").write_text(_TESTS, encoding="utf-8")
     words = ("--dpaudit-report", "failures", "--dpaudit-baseline", "baseline.json", "--dpaudit-trials", "600")
     pytest(folder, "test_release.py", *words, "--dpaudit-seed", "77")

@@ -63,7 +63,7 @@ ATTACKS: Mapping[str, Any] = {
 
 
 class _Projection:
-    """Ranks by the second number: what a user may write."""
+    """Ranks outputs by their second number: an example of a user's own attack."""
 
     name = "projection"
 

@@ -128,7 +128,7 @@ def _changes_its_dataset(dataset: list[float], rng: Rng) -> float:
 
 
 def _refused(_: Path) -> Found:
-    """What is said where nothing was measured."""
+    """Return the messages of audits that measure nothing."""
     says = {}
     calls: dict[str, Callable[[], AuditResult]] = {
         "a run that raises": lambda: audit(partial(_raises, 1.0), "pure(epsilon=1)", PAIR, seed=1),
@@ -184,7 +184,7 @@ def _program(method: str, folder: Path) -> AuditResult:
 
 
 def _resumed(method: str, folder: Path) -> Found:
-    """Interrupted after a few blocks, resumed, and beside it one that was never interrupted."""
+    """Return an audit that was interrupted after a few blocks and resumed, and one that was never interrupted."""
     reports = 0
 
     def interrupt(_: object) -> None:

@@ -112,7 +112,7 @@ _SEED = 11
 
 
 def _config(name: str) -> dict[str, Any]:
-    """The audit of a kind such as "builtin/svt_1/fixed"."""
+    """Return the config of a kind such as "builtin/svt_1/fixed"."""
     _, mechanism, method = name.split("/")
     claim, stricter, params, search = MECHANISMS[mechanism]
     return {
@@ -128,7 +128,7 @@ def _config(name: str) -> dict[str, Any]:
 
 
 def _pairs(mechanism: str, search: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pairs of a search; of a training, its own."""
+    """Return the pairs of a search; a training has its own pairs."""
     if not mechanism.startswith("dp_"):
         return [{"search": search}]
     return [

@@ -1,7 +1,7 @@
 """From what an audit found to digests that survive renames and notice every change of evidence.
 
-A part is read through a public attribute of the result, whose name stays.  What is inside it, and the JSON file, is
-read without names: of a dataclass the values of its fields in their order, of a mapping its values in sorted order, of
+A part is read through a public attribute of the result, whose name stays.  Its content, and the JSON file, are read
+without names: of a dataclass the values of its fields in their order, of a mapping its values in sorted order, of
 a sequence its items in their order.  Numbers are rounded to 12 digits.  Times, versions, paths and the machine are left
 out.
 """
@@ -77,12 +77,12 @@ def parts(found: Any, *, left_out: Sequence[Path] = ()) -> dict[str, str]:
 
 
 def digests(texts: Mapping[str, str]) -> Digests:
-    """A short digest of each part."""
+    """Return a short digest of each part."""
     return {name: hashlib.sha256(text.encode()).hexdigest()[:_LETTERS] for name, text in texts.items()}
 
 
 def headline(found: Any) -> str:
-    """A result in a line, for whoever reads that it differs; "" for anything else."""
+    """Return a result on one line, for messages about a difference; "" for anything else."""
     if not isinstance(found, AuditResult):
         return ""
     return (
@@ -92,7 +92,7 @@ def headline(found: Any) -> str:
 
 
 def file_content(values: Any) -> Any:
-    """The content of a JSON file that counts: without the name of its format."""
+    """Return the compared content of a JSON file, without the name of its format."""
     if isinstance(values, Mapping):
         kept = {key: file_content(value) for key, value in values.items()}
         return {key: value for key, value in kept.items() if value is not _NOTHING}

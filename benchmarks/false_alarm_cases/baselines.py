@@ -24,7 +24,7 @@ Release = Callable[[Any, np.random.Generator], float]
 
 
 def _from_global_state(seed: int) -> Release:
-    """With a fixture that says `np.random.seed(seed)` before the test."""
+    """The mechanism draws from numpy's global state, and a fixture calls `np.random.seed(seed)` before the test."""
     np.random.seed(seed)  # noqa: NPY002
     return lambda dataset, rng: dataset[0] + np.random.normal()  # noqa: NPY002
 

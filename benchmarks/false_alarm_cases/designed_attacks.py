@@ -15,7 +15,7 @@ PAIR, TRIALS, CLAIM = Pair([0], [1]), 600, "gaussian(mu=0.5)"
 
 
 def _redesigned(seed: int) -> AuditResult:
-    """The mechanism ignores its data.  In 200 numbers much can be learned by heart."""
+    """Design an attack on one audit, and judge it by another.  Attacks can overfit the 200 numbers of an output."""
     seen: list[tuple[int, Any]] = []
 
     @batched

@@ -1,4 +1,4 @@
-"""Which code was audited, as far as the result records it."""
+"""States which code was audited, as far as the result records it."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def audited(result: AuditResult) -> Iterator[Span]:
 
 
 def _is_fingerprint(key: str, value: object) -> bool:
-    """Return whether this is the SHA-256 of the mechanism's files."""
+    """Return whether a recorded value is the SHA-256 of the mechanism's files."""
     reported = "sha" in key.lower() or str(value).startswith("sha256")
     return bool(value) and "mechanism" in key and key != "mechanism" and reported

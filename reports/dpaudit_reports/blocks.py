@@ -1,4 +1,4 @@
-"""The blocks of a report: plain data that knows no page, markup or medium.
+"""The blocks of a report: plain data that does not depend on pages, markup or the medium.
 
 A section decides what is shown; a writer (`pdf`, `html`, `markdown`, `terminal`) decides how it looks.  Every string in
 a block is text to be shown unchanged.  No writer may interpret markup in it.

@@ -29,7 +29,7 @@ def label(claim: TradeoffFunction) -> str:
 def enlarged(text: str) -> str:
     """Return the text of a detectable violation, with its numbers rounded up to four digits.
 
-    Rounded down, it might be too small to be detected.
+    If numbers were rounded down, the stated violation might be too small to be detected.
     """
     return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda found: _up(float(found[0])), text)
 

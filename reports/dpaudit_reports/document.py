@@ -1,4 +1,4 @@
-"""Turns results into a document: which sections, in which order."""
+"""Turns results into a document: selects the sections and puts them in order."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _title(result: AuditResult) -> str:
 
 
 def _footer(result: AuditResult) -> str:
-    """Return name, fingerprint and version, so that a page that was separated can be assigned to its result."""
+    """Return name, fingerprint and version, so that a loose page can be assigned to its result."""
     name = _title(result)
     name = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
     version = (result.provenance.packages or {}).get("dpaudit")

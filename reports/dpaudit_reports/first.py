@@ -1,4 +1,4 @@
-"""Limits what a report shows of a result that has very many entries, because anybody may have written its file."""
+"""Limits the number of entries that a report shows, because anybody may have written the result file."""
 
 from __future__ import annotations
 

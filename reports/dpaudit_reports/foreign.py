@@ -1,7 +1,7 @@
 """Sections of other packages, from entry points of the group `dpaudit.sections`.
 
-Each is a function from a result to blocks, like those in `sections`.  They follow the project's own sections, in the
-order of their names.  If a section fails, a message stands in its place, and the rest of the report is not lost.
+A section is a function from a result to blocks, like those in `sections`.  They follow the project's own sections, in
+the order of their names.  If a section fails, a message stands in its place, and the rest of the report is not lost.
 """
 
 from __future__ import annotations

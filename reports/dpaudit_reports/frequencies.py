@@ -1,4 +1,4 @@
-"""The counts of a region in natural frequencies: so many of so many runs, with whole numbers that were counted."""
+"""The counts of a region in natural frequencies, such as "14 of 26 runs"."""
 
 from __future__ import annotations
 

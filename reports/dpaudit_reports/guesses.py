@@ -9,6 +9,6 @@ from dpaudit.result.model import AuditResult
 
 @lru_cache(maxsize=16)
 def least_right(result: AuditResult) -> int | None:
-    """Return the least number of right guesses that refutes the claim; None if no number does, or without guesses."""
+    """Return the least number of right guesses that refutes the claim; None if no number does or none were made."""
     guessed = result.evidence.guessed
     return None if guessed is None else guessed.least_right(result.claim, confidence=result.confidence)

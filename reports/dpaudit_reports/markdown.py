@@ -1,6 +1,6 @@
 """Writes a document as Markdown, for a comment on a pull request: short, and without figures.
 
-It is GitHub's dialect.  `_text` escapes text so that it cannot end a table, open a tag, mention a person or start a
+The dialect is GitHub's.  `_text` escapes text so that it cannot end a table, open a tag, mention a person or start a
 formula.
 """
 

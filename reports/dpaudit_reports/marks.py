@@ -1,4 +1,4 @@
-"""How documents mark a verdict: the signs of `dpaudit.text.signs`, with words in title case."""
+"""The marks of verdicts in documents: the signs of `dpaudit.text.signs`, with words in title case."""
 
 from __future__ import annotations
 

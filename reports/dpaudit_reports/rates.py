@@ -44,7 +44,7 @@ def region_status(result: AuditResult) -> RegionStatus:
 def came_near(result: AuditResult, found: Witness) -> bool:
     """Return whether the p-value of the region's counts is at most 0.2.
 
-    Older results do not state that p-value.  Then the answer is conservative: True implies such a p-value.
+    Older results do not state that p-value.  For these results, True still implies that it is at most 0.2.
     """
     if found.region.endswith("anywhere") or not (found.counts.n0 and found.counts.n1):
         return False
@@ -94,7 +94,7 @@ def rate_text(k: int, n: int) -> str:
 def intervals(found: Witness) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Return the 95 % intervals of alpha and beta, ((lower, upper), (lower, upper)); None if the witness has none.
 
-    Older files do not state intervals.  Then they are the Clopper-Pearson intervals of the counts.
+    For older files, which do not state intervals, they are the Clopper-Pearson intervals of the counts.
     """
     counts = found.counts
     ends = [

@@ -1,4 +1,4 @@
-"""Why an audit is inconclusive, and why nothing is certified, from its warnings."""
+"""Finds in the warnings why an audit is inconclusive, and why nothing is certified."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a reader counts the region again, or repeats the audit."""
+"""Tells a reader how to count the region again, or to repeat the audit."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def witness_scores(result: AuditResult) -> Scores | None:
 
 
 def _own(found: Witness, edges: Array) -> Scores | None:
-    """Return the scores that the witness keeps, on which its region was counted; None if it keeps none."""
+    """Return the scores stored with the witness, which gave the counts of its region; None if none are stored."""
     kept = getattr(found, "scores", ())
     if not kept or math.isnan(found.threshold):
         return None

@@ -1,4 +1,4 @@
-"""The picture beside the trade-off plot: counts of a violation or of guesses, and else bounds on one scale."""
+"""The picture beside the trade-off plot: counts of a violation or of guesses, otherwise bounds on one scale."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_TITLE = 48  # characters above a panel
 
 
 def beside(result: AuditResult) -> tuple[Panel | None, str]:
-    """Return the second panel and its meaning; None and "" if nothing is certified or known."""
+    """Return the second panel and its meaning; None and "" if there is nothing to show."""
     if not result.bounds_valid:
         return None, ""
     if result.evidence.guessed is not None:

@@ -1,4 +1,4 @@
-"""How a reader calls the two datasets of a pair, and where they differ."""
+"""The names of the two datasets of a pair in a report, and where the datasets differ."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _records(text: str) -> list[Any] | None:
 
 
 def _extra(fewer: list[Any], more: list[Any]) -> tuple[Any] | None:
-    """Return the record that `more` has and `fewer` lacks, in a tuple; None if they differ otherwise."""
+    """Return the record that `more` has and `fewer` lacks, in a tuple; None if the difference is not one record."""
     if len(more) != len(fewer) + 1:
         return None
     short, long = [repr(record) for record in fewer], [repr(record) for record in more]

@@ -48,8 +48,8 @@ def replay(
 ) -> None:
     """Test the witness of a result on fresh runs, and report old counts, new counts and an exact p-value.
 
-    The replay runs the mechanism that the result names, with the packages of the audit if it had an environment.  Check
-    a stranger's result with `--dry-run` first.
+    The replay runs the mechanism that the result names.  If the audit used a private environment (`requires:`), the
+    replay installs the same packages.  Check a stranger's result with `--dry-run` first.
 
     A violation is confirmed if p <= 0.001, or p <= the audit's own significance if that is smaller.
 

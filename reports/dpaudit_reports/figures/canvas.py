@@ -1,6 +1,6 @@
 """What all panels share: size, style, axes, and the conversion to SVG.
 
-Only a function that draws imports matplotlib.  So a report without figures does not load it, which takes half a second.
+Only functions that draw import matplotlib, which takes half a second.  A report without figures does not load it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class _Axes(threading.local):
-    """Empty axes for panels, separate for each thread; reused, since making ticks takes as long as drawing."""
+    """Empty axes for panels, separate for each thread.  They are reused: making ticks takes as long as drawing."""
 
     def __init__(self) -> None:
         self.made: dict[tuple[float, int, str], tuple[Figure, Axes]] = {}
@@ -139,7 +139,7 @@ def _know_packaged_fonts() -> None:
 
 
 class _Styled(threading.local):
-    """Whether this thread already draws in this style, since setting it takes as long as drawing a curve."""
+    """Remembers whether this thread already draws in this style: setting it takes as long as drawing a curve."""
 
     now = False
 

@@ -1,6 +1,7 @@
 """Labels on the curves of the trade-off plot, in place of a legend.
 
-Above the diagonal of blind guessing nothing is drawn, so the labels stand there.  Their lines are parallel.
+Above the diagonal of blind guessing nothing is drawn, so the labels stand there.  A thin line leads from each label to
+its curve; these lines are parallel.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _BAR = 9.0  # points, height of a bar
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """A row of squares, of which some are filled."""
+    """A row of squares, some of which are filled."""
 
     label: str
     filled: int

@@ -23,7 +23,7 @@ _HEIGHT = 2.75
 
 
 def point_name(result: AuditResult) -> str:
-    """Return the legend's name for the diamond; "" if no diamond is drawn, as without a region near a violation."""
+    """Return the legend's name for the diamond; "" if no region is close enough to a violation to be drawn."""
     match region_status(result):
         case RegionStatus.WITNESS:
             if result.evidence.frozen:

@@ -64,7 +64,7 @@ def detectable(result: AuditResult | None) -> str:
     """Return the smallest violation that would have been found with 90 % probability.
 
     Returns:
-        The claim of that violation, or "nothing"; "" after a violation, if nothing is certified, or without a result.
+        The claim of that violation, or "nothing"; "" after a violation, without a result, or if nothing is certified.
     """
     if result is None or result.violated or not result.bounds_valid:
         return ""

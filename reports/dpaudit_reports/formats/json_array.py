@@ -1,4 +1,4 @@
-"""JSON: an array with one object for each audit, one object a line."""
+"""JSON: an array with one object for each audit, each on its own line."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 It satisfies the schema of Jenkins's xUnit plugin (junit-10.xsd) and that of Ant (JUnit.xsd of Windy Road), which
 demands more attributes.  A violation is a failure.  An audit that is inconclusive or has no result is an error, since
-viewers show anything milder as success.
+viewers show any milder status as success.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Audited:
 
     @property
     def sign(self) -> Sign:
-        """Sign, word and colour of the verdict."""
+        """The sign, word and colour of the verdict."""
         return NO_RESULT if self.result is None else SIGNS[self.result.verdict.value]
 
     @property

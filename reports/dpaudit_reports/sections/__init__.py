@@ -1,4 +1,4 @@
-"""The sections of a report about one audit: one section, one function, one file.
+"""The sections of a report about one audit: each section is one function in one file.
 
 To add a section, write `sections/NAME.py` with a function from a result to blocks, which begin with a `Heading`.  Put
 the function into `SECTIONS` at its place in the report.  It must accept a result in which its part is empty, None, nan

@@ -114,7 +114,7 @@ def _sure(result: AuditResult) -> Iterator[Span]:
 
 
 def _odds(significance: float) -> str:
-    """Return the significance as odds; they are rounded to the safe side."""
+    """Return the significance as odds, rounded conservatively."""
     return f" (1 in {count(math.floor(1 / significance + 1e-6))})" if 0 < significance < 0.2 else ""
 
 

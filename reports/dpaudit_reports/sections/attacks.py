@@ -14,7 +14,7 @@ _UNUSED = "not used: "  # prefix of the note of an unused attack, before the rea
 
 
 def attacks(result: AuditResult) -> tuple[Block, ...]:
-    """Return a table of the used attacks, by weight, and one line with the others; nothing without pairs."""
+    """Return a table of the used attacks, by weight, and a line with the others; nothing for audits without pairs."""
     if not result.evidence.of_pairs:
         return ()
     heading = Heading("Attacks")

@@ -57,7 +57,7 @@ def side_by_side(audits: Mapping[str, Versions], missing: Missing) -> tuple[Bloc
 
 
 def _brief(reason: str) -> str:
-    """Return the first line of a reason; what follows is a traceback or the output of an installer."""
+    """Return the first line of a reason; the other lines are a traceback or the output of an installer."""
     first = one_line(next(iter(reason.strip().splitlines()), "has no result"))
     return first if len(first) <= _MAX_REASON else f"{first[:_MAX_REASON]}…"
 

@@ -16,7 +16,7 @@ from dpaudit_reports.scores import witness_scores
 
 
 def evidence(result: AuditResult) -> tuple[Block, ...]:
-    """Return the wealth over the trials, beside the scores of the witness; nothing without pairs."""
+    """Return the wealth over the trials, beside the scores of the witness; nothing for an audit without pairs."""
     if not result.evidence.of_pairs:
         return ()
     heading, void = Heading("Evidence against the claim"), why_void(result)
@@ -77,7 +77,7 @@ def _void(reason: str) -> tuple[Span, ...]:
 
 
 def _by_p_value(result: AuditResult) -> str:
-    """Return the evidence of a test that looks once, and so has no growing wealth."""
+    """Return the evidence of a test that is made once, so it has no wealth that grows."""
     limit = number(1 - result.confidence)
     p_value = p_value_words(result, at_most)
     return (

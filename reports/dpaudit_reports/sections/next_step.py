@@ -1,4 +1,4 @@
-"""What to do now, by verdict."""
+"""The next steps after each verdict."""
 
 from __future__ import annotations
 

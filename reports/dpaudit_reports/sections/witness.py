@@ -31,7 +31,7 @@ _HEADINGS = {
 
 
 def witness(result: AuditResult) -> tuple[Block, ...]:
-    """Return the region in words, its counts with exact intervals, and its meaning; nothing if none came near."""
+    """Return the region in words, its counts with exact intervals, and its meaning; nothing if no region came near."""
     if not result.evidence.of_pairs or result.evidence.words.again or region_status(result) is RegionStatus.FAR:
         return ()
     kind, found = region_status(result), result.witness
