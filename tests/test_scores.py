@@ -12,7 +12,6 @@ import pytest
 
 import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
-from dpaudit.inference.scores import confident, runs
 from dpaudit.result.consistency import contradictions
 from dpaudit.result.scores_words import CANARIES_ASSUMED
 from dpaudit_reports.formats.facts import facts, sentence
@@ -339,25 +338,3 @@ def test_few_scores_are_inconclusive() -> None:
 def test_infinite_scores_and_columns_are_allowed() -> None:
     result = audit_scores(np.zeros((50, 1)), np.full((50, 1), math.inf), PureDP(1.0), independence="runs")
     assert result.violated
-
-
-class Unhashable(GaussianDP):
-    """A claim of a user's own class may have a field that cannot be hashed."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize("independence", ["runs", "canaries", None])
-def test_a_claim_that_cannot_be_hashed_is_tested_all_the_same(independence: Any) -> None:
-    scores = of_canaries(60, 2.0, 5)
-    found = [audit_scores(*scores, claim(1.0), independence=independence) for claim in (GaussianDP, Unhashable)]
-    assert found[0].p_value == found[1].p_value < 1
-
-
-def test_arrays_that_are_kept_cannot_be_changed_by_a_claim() -> None:
-    cells = [
-        *confident._cells(60, 37, 7.0),
-        *runs._cells(10.0, 20.0, 7.0),
-        confident._rates(GaussianDP(1.0), 60, 37, 7.0),
-    ]
-    assert not any(array.flags.writeable for array in cells)

@@ -5,7 +5,7 @@ called.  If its law is continuous, the two cached outputs differ, and an audit t
 claim.  A mechanism without noise, or with a fixed seed, looks the same in one process, but it does break its claim.
 
 **When new processes are needed.**  A violation is about to be reported, and all outputs on one dataset are equal.  This
-is suspicious if all outputs on the other dataset are equal too, or if the constant contains a number that is not whole.
+is suspicious if all outputs on the other dataset are equal too, or if the constant contains a non-integer number.
 An event that one dataset never shows, such as an answer that is always 0, is not suspicious.  In this case, the outputs
 on the other dataset vary, so the mechanism draws fresh randomness in each run.  Each part of an output (of a list, dict
 or array) is examined in the same way, because a mechanism may cache one number and draw others in each run.
@@ -179,7 +179,7 @@ def _kept_by_workers(collector: Collector, pair: int) -> str:
     """Explain why each worker process may cache its output; "" if there is no sign of that.
 
     With such caches there is one output per worker, and outputs do not vary within a process.  So if there are few
-    different outputs, and they contain numbers that are not whole, the mechanism runs again in this process.  Outputs
+    different outputs, and they contain non-integer numbers, the mechanism runs again in this process.  Outputs
     that vary here are not cached.
     """
     sampler = collector.sampler

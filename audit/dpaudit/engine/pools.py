@@ -1,4 +1,4 @@
-"""Repeated outputs that are not whole numbers, which may come from a pool of values drawn once.
+"""Repeated non-integer outputs, which may come from a pool of values drawn once.
 
 A mechanism that adds continuous noise in each run never gives the same number twice.  A mechanism that draws k values
 once, and returns one of them in each run, gives only k numbers.  So it makes only k independent runs.  Mechanisms on a
@@ -28,14 +28,14 @@ _STEPS = 1e6  # maximum range of a grid, in steps
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Values that are not whole and were repeated on one dataset."""
+    """Non-integer values that were repeated on one dataset."""
 
     words: str  # description for warnings
     strong: bool  # whether a mechanism without a pool is unlikely to repeat them
 
 
 def pool_of(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> Pool | None:
-    """Search the first outputs for repeated values that are not whole.
+    """Search the first outputs for repeated non-integer values.
 
     Args:
         sides: Outputs on d0, and on d1.

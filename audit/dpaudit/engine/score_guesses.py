@@ -68,7 +68,7 @@ def checked_guesses(given: Any, most: int, of: str) -> int:
 
     Raises:
         TypeError: If it is not a number.
-        ValueError: If it is not whole, or out of range.
+        ValueError: If it is not an integer, or out of range.
     """
     words = f"guesses must be a whole number from 1 to the number of {of} ({most:,}), got {shown(given)}"
     if not isinstance(given, int | float | np.integer | np.floating) or isinstance(given, bool):

@@ -72,7 +72,7 @@ def same(a: Output, b: Output) -> bool:
 
 
 def not_whole(value: Foreign, depth: int = 4) -> bool:
-    """Whether a value contains a finite number that is not whole, in at most `depth` levels of containers."""
+    """Whether a value contains a finite non-integer number, in at most `depth` levels of containers."""
     if isinstance(value, float | np.floating):
         return math.isfinite(value) and float(value) != math.floor(float(value))
     if isinstance(value, np.ndarray):
