@@ -12,6 +12,7 @@ import pytest
 
 import dpaudit_reports
 from dpaudit import AuditResult, GaussianDP, PureDP, Verdict, audit_one_run, audit_scores
+from dpaudit.inference.scores import confident, runs
 from dpaudit.result.consistency import contradictions
 from dpaudit.result.scores_words import CANARIES_ASSUMED
 from dpaudit_reports.formats.facts import facts, sentence
