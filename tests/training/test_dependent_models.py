@@ -88,6 +88,52 @@ def test_scores_with_few_values_are_valid() -> None:
     assert flag.bounds_valid
 
 
+def in_any_order(kind: str, side: int, n: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Noise of n runs whose seeds are shared so that the order tells nothing, or of few runs."""
+    rng = np.random.default_rng([side, n])
+    if kind == "pool of 10":
+        return rng.normal(size=10)[rng.integers(10, size=n)]
+    if kind == "reversed half":
+        half = rng.normal(size=n // 2)
+        return np.concatenate([half, half[::-1]])
+    per_seed = int(kind.split()[1])
+    noise = np.repeat(rng.normal(size=-(-n // per_seed)), per_seed)[:n]
+    return noise if kind.startswith("blocks") else rng.permutation(noise)
+
+
+@pytest.mark.parametrize(
+    ("kind", "models"),
+    [("pool of 10", 200), ("permuted 2", 200), ("permuted 5", 200), ("reversed half", 200), ("reversed half", 20)]
+    + [(f"blocks {k}", models) for k in (2, 3, 5) for models in (20, 28)]
+    + [("permuted 5", 20)],
+)
+def test_repeated_values_on_no_grid_prove_nothing(kind: str, models: int) -> None:
+    """The claim is true of one model.  The seeds decide."""
+    train = batched(lambda dataset, n, rng: len(dataset) + in_any_order(kind, len(dataset) - 3, n))
+    result = audited(train, models=models)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert not result.bounds_valid
+    assert result.mu_lower == 0
+    assert "no guarantee holds, since trials must be independent" in result.warnings[-1]
+    assert warned(result, r"the first .* outputs of d0 have only .* different values.*lie on no grid.*share seeds")
+
+
+@pytest.mark.parametrize(("models", "shift"), [(20, 0.0), (20, 5.0), (200, 0.0), (200, 5.0), (200, 0.3141592653589)])
+@pytest.mark.parametrize(
+    "values",
+    [np.arange(8) / 7, np.arange(30), np.arange(2), np.arange(8) / 7 + 0.1234567890123, np.exp(np.arange(20) / 7)[:1]],
+)
+def test_scores_on_a_grid_are_valid(values: Any, shift: float, models: int) -> None:
+    """Whether or not the two datasets share values.  The seed of the audit decides."""
+
+    def score(dataset: Any, rng: np.random.Generator) -> float:
+        return (
+            float(rng.choice(values) + shift * (len(dataset) - 3)) if len(values) > 1 else max(values[0], rng.normal())
+        )
+
+    assert audited(score, models=models).bounds_valid
+
+
 def replaced(relation: Any = "unspecified") -> Pair:
     one, other = (DATA.joined(reference.Records(diracs=[0], sizes=[size])) for size in (-1e6, 1e6))
     return Pair(one, other, relation)
@@ -103,6 +149,9 @@ def test_a_claim_about_an_added_record_is_not_tested_on_a_replaced_one() -> None
             ValueError, match=r"pair that replaces a record, use relation=\"replace_one\" in training.cl"
         ):
             audited(train, TRAINER.claim, pair)
+    for stronger in (f"gaussian(mu={1 - 2**-53!r})", "gaussian(mu=0.5)", f"gaussian(mu={1 + 2**-52!r})"):
+        with pytest.raises(ValueError, match="is at least as strong as the trainer's claim, and the trainer's claim"):
+            audited(train, stronger, replaced())
     claim = training.claim(noise_multiplier=2.0, steps=4, sampling="full", relation="replace_one")
     right = audited(train, claim, replaced("replace_one"), confidence=SURE)
     assert right.verdict is not Verdict.VIOLATION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -83,9 +84,12 @@ def test_no_record_changes_the_sum_by_more_however_large_it_is(model: reference.
 
 
 def test_large_and_small_gradients_are_clipped_to_the_norm() -> None:
-    """A signal of 1/2 in each of two outputs, whatever the features are; beyond 10^200 a record adds nothing."""
+    """A signal of 1/2 in each of two outputs, whatever the features are; beyond 10^8 a record adds nothing."""
     bare = reference.Model((2, 2), bias=False)
-    for large, clip, norm in ((1e155, 1.0, 1.0), (1e199, 3.0, 3.0), (1e308, 1.0, 0.0), (1e-170, 1e-190, 1e-190)):
+    for large, clip, norm in (
+        *((1e7, 1.0, 1.0), (9.9e7, 3.0, 3.0), (1e-170, 1e-190, 1e-190)),
+        *((large, 1.0, 0.0) for large in (1.01e8, 1e155, 1e199, 1e308)),
+    ):
         record = reference.Records([[large, 0.0]], [0])
         clipped = trainer(bare, clip=clip).clipped(record, np.zeros((1, 4)))[0]
         assert np.linalg.norm(clipped / clip) == pytest.approx(norm / clip)
@@ -95,6 +99,27 @@ def test_large_and_small_gradients_are_clipped_to_the_norm() -> None:
     run = reference.Run(trainer(noise_multiplier=1e-9), RECORDS.joined(reference.Records([[1e308] * 3], [0])), KEYS)
     run.step()
     assert np.all(np.isfinite(run.released))
+
+
+def test_rounding_in_large_products_does_not_depend_on_other_records() -> None:
+    """The logits of a record that is orthogonal to the weights are differences of large products."""
+    model = reference.Model((64, 8, 3))
+    weights = model.initial()[None]
+    first = model.layers(weights)[0][0, :, :64]
+    rng = np.random.default_rng(0)
+    ordinary = reference.Records([rng.normal(size=64)], [0])
+    for features in rng.normal(size=(5, 64)):
+        features -= first.T @ np.linalg.solve(first @ first.T, first @ features)
+        for scale, times in itertools.product((1e6, 1e15, 1e17, 1e200, 1e308 / 64), (1.0, 1e100)):
+            algorithm = trainer(model)
+            record = reference.Records([features * scale / times], [1])
+            started = weights.copy()
+            model.layers(started)[0][..., :64] *= times  # all but the bias
+            alone, both = (algorithm.clipped(data, started) for data in (record, record.joined(ordinary)))
+            assert np.linalg.norm(both - alone) <= 1 + 1e-9
+    hidden = weights.copy()
+    model.layers(hidden)[1][...] *= 1e9
+    assert not np.any(trainer(model).clipped(ordinary, hidden))
 
 
 def test_losses_are_those_of_the_plain_version() -> None:
@@ -199,6 +224,10 @@ def test_datasets_from_configs() -> None:
         (lambda: reference.Records(diracs=[0], sizes=[1.0, 2.0]), "of equal length, got 1 and 2"),
         (lambda: reference.Records([[1.0]], ["a"]), "labels must be whole numbers >= 0, got 'a'"),
         (lambda: reference.Records(["a"], [0]), "features must be an array of numbers, got "),
+        (lambda: reference.Records([[10**400]], [0]), "features must be numbers that a float can hold"),
+        (lambda: reference.Records(diracs=[0], sizes=[10**400]), "sizes must be numbers that a float can hold"),
+        (lambda: reference.Records([[1.0]], [10**400]), "labels must be whole numbers >= 0, got 10{59}$"),
+        (lambda: BARE.checked([10**400]), "start must be numbers that a float can hold"),
         (lambda: reference.Model(8), r"sizes must be a tuple of whole numbers such as \(64, 10\), got 8"),  # type: ignore[arg-type]
         (lambda: reference.Model((8.5, 3)), r"such as \(64, 10\), got \(8.5, 3\)"),  # type: ignore[arg-type]
         (lambda: reference.Model((8, 3), spare=0.5), "spare must be a whole number >= 0, got 0.5"),  # type: ignore[arg-type]
@@ -206,6 +235,7 @@ def test_datasets_from_configs() -> None:
             lambda: trainer(sampling="poisson"),
             r"sampling must be Full\(\), Poisson\(p\) or Shuffled\(parts\), got 'poisson'",
         ),
+        (lambda: trainer(clip=10**400), "clip must be a number > 0 and finite, got 10"),
         (lambda: trainer(clip="1"), "clip must be a number > 0 and finite, got '1'"),
         (lambda: trainer(steps=1.5), "steps must be a whole number >= 1, got 1.5"),
         (lambda: reference.Poisson("0.5"), r"must lie in \(0, 1\], got '0.5'"),  # type: ignore[arg-type]

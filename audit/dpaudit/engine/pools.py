@@ -10,7 +10,7 @@ In addition, the repeated values must lie on no grid, and must not all occur in 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,29 +44,68 @@ def pool_of(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> P
     Returns:
         The repeated values; None if there are none.  The dataset with the stronger suspicion is described.
     """
-    plain = [[output.output if isinstance(output, Timed) else output for output in outputs] for outputs in sides]
-    keys = [[key(output) for output in outputs] for outputs in plain]
-    counts = [Counter(side) for side in keys]
-    found: list[Pool] = []
-    for side, outputs in enumerate(plain):
-        examples = dict(zip(keys[side], outputs, strict=True))
-        repeated = {k: examples[k] for k, times in counts[side].items() if times > 1 and not_whole(examples[k])}
-        if not repeated or len(examples) == 1:
+    found = []
+    for side, outputs in enumerate(read := [_Outputs.of(outputs) for outputs in sides]):
+        if not outputs.repeated or len(outputs.examples) == 1:
             continue
-        numbers = [number for value in repeated.values() for number in _numbers(value)]
-        given = set(_numbers(datasets[side]))
         strong = (
-            len(repeated) >= _MIN_REPEATED
-            and not any(k in counts[1 - side] for k in repeated)
-            and not all(number in given for number in numbers)
-            and not _on_a_grid(numbers)
+            len(outputs.repeated) >= _MIN_REPEATED
+            and outputs.repeated.keys().isdisjoint(read[1 - side].examples)
+            and _on_no_grid(outputs.repeated.values(), datasets[side])
         )
-        words = (
-            f"the first {len(outputs):,} outputs of d{side} have only {len(examples):,} different values, "
-            f"such as {shown(next(iter(repeated.values())))}"
-        )
-        found.append(Pool(words, strong))
+        found.append(Pool(outputs.words(side), strong))
     return max(found, key=lambda pool: pool.strong, default=None)
+
+
+def few_in_all(sides: Sequence[Sequence[Output]], datasets: Sequence[Dataset]) -> Pool | None:
+    """Search for repeated values on both datasets together, if each gave too few of them for `pool_of`.
+
+    Args:
+        sides: Outputs on d0, and on d1.
+        datasets: d0 and d1.
+
+    Returns:
+        The repeated values, if the suspicion is strong; otherwise None.
+    """
+    read = [_Outputs.of(outputs) for outputs in sides]
+    repeated = [value for outputs in read for value in outputs.repeated.values()]
+    if (
+        len(repeated) < _MIN_REPEATED
+        or any(len(outputs.repeated) >= _MIN_REPEATED for outputs in read)
+        or not read[0].examples.keys().isdisjoint(read[1].examples)
+        or not _on_no_grid(repeated, list(datasets))
+    ):
+        return None
+    return Pool(" and ".join(outputs.words(side) for side, outputs in enumerate(read) if outputs.repeated), True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Outputs:
+    """The first outputs on one dataset."""
+
+    runs: int
+    examples: dict[Hashable, Output]  # the different outputs, by their content
+    repeated: dict[Hashable, Output]  # those that are not whole and occurred more than once
+
+    @staticmethod
+    def of(outputs: Sequence[Output]) -> _Outputs:
+        plain = [output.output if isinstance(output, Timed) else output for output in outputs]
+        keys = [key(output) for output in plain]
+        examples = dict(zip(keys, plain, strict=True))
+        repeated = {k: examples[k] for k, times in Counter(keys).items() if times > 1 and not_whole(examples[k])}
+        return _Outputs(len(plain), examples, repeated)
+
+    def words(self, side: int) -> str:
+        different = f"{len(self.examples):,} different value{'s' * (len(self.examples) > 1)}"
+        one = shown(next(iter(self.repeated.values())))
+        return f"the first {self.runs:,} outputs of d{side} have only {different}, such as {one}"
+
+
+def _on_no_grid(values: Iterable[Output], dataset: Dataset) -> bool:
+    """Whether the numbers in repeated values lie on no grid, and do not all occur in the dataset."""
+    numbers = [number for value in values for number in _numbers(value)]
+    given = set(_numbers(dataset))
+    return not all(number in given for number in numbers) and not _on_a_grid(numbers)
 
 
 def _numbers(value: Foreign, depth: int = 4) -> list[float]:

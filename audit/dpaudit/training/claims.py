@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Literal, get_args
+
+import numpy as np
 
 from dpaudit.claims import GaussianDP, TradeoffFunction
 from dpaudit.claims.ranges import count
@@ -21,6 +24,21 @@ NO_SHUFFLED_CLAIM = (
     "Poisson batches.  Or, to audit the Poisson claim of a shuffling loader, "
     'pass claimed_as="poisson" to training.claim'
 )
+
+_EPSILONS = np.concatenate([[0.0], np.geomspace(1e-4, 40.0, 400)])  # at which two claims are compared
+_EQUAL, _NOTHING = 1e-9, 1e-12  # by which equal deltas may differ, relatively and absolutely
+
+
+def exceeds(one: TradeoffFunction, other: TradeoffFunction) -> bool:
+    """Whether a claim promises more than another somewhere: a smaller delta(epsilon), in either direction.
+
+    Epsilon is 0, 400 values up to 40, or a parameter of a claim.  Differences below 1e-12 are not seen.
+    """
+    named = [claim.parameters.get("epsilon") for claim in (one, other)]
+    own = [float(value) for value in named if isinstance(value, numbers.Real)]
+    epsilons = np.concatenate([_EPSILONS, own])
+    less, more = one.symmetrized().delta(epsilons), other.symmetrized().delta(epsilons)
+    return bool(np.any(less < more * (1 - _EQUAL) - _NOTHING))
 
 
 def claim(

@@ -13,5 +13,10 @@ def is_whole(given: object, *, least: int = 1) -> TypeGuard[int]:
 
 
 def is_positive(given: object) -> TypeGuard[float]:
-    """Whether a value is a finite number above 0; a boolean is none."""
-    return isinstance(given, numbers.Real) and not isinstance(given, bool) and 0 < float(given) < math.inf
+    """Whether a value is a number above 0 that is finite as a float; a boolean is none."""
+    if not isinstance(given, numbers.Real) or isinstance(given, bool):
+        return False
+    try:
+        return 0 < float(given) < math.inf
+    except OverflowError:
+        return False

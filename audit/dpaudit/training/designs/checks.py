@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.pools import few_in_all, pool_of
 from dpaudit.engine.seen import not_whole, shown
 from dpaudit.inference.independence import SUSPICIOUS, coupling, dependence
 from dpaudit.inference.independence.correlation import few_stretches
@@ -106,6 +107,27 @@ def dependent(outputs0: AnyArray, outputs1: AnyArray) -> tuple[str, ...]:
     found += coupling(columns0, columns1, _SHARE) + coupling(columns0[1:], columns1[:-1], _SHARE)
     found += _stretches(keys[0], keys[1], _SHARE)
     return tuple(Reason.that(words, About.DEPENDENT) for words in dict.fromkeys(found))
+
+
+def pooled(outputs0: AnyArray, outputs1: AnyArray, pair: Pair) -> tuple[str, ...]:
+    """Return the sign that runs share a pool of seeds, in any order, in which case no guarantee holds.
+
+    Continuous scores never repeat.  Scores such as an accuracy do: they lie on a grid, or both datasets give some of
+    them.  So this is a strong suspicion (`engine.pools`), and no test with a level.
+
+    Args:
+        outputs0: Outputs of the models on d0, (n, ...).
+        outputs1: The same for d1.
+        pair: The two datasets, whose own numbers may repeat.
+    """
+    sides, datasets = [list(side[:_MAX_TESTED]) for side in (outputs0, outputs1)], (pair.d0, pair.d1)
+    pool = pool_of(sides, datasets)
+    if pool is None or not pool.strong:
+        pool = few_in_all(sides, datasets)
+    if pool is None:
+        return ()
+    words = f"{pool.words}; they lie on no grid, and the other dataset never gives them, so runs share seeds"
+    return (Reason.that(words, About.DEPENDENT),)
 
 
 def _stretches(keys0: Sequence[Hashable], keys1: Sequence[Hashable], significance: float) -> list[str]:

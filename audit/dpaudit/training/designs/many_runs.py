@@ -25,6 +25,7 @@ from dpaudit.training.designs.checks import (
     check_neighbours,
     dependent,
     doubts_of,
+    pooled,
     relation_doubts,
     same_outputs,
     shared_seeds,
@@ -49,7 +50,8 @@ def many_runs(
     """Train half of the models on d0 and half on d1, and test the claim on their scores, exactly and once.
 
     All scores count: no threshold is learned from them.  The order of the runs is tested for dependence, as in `audit`;
-    most tests need 30 models on each dataset.  If runs depend on each other, the result is inconclusive and certifies
+    most of these tests need 30 models on each dataset.  Repeated scores that lie on no grid count as dependent, too,
+    as far as they occur on one dataset only.  If runs depend on each other, the result is inconclusive and certifies
     nothing.  `dpaudit.audit` tests the same mechanism sequentially, keeps a store, and learns a score from any kind of
     output.
 
@@ -103,7 +105,7 @@ def many_runs(
         seed=seed,
         name=name,
         began=began,
-        dependent=dependent(sides[0], sides[1]),
+        dependent=dependent(sides[0], sides[1]) + pooled(sides[0], sides[1], pair),
     )
     if claim is not None and any(is_about(warning, About.TOO_FEW) for warning in result.warnings):
         found.append(_more(claim, models, confidence))

@@ -17,6 +17,7 @@ from dpaudit.learning.attack import Attack
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.settings.limits import shown
+from dpaudit.training.claims import exceeds
 from dpaudit.training.designs.checks import doubts_of, with_warnings
 from dpaudit.training.ranges import is_whole
 
@@ -24,8 +25,6 @@ Step = Callable[[int], float]
 """A function from the coin, 0 or 1, to the score of the step that it makes."""
 
 _CONSTANT_STEPS = 50  # steps after which a score that never changed, or was always nan, is an error
-_GRID = np.linspace(0.01, 0.99, 99)  # errors at which two claims are compared
-_ROUNDING = 1e-9  # by which a claim may exceed an equal one
 
 
 def step_by_step(
@@ -110,7 +109,7 @@ def _number(score: object) -> float:
 def _check_claim(step: Any, claim: TradeoffFunction) -> None:
     """Raise ValueError if `step` states its claim, and `claim` is stronger somewhere."""
     own = getattr(step, "claim", None)
-    if not isinstance(own, TradeoffFunction) or np.all(claim.beta(_GRID) <= own.beta(_GRID) + _ROUNDING):
+    if not isinstance(own, TradeoffFunction) or not exceeds(claim, own):
         return
     raise ValueError(
         f"{claim.label} is stronger than {own.label}, which a correct step keeps: the coin decides whether the canary "

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.numerics.arrays import Array, Flags
-from dpaudit.training.claims import claim
+from dpaudit.training.claims import claim, exceeds
 from dpaudit.training.reference.records import Records, records_of, unshared
 from dpaudit.training.reference.run import NOBODY, Run
 from dpaudit.training.reference.state import keys_of
@@ -55,17 +55,18 @@ class Training:
         return (*_far_apart(first, second), *gradient, *_not_sampled(self.trainer))
 
     def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-        """Raise ValueError if `claim` is the trainer's, and neither dataset is the other plus one record."""
+        """Raise ValueError if neither dataset is the other plus a record, and `claim` is as strong as the trainer's."""
         try:
             own = self.claim
         except ValueError:  # shuffled batches have none
             return
         only0, only1 = unshared(records_of(d0), records_of(d1))
-        if claim == own and {only0, only1} != {0, 1}:
+        if {only0, only1} != {0, 1} and _as_strong(claim, own):
+            stronger = "" if claim == own else f"{claim.label} is at least as strong as the trainer's claim, and "
             raise ValueError(
-                f"the trainer's claim is about a record that is added or removed, but {_difference(only0, only1)}; one "
-                "dataset must be the other plus one record; for a pair that replaces a record, use "
-                'relation="replace_one" in training.claim'
+                f"{stronger}the trainer's claim is about a record that is added or removed, but "
+                f"{_difference(only0, only1)}; one dataset must be the other plus one "
+                'record; for a pair that replaces a record, use relation="replace_one" in training.claim'
             )
 
     def _block(self, records: Records, keys: np.ndarray[tuple[int, int], np.dtype[np.uint64]]) -> Array:
@@ -150,6 +151,14 @@ class StepByStep:
     def doubts(self) -> tuple[str, ...]:
         """Return why the canary may hardly reach the weights."""
         return _no_gradient(self.trainer, float(np.linalg.norm(self.trainer.clipped(self.canary, self.run.before))))
+
+
+def _as_strong(claim: TradeoffFunction, own: TradeoffFunction) -> bool:
+    """Whether a claim is at least as strong as the trainer's own."""
+    try:
+        return claim == own or not exceeds(own, claim)
+    except ImportError:  # the trainer's claim is composed by the extra `accounting`
+        return False
 
 
 def _difference(only0: int, only1: int) -> str:

@@ -14,7 +14,13 @@ from dpaudit.numerics.arrays import Array, Integers
 from dpaudit.training.reference.model import product
 
 _TINY = 1e-300  # least norm, so that a gradient of zero is not divided by zero
-_HUGE = 1e200  # largest norm of a gradient and of its inputs; beyond, clipping would lose precision or overflow
+_HUGE = 1e200  # largest norm of a gradient; beyond, clipping would lose precision or overflow
+MOST = 1e8
+"""Largest norm of an example's features, and of them or a layer's inputs times the largest weight of the layer.
+
+Beyond, rounding in the products with weights would show in a clipped gradient, and it may depend on other examples.
+"""
+
 _PRECISE = (1e-140, 1e140)  # squared norms whose products neither underflow nor overflow
 
 
@@ -23,26 +29,31 @@ class PerExample:
     """The gradients of the examples in one batch of each of m models.
 
     Examples are those of `signals`, followed by Dirac records.  A gradient that is not finite, or whose norm is above
-    10^200, is replaced by 0 before it is clipped, so that the norm of a clipped gradient is `clip` at most.
+    10^200, is replaced by 0 before it is clipped, so that the norm of a clipped gradient is `clip` at most.  So is the
+    gradient of an example whose features are large (`MOST`): its rounding errors would depend on the other examples.
     """
 
     signals: list[Array]  # for each layer (m, outputs, n)
     inputs: list[Array]  # for each layer (inputs, n) or (m, inputs, n)
     diracs: Integers  # (k,)
     sizes: Array  # (k,)
+    largest: list[Array]  # for each layer the largest size of a weight, (m,)
     taken: Array  # (m, n + k): 1 if the example is in the batch of the model, otherwise 0
     spare: int  # number of spare weights
 
     def norms(self) -> Array:
-        """Return the norm of each gradient over all weights, (m, n + k); inf if it is not finite or above 10^200."""
+        """Return the norm of each gradient over all weights, (m, n + k); inf if it is replaced by 0."""
         low, high = _PRECISE
         squares, precise = np.zeros(self.signals[0].shape[::2]), True
+        small = np.ones(squares.shape, dtype=np.bool_)
         with np.errstate(over="ignore", invalid="ignore"):
-            for signal, inputs in zip(self.signals, self.inputs, strict=True):
+            for depth, (signal, inputs) in enumerate(zip(self.signals, self.inputs, strict=True)):
                 factors = np.einsum("mon,mon->mn", signal, signal), np.einsum("...in,...in->...n", inputs, inputs)
                 precise = precise and all(bool(np.all((low < factor) & (factor < high))) for factor in factors)
                 squares += factors[0] * factors[1]
-            norms = np.sqrt(squares) if precise else self._scaled_norms()
+                weight = self.largest[depth][:, None]
+                small &= np.sqrt(factors[1]) * (weight if depth else np.maximum(weight, 1.0)) <= MOST
+            norms = np.where(small, np.sqrt(squares) if precise else self._scaled_norms(), np.inf)
         sizes = np.broadcast_to(np.abs(self.sizes), (len(squares), len(self.sizes)))
         norms = np.concatenate([norms, sizes], axis=1)
         return np.where(norms <= _HUGE, norms, np.inf)
@@ -51,8 +62,7 @@ class PerExample:
         """Return the norm of each example's gradient without squares that overflow or underflow, (m, n)."""
         layers = []
         for signal, inputs in zip(self.signals, self.inputs, strict=True):
-            size = _norm(inputs)
-            layers.append(np.where(size <= _HUGE, _norm(signal) * size, np.inf))
+            layers.append(_norm(signal) * _norm(inputs))
         return _norm(np.stack(layers, axis=-2))
 
     def scales(self, clip: float) -> Array:

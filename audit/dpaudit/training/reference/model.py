@@ -53,6 +53,8 @@ class Model:
         """
         try:
             weights = np.asarray(start, dtype=np.float64)
+        except OverflowError:
+            raise ValueError("start must be numbers that a float can hold, at most 1.8e308 in size") from None
         except (TypeError, ValueError):
             raise ValueError(f"start must have {self.parameters} weights, got {start!r:.60}") from None
         if weights.shape != (self.parameters,):

@@ -25,7 +25,8 @@ class Records:
     A Dirac record has the gradient `size` at one spare weight of the model and 0 elsewhere, whatever the weights are.
     It is the worst-case record of the analysis of DP-SGD.
 
-    A record whose gradient has a norm above 10^200 adds nothing to a batch.
+    A record adds nothing to a batch if its gradient has a norm above 10^200, or if its features have a norm above 10^8,
+    or one above 10^8 times the inverse of the largest weight of the first layer.
 
     Args:
         features: Features of the examples, (n, d).
@@ -124,6 +125,8 @@ def records_of(dataset: Dataset) -> Records:
 def _numbers(name: str, given: npt.ArrayLike) -> Array:
     try:
         return np.asarray(given, dtype=np.float64)
+    except OverflowError:
+        raise ValueError(f"{name} must be numbers that a float can hold, at most 1.8e308 in size") from None
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be an array of numbers, got {given!r:.60}") from None
 
@@ -133,7 +136,7 @@ def _indices(name: str, given: npt.ArrayLike) -> Integers:
     if values.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {values.shape}")
     if values.size and values.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must be whole numbers >= 0, got {values.tolist()[0]!r}")
+        raise ValueError(f"{name} must be whole numbers >= 0, got {values.tolist()[0]!r:.60}")
     whole = values.astype(np.int64)
     if np.any(whole != values) or np.any(whole < 0):
         raise ValueError(f"{name} must be whole numbers >= 0, got {values[(whole != values) | (whole < 0)][0]}")

@@ -66,6 +66,9 @@ class Trainer:
     def claim(self) -> TradeoffFunction:
         """A claim that this training keeps if a record is added or removed, exact up to rounding.
 
+        The rounding of a record's gradient may depend on the other records, so records with large features or weights
+        have the gradient 0 (`Records`).
+
         `training.claim` states others, such as that of a replaced record.
 
         Raises:
@@ -96,6 +99,7 @@ class Trainer:
         return PerExample(
             signals=self.model.backward(weights, inputs, logits, labels),
             inputs=inputs,
+            largest=[np.abs(layer).max(axis=(1, 2)) for layer in self.model.layers(weights)],
             diracs=records.diracs,
             sizes=records.sizes,
             taken=np.concatenate([chosen, taken[:, n:]], axis=1).astype(np.float64),
