@@ -90,6 +90,20 @@ def test_shapes_and_types_of_arrays_count() -> None:
     assert len({key({"x": array}) for array in arrays}) == 3
 
 
+def test_short_arrays_of_other_types_or_shapes_with_equal_bytes_differ() -> None:
+    assert key(np.zeros(4, dtype=np.float64)) != key(np.zeros(4, dtype=np.int64))
+    assert key(np.zeros(4, dtype=np.float64)) != key(np.zeros(8, dtype=np.float32))
+    assert key(np.zeros(4000, dtype=np.float64)) != key(np.zeros(4000, dtype=np.int64))
+    assert key(np.float64(0)) != key(np.zeros(1))
+
+
+def test_equal_numbers_nans_and_dicts_in_any_order_have_one_key() -> None:
+    assert key(True) == key(1) == key(1.0)
+    assert key(float("nan")) == key(float("-nan")) != key("nan")
+    assert key({"a": 1, "b": {2: 3, "x": 4}}) == key({"b": {"x": 4, 2: 3}, "a": 1})
+    assert key(Plain({"a": 1, "b": 2})) == key(Plain({"b": 2, "a": 1})) != key(Plain({"b": 1, "a": 2}))
+
+
 def test_what_lies_elsewhere_in_memory_or_was_looked_at_has_the_same_key() -> None:
     square = np.arange(100.0).reshape(10, 10)
     assert key({"x": square[:, 0]}) == key({"x": square[:, 0].copy()})

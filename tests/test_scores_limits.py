@@ -58,6 +58,8 @@ def test_runs_whose_bounds_would_take_minutes_are_refused_before_a_result_is_wri
         [[1000 + i, 500, 500] for i in range(300)],
         [[60, 28, 30]] * 20_000,
         [[10**300, 0, 1]],
+        [[2**36, 5, 9_980]],
+        [[10**4, 5, 4_000]],
     ],
 )
 def test_a_small_file_of_many_guesses_is_refused(kind: Any, runs: Any) -> None:

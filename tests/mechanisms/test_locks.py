@@ -13,6 +13,7 @@ from dpaudit import MechanismError
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.locks import FORMAT, read_lock
 from dpaudit.mechanisms.requirements import parsed_requirement
+from dpaudit.result.atomic_write import remove_placed
 
 from .locked import CONFIG, Command
 from .programs import wheel
@@ -84,6 +85,19 @@ def test_an_audit_without_an_environment_needs_no_lock(command: Command, project
     )
     assert command("run", "c.yaml", "-o", "out", "--no-pdf", "--locked").exit_code in (0, 3)
     assert not (project / "out" / "noise.lock").exists()
+
+
+def test_a_lock_file_is_not_removed_through_a_linked_folder(tmp_path: Path) -> None:
+    """The output folder may become a link between two of the files that are written there."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "noise.lock").write_text("mine")
+    (tmp_path / "out").symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="symbolic link"):
+        remove_placed(tmp_path / "out" / "noise.lock")
+    assert (tmp_path / "other" / "noise.lock").read_text() == "mine"
+    remove_placed(tmp_path / "other" / "noise.lock")
+    remove_placed(tmp_path / "other" / "noise.lock")  # it need not be there
+    assert not (tmp_path / "other" / "noise.lock").exists()
 
 
 def test_a_link_named_like_the_lock_file_is_refused(command: Command, project: Path) -> None:

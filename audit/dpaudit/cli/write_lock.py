@@ -6,7 +6,7 @@ from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit, lock_file
 from dpaudit.mechanisms.isolated import IsolatedMechanism
-from dpaudit.result.atomic_write import write_placed
+from dpaudit.result.atomic_write import remove_placed, write_placed
 
 
 def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSettings) -> None:
@@ -26,7 +26,7 @@ def write_lock(planned: PlannedAudit, mechanism: object, command: CommandSetting
         if (lock := mechanism.installed) is not None:
             write_placed(file, lock.text)
             return
-        file.unlink(missing_ok=True)
+        remove_placed(file)
     except OSError as error:
         say(f"audit {name}: the lock file could not be written: {error.strerror or error}")
         return

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from dpaudit.config.models import AuditConfig, MechanismConfig, PairConfig, SearchConfig
+from dpaudit.config.models import MAX_CELLS, AuditConfig, MechanismConfig, PairConfig, SearchConfig
 from dpaudit.config.numbers import Loader
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.settings.limits import percent_meant
@@ -147,6 +147,12 @@ def _audits(text: str, file: Path) -> list[PlannedAudit]:
             audits.append(PlannedAudit(file=file, line=line, code_line=next(filter(None, named), line), config=config))
         except ValidationError as error:
             problems += [_problem(details, path, lines, file, values) for details in _distinct(error.errors())]
+    cells = sum(pair.search.cells for audit in audits for pair in audit.config.pairs or () if pair.search is not None)
+    if cells > MAX_CELLS:
+        problems.append(
+            f"{file}: the searches have datasets of {cells:,} values together; {MAX_CELLS:,} are allowed in a file, "
+            "with size times the columns for each search"
+        )
     if problems:
         raise ConfigError(*problems)
     return audits

@@ -28,6 +28,11 @@ from dpaudit.values import Dataset, Foreign, JsonObject, Record
 MAX_NAME_BYTES = 200
 """Maximum length of an audit's name: file systems allow 255 bytes, and files such as NAME.trials add a suffix."""
 
+MAX_CELLS = 500_000
+"""Values of the datasets of all searches in a file, each counted by its largest dataset; it has up to 40 of them."""
+
+_CHECKED_SIZE = 10  # records with which a search is tried when it is read; mistakes do not depend on their number
+
 FROM_MECHANISM = "from mechanism"
 """Value of `claim` that selects the claim in the mechanism's attribute `claim`."""
 
@@ -154,13 +159,27 @@ class SearchConfig(_Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> SearchConfig:
-        self.pairs()
+        if self.cells > MAX_CELLS:
+            raise ValueError(
+                f"datasets of {self.cells:,} values are too large: size times the columns must be {MAX_CELLS:,} at "
+                "most (a long category counts as several values)"
+            )
+        list(SearchPairs(**self._settings | {"size": min(self.size, _CHECKED_SIZE)}))
         return self
+
+    @property
+    def cells(self) -> int:
+        """Values of the largest dataset; a column counts once for each 100 characters of its longest category."""
+        columns = [[]] if self.columns is None else self.columns.values()
+        return self.size * sum(1 + max((len(repr(one)) for one in column), default=0) // 100 for column in columns)
+
+    @property
+    def _settings(self) -> dict[str, Foreign]:
+        return {**self.model_dump(exclude={"columns"}), "schema": self.columns}
 
     def pairs(self) -> list[Pair]:
         """Return the pairs, in order."""
-        settings = self.model_dump(exclude={"columns"})
-        return list(SearchPairs(**settings, schema=self.columns))
+        return list(SearchPairs(**self._settings))
 
 
 class PairConfig(_Strict):

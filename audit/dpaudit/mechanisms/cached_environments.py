@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpaudit.mechanisms.environments import cache_folder, environments_folder
+from dpaudit.mechanisms.environments import environments_folder, named_cache
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.values import Foreign
 
@@ -106,7 +106,7 @@ def remove(one: CachedEnvironment) -> str:
 def _opened() -> Iterator[int | None]:
     """Open the folder of environments; None if it does not exist."""
     folder = environments_folder()
-    for one in (cache_folder(), folder):
+    for one in (named_cache(), folder):
         if one.is_symlink():
             raise MechanismError(
                 f"{one} is a symbolic link to {os.readlink(one)}, which is not followed; set DPAUDIT_CACHE to the real "

@@ -21,7 +21,7 @@ from dpaudit.mechanisms.installer import run as _run
 from dpaudit.mechanisms.interpreters import find_interpreter, this_version
 from dpaudit.mechanisms.local_files import local_hashes
 from dpaudit.mechanisms.locks import Lock, lock_of, read_lock
-from dpaudit.mechanisms.own_folder import check_own_folders, make_own_folders
+from dpaudit.mechanisms.own_folder import check_own_folders, make_own_folders, resolved_cache
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.requirements import pinned_version, project_name, unmet
 
@@ -30,6 +30,7 @@ __all__ = [
     "cache_folder",
     "environment",
     "environments_folder",
+    "named_cache",
     "normalised",
     "pinned_version",
     "project_name",
@@ -54,6 +55,15 @@ class Environment:
 
 
 def cache_folder() -> Path:
+    """Return the folder of `named_cache` without links, the same one until this process ends.
+
+    Raises:
+        MechanismError: As for `named_cache`, or if the folder is the link of another user.
+    """
+    return resolved_cache(named_cache())
+
+
+def named_cache() -> Path:
     """Return the absolute folder of the environments: $DPAUDIT_CACHE, or dpaudit in the user's cache folder.
 
     Raises:

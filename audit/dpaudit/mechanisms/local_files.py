@@ -1,7 +1,8 @@
 """Requirements of local files, such as `x @ file:///home/me/x-1.0-py3-none-any.whl`.
 
 The name of such a file says nothing about its content, so the SHA-256 of the content is part of the identity of an
-environment and of a store.  A stranger's result may name any file, so pipes and devices are refused.
+environment and of a store.  A stranger's result may name any file, so pipes, devices, empty files and those of /proc
+are refused, and all files together have a maximum size.
 """
 
 from __future__ import annotations
@@ -27,21 +28,41 @@ def local_hashes(requires: Sequence[str]) -> dict[str, str]:
         requires: Requirements, as for pip.
 
     Raises:
-        MechanismError: If a file cannot be read, is not a regular file or is too large, or if a project has two files;
-            the message says what to do.
+        MechanismError: If a file cannot be read, is empty or not a regular file, if its URL is ambiguous, if the files
+            are too large together, or if a project has two files; the message says what to do.
     """
     found: dict[str, str] = {}
+    hashes: dict[tuple[int, int], tuple[str, int]] = {}
     for requirement in requires:
         parts = urlsplit(parsed_requirement(requirement).url or "")
         if parts.scheme == "file":
             name = project_name(requirement)
             if name in found:
                 raise MechanismError(f"{requirement} names a second file of {name}; require one file of each project")
-            found[name] = f"sha256:{_sha256(Path(unquote(parts.path)), requirement)}"
+            found[name] = f"sha256:{_sha256(_path(parts.path, requirement), requirement, hashes)}"
     return found
 
 
-def _sha256(file: Path, requirement: str) -> str:
+def _path(quoted: str, requirement: str) -> Path:
+    """Return the file of a URL if an installer cannot take it for another one."""
+    path = unquote(quoted)
+    if "\\" in path or not {".", ".."}.isdisjoint(path.split("/")):
+        raise MechanismError(
+            f"{requirement} has a backslash or the part . or .. in its URL, so an installer may read another file; "
+            "write the plain path of the file"
+        )
+    return Path(path)
+
+
+def _sha256(file: Path, requirement: str, hashes: dict[tuple[int, int], tuple[str, int]]) -> str:
+    """Return the SHA-256 of a file.
+
+    Args:
+        file: The file.
+        requirement: The requirement that names it.
+        hashes: Hash and size of each file read so far, by device and inode; this one is added.
+    """
+    left = _MAX_BYTES - sum(size for _, size in hashes.values())
     try:
         if file.is_dir():
             raise MechanismError(
@@ -49,14 +70,21 @@ def _sha256(file: Path, requirement: str) -> str:
                 f"`python -m pip wheel --no-deps {file}`, and require that file"
             )
         with open_foreign(file) as stream:
-            found, size = hashlib.sha256(), os.fstat(stream.fileno()).st_size
-            while size <= _MAX_BYTES and (part := stream.read(_PART)):
+            about = os.fstat(stream.fileno())
+            inode = about.st_dev, about.st_ino
+            if inode in hashes:
+                return hashes[inode][0]
+            if about.st_size == 0:
+                raise MechanismError(f"{requirement} names an empty file, or one of the system such as those in /proc")
+            found, size = hashlib.sha256(), about.st_size
+            while size <= left and (part := stream.read(_PART)):
                 found.update(part)
-                size = max(size, stream.tell())  # files in /proc state no size, and a file may grow
+                size = max(size, stream.tell())  # a file may grow
     except OSError as error:
         raise MechanismError(f"{requirement} cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # a null byte in the name
         raise MechanismError(f"{requirement} cannot be read: {error}") from None
-    if size > _MAX_BYTES:
-        raise MechanismError(f"{requirement} is larger than {_MAX_BYTES:,} bytes")
-    return found.hexdigest()
+    if size > left:
+        raise MechanismError(f"{requirement} makes the required local files larger than {_MAX_BYTES:,} bytes together")
+    hashes[inode] = found.hexdigest(), size
+    return hashes[inode][0]

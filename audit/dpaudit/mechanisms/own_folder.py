@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from functools import cache as kept_for_ever
 from pathlib import Path
 
 from dpaudit.mechanisms.protocol import MechanismError
@@ -11,17 +12,35 @@ from dpaudit.mechanisms.protocol import MechanismError
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
+@kept_for_ever
+def resolved_cache(cache: Path) -> Path:
+    """Return the cache folder without links, the same one until this process ends, wherever its links go later.
+
+    Args:
+        cache: The user's cache folder as an absolute path; it need not exist.
+
+    Raises:
+        MechanismError: If it is a link of another user than this one or root, who could let it go elsewhere.
+    """
+    if cache.is_symlink() and (owner := cache.lstat().st_uid) not in _trusted():
+        raise MechanismError(
+            f"the cache folder {cache} is a link of another user (uid {owner}), who could exchange the packages; set "
+            "DPAUDIT_CACHE to a folder of your own"
+        )
+    return Path(os.path.realpath(cache))
+
+
 def make_own_folders(cache: Path, *inside: Path) -> None:
     """Create folders that only this user can write to, and check those that exist.
 
     Args:
-        cache: The user's cache folder.  It may be one in which everybody can make files but only their owner can
-            remove them, such as /tmp.
+        cache: The user's cache folder, from `resolved_cache`.  It may be one in which everybody can make files but
+            only their owner can remove them, such as /tmp.
         inside: Folders in it, from the outermost on.
 
     Raises:
-        MechanismError: If a folder belongs to another user than this one or root, others can write to it, or one of
-            `inside` is a link.
+        MechanismError: If a folder belongs to another user than this one or root, others can write to it, or if it is a
+            link.
         OSError: If a folder cannot be created or is not a folder.
     """
     for folder in (cache, *inside):
@@ -41,13 +60,13 @@ def check_own_folders(cache: Path, *inside: Path) -> None:
 
 
 def _check(folder: Path, *, outermost: bool) -> None:
-    about = folder.stat() if outermost else folder.lstat()
+    about = folder.lstat()
     if stat.S_ISLNK(about.st_mode):
         raise MechanismError(
             f"the cache folder {folder} is a link, so its content may be exchanged; remove it, or set DPAUDIT_CACHE to "
             "the cache folder that you want"
         )
-    if about.st_uid not in (os.geteuid(), 0):
+    if about.st_uid not in _trusted():
         raise MechanismError(
             f"the cache folder {folder} belongs to another user (uid {about.st_uid}), who could change the packages in "
             "it; set DPAUDIT_CACHE to a folder of your own"
@@ -58,3 +77,7 @@ def _check(folder: Path, *, outermost: bool) -> None:
             f"changed the packages in it; remove it and run again, or run `chmod go-w {folder}` if you trust all "
             "users, or set DPAUDIT_CACHE to a folder of your own"
         )
+
+
+def _trusted() -> tuple[int, int]:
+    return os.geteuid(), 0

@@ -81,6 +81,22 @@ def write_placed(file: Path, content: str | bytes) -> None:
             raise
 
 
+def remove_placed(file: Path) -> None:
+    """Remove a file that `write_placed` may have written, if it is there, within its folder as that does.
+
+    Args:
+        file: The file; a link is removed, and not its target.
+
+    Raises:
+        OSError: If its folder is a link, or if it cannot be removed.
+    """
+    if not _BY_FOLDER:
+        file.unlink(missing_ok=True)
+        return
+    with open_folder(file.parent) as folder, contextlib.suppress(FileNotFoundError):
+        os.unlink(file.name, dir_fd=folder)
+
+
 @contextlib.contextmanager
 def open_folder(folder: Path) -> Iterator[int]:
     """Provide the descriptor of a folder that is not a link.

@@ -147,7 +147,7 @@ class SeveralRunsEvidence(_OfRuns):
 
     method: ClassVar[str] = "scores_of_several_runs"
     words: ClassVar[Words] = OF_SEVERAL_RUNS
-    most_work: ClassVar[int] = 10_000
+    most_work: ClassVar[int] = 2_000  # a bound on mu of one run of so many guesses takes some 20 seconds
 
     @property
     def by_chance(self) -> float:
@@ -192,7 +192,7 @@ class SeveralDrawnRunsEvidence(_OfRuns):
 
     method: ClassVar[str] = "scores_of_several_drawn_runs"
     words: ClassVar[Words] = OF_SEVERAL_DRAWN_RUNS
-    most_work: ClassVar[int] = 1_050  # their tails take ten times as long
+    most_work: ClassVar[int] = 1_050  # some 10 seconds
 
     @property
     def by_chance(self) -> float:

@@ -17,8 +17,9 @@ _LARGE = 4096  # bytes; larger contents are replaced by their SHA-256 digest to 
 def key(value: Foreign) -> Hashable:
     """Return a hashable key that is equal for equal values, and differs if their contents do.
 
-    Numbers that Python calls equal have equal keys, whatever their types.  So have arrays of one dimension with equal
-    bytes.
+    Plain numbers that Python calls equal have equal keys: True, 1 and 1.0.  Every NaN of Python has the same key.
+    Arrays have equal keys if their types, shapes and bytes are equal, and dicts whatever the order of their entries.
+    Numbers within lists and other values differ if their types do.
 
     Large arrays and frames are read whole: their `repr` is shortened.  Only what cannot be pickled counts by its
     `repr`.
@@ -27,12 +28,20 @@ def key(value: Foreign) -> Hashable:
         case np.ndarray() if value.ndim != 1 or value.dtype.hasobject:
             return _content(value)
         case np.ndarray() if value.nbytes > _LARGE and value.dtype.kind in "biufc":
-            return hashlib.sha256(np.ascontiguousarray(value).data).digest()
+            found = hashlib.sha256(_head(value))
+            found.update(np.ascontiguousarray(value).data)
+            return found.digest()
         case np.ndarray() | np.generic():
-            return value.tobytes()
+            return _head(value) + value.tobytes()
+        case float() if value != value:
+            return ("nan",)  # no other key is a tuple
         case str() | bytes() | int() | float() | None:
             return value
     return _content(value)
+
+
+def _head(value: Foreign) -> bytes:
+    return f"{value.dtype.str} {value.shape} ".encode()
 
 
 def _content(value: Foreign) -> bytes:
@@ -63,6 +72,9 @@ class _Content(pickle.Pickler):
             return "array", repr(value.dtype), value.shape, content
         if isinstance(value, np.generic):
             return "number", value.dtype.str, value.tobytes()
+        if kind is dict:
+            plain = all(type(name) is str for name in value)
+            return "dict", [(name, value[name]) for name in sorted(value, key=None if plain else _content)]
         if kind in (set, frozenset):
             return kind.__name__, sorted(_content(item) for item in value)
         library = kind.__module__.split(".")[0]
@@ -73,7 +85,7 @@ class _Content(pickle.Pickler):
         return None
 
 
-_PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list, dict))
+_PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list))
 
 
 def _of_pandas(value: Foreign) -> tuple[object, ...] | None:
