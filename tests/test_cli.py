@@ -246,9 +246,12 @@ def test_a_strangers_config_can_be_looked_at_and_refused(config: Path, command: 
     )
     done = command("run", ".", "--dry-run")
     assert done.exit_code == 0, done.stderr
-    assert "own: runs own.py:f (from .), in this process" in done.stdout
-    assert "program: runs the program prog 'a b', in ." in done.stdout
-    assert "apart: runs m:f (from .), in an environment with six==1.16.0" in done.stdout
+    assert f"own: runs own.py:f (from {config.parent}), in this process\n" in done.stdout
+    assert (
+        f"program: runs the program prog 'a b', in {config.parent}, which may run its params and datasets as code\n"
+        in done.stdout
+    )
+    assert f"apart: runs m:f (from {config.parent}), in an environment with six==1.16.0, which may" in done.stdout
     assert "runs no code outside dpaudit" in done.stdout
     assert not (config.parent / "dpaudit-results").exists()
     done = command("run", ".", "--no-code")

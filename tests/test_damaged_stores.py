@@ -93,6 +93,8 @@ def test_a_damaged_block_ends_the_audit_without_a_verdict(tmp_path: Path) -> Non
         "DELETE FROM about",
         "CREATE TABLE more (a)",
         "CREATE TRIGGER t AFTER INSERT ON blocks BEGIN DELETE FROM bodies; END",
+        "CREATE TRIGGER sqliteXautoindexX AFTER INSERT ON blocks BEGIN DELETE FROM bodies; END",  # `_` in LIKE
+        "RENAMED TRIGGER",
         "DROP TABLE bodies",
     ],
 )
@@ -105,6 +107,13 @@ def test_a_changed_table_is_refused(change: str, tmp_path: Path) -> None:
         if change.startswith("UPDATE bodies SET block"):
             for old, new in ((0, 90), (1, 0), (90, 1)):
                 connection.execute("UPDATE bodies SET block = ? WHERE block = ?", (new, old))
+        elif change == "RENAMED TRIGGER":  # a name that SQLite reserves
+            connection.execute("CREATE TRIGGER t AFTER INSERT ON blocks BEGIN DELETE FROM bodies; END")
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute(
+                "UPDATE sqlite_master SET name = 'sqlite_autoindex_t', "
+                "sql = replace(sql, ' t ', ' sqlite_autoindex_t ') WHERE name = 't'"
+            )
         else:
             connection.execute(change)
     before = (tmp_path / "s").read_bytes()

@@ -226,3 +226,32 @@ def test_a_token_in_the_url_of_a_requirement_is_refused_and_not_repeated() -> No
     with pytest.raises(ValueError, match="holds what looks like an access token") as error:
         project_name("x @ https://example.org/x-1.0-py3-none-any.whl?token=hunter2")
     assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", [".", "..", "sub", "sub/c.yaml", "/etc/passwd", "a\0b"])
+def test_a_replay_searches_no_folder_that_a_result_names(
+    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    file = tmp_path / "stranger.json"
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "c.yaml").write_text(BUILTIN)
+    assert command("run", "c.yaml", "-o", "out", "--no-pdf", "-q").exit_code in (0, 3)
+    values = json.loads((tmp_path / "out" / "program.json").read_text())
+    secret = "mechanism: {command: [prog, '--token=***']}"
+    values["environment"] |= {"config": name, "audit": re.sub("mechanism:\n.*\n", f"{secret}\n", BUILTIN)}
+    values["environment"] |= {"hidden by masks": f"salt {32 * 'a'}, sha256 {64 * 'a'}"}
+    file.write_text(json.dumps(values))
+    monkeypatch.setattr(Path, "rglob", lambda *_: pytest.fail("a folder was searched"))
+    refusal = command("replay", str(file), "--dry-run")
+    assert refusal.exit_code == 2
+    assert ("does not hold the same audit" if name == "sub" else "as a plain file name") in refusal.stderr
+
+
+BUILTIN = """\
+name: program
+claim: gaussian(mu=1)
+mechanism:
+  builtin: gaussian
+pairs: [{d0: [0], d1: [1]}]
+trials: 60
+"""

@@ -66,6 +66,8 @@ def replay(
         planned = plan_replay(AuditResult.from_json(file), folder=folder, code=not no_code, locked=not unlocked)
         if dry_run:
             show(str(planned))
+            for line in planned.inputs:
+                show(f"  {line}")
             return
         if not quiet:
             say(str(planned))

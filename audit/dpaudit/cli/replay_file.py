@@ -16,7 +16,7 @@ from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.testing.replaying import checked_test, replay_in_test
 from dpaudit.text.masking import MASK
-from dpaudit.text.printable import one_line
+from dpaudit.text.printable import one_line, shortened
 
 _UNCOMPARED = (
     f"the result does not record what {MASK} stands for in its mechanism, so the replay may have run other code or "
@@ -32,6 +32,11 @@ class PlannedReplay:
     code: str  # one printable line: the code outside dpaudit that would run; "" for a builtin mechanism
     audit: PlannedAudit | None  # None if the audit belongs to a test
     warnings: tuple[str, ...] = ()  # why the replay may run other code or packages than the audit
+
+    @property
+    def inputs(self) -> list[str]:
+        """Printable lines with what the code is given; none if the audit belongs to a test."""
+        return [] if self.audit is None else self.audit.inputs
 
     def __str__(self) -> str:
         return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
@@ -110,8 +115,11 @@ def plan_replay(
             "the result holds no config of its audit; only results of `dpaudit run` and of tests do.  "
             "Call dpaudit.replay(result, mechanism, pairs) instead"
         )
+    name = about.config or "config"
+    if name in (".", "..") or Path(name).name != name or "\0" in name:
+        raise ValueError(f"the result must name its config as a plain file name, got {one_line(shortened(name, 100))}")
     try:
-        planned = read_text(about.audit, (folder or Path(about.folder or ".")) / (about.config or "config"))
+        planned = read_text(about.audit, (folder or Path(about.folder or ".")) / name)
     except ConfigError as error:
         raise ValueError(f"the config in the result is not valid: {error}") from None
     warnings = []
@@ -121,7 +129,7 @@ def plan_replay(
             warnings.append(_UNCOMPARED)
     if planned.code and not code:
         raise ValueError(f"the replay runs {planned.code}; --no-code refuses it")
-    if planned.code and not (place := planned.file.parent).is_dir():
+    if planned.code and not (place := planned.place).is_dir():
         raise ValueError(
             f"the folder of the audit's config, {place}, does not exist; replay in the folder where the audit ran, or "
             "name the config's folder with --folder"
@@ -144,8 +152,9 @@ def _is_masked(planned: PlannedAudit, hidden: str | None) -> bool:
 def _unmasked(planned: PlannedAudit, text: str, hidden: str | None) -> PlannedAudit:
     """Return an audit with the secrets that its result does not hold, from the config that it was read from."""
     try:
-        found = [audit for audit in read_configs([planned.file]) if audit.text == text]
-    except ConfigError:
+        there = [planned.file] if planned.file.is_file() else []  # a folder would be searched for configs
+        found = [audit for audit in read_configs(there) if audit.text == text]
+    except (ConfigError, OSError, ValueError):  # no file can have some of the names that a result may state
         found = []
     if not found:
         raise ValueError(

@@ -81,6 +81,8 @@ def run(
     if dry_run:
         for one in planned:
             show(one_line(f"{one.config.name}: runs {one.code or 'no code outside dpaudit'}"))
+            for line in one.inputs:
+                show(f"  {line}")
     foreign = [f"{one.file}:{one.line}: {one.config.name} runs {one.code}" for one in planned if one.code]
     if no_code and foreign:
         refuse("--no-code allows builtin mechanisms only:", *foreign)

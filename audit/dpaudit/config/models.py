@@ -17,6 +17,7 @@ from dpaudit.mechanisms.interpreters import check_version
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.processes import TIMEOUT
 from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.worker import is_standard
 from dpaudit.pairs.pair import Pair, Relation
 from dpaudit.pairs.search import Moves, SearchPairs
 from dpaudit.settings.audit import DEFAULTS, Failures, Method
@@ -83,6 +84,11 @@ class MechanismConfig(_Strict):
     def _one_of(self) -> MechanismConfig:
         if [self.python, self.command, self.builtin].count(None) != 2:
             raise ValueError("must have exactly one of the keys python, command and builtin")
+        if self.python is not None and is_standard(module := self.python.rpartition(":")[0]):
+            raise ValueError(
+                f"python must not name a module of Python's standard library, got {module}, which could run params and "
+                "datasets as code; put the mechanism into a file of its own, FILE.py:OBJECT"
+            )
         if self.python is None and self.isolated:
             raise ValueError("requires and python_version are allowed with python only")
         if self.command is not None and (self.params is not None or self.batched):

@@ -13,6 +13,7 @@ from typing import Literal
 import yaml
 
 from dpaudit.claims import TradeoffFunction, parse_claim
+from dpaudit.config.inputs import inputs_of
 from dpaudit.config.models import FROM_MECHANISM, AuditConfig
 from dpaudit.config.numbers import Dumper
 from dpaudit.mechanisms import members
@@ -26,6 +27,8 @@ from dpaudit.settings.audit import AuditSettings
 from dpaudit.settings.memory import check_memory
 from dpaudit.text.masking import masked_values, masked_words
 from dpaudit.values import Foreign, JsonObject
+
+_MAY_RUN_INPUTS = "which may run its params and datasets as code"
 
 
 class ConfigError(Exception):
@@ -50,7 +53,7 @@ class PlannedAudit:
         config: The checked content.
         code_line: Line of the key that names the mechanism; 0 if unknown.
         lock: The exact packages of its environment; None: what the installer chooses.
-        folder: Absolute folder to which paths in the config are relative; None: the folder of the file.
+        folder: Absolute folder to which paths in the config are relative; None: the folder of the file, without links.
     """
 
     file: Path
@@ -63,7 +66,12 @@ class PlannedAudit:
     def __post_init__(self) -> None:
         if self.folder is None:  # resolve it now: loading a mechanism may change the current folder
             with contextlib.suppress(OSError):
-                object.__setattr__(self, "folder", Path(os.path.abspath(self.file.parent)))
+                object.__setattr__(self, "folder", Path(os.path.realpath(self.file.parent)))
+
+    @property
+    def place(self) -> Path:
+        """The folder in which the mechanism is looked up and run."""
+        return self.folder or self.file.parent
 
     @property
     def pairs(self) -> list[Pair]:
@@ -105,16 +113,29 @@ class PlannedAudit:
         """Description of the code outside dpaudit that this audit runs; "" if there is none."""
         mechanism = self.config.mechanism
         if mechanism.command is not None:
-            return f"the program {shlex.join(mechanism.command)}, in {self.file.parent}"
+            return f"the program {shlex.join(mechanism.command)}, in {self.place}, {_MAY_RUN_INPUTS}"
         if mechanism.python is None:
             return ""
+        if not mechanism.python.rpartition(":")[0].endswith(".py"):
+            return f"{self._python}, {_MAY_RUN_INPUTS}"
+        return self._python
+
+    @property
+    def inputs(self) -> list[str]:
+        """Printable lines with the parameters and datasets that `code` is given; none if no such code runs."""
+        return inputs_of(self.config) if self.code else []
+
+    @property
+    def _python(self) -> str:
+        """Description of a mechanism with an address, and of its environment."""
+        mechanism = self.config.mechanism
         if not mechanism.isolated:
-            return f"{mechanism.python} (from {self.file.parent}), in this process"
+            return f"{mechanism.python} (from {self.place}), in this process"
         packages = ", ".join(mechanism.requires or ()) or "no packages"
         version = f", Python {mechanism.python_version}" if mechanism.python_version else ""
         locked = () if self.lock is None else (line.partition(" --hash")[0] for line in self.lock.lines)
         exactly = f", exactly these: {', '.join(locked) or 'none'}" if self.lock is not None else ""
-        return f"{mechanism.python} (from {self.file.parent}), in an environment with {packages}{version}{exactly}"
+        return f"{mechanism.python} (from {self.place}), in an environment with {packages}{version}{exactly}"
 
     @property
     def text(self) -> str:
@@ -175,9 +196,7 @@ class PlannedAudit:
             ValueError: If the claim cannot be built.
         """
         stated, _ = self.claims()
-        mechanism = self.config.mechanism.mechanism(
-            self.folder or self.file.parent, self.config.timeout, check_memory(self.config.memory)
-        )
+        mechanism = self.config.mechanism.mechanism(self.place, self.config.timeout, check_memory(self.config.memory))
         if isinstance(mechanism, PythonMechanism):
             mechanism = replace(mechanism, timeout=self._timeout)
         if isinstance(mechanism, IsolatedMechanism):

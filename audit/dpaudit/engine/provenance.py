@@ -17,6 +17,7 @@ from dpaudit.result.provenance import Provenance, SourceFile
 from dpaudit.text.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
+_MAX_SHOWN = 10  # modules that one warning names
 
 
 def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) -> Provenance:
@@ -73,18 +74,40 @@ def changed_since(provenance: Provenance, mechanism: object) -> list[str]:
         mechanism: The mechanism as it is now.
     """
     recorded = provenance.mechanism_file
-    if recorded is None or not recorded.sha256:
-        return []
-    source, then, name = source_of(mechanism), recorded.sha256, Path(recorded.path).name
+    source = source_of(mechanism)
     found = []
-    if source.file is None:
+    if recorded is None or not recorded.sha256:
+        if source.file is not None:
+            found.append(f"the result records no hash of {source.file.name}, so the replay may have run other code")
+    elif source.file is None:
+        name = Path(recorded.path).name
         found.append(f"the audit was of {name}; this mechanism has no file, so it may be a different one")
-    elif source.sha256 != then:
-        now = source.sha256
-        found.append(f"{source.file.name} has changed since the audit (SHA-256 {then[:12]} then, {now[:12]} now)")
+    else:
+        then, now = recorded.sha256, source.sha256
+        if now != then:
+            found.append(f"{source.file.name} has changed since the audit (SHA-256 {then[:12]} then, {now[:12]} now)")
+        found += _other_modules(recorded.path, provenance.mechanism_modules or {}, source)
     found += _other_versions(provenance.mechanism_packages or {}, source.packages)
     found += _other_files(provenance, source)
     return found
+
+
+def _other_modules(path: str, recorded: Mapping[str, str], source: Source) -> list[str]:
+    """Return a warning about the user's other modules, which are compared by their paths from the mechanism's file."""
+    then = _from_folder_of(path, recorded)
+    now = _from_folder_of(str(source.file), source.modules)
+    other = [
+        f"{name} ({'is new' if name not in then else 'is gone' if name not in now else 'has changed'})"
+        for name in sorted(then.keys() | now.keys())
+        if then.get(name) != now.get(name)
+    ]
+    shown = ", ".join(other[:_MAX_SHOWN]) + (f" and {len(other) - _MAX_SHOWN:,} more" if other[_MAX_SHOWN:] else "")
+    return [f"modules of the mechanism differ from those of the audit: {shown}"] if other else []
+
+
+def _from_folder_of(file: str, modules: Mapping[str, str]) -> dict[str, str]:
+    folder = os.path.dirname(file) or "."
+    return {os.path.relpath(path or ".", folder): sha256 for path, sha256 in modules.items()}
 
 
 def _other_versions(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

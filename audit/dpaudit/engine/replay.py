@@ -40,7 +40,7 @@ from dpaudit.result.values import Witness
 from dpaudit.sampling.runs import ExecutionSettings
 from dpaudit.sampling.streams import fresh_seed
 from dpaudit.settings.audit import DEFAULTS
-from dpaudit.settings.limits import check_trials
+from dpaudit.settings.limits import MAX_TRIALS, check_trials
 
 __all__ = ["CONFIRMED", "Replay", "contradictions", "replay", "unchecked"]
 
@@ -88,10 +88,12 @@ def replay(
 
     Raises:
         ValueError: If the result has no witness that can be replayed, its pair is not among `pairs`, `trials` < 1, or
-            `seed` is the seed of a fixed audit.
+            `seed` is the seed of a fixed audit, or the result counts more runs than it made.
         MechanismError: If the mechanism fails before anything was measured.
     """
     witness = _witness_of(result, trials, execution)
+    contradicted = tuple(contradictions(result))  # before any run
+    _check_runs(result, witness)
     pair = _pair_of(witness, [pairs] if isinstance(pairs, Pair) else list(pairs))
     counted = 0 if result.evidence.anytime else witness.counts.n0  # runs after the score was frozen
     rows = [row.trials - counted for row in result.pairs if row.label == witness.pair]
@@ -124,7 +126,7 @@ def replay(
         learned_from=learned_from,
         p_value=min(1.0, found.p_value) if fresh.valid else 1.0,
         seed=seed,
-        contradictions=tuple(contradictions(result)),
+        contradictions=contradicted,
         warnings=(*changed_since(result.provenance, mechanism), *fresh.warnings),
         looks=found.number,
         valid=fresh.valid,
@@ -176,6 +178,14 @@ def _witness_of(result: AuditResult, trials: int | None, execution: ExecutionSet
             "exact p-value: audit again with another seed instead"
         )
     return witness
+
+
+def _check_runs(result: AuditResult, witness: Witness) -> None:
+    """Refuse a result that states more runs than it made: a replay makes as many, so an edited one would not end."""
+    stated = max([witness.counts.n0, *(row.trials for row in result.pairs)])
+    made = min(result.trials_used, MAX_TRIALS)
+    if stated > made:
+        raise ValueError(f"{result.name} states {stated:,} runs per dataset of a pair, but only {made:,} were made")
 
 
 def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:

@@ -116,6 +116,17 @@ def user_files(name: str, folders: Sequence[Path], *, loaded: bool = True) -> li
     return [file for file in found if file is not None]
 
 
+def file_in(folder: Path, name: str) -> Path | None:
+    """Return the file of a module in a folder, without importing anything; None if there is none.
+
+    Args:
+        folder: The folder.
+        name: The module, such as `package.module`.
+    """
+    parts = name.split(".")
+    return _in_folder(folder, parts) if all(part.isidentifier() for part in parts) else None
+
+
 def _imports(file: Path, folders: Sequence[Path], *, loaded: bool) -> Iterator[Path | str]:
     """Yield the user's files that a file imports, and the top-level names of other modules."""
     try:

@@ -18,7 +18,8 @@ from dpaudit.mechanisms.memory import advice, memory_limited
 from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import Batched, MechanismError, in_words
 from dpaudit.mechanisms.timeout import RunTimeout, timeout_after
-from dpaudit.mechanisms.worker import misfit
+from dpaudit.mechanisms.worker import misfit, standard
+from dpaudit.text.masking import masked_values
 from dpaudit.values import Foreign, Parameters
 
 
@@ -85,13 +86,16 @@ class PythonMechanism:
                 found = getattr(found, part)
             except AttributeError:
                 raise MechanismError(f"{module_name} has no object {object_name!r}") from None
+        if problem := standard(found):
+            raise MechanismError(f"{self.address} {problem}")
         if self.params is not None:
             try:
                 found = found(**self.params)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # SystemExit too
-                raise MechanismError(f"calling {self.address} with params {dict(self.params)} {_did(error)}") from error
+                params = masked_values(dict(self.params))
+                raise MechanismError(f"calling {self.address} with params {params} {_did(error)}") from error
         if problem := misfit(found, self.batched):
             raise MechanismError(f"{self.address} {problem}")
         return Batched(found) if self.batched and not members.samples(found) else found

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dpaudit.mechanisms.isolated import IsolatedMechanism
 from dpaudit.mechanisms.local_files import local_hashes
-from dpaudit.mechanisms.modules import file_fingerprint, imported_files, is_library, module_file, user_folders
+from dpaudit.mechanisms.modules import file_fingerprint, file_in, imported_files, is_library, module_file, user_folders
 from dpaudit.mechanisms.protocol import Batched
 from dpaudit.mechanisms.python import PythonMechanism
 
@@ -66,7 +66,7 @@ def source_of(mechanism: object) -> Source:
 
 def _found(mechanism: object) -> Source:
     if isinstance(mechanism, IsolatedMechanism):
-        file = _addressed(mechanism.address, mechanism.folder)
+        file = file_of(mechanism)
         beside = (
             []
             if file is None
@@ -97,7 +97,7 @@ def file_of(mechanism: object) -> Path | None:
         mechanism: As in `audit`.
     """
     if isinstance(mechanism, PythonMechanism | IsolatedMechanism):
-        return _addressed(mechanism.address, mechanism.folder)
+        return _addressed(mechanism.address, mechanism.folder, isolated=isinstance(mechanism, IsolatedMechanism))
     module = _module_of(mechanism)
     return None if is_library(module) else module_file(module)
 
@@ -117,11 +117,13 @@ def _module_of(mechanism: object) -> str:
     return str(getattr(mechanism, "__module__", ""))
 
 
-def _addressed(address: str, folder: Path) -> Path | None:
+def _addressed(address: str, folder: Path, *, isolated: bool) -> Path | None:
     name = address.rpartition(":")[0]
     if name.endswith(".py"):
         path = (folder / name).resolve()
         return path if path.is_file() else None
+    if isolated:  # `find_spec` would import the package of a module in this process
+        return file_in(folder, name)
     if (found := module_file(name)) is not None:
         return found
     try:

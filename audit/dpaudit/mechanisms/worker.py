@@ -49,6 +49,33 @@ else:
 _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types whose values cannot change
 
 
+def is_standard(module_name: str) -> bool:
+    """Whether a module, or the package that holds it, belongs to Python's standard library.
+
+    Args:
+        module_name: The module, such as `os.path`.
+    """
+    return module_name.split(".")[0] in getattr(sys, "stdlib_module_names", ())  # Python 3.10 and later
+
+
+def standard(found: Foreign) -> str:
+    """Return why an object is refused as a part of Python, as a predicate; "" if it is not one.
+
+    `timeit.timeit`, or `os.system` in a file that imports `os`, would run parameters and datasets as code.
+
+    Args:
+        found: An object of any type.
+    """
+    import inspect
+
+    if not (inspect.isroutine(found) or isinstance(found, type)):
+        return ""
+    module = getattr(found, "__module__", None)
+    if not isinstance(module, str) or not is_standard(module):
+        return ""
+    return f"belongs to Python's standard library ({module}), so it could run params and datasets as code"
+
+
 def misfit(found: Foreign, batched: bool = False) -> str:
     """Return why an object is not a mechanism, as a predicate; "" if it is one, or its signature is unknown.
 
@@ -100,6 +127,9 @@ class _Loaded:
             if not hasattr(found, part):
                 raise LookupError(f"{module_name} has no object {object_name!r}")
             found = getattr(found, part)
+        problem = standard(found)
+        if problem:
+            raise TypeError(f"{address} {problem}")
         if params is not None:
             found = found(**params)
         problem = misfit(found, batched)

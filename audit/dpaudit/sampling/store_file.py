@@ -10,6 +10,7 @@ import hashlib
 import os
 import sqlite3
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -144,8 +145,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     execute("PRAGMA locking_mode = EXCLUSIVE")
     execute("PRAGMA trusted_schema = OFF")
     execute("PRAGMA cell_size_check = ON")
+    if sys.version_info >= (3, 12):  # a store with a trigger is refused below, in every version
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
     application, version = (execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
-    found = [row[0] for row in execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_autoindex_%'")]
+    found = [row[0] for row in execute("SELECT sql FROM sqlite_master WHERE NOT (type = 'index' AND sql IS NULL)")]
     if application not in (0, APPLICATION) or (found and application == 0):
         raise StoreError(f"{path} is an SQLite database, but not a store of trials, and was left as it is")
     if version > FORMAT:

@@ -1,0 +1,50 @@
+"""What a config gives to the code that it names, for people who decide whether to run it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from dpaudit.config.models import AuditConfig
+from dpaudit.text.printable import one_line, shortened
+from dpaudit.values import Foreign
+
+_MAX_CHARACTERS = 500  # of one value
+_MAX_COUNTED = 10**7  # characters; aliases can make a small file very long, so longer values are not counted
+_MAX_VALUES = 100
+
+
+def inputs_of(config: AuditConfig) -> list[str]:
+    """Return the parameters and datasets of an audit as printable lines, one for each value.
+
+    Nothing is masked, because a mask could hide code.  A line of a shortened value states its full length.
+
+    Args:
+        config: The checked content of a config.
+    """
+    given: list[tuple[str, Foreign]] = []
+    if config.mechanism.params is not None:
+        given.append(("params", config.mechanism.params))
+    for index, pair in enumerate(config.pairs):
+        if pair.search is not None:
+            given.append((f"pairs[{index}].search", pair.search.model_dump(by_alias=True, exclude_unset=True)))
+        else:
+            given += [(f"pairs[{index}].d0", pair.d0), (f"pairs[{index}].d1", pair.d1)]
+    lines = [f"{name}: {_brief(value)}" for name, value in given[:_MAX_VALUES]]
+    left = len(given) - len(lines)
+    return [*lines, *([f"{left:,} more datasets, which are not shown; read the file"] if left else [])]
+
+
+def _brief(value: Foreign) -> str:
+    pieces: Iterable[str] = json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(value)
+    text, length = "", 0
+    for piece in pieces:
+        length += len(piece)
+        if len(text) <= _MAX_CHARACTERS:
+            text += piece[: _MAX_CHARACTERS + 1]
+        if length > _MAX_COUNTED:
+            return (
+                f"{one_line(shortened(text, _MAX_CHARACTERS))} (more than {_MAX_COUNTED:,} characters; read the file)"
+            )
+    note = f" ({length:,} characters; read the file)" if length > _MAX_CHARACTERS else ""
+    return one_line(shortened(text, _MAX_CHARACTERS)) + note

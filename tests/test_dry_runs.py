@@ -1,0 +1,72 @@
+"""A dry run names all code that a config would run, and shows what that code is given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """Return a config, which does not exist yet, in the folder where commands run."""
+    return tmp_path / "c.yaml"
+
+
+def test_a_dry_run_shows_what_the_code_is_given(config: Path, command: Command) -> None:
+    (config.parent / "b.yaml").write_text(
+        "name: given\nclaim: pure(epsilon=1)\n"
+        "mechanism: {python: 'numpy:fromfunction', params: {token: \"open('x')\", other: \"\\e[2K\\n\"}}\n"
+        f"pairs: [{{d0: \"open('y')\", d1: {'z' * 2_000}}}, "
+        "{search: {relation: add_remove, size: 2, bounds: [0, 1]}}]\n"
+    )
+    done = command("run", "b.yaml", "--dry-run")
+    assert done.exit_code == 0, done.stderr
+    first, params, d0, d1, search = done.stdout.splitlines()
+    assert first.endswith("in this process, which may run its params and datasets as code")
+    assert params == r"""  params: {"token": "open('x')", "other": "\u001b[2K\n"}"""
+    assert d0 == """  pairs[0].d0: "open('y')\""""
+    assert d1.endswith("zz… (2,002 characters; read the file)")
+    assert len(d1) < 600
+    assert search.startswith('  pairs[1].search: {"relation": "add_remove"')
+
+
+@pytest.mark.parametrize("address", ["timeit:timeit", "cProfile:run", "os.path:join", "m.py:os.system", "m.py:run"])
+def test_no_mechanism_is_a_part_of_python(config: Path, command: Command, address: str) -> None:
+    (config.parent / "m.py").write_text("import os\nfrom subprocess import run\n")
+    config.write_text(
+        "name: n\nclaim: pure(epsilon=1)\npairs: [{d0: 0, d1: 1}]\n"
+        f"mechanism: {{python: '{address}', params: {{command: touch RAN}}}}\n"
+    )
+    done = command("run", config.name, "--no-pdf", "-q")
+    assert done.exit_code in (2, 3)
+    assert "Python's standard library" in done.stderr
+    assert not (config.parent / "RAN").exists()
+
+
+def test_a_dry_run_shows_the_folder_that_is_used(config: Path, command: Command) -> None:
+    """A folder `link/..` is that above the target of the link, for the config and for its mechanism."""
+    there = config.parent / "there"
+    (there / "deep").mkdir(parents=True)
+    (config.parent / "link").symlink_to(there / "deep")
+    (there / "c.yaml").write_text(
+        "{name: n, claim: pure(epsilon=1), mechanism: {python: 'm.py:f'}, pairs: [{d0: 0, d1: 1}], trials: 50}\n"
+    )
+    (there / "m.py").write_text("f = lambda dataset, rng: float(rng.normal())\n")
+    (config.parent / "m.py").write_text("raise SystemExit('this must not run')\n")
+    assert f"m.py:f (from {there}), in this process\n" in command("run", "link/../c.yaml", "--dry-run").stdout
+    done = command("run", "link/../c.yaml", "--no-pdf", "-q")
+    assert done.exit_code in (0, 3), done.stderr
+
+
+def test_a_mechanism_that_fails_with_a_password_does_not_show_it(config: Path, command: Command) -> None:
+    (config.parent / "m.py").write_text("def f(**params):\n    raise OSError('gone')\n")
+    config.write_text(
+        "name: n\nclaim: pure(epsilon=1)\npairs: [{d0: 0, d1: 1}]\n"
+        "mechanism: {python: 'm.py:f', params: {password: hunter2, size: 3}}\n"
+    )
+    done = command("run", config.name, "--no-pdf", "-q")
+    assert "with params {'password': '***', 'size': 3} raised OSError: gone" in done.stderr
+    assert "hunter2" not in done.stderr

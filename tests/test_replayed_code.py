@@ -1,0 +1,84 @@
+"""A replay warns if it ran other code than the audit, and does not make as many runs as a stranger chooses."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpaudit import GaussianDP, Pair, audit, replay
+from dpaudit.engine.provenance import changed_since, provenance_of
+from dpaudit.mechanisms import IsolatedMechanism
+from dpaudit.mechanisms.python import PythonMechanism
+from dpaudit.mechanisms.sources import file_of, source_of
+from dpaudit.result.provenance import Provenance
+
+
+def _audited(folder: Path) -> Provenance:
+    (folder / "m.py").write_text(
+        "from helper_of_replayed_code import noise\n\ndef f(dataset, rng):\n    return noise(rng)\n"
+    )
+    (folder / "helper_of_replayed_code.py").write_text("def noise(rng):\n    return rng.normal()\n")
+    return provenance_of(seed=1, mechanism="f", source=source_of(_mechanism(folder)))
+
+
+def _mechanism(folder: Path) -> PythonMechanism:
+    return PythonMechanism("m.py:f", folder=folder)  # not loaded, so its source is read anew
+
+
+def test_a_replay_warns_if_a_module_beside_the_mechanism_has_changed(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    recorded = _audited(folder)
+    folder = folder.rename(tmp_path / "b")  # modules are compared by their paths from the file
+    assert changed_since(recorded, _mechanism(folder)) == []
+    helper = folder / "helper_of_replayed_code.py"
+    helper.write_text("def noise(rng):\n    return rng.laplace()\n")
+    (words,) = changed_since(recorded, _mechanism(folder))
+    assert words.endswith("differ from those of the audit: helper_of_replayed_code.py (has changed)")
+    helper.unlink()
+    (words,) = changed_since(recorded, _mechanism(folder))
+    assert words.endswith("helper_of_replayed_code.py (is gone)")
+    edited = dataclasses.replace(recorded, mechanism_modules={"": "x", "/a\0": "y"})
+    assert "/a" in changed_since(edited, _mechanism(folder))[0]
+
+
+@pytest.mark.parametrize("without", ["file", "hash"])
+def test_a_replay_warns_if_a_result_has_no_hash_and_compares_packages(tmp_path: Path, without: str) -> None:
+    recorded = _audited(tmp_path)
+    assert recorded.mechanism_file is not None
+    file = None if without == "file" else dataclasses.replace(recorded.mechanism_file, sha256="")
+    (tmp_path / "m.py").write_text("import numpy\n\nf = numpy.random.normal\n")
+    edited = dataclasses.replace(recorded, mechanism_file=file, mechanism_packages={"numpy": "0.1"})
+    words, packages = changed_since(edited, _mechanism(tmp_path))
+    assert words == "the result records no hash of m.py, so the replay may have run other code"
+    assert "numpy 0.1 then" in packages
+
+
+@pytest.mark.parametrize("part", ["pairs", "witness"])
+def test_a_result_that_states_more_runs_than_it_made_is_refused_before_any_run(part: str) -> None:
+    pair = Pair([0], [1])
+    result = audit(lambda _, rng: rng.normal(), GaussianDP(1.0), pair, attacks="median_clipped", trials=200, seed=1)
+    assert result.witness is not None
+    if part == "pairs":
+        edited = dataclasses.replace(result, pairs=(dataclasses.replace(result.pairs[0], trials=2**52),))
+    else:
+        counts = dataclasses.replace(result.witness.counts, n0=2**53)
+        edited = dataclasses.replace(result, witness=dataclasses.replace(result.witness, counts=counts))
+    with pytest.raises(ValueError, match="runs per dataset of a pair, but only 200 were made"):
+        replay(edited, lambda dataset, rng: pytest.fail("it ran"), pair, attacks="median_clipped", seed=2)
+
+
+def test_the_package_of_an_isolated_mechanism_is_not_imported_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package_of_replayed_code"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "m.py").write_text("f = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    mechanism = IsolatedMechanism(address=f"{package.name}.m:f", requires=(), folder=tmp_path)
+    assert file_of(mechanism) == package / "m.py"
+    assert package.name not in sys.modules
