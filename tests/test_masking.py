@@ -36,6 +36,14 @@ from dpaudit.text.masking import masked, masked_values, masked_words
         ('http://u:a"b@host', "http://***@host"),
         ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- x", "*** x"),
         ("-----BEGIN PRIVATE KEY-----\nabc", "***"),
+        ("curl -uadmin:abc https://host", "curl -u*** https://host"),
+        ("TOKEN+=abc run", "TOKEN+=*** run"),
+        ("TOKEN='a'\\''abc' run", "TOKEN=*** run"),
+        ("TOKEN='a'\"'\"'abc' run", "TOKEN=*** run"),
+        ("run --password \\\n abc x", "run --password \\\n *** x"),
+        ("run --password\\\n abc x", "run --password\\\n *** x"),
+        ("TOKEN=\\\nabc run", "TOKEN=\\\n*** run"),
+        ("postgres://u:1234/abc@host/db", "postgres://***@host/db"),
     ],
 )
 def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:
@@ -49,6 +57,7 @@ def test_what_looks_like_a_secret_is_masked(text: str, shown: str) -> None:
         "a token is drawn", "--token --next", "--token -n 5", "auth.py:f", "src/token.py:m", "http://host:80/a@b",
         "--sig=0.05", "docker run -u 1000:1000 x", "asia-pacific-report.csv", "npm_config_cache=x", "gaussian(mu=1)",
         "-----BEGIN CERTIFICATE-----", "tcp://127.0.0.1:8786", "--token", "-p 8080:80",
+        "redis://host:6379/0", "docker run -u1000:1000 x", "python -u run.py",
     ],
 )  # fmt: skip
 def test_other_text_is_not_masked(text: str) -> None:
@@ -87,6 +96,7 @@ def test_harmless_names_are_not_taken_for_those_of_secrets(name: str) -> None:
         ["--password=two X"], ["--password=a'X"], ["Password=a&X"], ["X-Auth-Token: a X"], ["--token", "-aX"],
         ["Authorization: Digest a, X"], ["http://u:a X@h"], ["--url=http://u:a X@h"], ["-u", "me:X"],
         ["--user", "me:a X"],
+        ["-ume:X"], ["TOKEN+=X"], ["postgres://u:1234/X@h/db"],
         ['{"password": "X"}'], ["postgresql://u:p/X@h/db"], ["--db-password", "a X"],
     ],
 )  # fmt: skip
@@ -108,6 +118,7 @@ _TRAPS = [
     'token="', "token='",
     "'token=", '"token": ', 'token="\\"', "authorization: ", 'authorization: "', "-----BEGIN KEY-----",
     "bearer ", "sk-",
+    "redis://a:", "token=\\\n", "--token \\\n", "token+=", "token='a'\\'", "token=''", "\\\n", "-ua:",
     "-", " ", "=", ":", "a", "a.", "a ", "'", '"', "\\", "@", "_-", "aA", "npm_a", "\n",
 ]  # fmt: skip
 
@@ -146,4 +157,16 @@ def test_masks_stand_at_all_depths_below_a_secret_key_and_never_for_a_number() -
     assert masked_values(params) == {
         "password": {"value": "***", "bits": 8, "parts": ["***", {"a": "***"}, None, True]}, "token": 0.2, "api_key": 7,
         "env": [["TOKEN", "***"], ["HOME", "h"]], "mixed": ["--password", "***", 1], "nested": ["--token", ["***"]],
+    }  # fmt: skip
+
+
+def test_masks_stand_in_keys_in_bytes_and_in_pairs_of_name_and_value() -> None:
+    params = {
+        "endpoints": {"https://u:X@h/": 1}, "raw": b"https://u:X@h/\xff", "env": [{"name": "password", "value": "X"}],
+        "more": {"key": "API_KEY", "value": "X"}, "other": {"name": "mean", "value": "x"},
+    }  # fmt: skip
+    assert masked_values(params) == {
+        "endpoints": {"https://***@h/": 1}, "raw": b"https://***@h/\xff",
+        "env": [{"name": "password", "value": "***"}], "more": {"key": "API_KEY", "value": "***"},
+        "other": {"name": "mean", "value": "x"},
     }  # fmt: skip

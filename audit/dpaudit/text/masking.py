@@ -35,12 +35,18 @@ _SCHEME = r"(?<![\w+.-])([A-Za-z][\w+.-]*://)"
 _LOGIN = r"[^\s/:@?#'\"]*:(?!\d{0,5}(?![^\s/?#'\",;)]))"  # a user name and a colon, but not the colon before a port
 _USER = re.compile(rf"{_SCHEME}(?:[^\s/'\"]+|{_LOGIN}\S{{1,512}})@")
 _USER_OF_WORD = re.compile(rf"((?:--?)?(?:[\w.-]+=)?){_SCHEME}{_LOGIN}.{{1,512}}@", re.S)  # with spaces
-_OPTION_USER = re.compile(r"(?<!\S)(-u|--user)((?:\s+|=)['\"]?)(?!\d+:\d+(?!\S))[^\s:/'\"]+:[^\s'\"][^\s]*")
-_NAMED = re.compile(r"(?<![\w.-])(-*)([A-Za-z_][\w.-]*)(['\"]?\s*[=:]\s*|\s+)")
-_NAME_OF_WORD = re.compile(r"-*[A-Za-z_][\w.-]*\s*[=:]\s*")
+_USER_OF_DATABASE = re.compile(  # no path there has an @, so even digits may begin a password: postgres://u:1/b@host
+    r"(?<![\w+.-])((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?)(?:\+\w+)?://)[^\s/:@?#'\"]*:\S{1,512}@"
+)
+_OPTION_USER = re.compile(r"(?<!\S)(-u|--user(?=[\s=]))((?:\s+|=)?['\"]?)(?!\d+:\d+(?!\S))[^\s:/'\"]+:[^\s'\"][^\s]*")
+_NAMED = re.compile(r"(?<![\w.-])(-*)([A-Za-z_][\w.-]*)(['\"]?\s*\+?[=:](?:\s|\\\n)*|(?:\s|\\\n)+)")
+_BETWEEN = frozenset("=:")
+_NAME_OF_WORD = re.compile(r"-*[A-Za-z_][\w.-]*\s*\+?[=:]\s*")
+_QUOTED = r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*')"
 _VALUE = re.compile(
     r"(?:(?:bearer|basic|token)\s+)?"
-    r"(?:\"(?:[^\"\\]|\\.)*\"|'[^']*'|(?:[^\s'\"]|['\"](?=[^\s'\"]))+)",
+    rf"(?:{_QUOTED}(?:{_QUOTED}|\\['\"][^\s'\"\\]*)*"  # 'a'\''b' is one word of a shell
+    r"|(?:[^\s'\"]|['\"](?=[^\s'\"]))+)",
     re.I | re.S,
 )
 _VALUE_OF_HEADER = re.compile(r"[^\n'\"]+(?:\"[^\n\"]*\"[^\n'\"]*)*")  # Digest username="...", response="..."
@@ -61,12 +67,13 @@ def masked(text: str) -> str:
     Args:
         text: A command, a URL or any other text.
     """
-    text = _OPTION_USER.sub(rf"\1\2{MASK}", _USER.sub(rf"\1{MASK}@", text))
+    text = _USER.sub(rf"\1{MASK}@", _USER_OF_DATABASE.sub(rf"\1{MASK}@", text))
+    text = _OPTION_USER.sub(rf"\1\2{MASK}", text)
     pieces, end = [], 0
     for match in _NAMED.finditer(text):
         dashes, name, separator = match.groups()
         # without = or :, the value of an option may follow: --token abc
-        valued = separator.strip() or (dashes and not _FLAG.match(text, match.end()))
+        valued = not _BETWEEN.isdisjoint(separator) or (dashes and not _FLAG.match(text, match.end()))
         if match.start() < end or not valued or not is_secret(dashes + name):
             continue
         if stop := _end_of_value(text, match):
@@ -108,7 +115,7 @@ def _masked_word(before: str, word: str) -> str:
         return MASK
     if before in ("-u", "--user") and _OPTION_USER.match(f"{before} {word}"):
         return MASK
-    if (named := _NAME_OF_WORD.match(word)) and named.end() < len(word) and is_secret(named[0].rstrip("=: \t\n")):
+    if (named := _NAME_OF_WORD.match(word)) and named.end() < len(word) and is_secret(named[0].rstrip("+=: \t\n")):
         return f"{named[0]}{MASK}"
     return masked(_USER_OF_WORD.sub(rf"\1\2{MASK}@", word, count=1) if _USER_OF_WORD.match(word) else word)
 
@@ -128,12 +135,25 @@ def masked_values(value: object, name: str = "") -> object:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {key: masked_values(held, name if is_secret(name) else str(key)) for key, held in value.items()}
+        return _masked_mapping(value, name)
     if isinstance(value, list | tuple):
         return _masked_list(value, name)
     if is_secret(name):
         return MASK
+    if isinstance(value, bytes):
+        return _masked_word("", value.decode("latin-1")).encode("latin-1")
     return _masked_word("", value) if isinstance(value, str) else value
+
+
+def _masked_mapping(values: Mapping[object, object], name: str) -> dict[object, object]:
+    named = values.get("name", values.get("key"))  # {"name": "password", "value": "abc"}
+    names = {key: str(key) for key in values}
+    if isinstance(named, str) and is_secret(named) and "value" in names:
+        names["value"] = named
+    return {
+        masked(key) if isinstance(key, str) else key: masked_values(held, name if is_secret(name) else names[key])
+        for key, held in values.items()
+    }
 
 
 def _masked_list(values: Sequence[object], name: str) -> list[object]:

@@ -73,8 +73,8 @@ class _Content(pickle.Pickler):
         if isinstance(value, np.generic):
             return "number", value.dtype.str, value.tobytes()
         if kind is dict:
-            plain = all(type(name) is str for name in value)
-            return "dict", [(name, value[name]) for name in sorted(value, key=None if plain else _content)]
+            names = sorted(value, key=None if set(map(type, value)) <= {str} else _content)
+            return "dict", names, [value[name] for name in names]
         if kind in (set, frozenset):
             return kind.__name__, sorted(_content(item) for item in value)
         library = kind.__module__.split(".")[0]
