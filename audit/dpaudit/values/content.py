@@ -18,7 +18,7 @@ def key(value: Foreign) -> Hashable:
     """Return a hashable key that is equal for equal values, and differs if their contents do.
 
     Plain numbers that Python calls equal have equal keys: True, 1 and 1.0.  Every NaN of Python has the same key.
-    Arrays have equal keys if their types, shapes and bytes are equal, and dicts whatever the order of their entries.
+    Arrays have equal keys if their types, shapes and bytes are equal.  The order of a dict counts: it may tell something.
     Numbers within lists and other values differ if their types do.
 
     Large arrays and frames are read whole: their `repr` is shortened.  Only what cannot be pickled counts by its
@@ -72,9 +72,6 @@ class _Content(pickle.Pickler):
             return "array", repr(value.dtype), value.shape, content
         if isinstance(value, np.generic):
             return "number", value.dtype.str, value.tobytes()
-        if kind is dict:
-            names = sorted(value, key=None if set(map(type, value)) <= {str} else _content)
-            return "dict", names, [value[name] for name in names]
         if kind in (set, frozenset):
             return kind.__name__, sorted(_content(item) for item in value)
         library = kind.__module__.split(".")[0]
@@ -85,7 +82,7 @@ class _Content(pickle.Pickler):
         return None
 
 
-_PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list))
+_PLAIN = frozenset((float, int, bool, str, bytes, type(None), tuple, list, dict))
 
 
 def _of_pandas(value: Foreign) -> tuple[object, ...] | None:
