@@ -241,7 +241,7 @@ def test_help_and_documentation_say_that_the_confidence_is_of_one_look() -> None
     documented = " ".join(audit_scores.__doc__.split())  # type: ignore[union-attr]
     page = (Path(__file__).parent.parent / "docs" / "scores.md").read_text()
     assert "The confidence is that of one look." in helped
-    assert "The guarantee is for one look" in documented
+    assert "The guarantee covers one test" in documented
     assert "The confidence is that of **one** look" in page
     for text in (helped, documented, page):
         assert "OnlineAudit" in text

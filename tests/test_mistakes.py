@@ -252,7 +252,10 @@ def test_trials_in_python_may_be_a_whole_float() -> None:
 @pytest.mark.parametrize(
     ("pair", "words"),
     [
-        (Pair([0], [1], relation="add_remove"), "d0 has 1 record and d1 has 1: no record was added or removed"),
+        (
+            Pair([0], [1], relation="add_remove"),
+            "d0 has 1 record and d1 has 1 (rows or items count as records): none was added or removed",
+        ),
         (Pair([0, 1], [0], relation="replace_one"), "replace_one, but d0 has 2 records and d1 has 1"),
         (Pair(np.zeros((3, 2)), np.zeros((5, 2)), relation="add_remove"), "neighbours differ by one record"),
         (Pair([0, 1], [0], relation="add_remove"), ""),

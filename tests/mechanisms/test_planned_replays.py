@@ -68,7 +68,7 @@ def test_packages_that_do_not_meet_the_requirements_are_not_installed(
     [
         ("/dev/zero", "is not a regular file but a folder, device or pipe"),
         ("PIPE", "is not a regular file but a folder, device or pipe"),
-        ("HUGE", "is larger than 8,589,934,592 bytes"),
+        ("HUGE", "larger than 8,589,934,592 bytes together"),
         ("/a%00b", "embedded null"),
         ("FOLDER", "names a folder, whose content may change between runs"),
         ("/nowhere/x.whl", "cannot be read: No such file"),
