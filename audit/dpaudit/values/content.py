@@ -18,8 +18,8 @@ def key(value: Foreign) -> Hashable:
     """Return a hashable key that is equal for equal values, and differs if their contents do.
 
     Plain numbers that Python calls equal have equal keys: True, 1 and 1.0.  Every NaN of Python has the same key.
-    Arrays have equal keys if their types, shapes and bytes are equal.  The order of a dict counts, since a mechanism may
-    leak by it.  Numbers within lists and other values differ if their types do.
+    Arrays have equal keys if their types, shapes and bytes are equal.  The order of a dict counts, since it may leak
+    something.  Numbers within lists and other values differ if their types do.
 
     Large arrays and frames are read whole: their `repr` is shortened.  Only what cannot be pickled counts by its
     `repr`.
