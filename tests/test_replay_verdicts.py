@@ -90,6 +90,7 @@ def test_an_extended_replay_goes_on_until_it_decides(alarm: AuditResult) -> None
     assert f"corrected for {found.looks} looks" in str(found)
 
 
+@pytest.mark.slow
 def test_an_extended_replay_of_a_true_claim_rarely_confirms(alarm: AuditResult) -> None:
     """Each of 10 confirms with probability 0.001: two or more do with probability below 5e-5; the seeds are fixed."""
     found = [again(alarm, noise(1), trials=50, seed=seed, extend=True) for seed in range(10)]

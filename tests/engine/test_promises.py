@@ -156,7 +156,8 @@ def test_a_fixed_number_of_trials_is_tested_once_and_exactly() -> None:
     assert again.epsilon_lower(1e-5) == result.epsilon_lower(1e-5)
 
 
-@pytest.mark.parametrize(("trials", "least"), [(1000, 0.78), pytest.param(10_000, 0.93, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("trials", "least"), [(1000, 0.78), (10_000, 0.93)])
 def test_bounds_of_the_fixed_test_are_near_the_truth(trials: int, least: float) -> None:
     """Compare the median of 9 bounds with mu = 1.
 

@@ -192,7 +192,9 @@ def test_an_attack_that_fails_in_its_second_stage_is_named_and_keeps_what_it_had
     assert result.violated
 
 
-@pytest.mark.parametrize(("odd", "learns_from"), [(SEARCHED - 1, 990), (SEARCHED + 1, 833)])
+@pytest.mark.parametrize(
+    ("odd", "learns_from"), [pytest.param(SEARCHED - 1, 990, marks=pytest.mark.slow), (SEARCHED + 1, 833)]
+)
 def test_one_odd_output_does_not_blind_the_second_stage(
     odd: int, learns_from: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
