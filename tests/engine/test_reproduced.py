@@ -27,12 +27,15 @@ from .reproducing import ONCE, PAIR, audited, is_in_doubt
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep a slow machine from reducing the number of processes.
+    """Keep a slow machine from reducing the number of processes, or of runs in this process.
 
-    Four new processes of step 3 are enough here: the allowed level is 1e-6, and four unseen values after 1,000 outputs
-    have a p-value below 1e-9.
+    Four new processes of step 3 are enough here: the allowed level is 1e-7, and four unseen values after 1,000 outputs
+    have a p-value below 1e-9.  At this level, an honest mechanism is doubted with probability at most 1e-7 for each
+    dataset.
     """
     monkeypatch.setattr(reproduced, "MAX_SECONDS", 3600.0)
+    monkeypatch.setattr(reproduced, "_SECONDS", 600.0)
+    monkeypatch.setattr(reproduced, "_SURELY", 1e-7)
     monkeypatch.setattr(reproduced, "NEWCOMERS", 4)
 
 
@@ -152,7 +155,7 @@ def test_noise_that_each_process_draws_once_is_inconclusive(
 def test_a_broken_mechanism_that_keeps_no_noise_stays_a_violation(in_a_file: Any, name: str) -> None:
     """The state is a generator, counter, history, last output or true statistic; or the outputs lie on a grid.
 
-    Fails by chance < 1 in 10**5: unseen values are too frequent with probability 1e-6 for each dataset.  The
+    Fails by chance < 1 in 10**6: unseen values are too frequent with probability 1e-7 for each dataset.  The
     true epsilon is at least 2.3, the claim is 1, and there are 1,000 trials.
     """
     result = audited(in_a_file(name))

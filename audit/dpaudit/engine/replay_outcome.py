@@ -56,7 +56,8 @@ class Replay:
         """Whether the replay is conclusive, ran the code of the audit, and agrees with the result about the claim.
 
         The value False does not show that the result is wrong.  A violation may be "not confirmed yet"; see
-        `runs_needed`.  Changed code may behave differently; see `changes`.
+        `runs_needed`.  Changed code may behave differently; see `changes`.  Code is compared, not the parameters of an
+        object: a result does not record the attributes of a mechanism or attack that is passed to `replay`.
         """
         return self.conclusive and not self.changes and self.refuted == self.result.violated
 
