@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("paths", nargs="*", default=["tests"], help="tests to run")
     arguments = parser.parse_args()
     os.chdir(ROOT)
-    sys.path.insert(0, str(ROOT))  # worker processes import the tests' mechanisms from there, as with `python -m pytest`
+    sys.path.insert(0, str(ROOT))  # for worker processes, as with `python -m pytest`
     costs = Costs()
     code = pytest.main(["-q", "--no-header", "-p", "no:cacheprovider", *arguments.paths], plugins=[costs])
     by_file: Counter[str] = Counter()

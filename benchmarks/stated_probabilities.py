@@ -25,11 +25,13 @@ import json
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed
-from stated_settings import Setting, settings
+from stated_settings import settings
 
 FIRST_SEED = 50_000  # no constant of dpaudit was chosen on audits with this seed or larger seeds
 
@@ -37,16 +39,17 @@ HEADINGS = ("statement", "setting", "stated", "audits", "came true", "bound")
 BEGIN, END = "<!-- stated probabilities: begin -->", "<!-- stated probabilities: end -->"
 
 
-def counted(setting: Setting, audits: int, jobs: int) -> int:
-    """Count the audits in which the statement came true."""
-    said = setting.prepare()
+@cache
+def measured(measure: Callable[[Any, int], float], prepare: Callable[[], Any], audits: int, jobs: int) -> list[float]:
+    """Make the audits of a setting and measure them; settings with one `measure` share them."""
+    said = prepare()
 
-    def quiet(seed: int) -> bool:
+    def quiet(seed: int) -> float:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return setting.came_true(said, seed)
+            return measure(said, seed)
 
-    return sum(Parallel(n_jobs=jobs)(delayed(quiet)(seed) for seed in range(FIRST_SEED, FIRST_SEED + audits)))
+    return list(Parallel(n_jobs=jobs)(delayed(quiet)(seed) for seed in range(FIRST_SEED, FIRST_SEED + audits)))
 
 
 def table(rows: list[dict[str, Any]]) -> str:
@@ -92,7 +95,8 @@ def main() -> None:
             began = time.perf_counter()
             row = {"kind": setting.kind, "name": setting.name, "stated": setting.stated, "least": setting.least}
             row |= {"audits": options.audits, "bound": setting.bound(options.audits)}
-            row["count"] = counted(setting, options.audits, options.jobs)
+            values = measured(setting.measure, setting.prepare, options.audits, options.jobs)
+            row["count"] = sum(setting.came_true(value) for value in values)
             row["seconds"] = round(time.perf_counter() - began, 1)
             kept[setting.label] = row
             if options.save:

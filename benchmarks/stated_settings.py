@@ -25,6 +25,10 @@ SIGNIFICANCE = 1e-3  # significance of a test in a suite
 ATTACKS = ("logistic", "auto")
 
 
+def nothing() -> None:
+    """Prepare nothing."""
+
+
 @dataclass(frozen=True)
 class Setting:
     """A statement, and an audit that shows whether it came true."""
@@ -34,7 +38,8 @@ class Setting:
     stated: float
     least: bool  # whether `stated` is the least probability of the statement, or else the largest
     prepare: Callable[[], Any]  # computes the statement once for all audits
-    came_true: Callable[[Any, int], bool]  # whether the statement came true; arguments: the statement and a seed
+    measure: Callable[[Any, int], float]  # makes an audit and measures it; arguments: the statement and a seed
+    came_true: Callable[[float], bool] = bool  # whether the statement came true; argument: what was measured
 
     @property
     def label(self) -> str:
@@ -91,11 +96,11 @@ def seen(claim: str, trials: int, method: str, *, confidence: float = 0.99, pair
                 return result.detectable.claim
         raise AssertionError(f"no report of {claim} names a violation")
 
-    def came_true(claimed: Any, seed: int) -> bool:
+    def measure(claimed: Any, seed: int) -> float:
         return audit(law_of(claimed), claim, [PAIR, *others], seed=seed, **terms).violated
 
     where = "" if pairs == 1 else f", {pairs} pairs"
-    return Setting(f"seen, {method}", f"{claim}, {trials} trials{where}, {confidence:g}", 0.9, True, named, came_true)
+    return Setting(f"seen, {method}", f"{claim}, {trials} trials{where}, {confidence:g}", 0.9, True, named, measure)
 
 
 def planned(claim: str, truth: str, mechanism: Any, power: float, outputs: str = "") -> Setting:
@@ -104,10 +109,10 @@ def planned(claim: str, truth: str, mechanism: Any, power: float, outputs: str =
     def trials() -> int:
         return math.ceil(plan(claim, truth, power=power).trials)
 
-    def came_true(trials: Any, seed: int) -> bool:
+    def measure(trials: Any, seed: int) -> float:
         return audit(mechanism, claim, PAIR, trials=trials, seed=seed).violated
 
-    return Setting("plan", f"{claim}, {truth} true{outputs}", power, True, trials, came_true)
+    return Setting("plan", f"{claim}, {truth} true{outputs}", power, True, trials, measure)
 
 
 def in_a_suite(claim: str, detect: float, mechanism: Any) -> Setting:
@@ -116,34 +121,39 @@ def in_a_suite(claim: str, detect: float, mechanism: Any) -> Setting:
     def runs() -> int:
         return planned_runs(parse_claim(claim), float(detect), significance=SIGNIFICANCE, pairs=1)
 
-    def came_true(trials: Any, seed: int) -> bool:
+    def measure(trials: Any, seed: int) -> float:
         return audit(mechanism, claim, PAIR, trials=trials, seed=seed, confidence=1 - SIGNIFICANCE).violated
 
-    return Setting("planned runs", f"{claim}, {detect:g} times less private", POWER, True, runs, came_true)
+    return Setting("planned runs", f"{claim}, {detect:g} times less private", POWER, True, runs, measure)
 
 
-def replayed(claim: str, mechanism: Any, trials: int, *, confirms: bool = False) -> Setting:
-    """Test replays of audits of a true claim: whether the p-value is at most 0.05, or confirms a violation."""
-    level = CONFIRMED if confirms else 0.05
+def replayed(claim: str, mechanism: Any, trials: int) -> list[Setting]:
+    """Test replays of audits of a true claim: whether the p-value is at most 0.05, and whether it confirms a violation.
 
-    def came_true(_: Any, seed: int) -> bool:
+    Both statements are about the same replays.
+    """
+
+    def p_value(_: Any, seed: int) -> float:
         result = audit(mechanism, claim, PAIR, attacks="logistic", trials=trials, seed=seed)
         if result.witness is None:
-            return False
-        return replay(result, mechanism, PAIR, attacks="logistic", trials=1000, seed=10**6 + seed).p_value <= level
+            return 1.0
+        return replay(result, mechanism, PAIR, attacks="logistic", trials=1000, seed=10**6 + seed).p_value
 
-    name = f"{claim} true, {trials} trials, p <= {level:g}"
-    return Setting("replay confirms" if confirms else "replay", name, level, False, lambda: None, came_true)
+    def small(kind: str, level: float) -> Setting:
+        name = f"{claim} true, {trials} trials, p <= {level:g}"
+        return Setting(kind, name, level, False, nothing, p_value, lambda value: value <= level)
+
+    return [small("replay", 0.05), small("replay confirms", CONFIRMED)]
 
 
 def independent(name: str, mechanism: Any, attacks: str) -> Setting:
     """Test independent runs with the same law on both datasets."""
 
-    def came_true(_: Any, seed: int) -> bool:
+    def measure(_: Any, seed: int) -> float:
         result = audit(mechanism, "pure(epsilon=1)", PAIR, attacks=attacks, trials=4000, seed=seed)
         return result.verdict is Verdict.INCONCLUSIVE
 
-    return Setting("dependence", name, 1e-9, False, lambda: None, came_true)
+    return Setting("dependence", name, 1e-9, False, nothing, measure)
 
 
 def guessed(claim: str, canaries: int) -> Setting:
@@ -164,7 +174,7 @@ def guessed(claim: str, canaries: int) -> Setting:
         0.9,
         True,
         named,
-        lambda epsilon, seed: bool(one(epsilon, seed).violated),
+        lambda epsilon, seed: one(epsilon, seed).violated,
     )
 
 
@@ -244,10 +254,8 @@ def _replays() -> list[Setting]:
     for level in (1, 3):
         true.append((f"pure(epsilon={level:g})", response(level)))
     cases = [(*each, trials) for each, trials in product(true, (100, 500))]
-    return [
-        *(replayed(claim, mechanism, trials) for claim, mechanism, trials in cases),
-        *(replayed(claim, mechanism, trials, confirms=True) for claim, mechanism, trials in cases),
-    ]
+    both = [replayed(claim, mechanism, trials) for claim, mechanism, trials in cases]
+    return [setting for settings in both for setting in settings]
 
 
 def _dependence() -> list[Setting]:

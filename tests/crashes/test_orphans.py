@@ -156,7 +156,6 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.chance
 def test_a_run_can_neither_end_nor_replace_dpaudit(end: str, folder: Path) -> None:
     (folder / "sly.py").write_text(f"def release(dataset, rng):\n    {end}\n")
     text = CONFIG.replace("{builtin: gaussian, params: {sigma: 1.0}}", '{python: "sly.py:release"}')
@@ -168,7 +167,6 @@ def test_a_run_can_neither_end_nor_replace_dpaudit(end: str, folder: Path) -> No
 
 
 @pytest.mark.parametrize("place", ["run", "import", "exit"])
-@pytest.mark.chance
 def test_a_mechanism_cannot_end_dpaudit_silently(place: str, folder: Path) -> None:
     (folder / "sly.py").write_text(
         "import atexit, os\n"

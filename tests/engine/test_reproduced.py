@@ -35,6 +35,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(reproduced, "MAX_SECONDS", 3600.0)
     monkeypatch.setattr(reproduced, "_SECONDS", 600.0)
+    monkeypatch.setattr(reproduced, "_MAX_KNOWN", 1000)
     monkeypatch.setattr(reproduced, "_SURELY", 1e-7)
     monkeypatch.setattr(reproduced, "NEWCOMERS", 4)
 

@@ -76,7 +76,7 @@ def test_a_subject_of_every_measurement_has_a_claim_and_pairs_of_neighbours(case
 )
 def test_three_lines_lead_from_a_measurement_to_a_verdict(cases: Any, name: str) -> None:
     """Fails by chance < 1 in 10**6, by the confidence."""
-    result = audit_subject(cases[name](), trials=400, confidence=CONFIDENCE)
+    result = audit_subject(cases[name](), trials=250, confidence=CONFIDENCE)
     assert result.verdict is Verdict.NO_VIOLATION
     assert result.provenance.mechanism == "Measured"
 
