@@ -1,4 +1,4 @@
-"""A vote of the k nearest earlier outputs for the datasets they came from (Cover & Hart 1967).
+"""The k nearest training outputs vote on the dataset that an output comes from (Cover & Hart 1967).
 
 In a few dimensions, this attack detects shapes that no column shows alone, such as rings and clusters.
 """

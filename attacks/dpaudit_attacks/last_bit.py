@@ -20,7 +20,8 @@ from dpaudit_attacks.ordered_events import averaged_ratios
 class LastBit:
     """Likelihood ratios of the exponent of the last bit, pooled over neighbouring exponents.
 
-    Like `float_bits`, the attack is part of "auto" only for finished programs.  For other mechanisms, name the attack.
+    As with `float_bits`, an audit with `attacks="auto"` uses this attack for finished programs only.  For other
+    mechanisms, the user must name the attack.
     """
 
     name: ClassVar[str] = "last_bit"

@@ -19,8 +19,8 @@ class LikelihoodRatio:
     """The user's log-likelihood ratio; nothing is learned.
 
     No attack is better if the user's ratio is right (Neyman-Pearson).  If the ratio is wrong, the audit has less
-    power, but its guarantee still holds.  The function is checked like a third-party
-    attack: the score of an output must depend on that output only.
+    power, but its guarantee still holds.  The function is checked like a third-party attack: the score of an
+    output must depend on that output only.
 
     Args:
         function: Maps n outputs x, as the mechanism returned them, to log(q(x) / p(x)), (n,), in nats.  The density of

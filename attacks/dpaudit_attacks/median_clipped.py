@@ -1,8 +1,8 @@
 """One number, clipped to the interval between the two medians.
 
 The score is linear between the median of d0's outputs and the median of d1's outputs, and constant outside.  This is
-exactly the form of the log-likelihood ratio of Laplace noise.  For other noise that is shifted, the score provides
-thresholds between the medians.
+exactly the form of the log-likelihood ratio of Laplace noise.  For other noise whose location depends on the dataset,
+the score still provides thresholds between the medians.
 """
 
 from __future__ import annotations

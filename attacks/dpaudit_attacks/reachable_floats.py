@@ -27,7 +27,8 @@ _SEARCHED = 24  # outputs of each dataset from which centres and scale are found
 _FIRST = 8  # outputs of each dataset that rank all candidates, before the other outputs are used
 _LIKELY = 8  # number of best noises, and of best centres for each noise, that are scored on all searched outputs
 _CENTRES = 48  # number of centres that are tried
-# Distances from the nearest multiple of the unit that are tried, since rounding hides the multiple that was sampled.
+# Offsets, in units, from the multiple of the unit that is nearest to a computed U.  All offsets are tried, because the
+# rounding of the output hides which multiple was sampled.
 _STEPS = np.arange(-2.0, 3.0)
 # Possible units of U: from 32 random bits, from 53 bits with one bit for the sign, and from 53 bits.
 _UNITS = (2.0**-32, 2.0**-52, 2.0**-53)
@@ -41,13 +42,14 @@ _SURE = 8.0  # nats of evidence, beyond log(number of candidates), that a candid
 
 @dataclass(frozen=True, slots=True)
 class _Noise:
-    """Noise b log(U) for a scale b and a uniform U, computed as a product or as log(U) / (1/b) with another rounding.
+    """Noise b log(U) for a scale b and a uniform U, computed as a product or as the quotient log(U) / (1/b).
 
-    If `factor` is an array, the object represents several noises with the same `divides` and `unit`.
+    The product and the quotient may differ in their rounding.  If `factor` is an array, the object represents several
+    noises with the same `divides` and `unit`.
     """
 
     factor: Array  # b, or 1/b
-    divides: bool
+    divides: bool  # whether the noise is computed as a quotient
     unit: float
 
     @property
@@ -113,7 +115,8 @@ class _Found:
 class ReachableFloats:
     """Log-likelihood ratio of floating-point Laplace noise, with centres and scale found by search.
 
-    Like `float_bits`, the attack is part of "auto" only for finished programs.  For other mechanisms, name the attack.
+    As with `float_bits`, an audit with `attacks="auto"` uses this attack for finished programs only.  For other
+    mechanisms, the user must name the attack.
     """
 
     name: ClassVar[str] = "reachable_floats"

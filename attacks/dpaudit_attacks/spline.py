@@ -16,7 +16,7 @@ from dpaudit.outputs import Scale
 from dpaudit_attacks.logistic import log_odds
 
 _MAX_COLUMNS = 20  # with more columns, the curves have too many pieces to be learned from early trials
-_TAILS = np.array([0.003, 0.02])  # quantiles of more bends in both tails, since some leaks occur in rare outputs only
+_TAILS = np.array([0.003, 0.02])  # quantiles of additional bends in each tail; some leaks occur in rare outputs only
 _TAILS_FROM = 10_000  # minimum total number of outputs of both datasets for learning the bends in the tails
 _MAX_SECOND_STAGE_ROWS = 500_000  # maximum number of outputs of each dataset in the second stage
 _MAX_SECOND_STAGE_COLUMNS = 3  # maximum number of columns in the second stage

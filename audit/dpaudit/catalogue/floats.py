@@ -1,8 +1,9 @@
 """Mechanisms that are correct in real arithmetic, but leak through floating-point rounding or running time.
 
 Mironov 2012, "On significance of the least significant bits for differential privacy".  The attack `float_bits`
-detects the first two mechanisms; "auto" uses it only for mechanisms in private environments or behind commands.  The
-third mechanism leaks only if the audit observes running times (`observe_time`).
+detects the first two mechanisms.  An audit with `attacks="auto"`, the default, uses this attack only for mechanisms in
+private environments or behind commands.  The third mechanism leaks only if the audit observes running times
+(`observe_time`).
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class NoisyHistogram1(Pure):
 class NoisyHistogram2(Pure):
     """Wrong: each x_i + Lap(epsilon), which is (1 / epsilon)-DP.
 
-    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.  The probability ratio of the datasets is
-    e^(1 / epsilon) if the output for the changed cell lies below both of its counts.
+    Ding et al. 2018, section 5.2.  delta(.1) = .993 for epsilon = .1.  An output is e^(1 / epsilon) times as likely on
+    one dataset as on the other if its value for the changed cell lies below both true counts.
     """
 
     inputs: ClassVar[Inputs] = _CELLS

@@ -1,8 +1,8 @@
 """Selection of the query with the largest answer.  The wrong mechanisms release the noisy answer itself.
 
-The queries have answers x, each of which may change by 1.  Dwork & Roth 2014, section 3.3, describe noisy maxima.  The
-noisy maxima are numbered as in Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy",
-section 5.1.
+The queries have answers x, each of which may change by 1.  Dwork & Roth 2014, section 3.3, describe noisy maxima, which
+are numbered here as in Ding, Wang, Wang, Zhang & Kifer 2018, "Detecting violations of differential privacy", section
+5.1.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ combination of two algorithms and the numerical variant come from Bichsel, Steff
 
 The queries have answers x, each of which may change by 1.  The algorithm adds noise r to the threshold, and stops after
 c answers above the noisy threshold; c is the field `most`.  Each query has one output: 1 for above, 0 for below, and -1
-after the algorithm has stopped.  For each answer above the threshold, `Svt3` and `NumericalSvt` output a number
-instead of 1, and for every other query NaN or 0.  The witness of each mechanism compares the answers (1, .., 1) with
-(2, .., 2, 0, .., 0), half of which are 2.
+after the algorithm has stopped.  `Svt3` and `NumericalSvt` output a number for each answer above the threshold.  For
+every other query, `Svt3` outputs NaN, and `NumericalSvt` outputs 0.  The witness of each mechanism compares the answers
+(1, .., 1) with (2, .., 2, 0, .., 0), half of which are 2.
 """
 
 from __future__ import annotations

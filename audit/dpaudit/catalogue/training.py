@@ -36,12 +36,12 @@ EXAMPLES: Mapping[str, Any] = {
 
 
 def one_dirac(rng: np.random.Generator) -> Pair:
-    """Return the examples, without and with one Dirac record."""
+    """Return a pair of datasets: the examples, and the examples with one Dirac record."""
     return Pair(dict(EXAMPLES), {**EXAMPLES, "diracs": [0]}, "add_remove", "one Dirac record")
 
 
 def diracs(sizes: list[float], size: float, label: str) -> Pair:
-    """Return Dirac records at spare weight 0, without and with one further record.
+    """Return a pair of datasets: Dirac records at spare weight 0, and the same records with one further record.
 
     Args:
         sizes: Gradients of the records in both datasets, in units of `FAR`, so that clipping always reduces them.

@@ -211,7 +211,7 @@ class ShuffledAsPoisson(DpSgd):
 
 
 def _outlier() -> Pair:
-    """Return records with first feature 1 or -1, without and with a record whose first feature is 1000, as a pair."""
+    """Return a pair: records with first feature 1 or -1, and the same records with one whose first feature is 1000."""
     features = [[1.0, 0.0], [-1.0, 0.0]] * 4
     shared = {"features": features, "labels": [0, 1] * 4}
     return Pair(

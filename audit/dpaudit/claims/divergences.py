@@ -84,7 +84,7 @@ def _nearly_equal(divergence: float) -> Envelope:
 
 
 def _grid(largest: float) -> Array:
-    """Return log alpha from -largest to log 1/2, at points that are evenly spaced in sqrt(-log alpha).
+    """Return log alpha from log 1/2 down to -largest, at points that are evenly spaced in sqrt(-log alpha).
 
     At these points, the log-slopes of the Gaussian trade-off function G_mu are about evenly spaced.
     """

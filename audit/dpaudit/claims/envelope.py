@@ -102,8 +102,9 @@ class SupportingLines:
     def thinned(self, most: int) -> SupportingLines:
         """Select at most `most` of the guarantees.
 
-        Two thirds of the selected lines have a density proportional to sqrt(mass * spacing).  The slopes of the
-        remaining third are evenly spaced.
+        Two thirds of the selected lines have a density proportional to sqrt(mass * spacing).  Here the mass is the
+        change of 1 - beta along a line between its intersections with the neighbouring lines, and the spacing is the
+        difference of successive slopes.  The slopes of the remaining third are evenly spaced.
         """
         if len(self.slope) <= most:
             return self

@@ -71,8 +71,8 @@ class RenyiDP(PolygonalClaim):
     def mu(self) -> float:
         """Return 0 if the epsilon of an order is 0, otherwise inf.
 
-        Let a be the largest order.  Near alpha = 0, 1 - f(alpha) is of order alpha^((a - 1) / a).  For every mu, 1 -
-        G_mu(alpha) is smaller than that near alpha = 0, so no Gaussian curve lies below f.
+        Let a be the largest order.  Near alpha = 0, 1 - f(alpha) is of order alpha^((a - 1) / a), which is larger than
+        1 - G_mu(alpha) for every mu.  So no Gaussian curve lies below f.
         """
         return 0.0 if min(self._epsilon) == 0 else math.inf
 

@@ -17,7 +17,8 @@ from dpaudit.numerics.arrays import Array
 _POSITIVE = 0.001 * 1.08 ** np.arange(144)
 EDGES: Array = np.concatenate([-_POSITIVE[::-1], [0.0], _POSITIVE])
 BINS = len(EDGES) + 1
-CENTRES: Array = np.concatenate([EDGES[:1], (EDGES[:-1] + EDGES[1:]) / 2, EDGES[-1:]])  # outermost bins: their edges
+# The centre of each bin.  The two outermost bins are unbounded, so their finite edges serve as centres.
+CENTRES: Array = np.concatenate([EDGES[:1], (EDGES[:-1] + EDGES[1:]) / 2, EDGES[-1:]])
 
 
 def _first_bins() -> npt.NDArray[np.intp]:

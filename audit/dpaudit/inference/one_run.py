@@ -4,15 +4,15 @@ An independent fair coin decides whether each of m canaries is included in the d
 mechanism, but not the coins, and guesses for r of the canaries whether they were included.  Let v be the number of
 right guesses.  This module bounds the probability of v or more right guesses under a claim.
 
-The number r must be fixed in advance; it may depend on the output only if delta = 0.  Otherwise a mechanism could spend
-all of delta on the most revealing r.  The choice of the r canaries and the guesses may depend on the output in any way,
-but not on the coins, so they are part of the output.  The claim must hold for adding and for removing one canary.
+The number r must be fixed in advance; it may depend on the output only if delta = 0.  For delta > 0, a mechanism could
+spend all of delta on the most revealing r.  The choice of the r canaries and the guesses count as parts of the output:
+they may depend on it in any way, but not on the coins.  The claim must hold for adding and for removing one canary.
 
 **The measures A and B.**  Choose one canary uniformly at random.  Let p_k be the probability that exactly k guesses are
-right.  Then A_k = k p_k / m is the probability that the guess about this canary and k guesses in total are right.  If
-its coin is flipped while the output stays the same, its guess is wrong, and k - 1 guesses are right in total.  This
-event has probability B_k = (r - k + 1) p_{k-1} / m, since the flipped coin is as fair as the other coins.  So a claim
-with profile delta implies, for every set K of counts and every real epsilon,
+right.  Then A_k = k p_k / m is the probability that the guess about this canary and k guesses in total are right, and
+B_k = (r - k + 1) p_{k-1} / m that the guess is wrong and k - 1 guesses in total are right.  Flipping this canary's coin
+while the output stays the same turns the first event into the second, and the flipped coin is as fair as the others.
+So a claim with profile delta implies, for every set K of counts and every real epsilon,
 
     A(K) <= e^epsilon B(K) + delta(epsilon)    and    B(K) <= e^epsilon A(K) + delta(epsilon).            (1)
 
@@ -226,7 +226,7 @@ def epsilon_lower_exact(m: int, r: int, v: int, *, delta: float, significance: f
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """Points of a symmetric claim's profile, and supporting lines slope * x - offset of the function g."""
+    """Points of a symmetric claim's profile, and supporting lines slope * x - offset of g; `refutes` defines g."""
 
     epsilon: Array  # epsilons of the points in nats, >= 0, ascending
     delta: Array
@@ -265,9 +265,9 @@ class _Shape:
         is, (r - c + 1) T_{c-1} >= sum_{j>=c} T_j + m g(((c - 1) T_c + sum_{j>=c} T_j) / m).  If T_v >= t_v, then
         T_c >= t_c for all c <= v by induction, as g does not fall, and in particular t_0 <= T_0 = 1.
 
-        The paper states the recursion in R = ((c - 1) t_c + S_c) / m and H = ((r - c + 1) t_{c-1} - S_c) / m, and its
-        condition R + H > r / m is t_0 > 1.  By the same induction, t_0 rises with `significance` and with g.  So
-        bisection finds p-values, and bounds for nested families of claims.
+        The paper states the recursion for R = ((c - 1) t_c + S_c) / m and H = ((r - c + 1) t_{c-1} - S_c) / m.  The
+        paper's condition R + H > r / m is equivalent to t_0 > 1.  By the same induction, t_0 rises with `significance`
+        and with g.  So bisection finds p-values, and bounds for nested families of claims.
 
         **Numerical errors.**  The code replaces g by the maximum of finitely many of its supporting lines, and rounds
         every t_c down.  So a numerical error can prevent a refutation, but never cause a refutation.
@@ -290,7 +290,7 @@ class _Shape:
 _DOWN = 1 - 1e-15  # factor that bounds the rounding error of a few operations
 _MARGIN = 1e-14  # relative margin for rounding errors of a supporting line and of its value
 _STEEPEST = 25.0  # nats; supporting lines for a larger epsilon matter only for x > 1 - e^-25
-_TINY = 1e-12  # a profile that only approaches its limit ends at this distance from it
+_TINY = 1e-12  # a profile that never reaches its limit is cut off at this distance from the limit
 _MAX_POINTS = 5000  # maximum number of points at which a profile is evaluated
 
 

@@ -16,7 +16,8 @@ Proof:
     Each step evaluates the condition at a point between `inside` and `outside`.  If the condition holds, the point
     replaces `inside`; otherwise, it replaces `outside`.
 
-A bisection that has not ended never evaluates the condition at the given `inside` or `outside`.
+The condition is never evaluated at the given `inside` or `outside`, because the caller knows its values there.  The
+functions for arrays make one exception: they still evaluate elements whose bisection has ended, and ignore the values.
 
 Theorem (termination):
     Every bisection terminates for every condition, even if `steps` and `close` are None.
@@ -191,8 +192,8 @@ def _bisect_each(
 def last_that_holds(holds: Callable[[float], bool], *, precision: float, most: float = 64.0) -> float:
     """Compute a lower bound of the largest number at which a condition holds.
 
-    The condition must change only once from true to false.  The function doubles x, starting at `precision`, until the
-    condition fails or x reaches `most`.  It then bisects the last interval.
+    The condition must change only once from true to false.  The search starts at x = `precision` and doubles x until
+    the condition fails at x or x reaches `most`.  It then bisects the last interval.
 
     Args:
         holds: Function that returns whether a number satisfies the condition.

@@ -40,8 +40,8 @@ def lower_hull(
         x: Abscissas of at least one point, strictly increasing; shape (n,).
         y: Ordinates of the points; shape (n,).
         steepness: Function that maps the arrays x and y of k points to k - 1 numbers.  Each number must be a strictly
-            increasing function of the slope between two successive points.  A suitable function allows x to be the
-            logarithm of an abscissa that would overflow.
+            increasing function of the slope between two successive points.  With a suitable function, x may contain
+            logarithms of abscissas, so that very large abscissas do not overflow.
         straight: If True, points on a straight line between other points of the hull remain; otherwise, they are
             removed.
 

@@ -9,7 +9,7 @@ import numpy as np
 from dpaudit.numerics.arrays import Array
 
 _MAX_STEPS = 30  # maximum number of steps of Newton's method in one fit
-_CLOSE = 1e-4  # nats; Newton's method stops when the loss can decrease by less than half of this
+_CLOSE = 1e-4  # nats; Newton's method stops when the loss exceeds its estimated minimum by less than half of this
 _MIN_ROWS_OF_WARM_START = 10_000  # above this number of rows, a fit to a subset gives the start
 _WARM_START_STRIDE = 8  # the subset for the starting point consists of every eighth row
 

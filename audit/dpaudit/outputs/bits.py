@@ -2,8 +2,9 @@
 
 Every finite nonzero float64 equals m 2^k, where m is an odd integer and k is an integer.  If noise is added to a query
 answer, the rounding of the floating-point sum changes the exponent k.  Let fl denote rounding to the nearest float64.
-Noise near 0 has significant bits far below the last bit of fl(1 + noise).  References: Mironov 2012, "On significance
-of the least significant bits for differential privacy"; Haney, Desfontaines, Hartman, Shrestha & Hay 2022, arXiv
+Noise near 0 has significant bits far below the last bit of 1, which fl(1 + noise) loses.  An output fl(0 + noise) keeps
+these bits, so the exponent k can reveal whether the answer is 0 or 1.  References: Mironov 2012, "On significance of
+the least significant bits for differential privacy"; Haney, Desfontaines, Hartman, Shrestha & Hay 2022, arXiv
 2207.13793.
 """
 

@@ -14,7 +14,7 @@ def brief(dataset: Dataset, most: int = 40) -> str:
 def is_complete(dataset: Dataset, most: int) -> bool:
     """Return whether the function `brief` returns the complete representation of a dataset.
 
-    Even the `repr` of a long array omits elements.
+    The representation is incomplete if `brief` shortens it, or if the `repr` of a long array omits elements.
     """
     text = brief(dataset, most)
     return not text.endswith("…") and "..." not in text

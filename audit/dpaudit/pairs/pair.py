@@ -27,8 +27,8 @@ class Pair:
 
     A privacy claim limits how well outputs on the two datasets can be distinguished.
 
-    The audit does not check whether the datasets are neighbours, because the author of the claim defines the
-    neighbouring relation.
+    The audit cannot decide whether the datasets are neighbours, because the author of the claim defines the
+    neighbouring relation.  It only warns if the numbers or values of the records contradict `relation`; see `doubts`.
 
     Args:
         d0: The first dataset.  Any object that the mechanism accepts is allowed.
@@ -58,7 +58,7 @@ class Pair:
 
     @property
     def shortened(self) -> str:
-        """The label of the pair, or short texts for both datasets, which may be equal."""
+        """The label of the pair, or the shortened texts of both datasets.  The two shortened texts may be equal."""
         return self.label or f"{brief(self.d0, _MAX_SHOWN)} | {brief(self.d1, _MAX_SHOWN)}"
 
 

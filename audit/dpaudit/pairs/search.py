@@ -47,14 +47,14 @@ class SearchPairs:
             may differ, such as the answers to several queries after a change of one record.
         size: The number of records of the larger dataset, or the number of values of the vector.
         bounds: The smallest and the largest allowed value.  If None, records are in [0, 1], and values of vectors are
-            about 1 and change by 1.
+            in [0, 2], mostly 1.
         step: The maximum change of a value in a vector.  If None, a value may change to any other value in `bounds`.
             If `bounds` is None, too, a value changes by 1.
         whole: If True, all generated numbers are integers.
         schema: A mapping from each column name to a tuple (low, high) or to a list of categories.  If it is given,
             records are dicts.
-        out_of_domain: Whether to generate records that a mechanism must clamp, drop or count, such as values outside
-            the bounds, NaN and None.  By default, such records are generated if `bounds` or `schema` is given.
+        out_of_domain: Whether to generate records outside the stated domain, such as values outside the bounds, NaN
+            and None.  By default, such records are generated if `bounds` or `schema` is given.
         generator: A function that replaces the built-in patterns.  The function receives a numpy Generator and returns
             a Pair, or a sequence of records from which neighbouring datasets are made.
         build: A function that converts each generated dataset, such as `numpy.array` or `pandas.DataFrame`.

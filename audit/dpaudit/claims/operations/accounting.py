@@ -105,7 +105,7 @@ def _fine_total(parts: Sequence[Part]) -> tuple[SupportingLines, float]:
     loss of a mechanism is a grid point, because this loss often has positive probability.
 
     Raises:
-        OverflowError: If the privacy losses of so many mechanisms spread over more grid points.
+        OverflowError: If the total loss of all mechanisms is spread so widely that the grid needs more points.
     """
     reach = max(part.reach for part in parts)
     times = sum(part.count for part in parts)

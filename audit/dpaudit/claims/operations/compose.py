@@ -173,7 +173,7 @@ def _simplified(counted: Iterable[tuple[TradeoffFunction, int]]) -> TradeoffFunc
         if mass:
             masses.append((mass, times))
         for part, n in core._parts if isinstance(core, Composition) else [(core, 1)]:
-            # other mechanisms have outputs that are independent of the data
+            # parts that fail this condition are omitted, because their outputs do not depend on the data
             if float(part.delta(0.0)) > 0 or part.mu() > 0:
                 counts[part] = counts.get(part, 0) + n * times
     _check_relations(counts)

@@ -41,8 +41,8 @@ def group(claim: TradeoffFunction, k: int) -> TradeoffFunction:
 class Group(PolygonalClaim):
     """The trade-off function 1 - (1 - f)^{o k}, computed from tangents of f.
 
-    The computation is exact if f is a polygon; otherwise the result is slightly too low.  The result is also slightly
-    too low if lines are omitted, so that at most 6,000 lines remain.
+    The computation is exact if f is a polygon; otherwise the result is slightly too low.  At most 6,000
+    lines are kept, and omitted lines also make the result slightly too low.
 
     Let c + e^s alpha and c' + e^s' alpha be upper bounds of 1 - f.  Then c' + e^s' c + e^(s + s') alpha is an upper
     bound for two steps.  This holds for any two lines, so every combination of lines is an upper bound.

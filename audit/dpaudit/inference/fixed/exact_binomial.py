@@ -26,7 +26,7 @@ Under the claim it is at most F(alpha, f(alpha)), in which only alpha is unknown
 **Theorem 1 (p-value).**  Let M(s) = max { F(a, f(a)) : a in C(s) } / (1 - c), where F is the probability of all
 outcomes with at least the observed evidence, c = 1/200, and C(s) the Clopper-Pearson interval of alpha at confidence
 1 - cs.  If the claim is true, P[M(s) <= s] <= s for every s, and these events grow with s: inf { s : M(s) <= s } is a
-p-value.  (Berger & Boos 1994, JASA 89, 1012-1016, where the interval's level is a share of the test's level.)
+p-value.  (Berger & Boos 1994, JASA 89, 1012-1016; here the interval's level is a share of the test's level.)
 
 *Proof.*  P[alpha not in C(s)] <= cs.  Otherwise M(s) <= s implies F(alpha, beta) <= s - cs.  F at the true point is the
 tail probability of the observed evidence, so this event has probability at most s - cs.  C(s) shrinks as s grows, so
@@ -43,8 +43,8 @@ Theorem 1.
 
 Apart from the cost of the share c, L is the largest valid bound for the given ranks (Buehler 1957, JASA 52, 482-493).
 Kabaila & Lloyd 2002, Technometrics 44, 390-395, advise ranking by an approximate bound of the same significance.  The
-p-value is not inverted because its ranks change with the claim.  This p-value need not be monotone along a family,
-so bisection could return an invalid bound.
+bounds are not computed by inverting the p-value of Theorem 1, whose ranks change with the claim.  That p-value need
+not be monotone along a family, so bisection could return an invalid bound.
 
 **Orientation.**  The complement of S, with d0 and d1 exchanged, has the counts (z, x).  Claims are made symmetric here,
 so the evidence is symmetric, too.  Hence the region and its complement are interchangeable, except that C(s) becomes an
@@ -232,9 +232,9 @@ def _last(margin: Callable[[float], float], guess: float, most: float, precision
     """Find the largest t in [0, most] with margin(t) >= 0, rounded down by at most `precision`; 0 if there is none.
 
     `margin` must be >= 0 up to some t and negative beyond.  Its unit should be a standard deviation, because such a
-    margin is nearly linear.  The search brackets the root with growing steps from the guess.  The search then
-    alternates between points on both sides of the secant's root and the middle of the bracket.  The result depends on
-    the signs of `margin` only.
+    margin is nearly linear.  The search brackets the root with growing steps from the guess, and then alternates
+    between points on both sides of the secant's root and the middle of the bracket.  The result depends on the signs of
+    `margin` only.
     """
     low = high = guess
     of_low = of_high = margin(guess)

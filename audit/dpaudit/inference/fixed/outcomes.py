@@ -114,7 +114,7 @@ class Outcomes:
         return np.minimum(result * (1 + rounding(self.n0 + self.n1)) + 3 * math.exp(-self.budget), 1.0)
 
     def _near(self, alpha: Array, beta: Array) -> Array:
-        """Compute `probability` without x that are rare for each alpha and small z that are rare for each beta.
+        """Compute `probability` without any x that is rare at every alpha, or any small z that is rare at every beta.
 
         Chernoff's bound decides which x are rare, as in `of`.  P[Bin(n, b) <= n b - t] <= exp(-t^2/(2 n b)) decides
         which z are rare.

@@ -31,7 +31,7 @@ _NOTABLE = 1.0  # standard deviations of expected evidence below which the claim
 # Standard errors by which an event's frequency is lowered before regions are compared.  Without this caution, small
 # pilots often freeze a region without evidence.
 _DOUBT_OF_EVIDENCE, _DOUBT_OF_BOUNDS = 1.0, 2.0
-_TYPICAL = 5.0  # standard deviations; prior evidence that the best threshold has against typical violations
+_TYPICAL = 5.0  # standard deviations; evidence that the best threshold is assumed to have against typical violations
 
 
 def threshold_for_claim(
@@ -144,7 +144,8 @@ def _best_thresholds(counts0: Counts, counts1: Counts, claim: TradeoffFunction) 
         return [int(np.argmax(_worth(claim)))] * len(counts0)
     happens, fails = _above(counts1) > 0, _up_to(counts0) > 0
     worth = np.where(happens & fails, _TYPICAL * _worth(claim), 0.0)
-    mistakes = _above(counts0) * (n1 + 1) + _up_to(counts1)  # small pilots have few distinct pairs
+    # Each integer represents a pair of error counts.  Small pilots have few distinct pairs.
+    mistakes = _above(counts0) * (n1 + 1) + _up_to(counts1)
     pairs, places = np.unique(mistakes, return_inverse=True)
     evidence = evidence_against(claim, pairs // (n1 + 1), n0, pairs % (n1 + 1), n1)
     found = worth + np.sqrt(2 * evidence)[places.reshape(mistakes.shape)]

@@ -64,10 +64,7 @@ def alike(values: Array, significance: float) -> list[str]:
             p_value = few_stretches(n - same, sizes.tolist()) * lag * (lag + 1)  # Bonferroni factor
             if p_value < worst:
                 worst = p_value
-                words = (
-                    f"each run is correlated with the run {lag} earlier "
-                    f"({same} of {n} are alike, {expected:.0f} expected)"
-                )
+                words = f"runs at distance {lag} are correlated ({same} of {n} are alike, {expected:.0f} expected)"
     return [words] if words and worst * len(labels) < significance else []
 
 
@@ -148,7 +145,7 @@ def _at_lags(bits: Bits, found: Sequence[tuple[int, int]], tests: int, significa
     for i, lag in found:
         x, ones = int(neighbours(bits[i : i + 1], lag)[0]), int(bits[i].sum())
         words = (
-            f"each run is correlated with the run {lag} earlier (an event occurred in {ones} of {n} runs, "
+            f"runs at distance {lag} are correlated (an event occurred in {ones} of {n} runs, "
             f"and {x} times in two runs at this distance, {ones * (ones - 1) / n:.1f} expected)"
         )
         suspicions.append((two_sided(x, n, ones - 1, ones), words))

@@ -19,7 +19,8 @@ Band = tuple[Array, Array, Array]
 """Observed type I errors, observed type II errors and upper bounds of the trade-off function; shape (points,) each."""
 
 _TILTS = -np.geomspace(0.002, 12.0, 24)  # exponents s of the martingales in `upper_rate`
-_LEVELS = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0])  # absolute values in nats
+# Absolute log-likelihood ratios, in nats, at which a band has its thresholds.
+_LEVELS = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0])
 _THRESHOLDS = np.unique(np.searchsorted(EDGES, np.concatenate([-_LEVELS, _LEVELS])))
 
 

@@ -17,7 +17,7 @@ from dpaudit.inference.sequential.strategy import Strategy, strategy
 
 _SHARE = 0.75  # share of the wealth on typical violations that is divided in proportion to the growth rates
 # Growth rate in nats per step above which the share of a bet no longer grows.  At this rate, about 48 steps suffice at
-# 95 % confidence.  A score is not much more precise after fewer steps, so larger growth rates are rarely attained.
+# 95 % confidence.  A score that was learned from fewer steps is rarely precise enough to attain a larger growth rate.
 _MAX_GROWTH = 1 / 16
 
 
