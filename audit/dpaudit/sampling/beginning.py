@@ -149,8 +149,9 @@ class Beginning:
     def fingerprints(self) -> list[str]:
         """Return fingerprints of the outputs of each dataset, and of the order of their numbers, where unmistakable.
 
-        If neither dataset has unmistakable outputs, one fingerprint covers the outputs of both together.  Two independent audits
-        may share this fingerprint if their outputs hardly vary.  So a comparison must err on the safe side.
+        If neither dataset has unmistakable outputs, one fingerprint covers the outputs of both together.  Two
+        independent audits may share this fingerprint if their outputs hardly vary.  So a comparison must err on the
+        safe side.
         """
         found = [f"{index}:{side}" for index, side in enumerate(self._sides) if side.unmistakable]
         orders = [f"order {index}:{order}" for index, order in enumerate(self._orders) if order.unmistakable]

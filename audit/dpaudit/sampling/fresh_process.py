@@ -147,8 +147,7 @@ class Twin:
     """The outcome of runs in a new process."""
 
     outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
-    # Numbers held after these runs and still held after a repetition of the runs; none for programs.  If each run adds
-    # a number to a history, the numbers held before the first run are used in place of those held after these runs.
+    # numbers held both after these runs (before them, if each run adds a number) and after a repetition; none for programs
     kept: Counter[float]
 
 
