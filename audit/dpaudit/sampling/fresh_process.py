@@ -147,7 +147,7 @@ class Twin:
     """The outcome of runs in a new process."""
 
     outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
-    # numbers held both after these runs (before them, if each run adds a number) and after a repetition; none for programs
+    # numbers held after these runs (or before, if each run adds a number) and after a repetition; none for programs
     kept: Counter[float]
 
 
