@@ -7,8 +7,8 @@ under two conditions:
   functions without storage.
 - The function assigns no global, no variable of an outer function, and no attribute.
 
-The function may also hold lists, dicts, sets and arrays if the examined code changes none of them, which means that it
-assigns no items and calls no method that changes its object.
+The function may also hold lists, dicts, sets and arrays, if the examined code changes none of them.  This condition
+means that the code assigns no items and calls no method that changes its object.
 
 The runs of a function without storage share only the modules that the function uses.  `forgets` has two further
 conditions.  The modules must be known to keep no outputs, such as numpy and math.  No global, closure, default or class
