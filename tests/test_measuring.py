@@ -14,7 +14,7 @@ from dpaudit.result.consistency import contradictions
 from dpaudit.settings.audit import AuditSettings
 
 PAIR = Pair([0.0], [1.0])
-STOPPED = "stopped at the first proof; this is not an estimate of the size"
+STOPPED = "stopped at the first proof; the bounds do not estimate the size of the violation"
 
 
 @batched

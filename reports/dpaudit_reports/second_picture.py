@@ -59,7 +59,7 @@ def _counts(result: AuditResult, found: Frequencies) -> tuple[Panel, str]:
 def _allowance(found: Frequencies) -> str:
     if found.most is None:
         if found.stopping:
-            return "The audit stopped because of these outputs, so the true rates may differ less."
+            return "The audit stopped because of these outputs, so the true rates may differ less from each other."
         why = "the region was chosen by these counts"
         if found.moving or found.later:
             why = "the region changed during the audit" if found.moving else "the number of runs was not fixed"

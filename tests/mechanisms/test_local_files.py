@@ -38,5 +38,5 @@ def test_files_of_the_system_are_not_read_and_all_files_share_one_limit(
     hashes = local_hashes(files)  # the same file counts once
     assert hashes["a"] == hashes["again"] != hashes["b"]
     (tmp_path / "c").write_text("c" * 10)
-    with pytest.raises(MechanismError, match="c makes the required local files larger than 25 bytes together"):
+    with pytest.raises(MechanismError, match="c: the required local files are larger than 25 bytes together"):
         local_hashes([*files, f"c @ {(tmp_path / 'c').as_uri()}"])

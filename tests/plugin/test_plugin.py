@@ -34,7 +34,7 @@ def test_a_failure_shows_and_keeps_the_evidence(run: Run, pytester: pytest.Pytes
         r"dpaudit\.PrivacyViolation: VIOLATION of gaussian\(mu=1\)",
         r"certified  mu >= 1\.\d+, epsilon >= \d",
         r"evidence   p <= .*, this audit refutes at p <= 0.0003; \d+ runs per dataset",
-        r"stopped at the first proof; the bound is no estimate of the size$",
+        r"stopped at the first proof; the bounds do not estimate the size of the violation$",
         r"witness    output above .* of the outputs of d0, .* the claim allows at most",
         r"seed       \d+",
         r"report     found/\S+\.pdf",

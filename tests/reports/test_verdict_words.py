@@ -180,8 +180,8 @@ def test_the_tested_region_of_a_fixed_audit_has_fresh_counts() -> None:
 
 def test_a_violation_found_by_stopping_gives_no_estimate_of_its_size() -> None:
     found = text_of(pure_violation())
-    assert "The audit stopped at the first proof; this is not an estimate of the size." in found
-    assert "an estimate of the size" not in text_of(fixed(0.5))
+    assert "The audit stopped at the first proof; the bounds do not estimate the size of the violation." in found
+    assert "estimate the size" not in text_of(fixed(0.5))
 
 
 def test_a_violation_does_not_say_that_none_would_have_been_found() -> None:

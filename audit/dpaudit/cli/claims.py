@@ -82,7 +82,7 @@ def plan(
     power: Annotated[float, number_option(help="Probability of finding the violation.")] = POWER,
     confidence: Annotated[float, number_option(help="Confidence of the audit, between 0 and 1.")] = DEFAULTS.confidence,
 ) -> None:
-    """Estimate how many trials an audit needs to refute CLAIM if only TRUTH holds."""
+    """Estimate how many trials an audit needs to refute CLAIM if the mechanism is only as private as TRUTH."""
     try:
         check_probability(power, "--power", written=f"{power:g}{percent_meant(power)}")
         check_confidence(confidence, "--confidence", written=str(confidence).removesuffix(".0"))

@@ -15,9 +15,10 @@ from dpaudit.text.printable import one_line
 def clean(
     yes: Annotated[bool, typer.Option("--yes", help="Remove the listed environments.")] = False,
 ) -> None:
-    """List the environments built for `requires:`, with size, days without use, requirements and folder.
+    """List the environments built for `requires:`; with --yes, remove those that are not in use.
 
-    With --yes, remove the environments that are not in use.  An audit that needs a removed environment builds it again.
+    The list states size, days without use, requirements and folder.  An audit that needs a removed environment builds
+    it again.
 
     Exit codes: 0 all environments were listed or removed, 2 wrong usage, and 3 some environments could not be removed.
     """

@@ -1,4 +1,4 @@
-"""The classes of commands: `--resume[=anyway]`, help without the kinds of flags, and `dpaudit help COMMAND`."""
+"""The classes of commands: `--resume[=anyway]`, help that shows no type for flags, and `dpaudit help COMMAND`."""
 
 from __future__ import annotations
 

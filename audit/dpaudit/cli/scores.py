@@ -81,8 +81,9 @@ def scores(
     `included` is 1 for runs on d1 and for included canaries.  Without a claim, only the bounds are printed, and the
     exit code is 0 if the bounds are valid.
 
-    NPZ files may also hold two arrays scores0 and scores1.  A column `run` names the run of each canary, and is used
-    only with `--independence none`.
+    Instead of these columns, an NPZ file may hold two arrays: scores0 (runs on d0, excluded canaries) and scores1 (runs
+    on d1, included canaries).  A column `run` names the run of each canary, and is used only with
+    `--independence none`.
 
     The confidence holds for a single audit of a complete file.  Repeated audits of a growing file refute a true claim
     more often.  For results that arrive one by one, use OnlineAudit (docs/scores.md).

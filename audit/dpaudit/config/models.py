@@ -180,7 +180,8 @@ class AuditConfig(Strict):
     )
     detect: str | None = Field(
         DEFAULTS.detect,
-        description="a violation, stated as a claim; an audit that could not have detected this one is inconclusive",
+        description="a violation, stated as a claim; if the audit finds no violation and could not have detected this "
+        "one, it is inconclusive",
     )
     timeout: Number = Field(
         TIMEOUT,
@@ -195,7 +196,7 @@ class AuditConfig(Strict):
     failures: Failures = Field(
         DEFAULTS.failures,
         description="effect of a run that raises: stop the audit, count the exception as an outcome that the analyst "
-        "sees, or retry the run as a fault of the machine",
+        "sees, or take it for a fault of the machine and retry the run",
     )
     expect: Literal["violation", "no violation"] | None = None
 

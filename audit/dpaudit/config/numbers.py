@@ -1,6 +1,6 @@
-"""Reads numbers in configs.
+"""Reads and writes numbers in configs.
 
-Reads and writes YAML in which 1e5 and 1e-3 are numbers, as in YAML 1.2.  In YAML 1.1 they are text.
+Text such as 1e5 and 1e-3 is a number, as in YAML 1.2, although it is not a number in YAML 1.1.
 """
 
 from __future__ import annotations

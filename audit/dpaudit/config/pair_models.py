@@ -14,7 +14,7 @@ from dpaudit.values import Dataset, Foreign, Record
 MAX_CELLS = 500_000
 """Maximum number of values in the searches of a file, to limit memory.
 
-A search counts the values of its largest dataset, and may create about 40 datasets.
+Only the values of a search's largest dataset are counted, although a search may create about 40 datasets.
 """
 
 _CHECKED_SIZE = 10  # number of records for the check of a search; mistakes in a search do not depend on this number

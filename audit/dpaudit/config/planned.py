@@ -145,7 +145,7 @@ class PlannedAudit:
 
     @property
     def mechanism_file(self) -> Path | None:
-        """The file that the address of a Python mechanism names, without links; None for a module or another kind."""
+        """The file that a Python mechanism's address names, with links resolved; None for a module or another kind."""
         name = (self.config.mechanism.python or "").rpartition(":")[0]
         if not name.endswith(".py"):
             return None

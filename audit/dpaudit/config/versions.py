@@ -97,7 +97,7 @@ def _same(one: PlannedAudit, other: PlannedAudit) -> bool:
 
 
 def _titles(audit: PlannedAudit, project: str, number: str) -> tuple[str, str]:
-    """Return the audit's name without a version of the project, and with the version `number`."""
+    """Return two names for the audit: one without a version of the project, and one with the version `number`."""
     name = audit.config.name
     for requirement in audit.config.mechanism.requires or ():
         own, pinned = pinned_version(requirement) or ("", "")

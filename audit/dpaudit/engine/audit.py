@@ -44,7 +44,7 @@ _CLEAR_NATS = 30.0  # with a smaller expected gain, an attack may also fail to l
 
 __all__ = ["METHODS", "ExecutionSettings", "Progress", "Replay", "audit", "fresh_seed", "replay"]
 
-EQUAL = "d0 and d1 are equal, so no mechanism could be refuted; give two datasets that differ"
+EQUAL = "d0 and d1 are equal, so no claim could be refuted; give two datasets that differ"
 
 
 def audit(

@@ -30,8 +30,9 @@ Proof:
     has level s, and the additional condition lowers this level.
 
 The same processes test all suspicious pairs, and every pair must pass, so several pairs do not raise this probability.
-Agreement of outputs with many digits does not prove a fixed seed.  An unbiased randomised response has only two
-outputs, which may have many digits, and most new processes would cache the more likely one.
+A few processes that agree do not prove a fixed seed, even if their outputs have many digits.  For example, an unbiased
+randomised response has only two outputs, which may have many digits.  With a cache, most new processes would keep the
+more likely output, and so agree.
 
 Outputs that vary may contain noise that was drawn once; `engine.reproduced` examines such violations.
 

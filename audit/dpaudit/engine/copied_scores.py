@@ -19,7 +19,8 @@ def copied(given: Given) -> tuple[str, ...]:
     """Return the reason why the scores must contain copies; empty if the test finds no copies.
 
     Copies are not independent runs, and their coins are not independent.  So no choice of `independence` allows them.
-    A mechanism may give equal scores.  The test accepts such scores, because the numbers of equal scores vary.
+    A mechanism may also repeat scores, but it repeats different scores different numbers of times.  The test accepts
+    such scores.
     """
     if given.numbers is not None:
         sides = [np.unique(side, return_counts=True)[1] for side in given.numbers]

@@ -1,4 +1,4 @@
-"""The plan of an audit: the trials that a violation requires with this test, one threshold, and the best test."""
+"""The plan of an audit: the trials that this test, the best single threshold and the best possible test need."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Plan:
         width = max(len(name) for name, _ in rows)
         lines = [f"  {name:<{width}}  {_number(value):>13}" for name, value in rows]
         limit = f"Estimates for outputs of at most {MAX_NUMBERS_KNOWN} numbers; longer outputs need more runs."
-        normal = "The third and the fourth number are normal approximations."
+        normal = "The numbers for the single threshold and for the fixed number of runs are normal approximations."
         return "\n".join([head, "runs per dataset until refuted:", *lines, limit, normal])
 
 

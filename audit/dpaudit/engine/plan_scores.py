@@ -37,9 +37,9 @@ def plan_scores(
     Scores are assumed to be likelihood ratios, and scores of canaries to be independent.  With weaker scores, an audit
     needs more of them.
 
-    Fair coins may include half of the canaries by chance (rounded if their number is odd).  The audit must then allow
-    for a number that was fixed in advance, so its evidence is weaker.  The stated power takes the probability of this
-    case into account.
+    Fair coins may include half of the canaries by chance (rounded if their number is odd).  The audit cannot then
+    exclude that this number was fixed in advance, so its evidence is weaker.  The stated power takes the probability of
+    this case into account.
 
     Args:
         claim: The claim, or its text.

@@ -45,8 +45,8 @@ Proof:
 
 Steps 1 to 3 do not bound the probability that a violation stands wrongly.  Step 1 fails if noise on a grid agrees by
 chance, or if kept noise affects none of the 32 repeated runs.  Step 2 sees only numbers in Python objects.  The level
-of step 3 bounds the probability that a mechanism with independent runs is passed on to step 4.  This level does not
-bound the probability of a missed pool.  Step 3 misses kept values that are too rare to occur among twelve outputs.  If
+of step 3 bounds the probability that a mechanism with independent runs is passed on to step 4, but not the probability
+of a missed pool.  Step 3 misses kept values that are too rare to occur among twelve outputs.  If
 the pool is so large that few outputs were repeated, step 3 is skipped and step 4 decides.
 
 The audit's p-value and bounds apply to the runs in this process, even if step 4 lets the violation stand.  A hint

@@ -1,8 +1,8 @@
 """The witness: the rejection region that shows a violation most clearly.
 
 A sequential audit stops as soon as the outputs contradict the claim.  Counts of a region on these outputs tend to
-exaggerate the violation, even if the region was frozen before these outputs.  So the intervals are those of
-`inference.sequential.anytime_interval`, which are valid whenever counting stops.
+exaggerate the violation, even if the region was frozen before these outputs.  So the witness states the intervals of
+`inference.sequential.anytime_interval` for its two error rates.  They are valid whenever counting stops.
 
 Theorem:
     Let regions j = 1, 2, ... of each of m pairs be frozen during an audit, each before the outputs on which it is

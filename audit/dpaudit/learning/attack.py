@@ -100,8 +100,8 @@ class AttackClass(Protocol):
 def attack_classes() -> dict[str, AttackClass]:
     """Return the attack classes that can be instantiated without arguments, as a dict from names to classes.
 
-    The attacks of `dpaudit_attacks` come before the attacks of entry points.  They are sorted by their first former
-    name, or by the name of their module if they were never renamed.
+    The attacks of `dpaudit_attacks` come first, sorted by their first former name, or by the name of their module if
+    they were never renamed.  The attacks of entry points follow.
     """
     package = importlib.import_module("dpaudit_attacks")
     places: list[tuple[str, AttackClass]] = []

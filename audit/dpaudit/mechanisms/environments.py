@@ -55,7 +55,9 @@ class Environment:
 
 
 def cache_folder() -> Path:
-    """Return the folder of `named_cache` without links.  The folder stays the same until this process ends.
+    """Return the folder of `named_cache` with all symbolic links resolved.
+
+    The result stays the same until this process ends.
 
     Raises:
         MechanismError: As for `named_cache`, and if the folder is a link that belongs to another user.
@@ -192,7 +194,8 @@ def _locked(file: Path) -> Iterator[None]:
 def _build(pointer: Path, version: str, wanted: list[str], local: Mapping[str, str], lock: Lock | None) -> Environment:
     """Build an environment, and remove the folders of interrupted builds.
 
-    The caller holds the lock.  So other folders of this name are incomplete, even if their installers still run.
+    The caller holds the environment's lock.  So all earlier folders of the environment are incomplete, even if an
+    interrupted build left an installer running.
     """
     for left in pointer.parent.glob(f"{pointer.stem}-*"):
         shutil.rmtree(left, ignore_errors=True)

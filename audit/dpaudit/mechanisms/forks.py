@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from dpaudit.mechanisms.exits import end_process
 
-# Number of copies that were ended.  Forks share the memory.  Copies that end together may be counted as one.
+# Number of copies that were ended, in memory that all forks share.  Copies that end at the same time may be counted as
+# one.
 _COPIES = mmap(-1, 8)
 
 

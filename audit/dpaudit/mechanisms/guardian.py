@@ -1,8 +1,8 @@
 """Kills the programs of this process if the process dies without ending them, e.g. by `kill -9`.
 
-A small shell reads the process groups of these programs from a pipe.  The pipe ends when this process ends for any
-reason.  The shell then kills the remaining groups.  The shell needs no library.  The shell runs in a separate session,
-so that neither Ctrl-C nor a closed terminal stops it.
+A small shell reads the process groups of these programs from a pipe.  When this process ends for any reason, the pipe
+ends, and the shell kills the remaining groups.  The shell needs no library, and runs in a separate session, so that
+neither Ctrl-C nor a closed terminal stops it.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Archive(NamedTuple):
 def pip_of(base: str, python: Path) -> list[str]:
     """Return a pip command that installs for `python`.
 
-    The command uses the pip of `base` from version 22.3 on, and installs a new pip otherwise.  It starts the runner of
-    `pip --python` directly, because `pip --python` would load pip twice.
+    If `base` has pip 22.3 or later, the command uses this pip.  It starts the runner of `pip --python` directly where
+    possible, because `pip --python` would load pip twice.  Otherwise, a new pip is installed for `python` first.
     """
     options = ["--disable-pip-version-check", "--no-input"]
     # This command replaces `pip --version`, which would load all of pip.

@@ -8,8 +8,9 @@ processes.  So a non-integer number counts as a parameter only under two conditi
   function.
 - No statement of the source changes the object of that name in place, such as `NOISE.append(...)` or `TABLE[:] = ...`.
 
-A name stands for a function of Python, `math` or `numpy`, unless the source binds that name to another object.  The
-module does not detect changes under another name, or in a function that gets a list as its argument.
+In an expression, a name such as `sqrt` means the function of Python, `math` or `numpy`, unless the source binds it to
+another object.  If an object is changed under a second name, or by a function that gets it as an
+argument, the change is not detected.
 """
 
 from __future__ import annotations

@@ -86,6 +86,6 @@ def _sha256(file: Path, requirement: str, hashes: dict[tuple[int, int], tuple[st
     except ValueError as error:  # the name contains a null byte
         raise MechanismError(f"{requirement} cannot be read: {error}") from None
     if size > left:
-        raise MechanismError(f"{requirement} makes the required local files larger than {_MAX_BYTES:,} bytes together")
+        raise MechanismError(f"{requirement}: the required local files are larger than {_MAX_BYTES:,} bytes together")
     hashes[inode] = found.hexdigest(), size
     return hashes[inode][0]

@@ -46,7 +46,7 @@ class HasCheckNeighbours(Protocol):
     """A mechanism with a claim that covers some pairs of datasets only."""
 
     def check_neighbours(self, d0: Dataset, d1: Dataset, claim: TradeoffFunction) -> None:
-        """Raise ValueError if the claim is not about this pair, so that a violation would accuse the mechanism wrongly.
+        """Raise ValueError if the claim is not about this pair, because a violation would then be a false accusation.
 
         A claim that is weaker than the mechanism's own claim may cover more pairs.
         """

@@ -1,4 +1,4 @@
-"""Finds the files of modules, the user's own modules among them, and the files that these modules import.
+"""Finds the files of modules, recognises the user's own modules, and follows their imports.
 
 The imports are read from the source, and the files are found by Python's rules.  No module is imported.  So the result
 is the same before and after the run of a mechanism, even for an import inside a function.
@@ -60,8 +60,8 @@ def address(value: Foreign) -> tuple[str, str, Foreign] | None:
         value: An object of any type.
 
     Returns:
-        The module, the qualified name, and the object of that name.  The object is not `value` if the name does not
-        lead to `value`.  The result is None if `value` has no such names or belongs to `__main__`.
+        The module, the qualified name, and the object that the name leads to, which may differ from `value`.  The
+        result is None if `value` has no such names or belongs to `__main__`.
     """
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":

@@ -14,13 +14,16 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 @kept_for_ever
 def resolved_cache(cache: Path) -> Path:
-    """Return the cache folder without links.  The result stays the same until this process ends, even if links change.
+    """Return the cache folder with all symbolic links resolved.
+
+    The result stays the same until this process ends, even if links change.
 
     Args:
         cache: The absolute path of the user's cache folder, which need not exist.
 
     Raises:
-        MechanismError: If the folder is a link of another user except root, who could redirect the link.
+        MechanismError: If the folder is a link that belongs to neither this user nor root, because its owner could
+            redirect it.
     """
     if cache.is_symlink() and (owner := cache.lstat().st_uid) not in _trusted():
         raise MechanismError(

@@ -7,8 +7,8 @@ under two conditions:
   functions without storage.
 - The function assigns no global, no variable of an outer function, and no attribute.
 
-The function may also hold lists, dicts, sets and arrays, if the examined code changes none of them.  Such code assigns
-no items, and calls no method that changes its object.
+The function may also hold lists, dicts, sets and arrays, if the examined code changes none of them.  This condition
+means that the code assigns no items and calls no method that changes its object.
 
 The runs of a function without storage share only the modules that the function uses.  `forgets` has two further
 conditions.  The modules must be known to keep no outputs, such as numpy and math.  No global, closure, default or class
@@ -56,7 +56,7 @@ _PLAIN = ("builtins", "numpy", "pandas", "polars", "datetime", "decimal", "fract
 
 
 def forgets(mechanism: object, *datasets: Dataset) -> bool:
-    """Whether no run can pass data to a later run in memory or read noise that was sampled before.
+    """Whether runs can neither pass data to later runs in memory nor read noise that was sampled earlier.
 
     Args:
         mechanism: A mechanism as in `audit`.

@@ -52,7 +52,7 @@ _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types
 
 
 def misfit(found: Foreign, batched: bool = False) -> str:
-    """Return a predicate that says why an object is not a mechanism.
+    """Return why an object is not a mechanism, to follow the object's name in a message.
 
     The result is "" if the object is a mechanism or has an unknown signature.
 

@@ -11,7 +11,10 @@ from dpaudit.text.rounding import lower, upper
 from dpaudit.text.version import __version__
 
 _SHARES = (1.0, 1 - NEARLY, 0.999, 0.9, 0.5)
-"""Shares of a stated bound on mu that are tested, as rounding or another version may have made the bound larger."""
+"""Shares of a stated bound on mu that are tested, the largest first.
+
+The stated bound may be larger than the bound of this version, because of rounding or because another version wrote it.
+"""
 
 
 def bound_at_its_confidence(result: Stated) -> float:

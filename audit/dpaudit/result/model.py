@@ -293,7 +293,7 @@ class AuditResult:
     def _size(self) -> str:
         """A sentence that states whether the bounds estimate the size of the violation."""
         if self.stopped_by == "evidence" or self.refuted_at is None:
-            return "stopped at the first proof; this is not an estimate of the size"
+            return "stopped at the first proof; the bounds do not estimate the size of the violation"
         after = spent(self.evidence, self.refuted_at, self.warnings)
         return f"refuted after {after}; {self.evidence.words.went_on}"
 

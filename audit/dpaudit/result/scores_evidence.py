@@ -86,13 +86,13 @@ class ScoresGuesses(GuessedEvidence, ABC):
     @property
     @abstractmethod
     def cuts(self) -> tuple[int, ...] | None:
-        """Numbers of lowest scores at which guesses begin or end; None if each run has its own numbers."""
+        """Places in the ascending order of scores where guesses begin or end; None if each run has separate places."""
 
     @property
     def tries(self) -> int:
-        """Number of independent chances of a rare event that identifies a record.
+        """Number of independent chances to see a rare event that identifies a record.
 
-        One run is one chance for all of its canaries.
+        By default, each run is one chance, which all of its canaries share.
         """
         return self.trials
 

@@ -47,7 +47,7 @@ class _OfRuns(ScoresGuesses, ABC):
 
     once: ClassVar[bool] = False
     inverted: ClassVar[bool] = True
-    # maximum of the sum of guesses + `_SET_UP` over all runs with different tail probabilities
+    # maximum of the sum of guesses + `_SET_UP` over one run of each kind; see `_kinds`
     most_work: ClassVar[int]
     runs: tuple[Run, ...]
 
@@ -95,7 +95,7 @@ class _OfRuns(ScoresGuesses, ABC):
 
     @property
     def _kinds(self) -> Sequence[Run]:
-        """One representative of each run with the same tail probabilities; runs share representatives if possible."""
+        """The kind of each run; runs of equal kind have equal tail probabilities, which are computed once."""
         return self.runs
 
     def check_size(self) -> None:
@@ -105,9 +105,9 @@ class _OfRuns(ScoresGuesses, ABC):
         if runs > MAX_RUNS or self.guesses > MAX_GUESSES or work > self.most_work:
             raise ValueError(
                 f"{runs:,} runs of {len(kinds):,} kinds with {self.guesses:,} guesses are too many; the limits are "
-                f"{MAX_RUNS:,} runs, {MAX_GUESSES:,} guesses, and {self.most_work:,} guesses in one run of each kind, "
-                f"where each kind counts as {_SET_UP} more guesses; give fewer runs, or choose fewer guesses before "
-                "the scores are seen"
+                f"{MAX_RUNS:,} runs, {MAX_GUESSES:,} guesses, and {self.most_work:,} for the sum of guesses + "
+                f"{_SET_UP} over one run of each kind; runs of different kinds differ in their number of canaries, "
+                "included canaries or guesses; give fewer runs, or choose fewer guesses before the scores are seen"
             )
 
     def mu_lower(self, *, confidence: float) -> float:

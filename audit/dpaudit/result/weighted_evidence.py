@@ -50,7 +50,8 @@ class WeightedGuessesEvidence(CanaryGuesses):
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         """Approximate the probability of at least `right` right guesses from independent likelihood ratios.
 
-        The error rate of each block is that of its mean share of all guesses.  The probability that the coins leave too
+        A block consists of the guesses that one number of guesses adds to the previous number.  All guesses of a block
+        are taken to have the block's mean error rate.  The probability that the coins leave too
         few canaries on a side is subtracted, as in `both_sides.attained`.  With guesses about nearly all canaries, the
         error rates are those of `both_sides.split`.
         """

@@ -1,7 +1,7 @@
 """Provides worker processes on this machine (loky), in a Dask cluster or with Ray.  joblib sends them tasks.
 
-loky starts Python with `-m` and `-c`, so that Python searches the working folder first.  A stranger's folder may hold a
-module such as `joblib` or `random`.  So each process of loky starts with PYTHONSAFEPATH, which omits this folder.
+loky starts Python with `-m` and `-c`, and Python then searches the working folder first.  A stranger's folder may hold
+a module such as `joblib` or `random`.  So each process of loky starts with PYTHONSAFEPATH, which omits this folder.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def called_elsewhere(function: Callable[[Task], Answer], values: Sequence[Task],
     Args:
         function: The function, which joblib must be able to send to the workers.
         values: The arguments of the function, one argument for each call.
-        jobs: Number of workers, in the convention of joblib.  Other than in joblib, 1 means a separate worker process.
+        jobs: Number of workers, in the convention of joblib.  Unlike in joblib, 1 means a separate worker process.
 
     Returns:
         The results, in the order of `values`.

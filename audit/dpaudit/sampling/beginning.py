@@ -71,7 +71,8 @@ class _Order:
         *Proof.*  Given how often each value occurs in X, all M orders of the values are equally likely, and at most one
         of them has the ranks r.
 
-    For several columns, given ranks of all columns are at most as likely as given ranks of one column.
+    The bound also holds for several columns: all columns have given ranks with at most the probability that one of
+    them does.
     """
 
     rows: list[tuple[float, ...]] = field(default_factory=list)
@@ -146,10 +147,11 @@ class Beginning:
                 order.add(outputs)
 
     def fingerprints(self) -> list[str]:
-        """Return a fingerprint for each dataset whose outputs are unmistakable, and one of the order of its numbers.
+        """Return fingerprints of the outputs of each dataset, and of the order of their numbers, where unmistakable.
 
-        If neither dataset has such outputs, the only fingerprint covers both datasets together.  Two independent audits
-        may share this fingerprint if their outputs hardly vary.  So a comparison must err on the safe side.
+        If neither dataset has unmistakable outputs, one fingerprint covers the outputs of both together.  Two
+        independent audits may share this fingerprint if their outputs hardly vary.  So a comparison must err on the
+        safe side.
         """
         found = [f"{index}:{side}" for index, side in enumerate(self._sides) if side.unmistakable]
         orders = [f"order {index}:{order}" for index, order in enumerate(self._orders) if order.unmistakable]

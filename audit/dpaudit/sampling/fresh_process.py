@@ -60,7 +60,7 @@ class ByName:
 
     @property
     def loaded(self) -> object:
-        """The object, from `file` if this process has no module of that name with this file."""
+        """The object, loaded from `file` if importing the module by its name would not give this file."""
         try:
             found: object = importlib.import_module(self.module)
         except ImportError:
@@ -147,8 +147,8 @@ class Twin:
     """The outcome of runs in a new process."""
 
     outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
-    kept: Counter[float]  # numbers held both after these runs and after a repetition; none for programs
-    # If each run adds a number to a history, the first count is made before the first run.
+    # numbers held after these runs (or before, if each run adds a number) and after a repetition; none for programs
+    kept: Counter[float]
 
 
 def twin_in_a_fresh_process(runs: Sequence[Runs], *, timeout: float) -> Twin:

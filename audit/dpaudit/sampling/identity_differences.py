@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 _MAX_VALUE_CHARACTERS = 60  # maximum length of one value in a message
 _MAX_LINES = 30  # maximum number of differences in a message
 KEYED = "keyed hash "  # prefix of the parts that hide a secret; messages and results never show the hash
-# outputs with running times are not comparable with other outputs, and scores of one run belong to its coins
+# Outputs with running times are not comparable with other outputs.  The scores of one run are comparable only with
+# scores for the same canaries and the same coins.
 _MIXED_NEVER = ("observe_time", "design", "canaries", "seed of the coins")
 
 

@@ -210,7 +210,10 @@ class Runs:
         )
 
     def _out_of_memory(self, error: BaseException | None) -> bool:
-        """Whether a run exceeded the memory limit.  The memory that is left for a run depends on earlier runs."""
+        """Whether a run exceeded the memory limit.
+
+        Such a run is neither retried nor an outcome, because earlier runs determine how much memory is left.
+        """
         return self.execution.memory is not None and about_memory(error)
 
     def _failure(self, error: BaseException) -> str:

@@ -220,7 +220,7 @@ def _joined(parts: list[Outcome]) -> Outcome:
         try:
             for array in arrays:
                 types.add(array)
-        except OutputError as error:  # joined arrays would have one type, which hides the conversion
+        except OutputError as error:  # checked before joining, which gives all arrays one type
             return Outcome(whole[0], f"gave an output that cannot be read: {error}", side_effects)
         return Outcome(np.concatenate(arrays), failure, side_effects)
     return Outcome([output for outputs in whole for output in outputs], failure, side_effects)

@@ -48,7 +48,7 @@ class SideEffects:
 
     @classmethod
     def read(cls, recorded: Mapping[str, Foreign]) -> SideEffects:
-        """Read the side effects that a store records by name; unknown names are of other versions of dpaudit.
+        """Read the side effects that a store records by name, and ignore names that other versions of dpaudit wrote.
 
         Raises:
             TypeError: If a value has another type, or if a number is impossible.

@@ -114,9 +114,9 @@ class Baseline:
 def first_audits(records: Iterable[Record]) -> list[Record]:
     """Return the record of the first audit of each call of each test.
 
-    The record of an audit describes the audit's end, or its beginning if the audit never ended.  If a second attempt
-    begins before the first attempt ends, the first attempt counts as unfinished.  Otherwise a test could be repeated
-    until an attempt gains evidence.
+    The record of an audit describes the audit's end, or its beginning if the audit never ended.  A session may repeat a
+    test.  If the repeated audit begins before the first audit ends, the first audit counts as unfinished.  Otherwise a
+    test could be repeated until an audit gains evidence.
 
     Args:
         records: Records in chronological order.

@@ -93,7 +93,7 @@ def violation(result: AuditResult, chain: Chain | None, significance: float, kep
         f"{result.trials_used:,} runs per dataset",
     ]
     if result.stopped_by == "evidence":
-        lines.insert(2, "             stopped at the first proof; the bound is no estimate of the size")
+        lines.insert(2, "             stopped at the first proof; the bounds do not estimate the size of the violation")
     if chain is not None and chain.runs > 1:
         lines.append(f"             together with {chain.runs - 1} earlier runs of the suite, under one budget")
     if result.witness is not None:

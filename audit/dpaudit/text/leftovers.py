@@ -22,7 +22,7 @@ except ImportError:  # on Windows, leftovers are kept
 PART_FILE = re.compile(r"\.dpaudit-\w+\.part")
 _FOLDER_PREFIX = "dpaudit-empty-"
 _FOLDER = re.compile(rf"{_FOLDER_PREFIX}\w+")
-_MIN_AGE = 60.0  # seconds between the creation of a file and its lock are far fewer
+_MIN_AGE = 60.0  # seconds; a process locks a file much sooner after creating it
 
 
 def hold(handle: int) -> None:

@@ -119,7 +119,7 @@ def percent_at_most(rate: float, digits: int = 3) -> str:
 
 
 def percent_at_least(rate: float, digits: int = 3) -> str:
-    """Write a confidence or a lower bound of a rate in per cent, rounded down, with digits that tell it from 1."""
+    """Write a confidence or a lower bound of a rate in per cent, rounded down, with enough digits to differ from 1."""
     return _percent(Decimal(repr(float(rate))), digits, ROUND_FLOOR)
 
 

@@ -2,8 +2,8 @@
 
 To add a section, write `sections/NAME.py` with a function from a result to blocks that begin with a `Heading`.  Insert
 the function into `SECTIONS` at its place in the report.  The function must accept results with values that are empty,
-None, nan or infinite.  The function returns no blocks for results to which the section does not apply.  `foreign` loads
-the sections of other packages.
+None, nan or infinite, and returns no blocks for results to which the section does not apply.  `foreign` loads the
+sections of other packages.
 """
 
 from __future__ import annotations

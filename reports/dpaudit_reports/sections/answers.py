@@ -89,7 +89,7 @@ def _no_size(result: AuditResult) -> str:
     if not result.evidence.anytime:
         return ""
     if result.stopped_by == "evidence":
-        return " The audit stopped at the first proof; this is not an estimate of the size."
+        return " The audit stopped at the first proof; the bounds do not estimate the size of the violation."
     if result.refuted_at is None:
         return ""
     after = spent(result.evidence, result.refuted_at, result.warnings)

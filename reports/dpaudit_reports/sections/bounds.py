@@ -67,7 +67,7 @@ def _bounds(result: AuditResult) -> tuple[Bound, ...]:
 
 
 def _together(result: AuditResult) -> str:
-    return "All bounds and the verdict hold together" if result.evidence.joint else "Each bound holds alone"
+    return "All bounds and the verdict hold together" if result.evidence.joint else "Each bound holds separately"
 
 
 def _row(bound: Bound) -> tuple[Text, ...]:

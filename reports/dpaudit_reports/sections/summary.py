@@ -60,7 +60,7 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     if len({result.confidence for result in results}) == 1:
         notes.append(f"Confidence of each audit: {percent_at_least(results[0].confidence)}.")
     if not together:
-        notes.append("Each verdict holds alone at its own confidence. The verdicts do not hold jointly.")
+        notes.append("Each verdict holds at its own confidence, but the verdicts do not hold jointly.")
         if together := named_together(results):
             notes.append("The correction for several audits is valid if this list contains every audit that was made.")
     if any(result.verdict is Verdict.NO_VIOLATION for result in results):

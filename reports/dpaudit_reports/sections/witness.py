@@ -125,7 +125,7 @@ def _origin(result: AuditResult, found: Witness, kind: RegionStatus) -> str:
         return (
             f"Region and attack were frozen during the audit, and counted on {count(found.counts.n0)} later outputs of "
             f"each dataset. {explains}The outputs decide when the audit stops, so observed rates may look worse for "
-            "the claim than the true rates. The intervals account for this: each holds alone, whenever the audit "
+            "the claim than the true rates. The intervals account for this: each holds separately, whenever the audit "
             "stops."
         )
     if getattr(found, "counted", "") == "named":
