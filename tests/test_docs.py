@@ -156,6 +156,8 @@ def test_the_tutorials_plan_works_as_it_is_typed(command: Callable[..., Result])
     assert typed[:2] == ["dpaudit", "plan"]
     done = command(*typed[1:])
     assert done.exit_code == 0, done.output
+    shown = blocks(ROOT / "docs" / "tutorial.md", "text")[0]
+    assert shown in done.stdout or not AS_SHOWN
 
 
 def test_the_reference_shows_names_that_exist_and_are_public() -> None:
