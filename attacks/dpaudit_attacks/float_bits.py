@@ -6,7 +6,7 @@ Hartman, Shrestha & Hay 2022, arXiv 2207.13793).
 
 The attack refutes every mechanism that adds floating-point noise to a float, such as numpy's noise, within several
 thousand trials.  This verdict is correct.  But a claim about a mechanism under development often refers to real
-arithmetic.  So an audit with `attacks="auto"` uses this attack for finished programs only (in a private environment, or
+arithmetic.  So an audit with `attacks="auto"` uses this attack for external programs only (in a private environment, or
 behind a command).  For other mechanisms, the user must name the attack.
 """
 

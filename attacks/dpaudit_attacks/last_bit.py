@@ -20,7 +20,7 @@ from dpaudit_attacks.ordered_events import averaged_ratios
 class LastBit:
     """Likelihood ratios of the exponent of the last bit, pooled over neighbouring exponents.
 
-    As with `float_bits`, an audit with `attacks="auto"` uses this attack for finished programs only.  For other
+    As with `float_bits`, an audit with `attacks="auto"` uses this attack for external programs only.  For other
     mechanisms, the user must name the attack.
     """
 

@@ -115,7 +115,7 @@ class _Found:
 class ReachableFloats:
     """Log-likelihood ratio of floating-point Laplace noise, with centres and scale found by search.
 
-    As with `float_bits`, an audit with `attacks="auto"` uses this attack for finished programs only.  For other
+    As with `float_bits`, an audit with `attacks="auto"` uses this attack for external programs only.  For other
     mechanisms, the user must name the attack.
     """
 

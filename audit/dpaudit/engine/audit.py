@@ -111,14 +111,15 @@ def audit(
             "sequential" and for mechanisms that are called once per run.  With this option, runs are made in this
             process, one by one, in random order.  Only one of the two runs of a trial counts.
         failures: What happens when a run raises an exception other than KeyboardInterrupt, including SystemExit.
-            "stop" ends the audit INCONCLUSIVE.  "outcome" means that the analyst sees the exception, so a `Raised`
+            With "stop", the audit goes on without the pair, and ends INCONCLUSIVE unless the other pairs refute the
+            claim.  "outcome" means that the analyst sees the exception, so a `Raised`
             counts as the output.  This value is available only for mechanisms that are called once per run.  "retry"
             makes up to ten attempts at a run, with different randomness.  In that case, the audit tests the claim on
             successful runs only, and misses a leak through the failure rate.  Therefore `warnings` state how many runs
             failed on each dataset.
         timeout: Seconds after which a run, or one call of a batched mechanism, has failed.  Timeouts depend on the load
-            of the machine.  So `failures` applies to timeouts only with `observe_time`.  Otherwise a timeout ends the
-            audit, as with "stop".  `mechanisms.timeout` lists what a timeout cannot end.  Mechanisms in separate
+            of the machine.  So `failures` applies to timeouts only with `observe_time`.  Otherwise a timeout has
+            the effect of "stop".  `mechanisms.timeout` lists what a timeout cannot end.  Mechanisms in separate
             processes have their own time limits.
         memory: Maximum memory of each process that runs the mechanism: bytes, or text such as "2 GB".  The operating
             system enforces the limit, on Linux only.  With a limit, worker processes make the runs, even with `jobs=1`.
