@@ -45,8 +45,8 @@ class ExecutionSettings:
 
     Args:
         observe_time: Whether the attacker sees the time of each run.  The outputs are then of the class `Timed`.
-        failures: With "stop", a failing run ends the runs of its pair.  With "retry", the run is retried.  With "outcome", the
-            attacker sees the failure as an output of the class `Raised`.
+        failures: With "stop", a failing run ends the runs of its pair.  With "retry", the run is retried.  With
+            "outcome", the attacker sees the failure as an output of the class `Raised`.
         timeout: Maximum duration of a run, or of a call of a batched mechanism, in seconds.  None means no limit.
         memory: Maximum memory that runs may add to their process, in bytes.  None means no limit.  Runs with a limit
             execute in other processes.  Commands and isolated mechanisms have their own limits.
