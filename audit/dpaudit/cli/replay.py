@@ -113,7 +113,7 @@ def replay(
         if not quiet:
             say("\n".join(lines))
         found = planned.run(trials=trials, extend=extend, seed=seed, jobs=jobs or DEFAULTS.jobs, quiet=quiet)
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, OverflowError) as error:
         print_traceback(debug)
         refuse(unreadable(file, error))
     except MechanismError as error:
