@@ -23,6 +23,7 @@ from dpaudit.claims import (
     compose,
     parse_claim,
 )
+from dpaudit.claims import text as claim_text
 from dpaudit.claims.operations.subsample import MAX_NESTED
 
 TEXTS = [
@@ -295,3 +296,31 @@ def test_one_subsampling_replaces_nested_ones() -> None:
     alpha = np.linspace(0, 1, 21)
     nested = LaplaceDP(1.0).subsampled(0.5).subsampled(0.6)
     assert np.allclose(nested.beta(alpha), LaplaceDP(1.0).subsampled(0.3).beta(alpha), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"tabulated(alpha=[{'1,' * 1_900_000}])",
+        f"pure(epsilon={'1<' * 1_900_000}1)",
+        f"pure({','.join(f'a{i}=1' for i in range(300_000))})",
+        f"pure(epsilon={'not ' * 900_000}1)",
+        f"pure(epsilon=1,{'1+' * 1_900_000}1)",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_long_texts_are_refused_before_they_are_parsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of nearly 4 MB took up to 27 seconds."""
+    monkeypatch.setattr(claim_text.ast, "parse", lambda *_, **__: pytest.fail("it was parsed"))
+    with pytest.raises(ValueError, match=r"is too large|has .* characters"):
+        parse_claim(text)
+
+
+def test_long_tables_are_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing a table as text takes longer than reading the table, and a message quotes 80 letters only."""
+    monkeypatch.setattr(claim_text.ast, "unparse", lambda _: pytest.fail("it was written"))
+    alpha = np.linspace(0, 1, 2_001)
+    claim = TabulatedTradeoff(alpha=alpha, beta=(1 - alpha) ** 2)
+    assert parse_claim(str(claim)) == claim
+    with pytest.raises(ValueError, match=r"got 'tabulated\(…\)'"):
+        parse_claim(str(claim).replace("tabulated(", "tabulated(1, 2, 3, "))
