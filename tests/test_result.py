@@ -15,7 +15,7 @@ import dpaudit
 from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, audit_one_run, audit_scores, batched, replay
 from dpaudit.catalogue import Gaussian
 
-from .scored import of_canaries
+from .scored import of_runs
 
 PAIR = Pair([0], [1])
 
@@ -153,7 +153,7 @@ def test_one_run_states_right_guesses_and_no_rates_of_chosen_canaries() -> None:
 @pytest.mark.parametrize("canaries", [10**6, 2**31])
 def test_a_file_with_too_many_canaries_is_refused(canaries: int, tmp_path: Path) -> None:
     """The p-value of such counts raised OverflowError."""
-    result = audit_scores(*of_canaries(100, 1.0, 0), "pure(epsilon=3)", seed=1, independence=None)
+    result = audit_scores(*of_runs(100, 1.0, 0), "pure(epsilon=3)", seed=1, independence=None)
     values = json.loads(json.dumps(result.to_dict()))
     values["evidence"]["m"] = canaries
     (tmp_path / "r.json").write_text(json.dumps(values))
