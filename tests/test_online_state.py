@@ -50,6 +50,7 @@ def saved(tmp_path: Path) -> dict[str, Any]:
         ({"counts": [[[0, 0]] * 2**15, []]}, "more than 32,768 lists"),
         ({"peak": [[], [0] * 2**17]}, "more than 32,768 lists or 131,072 values"),
         ({"claim": "a" * 5000}, "claim"),
+        ({"claim": "repeated(laplace(epsilon=1), n=1e18)"}, "needs a grid of more than"),
         ({"attacks": {"a": 1}}, "attacks"),
         ({"format": "dpaudit-online/9"}, "its format is"),
     ],

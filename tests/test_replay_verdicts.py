@@ -260,8 +260,9 @@ def test_a_test_may_not_be_reached_through_a_link(
 def test_a_replay_says_what_it_runs_before_and_runs_nothing_with_dry_run(
     command: Command, tmp_path: Path, file: Path
 ) -> None:
-    code, runs = command("replay", str(file), "--dry-run").stdout.splitlines()
+    code, claim, runs = command("replay", str(file), "--dry-run").stdout.splitlines()
     assert code == "replayed: the replay runs no code outside dpaudit"
+    assert claim == "replayed: the replay tests the claim gaussian(mu=1)"
     assert runs.startswith("replayed: the replay makes 1,")
     done = command("replay", changed(file, audit=_COMMAND), "--dry-run")
     assert done.exit_code == 0, done.stderr
@@ -294,7 +295,7 @@ def test_text_of_a_stranger_cannot_forge_what_a_replay_prints(command: Command, 
     assert len(str(AuditResult.from_json(other)).split("warning: ")[1].splitlines()) == 1
     dry = command("replay", changed(file, audit=_COMMAND), "--dry-run")
     assert "\x1b" not in dry.stdout
-    assert dry.stdout.splitlines()[2:] == ["  pairs[0].d0: [0]", "  pairs[0].d1: [1]"]
+    assert dry.stdout.splitlines()[3:] == ["  pairs[0].d0: [0]", "  pairs[0].d1: [1]"]
 
 
 class Atoms:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, audit_one_run, batched, replay
+from dpaudit import AuditResult, GaussianDP, Pair, PureDP, Verdict, audit, audit_one_run, audit_scores, batched, replay
 from dpaudit.catalogue import Gaussian
+
+from .scored import of_runs
 
 PAIR = Pair([0], [1])
 
@@ -144,3 +148,14 @@ def test_one_run_states_right_guesses_and_no_rates_of_chosen_canaries() -> None:
     few = audit_one_run(rng.normal(size=40), rng.random(40) < 0.5, PureDP(6.0), guesses=10)
     assert few.witness is not None
     assert "not even 10 right guesses would refute the claim" in str(few)
+
+
+@pytest.mark.parametrize("canaries", [10**6, 2**31])
+def test_a_file_with_too_many_canaries_is_refused(canaries: int, tmp_path: Path) -> None:
+    """The p-value of such counts raised OverflowError."""
+    result = audit_scores(*of_runs(100, 1.0, 0), "pure(epsilon=3)", seed=1, independence=None)
+    values = json.loads(json.dumps(result.to_dict()))
+    values["evidence"]["m"] = canaries
+    (tmp_path / "r.json").write_text(json.dumps(values))
+    with pytest.raises(ValueError, match=r"r\.json is not a complete result of dpaudit"):
+        AuditResult.from_json(tmp_path / "r.json")

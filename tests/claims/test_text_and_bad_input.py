@@ -23,6 +23,7 @@ from dpaudit.claims import (
     compose,
     parse_claim,
 )
+from dpaudit.claims.operations.subsample import MAX_NESTED
 
 TEXTS = [
     "pure(epsilon=1)",
@@ -272,3 +273,53 @@ def test_claims_are_keys_and_values() -> None:
     assert repr(ApproxDP(epsilon=1, delta=0.1)) == "ApproxDP(epsilon=1.0, delta=0.1)"
     table = TabulatedTradeoff(alpha=np.linspace(0, 1, 50), beta=1 - np.linspace(0, 1, 50))
     assert table.label == "tabulated(alpha=<50 values>, beta=<50 values>)"
+
+
+@pytest.mark.parametrize(
+    "inside", ["{}", "group({}, k=2)", "compose({}, gaussian(mu=1))", "symmetrized({})", "repeated({}, n=2)"]
+)
+def test_nested_subsampling_is_limited(inside: str) -> None:
+    """Each level made the curve several times slower, so that a file of 2 kB never ended."""
+    text = "gaussian(mu=1)"
+    for _ in range(MAX_NESTED):
+        text = f"subsampled({inside.format(text)}, rate=0.5)"
+    claim = parse_claim(text)
+    with pytest.raises(ValueError, match="more than 3 subsamplings are nested"):
+        claim.subsampled(0.5)
+    with pytest.raises(ValueError, match="one subsampling with the product of the rates gives the same curve"):
+        parse_claim(f"subsampled({inside.format(text)}, rate=0.5)")
+
+
+def test_one_subsampling_replaces_nested_ones() -> None:
+    """The advice of the refusal is correct: Balle, Barthe & Gaboardi 2018, Thm 8, applied twice."""
+    alpha = np.linspace(0, 1, 21)
+    nested = LaplaceDP(1.0).subsampled(0.5).subsampled(0.6)
+    assert np.allclose(nested.beta(alpha), LaplaceDP(1.0).subsampled(0.3).beta(alpha), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"tabulated(alpha=[{'1,' * 1_900_000}])",
+        f"pure(epsilon={'1<' * 1_900_000}1)",
+        f"pure({','.join(f'a{i}=1' for i in range(300_000))})",
+        f"pure(epsilon={'not ' * 900_000}1)",
+        f"pure(epsilon=1,{'1+' * 1_900_000}1)",
+    ],
+    ids=lambda text: text[:20],
+)
+def test_long_texts_are_refused_before_they_are_parsed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of nearly 4 MB took up to 27 seconds."""
+    monkeypatch.setattr("ast.parse", lambda *_, **__: pytest.fail("it was parsed"))
+    with pytest.raises(ValueError, match=r"is too large|has .* characters"):
+        parse_claim(text)
+
+
+def test_long_tables_are_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing a table as text takes longer than reading the table, and a message quotes 80 letters only."""
+    monkeypatch.setattr("ast.unparse", lambda _: pytest.fail("it was written"))
+    alpha = np.linspace(0, 1, 2_001)
+    claim = TabulatedTradeoff(alpha=alpha, beta=(1 - alpha) ** 2)
+    assert parse_claim(str(claim)) == claim
+    with pytest.raises(ValueError, match=r"got 'tabulated\(…\)'"):
+        parse_claim(str(claim).replace("tabulated(", "tabulated(1, 2, 3, "))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,20 @@ def test_a_constructor_that_the_release_lacks_is_named() -> None:
         read(LibraryCall(library="opendp", call="make_nothing"))
     with pytest.raises(MechanismError, match="has no constructor Callable"):
         read(LibraryCall(library="opendp", call="Callable"))
+
+
+def test_only_constructors_of_opendp_are_called() -> None:
+    """Private functions free memory, so that a config without code ended the process by a double free."""
+    modules = [import_module(f"opendp.{home}") for home in ("measurements", "domains", "metrics", "measures")]
+    public = {name for module in modules for name in module.__all__ if callable(getattr(module, name, None))}
+    called = {name for name in public if inside._constructor(name) is not None}
+    assert {"make_laplace", "vector_domain", "absolute_distance", "max_divergence", "approximate"} <= called
+    assert not any(name.startswith(("_", "then_")) or "user" in name for name in called)
+    assert {"_domain_free", "_metric_free", "_measure_free", "domain_debug", "user_domain"} <= public - called
+    freed = {"_domain_free": {"this": {"atom_domain": {"T": "i32"}}}}
+    assert inside._built(freed) is freed
+    with pytest.raises(MechanismError, match="has no constructor _domain_free"):
+        read(LibraryCall(library="opendp", call="_domain_free", arguments={"this": 1}))
 
 
 def test_an_object_without_a_claim_is_refused() -> None:

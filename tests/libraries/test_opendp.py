@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpaudit import ApproxDP, Pair, PrivacyLoss, PureDP, RenyiDP, Verdict, ZeroConcentratedDP
-from dpaudit.libraries import audit_subject, distances, neighbours, opendp
+from dpaudit.libraries import audit_subject, distances, neighbours, opendp, opendp_domains
 from dpaudit.libraries.cells import cells_of
 from dpaudit.libraries.debug_text import parsed
 from dpaudit.libraries.subject import UnknownSubject
@@ -292,3 +292,19 @@ def test_a_measurement_travels_to_other_processes(dp: Any) -> None:
     copy = pickle.loads(pickle.dumps(opendp.subject(made).mechanism))
     assert copy.measurement.map(1) == 0.5
     assert len(copy.sample(5, 3, np.random.default_rng(0))) == 3
+
+
+@pytest.mark.parametrize(
+    ("domain", "metric", "d_in"),
+    [
+        ("VectorDomain(AtomDomain(T=i32), size=30000000)", "L1Distance(i32)", 1),
+        ("VectorDomain(AtomDomain(T=i32), size=30000000)", "SymmetricDistance()", 2),
+        ("VectorDomain(AtomDomain(T=i32), size=30000000)", "HammingDistance()", 1),
+        ("VectorDomain(AtomDomain(T=i32))", "SymmetricDistance()", 10**100),
+    ],
+)
+def test_vectors_that_would_fill_the_memory_are_refused(domain: str, metric: str, d_in: int) -> None:
+    """A vector of 30 million values took 800 MB and no end of time."""
+    facts = {"domain": domain, "metric": metric, "d_in": d_in, "hints": []}
+    with pytest.raises(UnknownSubject, match="the maximum is 100,000"):
+        opendp_domains.pairs_of(facts)

@@ -11,6 +11,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable
+from itertools import islice
 
 from dpaudit.claims.approximate import ApproxDP
 from dpaudit.claims.base import TradeoffFunction
@@ -67,7 +68,13 @@ MAX_DEPTH = 40
 MAX_CALLS = 500
 """Maximum number of claims and operations in one text; the composition of 500 different claims takes ten seconds."""
 
+MAX_NUMBERS = 200_000
+"""Maximum number of commas in the text of a claim; parsing millions of numbers takes many seconds."""
+
+_MAX_OTHERS = 100 * MAX_CALLS  # maximum number of letters outside numbers, such as those of names and brackets
+_MAX_SIGNS = 10_000  # maximum number of plus and minus signs outside exponents
 _SHOWN = 80  # maximum number of characters that an error message quotes from the text of a claim
+_MAX_WRITTEN = 2_000  # maximum number of syntax nodes that a message writes as text; millions would take many seconds
 _OTHER_NAMES = {
     "rdp": "renyi",
     "dp": "pure",
@@ -123,9 +130,15 @@ def parse_claim(text: str) -> TradeoffFunction:
 def _check_size(text: str) -> None:
     if len(text) > MAX_LETTERS:
         raise ValueError(f"the claim has {len(text):,} characters; the maximum is {MAX_LETTERS:,}")
+    others = len(re.sub(r"[0-9eE.,+\-\s]+", "", text))
+    if text.count(",") > MAX_NUMBERS or others > _MAX_OTHERS or len(re.findall(r"(?<![eE])[+-]", text)) > _MAX_SIGNS:
+        raise ValueError(
+            f"the claim {_brief(text)} is too large: the maximum is {MAX_NUMBERS:,} numbers, and {_MAX_OTHERS:,} "
+            "letters that belong to no number"
+        )
     depth = deepest = 0
     signs = longest = 0
-    for letter in text:
+    for letter in re.sub(r"[0-9.,]+", "0", text):  # digits matter neither to the depth nor to the signs
         depth += (letter in "([{") - (letter in ")]}")
         deepest = max(deepest, depth)
         signs = signs + 1 if letter in "+-~" else signs if letter == " " else 0
@@ -136,10 +149,9 @@ def _check_size(text: str) -> None:
 
 
 def _claim(node: ast.expr) -> TradeoffFunction:
-    text = ast.unparse(node)
     known: dict[str, Callable[..., TradeoffFunction]] = {**CLAIMS, **OPERATIONS}
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in known):
-        raise _not_a_claim(text, node)
+        raise _not_a_claim(_written(node), node)
     name = node.func.id
     form = _form(name, known[name])
     _check_parameters(node, name, known[name])
@@ -155,7 +167,7 @@ def _claim(node: ast.expr) -> TradeoffFunction:
         if not isinstance(bound.arguments.get("claim", PureDP(0.0)), TradeoffFunction):
             raise TypeError(f"{bound.arguments['claim']} is not a claim")
     except TypeError as error:
-        raise ValueError(f"claim must have the form {form}, got {_brief(text)} ({error})") from None
+        raise ValueError(f"claim must have the form {form}, got {_brief(_written(node))} ({error})") from None
     return known[name](*bound.args, **bound.kwargs)
 
 
@@ -174,10 +186,10 @@ def _check_parameters(node: ast.Call, name: str, kind: Callable[..., TradeoffFun
     seen: set[str] = set()
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise ValueError(f"claim must have the form {form}, got {_brief(ast.unparse(node))}")
+            raise ValueError(f"claim must have the form {form}, got {_brief(_written(node))}")
         given = _parameter(keyword.arg, kind)
         if given in seen:
-            raise ValueError(f"{name} has the parameter {given} twice in {_brief(ast.unparse(node))}  (write {form})")
+            raise ValueError(f"{name} has the parameter {given} twice in {_brief(_written(node))}  (write {form})")
         seen.add(given)
         if given in allowed:
             continue
@@ -216,7 +228,7 @@ def _number(node: ast.expr) -> float:
     value = number_of(node)
     if value is None:
         power = "; a power is written 10**-5" if any(isinstance(n, ast.BitXor) for n in ast.walk(node)) else ""
-        raise TypeError(f"{_brief(ast.unparse(node))} is not a number{power}")
+        raise TypeError(f"{_brief(_written(node))} is not a number{power}")
     return value
 
 
@@ -255,7 +267,14 @@ def _several(node: ast.expr | None) -> list[str]:
         case _:
             return []
     calls = all(isinstance(p, ast.Call) and isinstance(p.func, ast.Name) and p.func.id in CLAIMS for p in parts)
-    return [ast.unparse(part) for part in parts] if calls else []
+    return [_written(part) for part in parts] if calls else []
+
+
+def _written(node: ast.expr) -> str:
+    """Write a syntax node as text for a message, or in short if the node has very many parts."""
+    if next(islice(ast.walk(node), _MAX_WRITTEN, None), None) is None:
+        return ast.unparse(node)
+    return f"{node.func.id}(…)" if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else "…"
 
 
 def _brief(text: str) -> str:

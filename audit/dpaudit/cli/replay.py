@@ -49,7 +49,7 @@ _DryRun = Annotated[
     typer.Option(
         "--dry-run",
         rich_help_panel=RUNS,
-        help="List the code and the number of runs of the replay, without running it.",
+        help="List the code, the claim and the number of runs of the replay, without running it.",
     ),
 ]
 _Unlocked = Annotated[
@@ -81,15 +81,15 @@ def replay(
     """Test the witness of a result on fresh runs, and report the old counts, the new counts and an exact p-value.
 
     The replay runs the mechanism that the result names.  If the audit used a private environment (`requires:`), the
-    replay installs the same packages.  Check a stranger's result with `--dry-run` first, which also states the number
-    of runs.  A result that asks for more runs than its evidence supports needs --trials.
+    replay installs the same packages.  Check a stranger's result with `--dry-run` first, which also states the claim
+    and the number of runs.  A result that asks for more runs than its evidence supports needs --trials.
 
-    A violation is confirmed if p is at most 0.001 and at most the audit's own significance level, and if the code has
-    not changed since the audit.
+    A violation is confirmed if p is at most 0.001 and at most the audit's own significance level, if the code has not
+    changed since the audit, and if the config or the test states the same claim and pair as the result.
 
     Exit codes: 0 neither the result nor the fresh runs show a violation; 1 the fresh runs refute the claim; 2 wrong
-    usage; 3 the fresh runs do not confirm the result's violation, the result contradicts itself, or the fresh runs are
-    inconclusive.
+    usage; 3 the fresh runs do not confirm the result's violation, the result contradicts itself or differs from its
+    config or test, or the fresh runs are inconclusive.
     """
     if folder is not None and not os.path.isdir(folder):
         refuse(f"--folder {folder}: there is no such folder")
@@ -113,7 +113,7 @@ def replay(
         if not quiet:
             say("\n".join(lines))
         found = planned.run(trials=trials, extend=extend, seed=seed, jobs=jobs or DEFAULTS.jobs, quiet=quiet)
-    except (ValueError, OSError, ImportError) as error:
+    except (ValueError, OSError, ImportError, OverflowError) as error:
         print_traceback(debug)
         refuse(unreadable(file, error))
     except MechanismError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpaudit.claims import TradeoffFunction
 from dpaudit.cli.hidden_parts import NOTHING, is_hidden_in
 from dpaudit.cli.progress import progress_bar
 from dpaudit.cli.replay_lock import UNLOCKED, with_lock_of
@@ -12,11 +13,12 @@ from dpaudit.config import ConfigError, PlannedAudit, read_configs, read_text
 from dpaudit.engine.arguments import execution_settings_of
 from dpaudit.engine.audit import Replay
 from dpaudit.engine.replay import replay
+from dpaudit.engine.replay_agreement import Origin, compared
 from dpaudit.engine.replay_runs import runs_of_replay, witness_with_region
 from dpaudit.result.model import AuditResult
 from dpaudit.settings.audit import DEFAULTS
 from dpaudit.testing.replaying import checked_test, replay_in_test
-from dpaudit.text.masking import MASK
+from dpaudit.text.masking import MASK, masked
 from dpaudit.text.printable import one_line, shortened
 
 _UNCOMPARED = (
@@ -43,7 +45,7 @@ class PlannedReplay:
         return f"{one_line(self.result.name)}: the replay runs {self.code or 'no code outside dpaudit'}"
 
     def runs(self, trials: int | None, *, extend: bool) -> list[str]:
-        """Return a printable line with the numbers of runs of the replay; no line if there is no region to replay.
+        """Return printable lines with the claim and the numbers of runs of the replay; none without a region to replay.
 
         Args:
             trials: Number of fresh runs per dataset to count; None derives the number from the result.
@@ -56,7 +58,8 @@ class PlannedReplay:
         if witness is None:
             return []
         runs = runs_of_replay(self.result, witness, trials).describe(extend=extend)
-        return [f"{one_line(self.result.name)}: the replay makes {runs}"]
+        name = one_line(self.result.name)
+        return [f"{name}: the replay tests the claim {self.result.claim.label}", f"{name}: the replay makes {runs}"]
 
     def run(
         self,
@@ -85,12 +88,13 @@ class PlannedReplay:
         """
         if self.audit is None:
             return replay_in_test(self.result, trials=trials, extend=extend, seed=seed, jobs=jobs)
-        mechanism, _ = self.audit.load()
+        mechanism, claim = self.audit.load()
+        pairs = self.audit.pairs
         with progress_bar(self.result.name, shown=not quiet) as progress:
             found = replay(
                 self.result,
                 mechanism,
-                self.audit.pairs,
+                pairs,
                 attacks=self.audit.config.attacks,
                 trials=trials,
                 extend=extend,
@@ -99,7 +103,17 @@ class PlannedReplay:
                 execution=execution_settings_of(self.audit.settings),
                 progress=progress,
             )
-        return replace(found, warnings=(*found.warnings, *self.warnings))
+        found = compared(found, _origin(self.audit, claim), mechanism, pairs)
+        changes = tuple(words for words in self.warnings if words == _UNCOMPARED)
+        others = tuple(words for words in self.warnings if words != _UNCOMPARED)
+        return replace(found, changes=(*found.changes, *changes), warnings=(*found.warnings, *others))
+
+
+def _origin(audit: PlannedAudit, claim: TradeoffFunction) -> Origin:
+    """Return what a config states about its audit."""
+    config = audit.config
+    recorded = {"source": masked(config.source), "claim_stated_by": audit.claim_stated_by}
+    return Origin(kind="config", claim=claim, name=config.name, method=config.method, recorded=recorded)
 
 
 def plan_replay(
@@ -126,6 +140,8 @@ def plan_replay(
         if not code:
             raise ValueError(f"the result belongs to the test {test}, which is code; --no-code refuses it")
         where = f"the test {checked_test(result)} with pytest, including its conftest.py files, in {Path.cwd()}"
+        if about.audit is not None:
+            raise ValueError("the result names both a test and a config; a replay runs only one of them")
         return PlannedReplay(result=result, code=one_line(where), audit=None)
     if about.audit is None:
         raise ValueError(

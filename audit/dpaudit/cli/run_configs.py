@@ -26,7 +26,7 @@ from dpaudit.cli.progress import ended_line, numbered, progress_bar
 from dpaudit.cli.terminal import complain, say
 from dpaudit.cli.write_lock import write_lock
 from dpaudit.cli.write_result import write_result
-from dpaudit.config import FROM_MECHANISM, PlannedAudit
+from dpaudit.config import PlannedAudit
 from dpaudit.engine.audit import Progress, audit
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.mechanisms import MechanismError
@@ -256,7 +256,7 @@ def _audited(
         config=planned.file.name,
         folder=planned.file.parent.resolve().as_posix(),
         source=masked(config.source),
-        claim_stated_by="the mechanism's own accounting" if config.claim == FROM_MECHANISM else "the config",
+        claim_stated_by=planned.claim_stated_by,
         command=command_line(),
         audit=planned.text,
         hidden=hidden_of(planned),

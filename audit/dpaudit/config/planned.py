@@ -122,6 +122,11 @@ class PlannedAudit:
         )
 
     @property
+    def claim_stated_by(self) -> str:
+        """Who states the claim, as recorded in results."""
+        return "the mechanism's own accounting" if self.config.claim == FROM_MECHANISM else "the config"
+
+    @property
     def _timeout(self) -> float | None:
         """Time limit in seconds for a call in this process; None for commands and environments."""
         mechanism = self.config.mechanism

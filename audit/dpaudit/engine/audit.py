@@ -21,12 +21,11 @@ from dpaudit.engine.arguments import (
 from dpaudit.engine.build_result import Asked, fixed_result, sequential_result
 from dpaudit.engine.collector import Progress, ProgressCallback, new_collector
 from dpaudit.engine.fixed import FixedAudit
-from dpaudit.engine.provenance import provenance_of
+from dpaudit.engine.provenance import mechanism_name, provenance_of
 from dpaudit.engine.replay import Replay, replay
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.engine.training_record import with_training
 from dpaudit.learning.attack import Attack
-from dpaudit.mechanisms import members
 from dpaudit.mechanisms.fingerprint import Unknowable, same_content
 from dpaudit.mechanisms.sources import source_of
 from dpaudit.pairs.pair import Pair, doubts
@@ -194,8 +193,8 @@ def _audited(
     asked = Asked(
         claim=claim,
         detect=settings.detect,
-        name=settings.name or _name(mechanism),
-        provenance=provenance_of(seed=seed, mechanism=_name(mechanism), source=source_of(mechanism)),
+        name=settings.name or mechanism_name(mechanism),
+        provenance=provenance_of(seed=seed, mechanism=mechanism_name(mechanism), source=source_of(mechanism)),
     )
     try:
         result = _BY_METHOD[settings.method](sequential, asked, settings.progress, began)
@@ -247,8 +246,3 @@ def _hinted(result: AuditResult) -> AuditResult:
         "0: check that the outputs depend on the dataset"
     )
     return dataclasses.replace(result, warnings=(*result.warnings, Reason.of(words)))
-
-
-def _name(mechanism: object) -> str:
-    named = members.address(mechanism) or getattr(mechanism, "__qualname__", None)
-    return str(named or type(mechanism).__qualname__)

@@ -214,7 +214,7 @@ class OnlineAudit:
             return cls._read(read_state(path))
         except OtherBets as error:
             raise ValueError(f"{path} cannot be continued: {error}") from None
-        except (ValueError, OutputError) as error:
+        except (ValueError, ArithmeticError, OutputError) as error:
             raise ValueError(f"{path} is not a stream of dpaudit ({FORMAT}): {error}") from None
 
     @classmethod

@@ -5,19 +5,20 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from dpaudit.engine.collector import Collector
+from dpaudit.mechanisms import members
 from dpaudit.mechanisms.sources import Source, source_of
 from dpaudit.result.provenance import Provenance, SourceFile
 from dpaudit.text.version import __version__
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib")
-_MAX_SHOWN = 10  # maximum number of modules that a warning names
+_MAX_SHOWN = 10  # maximum number of modules or packages that a warning names
 
 
 def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) -> Provenance:
@@ -41,6 +42,12 @@ def provenance_of(*, seed: int, mechanism: str, source: Source | None = None) ->
         mechanism_file=None if source.file is None else SourceFile(path=str(source.file), sha256=source.sha256),
         mechanism_modules=dict(source.modules) or None,
     )
+
+
+def mechanism_name(mechanism: object) -> str:
+    """Return the name of a mechanism in results: its address, or the name of the function or of its class."""
+    named = members.address(mechanism) or getattr(mechanism, "__qualname__", None)
+    return str(named or type(mechanism).__qualname__)
 
 
 def with_costs(provenance: Provenance, collector: Collector, *, second_stage_trials: int) -> Provenance:
@@ -116,7 +123,7 @@ def _differing(then: Mapping[str, str], now: Mapping[str, str]) -> str:
         for name in sorted(then.keys() | now.keys())
         if then.get(name) != now.get(name)
     ]
-    return ", ".join(other[:_MAX_SHOWN]) + (f" and {len(other) - _MAX_SHOWN:,} more" if other[_MAX_SHOWN:] else "")
+    return _some(other)
 
 
 def _from_folder_of(file: str, modules: Mapping[str, str]) -> dict[str, str]:
@@ -125,25 +132,37 @@ def _from_folder_of(file: str, modules: Mapping[str, str]) -> dict[str, str]:
 
 
 def _other_versions(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    other = [
+    """Return warnings about packages with another version, without a recorded version, and that are not used now."""
+    changed = [
         f"{name} {recorded[name]} then, {now[name]} now"
         for name in recorded
         if name in now and recorded[name] != now[name]
     ]
-    return [f"packages of the mechanism have changed since the audit: {', '.join(other)}"] if other else []
+    new, gone = _some(now.keys() - recorded.keys()), _some(recorded.keys() - now.keys())
+    return [
+        *([f"packages of the mechanism have changed since the audit: {', '.join(changed)}"] if changed else []),
+        *([f"the result records no version of {new}, so the replay may have run another version"] if new else []),
+        *([f"the result records packages that the replay did not use: {gone}"] if gone else []),
+    ]
+
+
+def _some(names: Iterable[str]) -> str:
+    """Join the first names of packages."""
+    found = sorted(names)
+    return ", ".join(found[:_MAX_SHOWN]) + (f" and {len(found) - _MAX_SHOWN:,} more" if found[_MAX_SHOWN:] else "")
 
 
 def _other_files(recorded: Provenance, source: Source) -> list[str]:
-    """Return a warning about packages that have the same version as in the audit, but different content."""
+    """Return warnings about packages with the version of the audit, but different content or without recorded hash."""
     then, versions = recorded.mechanism_hashes or {}, recorded.mechanism_packages or {}
-    other = [
-        f"{name} {source.packages.get(name)}"
-        for name, sha256 in source.hashes.items()
-        if name in then and then[name] != sha256 and versions.get(name) == source.packages.get(name)
+    same = {name: sha256 for name, sha256 in source.hashes.items() if versions.get(name) == source.packages.get(name)}
+    differing = [name for name, sha256 in same.items() if then.get(name, sha256) != sha256]
+    other = ", ".join(f"{name} {source.packages.get(name)}" for name in differing)
+    unknown = _some(same.keys() - then.keys())
+    return [
+        *([f"packages have the same version as in the audit, but different content: {other}"] if other else []),
+        *([f"the result records no hash of {unknown}, so the replay may have run other content"] if unknown else []),
     ]
-    return (
-        [f"packages have the same version as in the audit, but different content: {', '.join(other)}"] if other else []
-    )
 
 
 @cache

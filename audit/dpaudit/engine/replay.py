@@ -30,6 +30,7 @@ from dpaudit.engine.arguments import check_neighbours, pairs_of
 from dpaudit.engine.collector import Collector, ProgressCallback, Turn, new_collector
 from dpaudit.engine.fresh_region import FreshRegion, frozen_threshold, tell, threshold_of
 from dpaudit.engine.provenance import changed_since
+from dpaudit.engine.replay_agreement import attack_changes, pair_differences, pair_of
 from dpaudit.engine.replay_outcome import CONFIRMED, Replay, level_of
 from dpaudit.engine.replay_runs import DOUBLINGS, MAX_RUNS, runs_of_replay, witness_with_region
 from dpaudit.inference.fixed.confirming import runs_to_confirm
@@ -97,7 +98,7 @@ def replay(
     contradicted = tuple(contradictions(result))  # checked before any run
     runs = runs_of_replay(result, witness, trials)
     learn_from, trials = runs.learned, runs.counted
-    pair = _pair_of(witness, given)
+    pair = pair_of(witness, given)
     check_neighbours(mechanism, [pair], result.claim)
     if seed is None:
         seed = fresh_seed()
@@ -110,6 +111,9 @@ def replay(
     collector = new_collector(
         mechanism, [pair], attacks, learn_from + trials, seed, jobs, execution or ExecutionSettings(), tested
     )
+    # before any run, as in the audit: a run may import more modules
+    changes = [*changed_since(result.provenance, mechanism), *pair_differences(result, pair)]
+    changes += attack_changes(result, collector.learners[0].attacks)
     stated = result.provenance.second_stage_trials
     # the file may have been edited, so an impossible number is ignored
     second_stage_trials = stated if stated is not None and 0 < stated < learn_from else 0
@@ -127,7 +131,7 @@ def replay(
         p_value=min(1.0, found.p_value) if fresh.valid else 1.0,
         seed=seed,
         contradictions=contradicted,
-        changes=tuple(changed_since(result.provenance, mechanism)),
+        changes=tuple(changes),
         warnings=tuple(fresh.warnings),
         looks=found.number,
         valid=fresh.valid,
@@ -177,16 +181,6 @@ def _witness_of(result: AuditResult, execution: ExecutionSettings | None) -> Wit
             "exact p-value; audit again with another seed instead"
         )
     return witness
-
-
-def _pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
-    found = [pair for pair in pairs if witness.pair in (str(pair), pair.shortened)]  # older results have short labels
-    if not found:
-        raise ValueError(
-            f"the witness belongs to the pair {witness.pair}, which is not among the given pairs: "
-            f"{', '.join(map(str, pairs))}"
-        )
-    return found[0]
 
 
 def _second_stage_blocks(collector: Collector, trials: int, progress: ProgressCallback | None) -> list[Block]:

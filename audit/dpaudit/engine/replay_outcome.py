@@ -28,6 +28,9 @@ class Replay:
     warnings: tuple[str, ...]
     looks: int = 1  # number of times the fresh counts were tested
     valid: bool = True  # False if fresh runs failed or depended on each other, and so prove nothing
+    # how the statements of the result differ from the config or the test that the replay ran
+    differences: tuple[str, ...] = ()
+    origin: str = ""  # "config" or "test" if the result was compared with one, otherwise ""
     changes: tuple[str, ...] = ()  # how the replayed code differs, or may differ, from the code of the audit
     unchecked: str = ""  # what was not recomputed because another version wrote the result
     runs_needed: float = math.nan  # estimated fresh runs per dataset for a decision; inf without sign of a violation
@@ -46,10 +49,15 @@ class Replay:
     def conclusive(self) -> bool:
         """Whether the fresh runs decide about the code that they ran.
 
-        The value is True if the result agrees with its own counts and the fresh runs are valid.  If the result reports
-        a violation, the fresh runs must also refute the claim.
+        The value is True if the fresh runs are valid, and if the result agrees with its own counts and with its config
+        or test.  If the result reports a violation, the fresh runs must also refute the claim.
         """
-        return self.valid and not self.contradictions and (self.refuted or not self.result.violated)
+        return (
+            self.valid
+            and not self.contradictions
+            and not self.differences
+            and (self.refuted or not self.result.violated)
+        )
 
     @property
     def reproduced(self) -> bool:
@@ -84,6 +92,7 @@ class Replay:
             f"  fresh exact p-value: p <= {upper(self.p_value, under=self.level)}{looked} ({self.counts.n0:,} runs per "
             f"dataset after {self.learned_from:,} to learn from, seed {self.seed})",
             *(f"  the result contradicts itself: {words}" for words in self.contradictions),
+            *(f"  the result differs from its {self.origin}: {words}" for words in self.differences),
             *([f"  {self.unchecked}"] if self.unchecked else []),
             *(f"  warning: {words}" for words in (*self.changes, *self.warnings)),
             self._conclusion(),
@@ -93,6 +102,8 @@ class Replay:
     def _conclusion(self) -> str:
         if self.contradictions:
             return "The evidence does not reproduce: the result contradicts its own counts."
+        if self.differences:
+            return f"No conclusion: the replay ran the {self.origin}, which differs from the statements of the result."
         if not self.valid:
             return "No conclusion: the fresh runs failed or depended on each other; see the warnings."
         if self.changes and self.refuted:

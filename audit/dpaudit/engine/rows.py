@@ -13,7 +13,8 @@ from dpaudit.pairs.brief import brief
 from dpaudit.pairs.difference import hidden_difference
 from dpaudit.result.values import AttackRow, History, PairRow
 
-_MAX_DATASET = 200  # maximum length of a dataset in a result, in characters
+MAX_DATASET = 200
+"""Maximum length of the text of a dataset in a result, in characters."""
 
 
 def history(run: SequentialAudit) -> History:
@@ -31,9 +32,9 @@ def pair_rows(run: SequentialAudit) -> tuple[PairRow, ...]:
         PairRow(
             label=str(pair),
             relation=pair.relation,
-            d0=brief(pair.d0, _MAX_DATASET),
-            d1=brief(pair.d1, _MAX_DATASET),
-            difference=hidden_difference(pair.d0, pair.d1, _MAX_DATASET),
+            d0=brief(pair.d0, MAX_DATASET),
+            d1=brief(pair.d1, MAX_DATASET),
+            difference=hidden_difference(pair.d0, pair.d1, MAX_DATASET),
             trials=trials,
             log_e=log_e,
         )

@@ -18,6 +18,9 @@ from dpaudit.values.content import key
 MAX_PAIRS = 10
 """Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
 
+MAX_VALUES = 100_000
+"""Maximum number of values of a dataset that is made for a domain, as in a `search` of a config."""
+
 _MAX_ROWS = 1000  # maximum number of rows of a table that reaches a threshold
 
 
@@ -34,6 +37,7 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
         UnknownSubject: If the domain or the metric is unknown, or if no two datasets have a distance of at most `d_in`.
     """
     domain, metric = parsed(facts["domain"]), parsed(facts["metric"])
+    _check_size(domain, facts["d_in"])
     found = _candidates(domain, metric, facts)
     if found is None:
         raise UnknownSubject(
@@ -51,6 +55,21 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
             + ("; pass d_in=2 for one replaced record" if domain.named.get("size") else "; pass a larger d_in")
         )
     return pairs
+
+
+def _check_size(domain: Node, d_in: Foreign) -> None:
+    """Refuse vectors that would fill the memory, before they are made.
+
+    A domain of any size gets datasets with `d_in` additional records.
+    """
+    if domain.name != "VectorDomain":
+        return
+    size = domain.named.get("size", d_in)
+    if isinstance(size, int | float) and size > MAX_VALUES:
+        raise UnknownSubject(
+            f"dpaudit makes no vectors with {size:,} values: the maximum is {MAX_VALUES:,}.  Pass smaller pairs: "
+            "subject(measurement, pairs=[Pair(d0, d1)])"
+        )
 
 
 def _neighbours(found: Iterator[neighbours.Candidate], metric: Node, d_in: Foreign) -> Iterator[neighbours.Candidate]:

@@ -41,6 +41,11 @@ def _of_verdict(result: AuditResult) -> list[str]:
     found = of_p_value(result)
     if not result.bounds_valid and (result.violated or result.mu_lower > 0):
         found.append("nothing is certified, yet a violation or a bound is reported")
+    together = result.provenance.command_confidence
+    if together is not None and together > result.confidence:
+        found.append(
+            f"its verdict holds at confidence {result.confidence!r}, but those of its command together at {together!r}"
+        )
     if result.evidence.trials > result.trials_used:
         counted, used = count(result.evidence.trials), count(result.trials_used)
         found.append(f"{counted} runs per dataset are counted, but only {used} were made")

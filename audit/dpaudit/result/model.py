@@ -165,8 +165,6 @@ class AuditResult:
             )
         return self._assumed[key]
 
-    # --- Methods that write and read result files.
-
     def to_json(self, path: str | Path) -> None:
         """Write the result as a JSON file.  Floats are written with all digits, and inf and nan are written as strings.
 
@@ -218,10 +216,11 @@ class AuditResult:
         from dpaudit.result.files import read  # `files` is imported in the function because pydantic loads slowly
         from dpaudit.result.kept_confidence import bound_at_its_confidence
 
-        found = cls(**read(values))
-        return dataclasses.replace(found, mu_lower=bound_at_its_confidence(found))
-
-    # --- Methods that present a result to people.
+        try:
+            found = cls(**read(values))
+            return dataclasses.replace(found, mu_lower=bound_at_its_confidence(found))
+        except ArithmeticError as error:
+            raise ValueError(f"it holds numbers that are too large: {error}") from None
 
     def to_pdf(self, path: str | Path) -> None:
         """Write the report of this audit as a PDF file."""

@@ -138,7 +138,7 @@ def carry_out(
     sought = _sought(detect)
     chain = allowance.next_chain(str(claim))
     if session.instead is not None:
-        session.instead(allowance, mechanism, pairs, attacks)
+        session.instead(allowance, mechanism, claim, pairs, attacks, name or _name(mechanism, allowance))
     if chain.refuted:
         raise PrivacyViolation(known_violation(claim, chain))
     significance = allowance.significance(chain)

@@ -7,8 +7,12 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from dpaudit.claims import TradeoffFunction
+from dpaudit.engine.arguments import pairs_of
 from dpaudit.engine.audit import Replay
+from dpaudit.engine.provenance import mechanism_name
 from dpaudit.engine.replay import replay
+from dpaudit.engine.replay_agreement import Origin, compared
 from dpaudit.learning.attack import Attack
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult
@@ -89,13 +93,18 @@ def replay_in_test(result: AuditResult, *, trials: int | None, extend: bool, see
     def instead(
         allowance: session.Allowance,
         mechanism: Foreign,
+        claim: TradeoffFunction,
         pairs: Pair | Sequence[Pair],
         attacks: str | Attack | Sequence[str | Attack],
+        name: str,
     ) -> None:
         if (allowance.node, allowance.calls) == (node, call):
-            found.append(
-                replay(result, mechanism, pairs, attacks=attacks, trials=trials, extend=extend, seed=seed, jobs=jobs)
+            given = pairs_of(pairs)
+            fresh = replay(
+                result, mechanism, given, attacks=attacks, trials=trials, extend=extend, seed=seed, jobs=jobs
             )
+            origin = Origin(kind="test", claim=claim, name=name or mechanism_name(mechanism))
+            found.append(compared(fresh, origin, mechanism, given))
             raise Replayed(found[-1])
 
     output = io.StringIO()

@@ -23,6 +23,7 @@ from dpaudit.settings.limits import check_probability
 from dpaudit.testing.wealth import Chain
 
 if TYPE_CHECKING:
+    from dpaudit.claims import TradeoffFunction
     from dpaudit.learning.attack import Attack
     from dpaudit.pairs.pair import Pair
 
@@ -124,8 +125,14 @@ class Allowance:
 current: Allowance | None = None
 """Allowance of the running test; None if the plugin does not count it."""
 
-instead: Callable[[Allowance, object, Pair | Sequence[Pair], str | Attack | Sequence[str | Attack]], None] | None = None
-"""Function that a replay calls instead of the audit, with allowance, mechanism, pairs and attacks."""
+Instead = Callable[
+    ["Allowance", object, "TradeoffFunction", "Pair | Sequence[Pair]", "str | Attack | Sequence[str | Attack]", str],
+    None,
+]
+"""Function that a replay calls instead of the audit, with allowance, mechanism, claim, pairs, attacks and name."""
+
+instead: Instead | None = None
+"""The function of the replay that is running; None if no replay is running."""
 
 
 def one_in(false_alarm: float) -> str:

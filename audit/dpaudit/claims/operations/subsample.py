@@ -39,6 +39,9 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import bisect, bisect_each
 from dpaudit.text.spelling import relation_meant
 
+MAX_NESTED = 3
+"""Maximum number of subsamplings inside each other: with each level, the curve takes several times as long."""
+
 RELATIONS = ("unspecified", "add_remove", "replace_one")
 
 
@@ -58,17 +61,30 @@ def subsampled(claim: TradeoffFunction, rate: float, *, relation: str = "unspeci
         The claim of the mechanism with subsampling.
 
     Raises:
-        ValueError: If `rate` is out of range, or `relation` is not one of the three names.
+        ValueError: If `rate` is out of range, if `relation` is not one of the three names, or if more than
+            `MAX_NESTED` subsamplings are nested.
     """
     rate = probability("rate", rate)
     if relation not in RELATIONS:
         meant = relation_meant(relation, RELATIONS)
         raise ValueError(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}{meant}")
+    if _nested(claim) >= MAX_NESTED:
+        raise ValueError(
+            f"more than {MAX_NESTED} subsamplings are nested; without compositions in between, one subsampling with "
+            "the product of the rates gives the same curve"
+        )
     if rate == 0:
         return PureDP(0.0)
     if rate == 1:
         return claim.symmetrized()
     return Subsampled(claim, rate, relation)
+
+
+def _nested(claim: TradeoffFunction) -> int:
+    """Return the number of subsamplings that are nested in a claim."""
+    parts = (part for part, _ in getattr(claim, "_parts", ()))
+    inner = [one for one in (getattr(claim, "_claim", None), *parts) if isinstance(one, TradeoffFunction)]
+    return max(map(_nested, inner), default=0) + isinstance(claim, Subsampled)
 
 
 @dataclass(frozen=True, init=False, repr=False)

@@ -45,7 +45,7 @@ def called(call: str, arguments: Foreign) -> Foreign:
                  else value for key, value in (arguments or {}).items()}  # fmt: skip
     for home in _HOMES:
         found = getattr(import_module("diffprivlib." + home), name, None)
-        if found is not None:
+        if found is not None and not name.startswith("_"):
             return found(**arguments) if inspect.isclass(found) else functools.partial(found, **arguments)
     raise LookupError(f"diffprivlib {metadata.version('diffprivlib')} has no mechanism, tool or model {name}")
 

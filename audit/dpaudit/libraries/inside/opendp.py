@@ -15,6 +15,8 @@ MODULE = "opendp"
 """The top-level module of the library."""
 
 _HOMES = ("measurements", "domains", "metrics", "measures", "transformations", "combinators", "meas", "trans", "comb")
+# Other public functions of OpenDP free memory or read objects, and a config may not call them.
+_CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
 _SPACES = ("input_domain", "input_metric")
 _PROFILE = [i / 16 for i in range(161)]  # epsilons at which a privacy profile is read
 _ORDERS = [1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256]  # orders at which a Renyi curve is read
@@ -47,6 +49,9 @@ def called(call: str, arguments: Foreign) -> Foreign:
 
 
 def _constructor(name: str) -> Callable[..., Foreign] | None:
+    """Return the constructor with this name; None if the name is not that of a constructor of the release."""
+    if not isinstance(name, str) or not _CONSTRUCTOR.fullmatch(name):
+        return None
     for home in _HOMES:
         try:
             module = import_module("opendp." + home)
