@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, GaussianDP, LaplaceDP, PureDP, Verdict
+from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP, Verdict
 from dpaudit.libraries import Subject, accounting, audit_subject, pydp, smartnoise_sql
 from dpaudit.libraries import numpy as functions
 from dpaudit.libraries.subject import UnknownSubject
@@ -41,6 +41,14 @@ def test_every_algorithm_of_pydp_is_a_subject(cases: Any) -> None:
 def test_pydp_takes_a_class_and_its_arguments() -> None:
     with pytest.raises(UnknownSubject, match="takes a class and its arguments"):
         pydp.subject(3)
+
+
+def test_an_algorithm_that_estimates_its_bounds_needs_pairs() -> None:
+    laplacian = importlib.import_module("pydp.algorithms.laplacian")
+    with pytest.raises(UnknownSubject, match="BoundedSum without lower_bound and upper_bound estimates its bounds"):
+        pydp.subject(laplacian.BoundedSum, epsilon=1.0)
+    large = [Pair([1] * 3000, [1] * 3001)]
+    assert pydp.subject(laplacian.BoundedSum, epsilon=1.0, pairs=large).claim == PureDP(1.0)
 
 
 def test_a_gaussian_event_has_the_claim_of_gaussian_noise() -> None:
@@ -94,7 +102,7 @@ def test_the_accountant_of_the_caller_stays_new() -> None:
 def test_an_accountant_for_replaced_records_is_refused() -> None:
     da, pld = importlib.import_module("dp_accounting"), importlib.import_module("dp_accounting.pld")
     accountant = pld.PLDAccountant(da.NeighboringRelation.REPLACE_ONE)
-    with pytest.raises(UnknownSubject, match="the relation of the PLDAccountant is REPLACE_ONE; pass PLDAccountant()"):
+    with pytest.raises(UnknownSubject, match="the relation of the PLDAccountant is REPLACE_ONE; pass PLDA"):
         accounting.subject(da.GaussianDpEvent(1.0), accountant=accountant)
 
 
