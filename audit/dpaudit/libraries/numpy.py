@@ -16,7 +16,6 @@ from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.libraries.subject import Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair
 from dpaudit.pairs.search import SearchPairs
-from dpaudit.text.spelling import relation_meant
 from dpaudit.values import Dataset, Foreign, RawOutputs
 
 Function = Callable[..., Foreign]
@@ -64,8 +63,7 @@ def subject(
             raise UnknownSubject(f"{words} must be > 0 and finite, got {value!r}")
     assert amount is not None
     if relation not in _RELATIONS:
-        meant = relation_meant(relation, _RELATIONS)
-        raise UnknownSubject(f"relation must be one of {', '.join(_RELATIONS)}, got {relation!r}{meant}")
+        raise UnknownSubject(f"relation must be one of {', '.join(_RELATIONS)}, got {relation!r}")
     search = SearchPairs(
         relation="add_remove" if relation == "add_remove" else "replace_one",  # the type of the argument is str
         size=size,

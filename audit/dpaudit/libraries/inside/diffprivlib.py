@@ -17,8 +17,10 @@ MODULE = "diffprivlib"
 """The top-level module of the library."""
 
 _HOMES = ("mechanisms", "tools", "models")
-_READ = ("epsilon", "delta", "sensitivity", "lower", "upper", "utility", "monotonic", "bounds", "data_norm", "classes")
-_READ += ("bounds_X", "bounds_y", "centered", "n_clusters")
+_READ = (
+    *("epsilon", "delta", "sensitivity", "lower", "upper", "utility", "monotonic", "bounds", "data_norm", "classes"),
+    *("bounds_X", "bounds_y", "centered", "n_clusters"),
+)
 _RELEASED = {
     "GaussianNB": ("class_count_", "theta_", "var_"),
     "LogisticRegression": ("coef_", "intercept_"),
