@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from dpaudit import Pair, PureDP, ZeroConcentratedDP
 from dpaudit.cli.app import app
 from dpaudit.config import ConfigError, read_configs, read_text
+from dpaudit.config.numbers import numeric_arguments
 from dpaudit.libraries import opendp
 from dpaudit.libraries.configured import LibraryCall, read
 from dpaudit.libraries.inside import opendp as inside
@@ -64,6 +66,18 @@ def test_a_stated_claim_and_stated_pairs_come_first(tmp_path: Path) -> None:
     assert len(audit.pairs) > 3
 
 
+def test_numbers_of_a_library_may_be_expressions(tmp_path: Path) -> None:
+    """The privacy loss is 1 / scale = log(3); other arguments stay text."""
+    audit = planned(tmp_path, LAPLACE.replace("scale: 2.0", "scale: 1/log(3)"))
+    assert audit.load()[1].epsilon(0.0) == pytest.approx(math.log(3))
+    assert numeric_arguments({"sensitivity": "2*2", "T": "32", "a": [{"epsilon": "1/2", "delta": 0.1}]}) == {
+        "sensitivity": 4,
+        "T": "32",
+        "a": [{"epsilon": 0.5, "delta": 0.1}],
+    }
+    assert type(numeric_arguments({"sensitivity": "2*2"})["sensitivity"]) is int
+
+
 def test_calls_can_be_nested_and_have_positional_arguments() -> None:
     inner = {"make_laplace": [{"atom_domain": {"T": "i32"}}, {"absolute_distance": {"T": "i32"}}, 2.0]}
     found = read(LibraryCall(library="opendp", call="make_pureDP_to_zCDP", arguments=[inner]))
@@ -89,6 +103,7 @@ def test_people_see_what_runs_and_with_which_arguments(tmp_path: Path) -> None:
         (("  library: opendp", "  builtin: laplace"), "arguments, call: allowed with library only"),
         (("  call:", "  batched: true\n  call:"), "params, batched and observe_time are not allowed with library"),
         (("name:", "pairs: [{from_library: true, label: x}]\nname:"), "from_library must be the only key of its entry"),
+        (("scale: 2.0", "scale: log(x)"), "arguments: scale must be a number such as 0.5, 1/3 or log(3), got 'log(x)'"),
         (("name:", "pairs: []\nname:"), "c.yaml:1: pairs "),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 
 from dpaudit import ApproxDP, PureDP
 from dpaudit.libraries import diffprivlib
+from dpaudit.libraries.distances import linf
 from dpaudit.libraries.inside import diffprivlib as inside
 from dpaudit.libraries.subject import UnknownSubject
 
@@ -48,9 +49,92 @@ def test_utilities_move_in_one_direction_if_they_are_monotonic() -> None:
     assert all(len({a < b for a, b in zip(p.d0, p.d1, strict=True) if a != b}) == 1 for p in one)
 
 
+@pytest.mark.parametrize(
+    ("name", "more", "distance"),
+    [
+        ("Laplace", {"sensitivity": 1e13}, 1e13),
+        ("Geometric", {"sensitivity": 2**40}, 2**40),
+        ("Exponential", {"sensitivity": 1e13, "utility": [0.0, 1.0], "monotonic": False}, 1e13),
+        ("LaplaceTruncated", {"sensitivity": 100, "lower": 0, "upper": 10}, 10),
+        ("GeometricTruncated", {"sensitivity": 100, "lower": 0.5, "upper": 9.5}, 8),
+        ("LaplaceTruncated", {"sensitivity": 1, "lower": -math.inf, "upper": 10}, 1),
+        ("Exponential", {"sensitivity": 0.1, "utility": [0.0, 1.0], "monotonic": False}, 0.1),
+    ],
+)
+def test_some_inputs_differ_by_the_whole_sensitivity(name: str, more: dict[str, Any], distance: float) -> None:
+    pairs = diffprivlib.pairs_of(facts("mechanism", name, **more))
+    changes = [linf(*(side if "utility" in more else [side] for side in (pair.d0, pair.d1))) for pair in pairs]
+    assert max(changes) == distance
+    limits = more.get("lower", -math.inf), more.get("upper", math.inf)
+    assert "utility" in more or all(limits[0] <= x <= limits[1] for pair in pairs for x in (pair.d0, pair.d1))
+
+
+@pytest.mark.parametrize("more", [{"sensitivity": 0}, {"sensitivity": 1, "lower": 2.0, "upper": 2.0}])
+def test_a_sensitivity_that_no_inputs_reach_is_refused(more: dict[str, Any]) -> None:
+    given = facts("mechanism", "Laplace", **more)
+    with pytest.raises(UnknownSubject, match="finds no inputs of Laplace that differ by about"):
+        diffprivlib.pairs_of(given)
+
+
 def test_categories_come_from_the_object() -> None:
     (pair,) = diffprivlib.pairs_of(facts("mechanism", "Binary", values=["yes", "no"]))
     assert (pair.d0, pair.d1) == ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "given", "missing"),
+    [
+        ("model", "LinearRegression", {"bounds_X": (0.0, 1.0)}, "bounds_y"),
+        ("model", "LinearRegression", {}, "bounds_X and bounds_y"),
+        ("model", "PCA", {"data_norm": 2.0}, "bounds"),
+        ("model", "PCA", {"bounds": (0.0, 1.0), "centered": True}, "data_norm"),
+        ("model", "LogisticRegression", {}, "data_norm"),
+        ("tool", "nanstd", {}, "bounds"),
+        ("tool", "histogram", {"bins": 3}, "range"),
+        ("tool", "histogramdd", {"bins": 3, "range": [[0, 1], None]}, "range"),
+        ("tool", "histogramdd", {"bins": [2, 3]}, "range"),
+    ],
+)
+def test_arguments_that_come_from_the_data_are_refused(
+    kind: str, name: str, given: dict[str, Any], missing: str
+) -> None:
+    """diffprivlib warns of a privacy leak in these cases, so that its epsilon is no claim."""
+    with pytest.raises(UnknownSubject, match=f"{name} computes {missing} from the data.*pass {missing}$"):
+        diffprivlib.claim_of(facts(kind, name, **given))
+
+
+def test_arguments_that_the_object_does_not_need_may_be_missing() -> None:
+    for given in (
+        facts("tool", "histogram", bins=[0.0, 0.5, 1.0]),
+        facts("tool", "histogramdd", bins=[[0.0, 1.0], [0.0, 1.0]]),
+        facts("tool", "count_nonzero"),
+        facts("model", "PCA", data_norm=2.0, centered=True),
+    ):
+        assert diffprivlib.claim_of(given) == PureDP(1.0)
+
+
+def test_a_model_whose_released_attributes_are_unknown_is_refused() -> None:
+    with pytest.raises(UnknownSubject, match="does not know what RandomForestClassifier releases; known models are Ga"):
+        diffprivlib.claim_of(facts("model", "RandomForestClassifier", bounds=(0.0, 1.0), classes=[0, 1]))
+
+
+def test_a_replaced_row_of_k_means_stays_in_its_cluster() -> None:
+    with pytest.raises(UnknownSubject, match="pairs for KMeans with n_clusters=1 only"):
+        diffprivlib.pairs_of(facts("model", "KMeans", bounds=(0.0, 1.0), n_clusters=2))
+    assert diffprivlib.pairs_of(facts("model", "KMeans", bounds=(0.0, 1.0), n_clusters=1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "given"),
+    [
+        ("tool", "mean", {"bounds": [[0, 0], [1, 1]], "axis": 0}),
+        ("model", "LinearRegression", {"bounds_X": [0.0, 1.0]}),
+        ("model", "LinearRegression", {"bounds_X": [0.0, 1.0], "bounds_y": [[0.0, 0.0], [1.0, 1.0]]}),
+    ],
+)
+def test_bounds_of_several_columns_need_pairs(kind: str, name: str, given: dict[str, Any]) -> None:
+    with pytest.raises(UnknownSubject, match="two numbers as the bounds of a tool or target; pass the pairs"):
+        diffprivlib.pairs_of(facts(kind, name, **given))
 
 
 def test_tools_replace_a_record_and_histograms_add_one() -> None:
@@ -77,6 +161,8 @@ def test_rows_of_a_model_end_with_a_target() -> None:
     rows = [row for pair in pairs for row in pair.d1]
     assert {len(row) for row in rows} == {3}
     assert {row[-1] for row in rows} == {-1.0, 2.0}
+    listed = diffprivlib.pairs_of(facts("model", "LinearRegression", bounds_X=(0.0, 1.0), bounds_y=[[-1.0], [2.0]]))
+    assert listed == pairs
 
 
 @pytest.mark.parametrize(

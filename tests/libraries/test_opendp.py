@@ -238,6 +238,14 @@ def test_a_user_of_a_table_has_many_rows_in_many_groups() -> None:
     assert any("zz" in pair.d1["group"] for pair in pairs)
 
 
+@pytest.mark.parametrize("d_in", ['[Bound(by=["g"], per_group=2, num_groups=0)]', 0])
+def test_tables_need_a_distance_of_at_least_one(d_in: Any) -> None:
+    """Bounds of groups may allow no additional row at all."""
+    table = facts("FrameDomain(x: i32)", d_in=d_in, columns={"x": ["i32", False]}, margins=[])
+    with pytest.raises(UnknownSubject, match=r"needs an integer d_in >= 1, got d_in=.*pass the pairs"):
+        opendp.pairs_of(table)
+
+
 def test_public_groups_are_the_same_in_both_tables() -> None:
     columns = {"group": ["str", False], "x": ["i32", False]}
     margin = {"by": ["group"], "max_length": None, "max_groups": None, "public": True, "fixed_lengths": False}

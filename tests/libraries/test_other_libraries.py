@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, GaussianDP, LaplaceDP, PureDP, Verdict
+from dpaudit import ApproxDP, GaussianDP, LaplaceDP, Pair, PureDP, Verdict
 from dpaudit.libraries import Subject, accounting, audit_subject, pydp, smartnoise_sql
 from dpaudit.libraries import numpy as functions
 from dpaudit.libraries.subject import UnknownSubject
@@ -41,6 +41,14 @@ def test_every_algorithm_of_pydp_is_a_subject(cases: Any) -> None:
 def test_pydp_takes_a_class_and_its_arguments() -> None:
     with pytest.raises(UnknownSubject, match="takes a class and its arguments"):
         pydp.subject(3)
+
+
+def test_an_algorithm_that_estimates_its_bounds_needs_pairs() -> None:
+    laplacian = importlib.import_module("pydp.algorithms.laplacian")
+    with pytest.raises(UnknownSubject, match="BoundedSum without lower_bound and upper_bound estimates its bounds"):
+        pydp.subject(laplacian.BoundedSum, epsilon=1.0)
+    large = [Pair([1] * 3000, [1] * 3001)]
+    assert pydp.subject(laplacian.BoundedSum, epsilon=1.0, pairs=large).claim == PureDP(1.0)
 
 
 def test_a_gaussian_event_has_the_claim_of_gaussian_noise() -> None:
@@ -81,6 +89,23 @@ def test_an_event_that_cannot_be_simulated_is_refused() -> None:
         accounting.subject(da.NonPrivateDpEvent())
 
 
+def test_the_accountant_of_the_caller_stays_new() -> None:
+    da, pld = importlib.import_module("dp_accounting"), importlib.import_module("dp_accounting.pld")
+    accountant, event = pld.PLDAccountant(), da.GaussianDpEvent(1.0)
+    first, second = (accounting.subject(event, accountant=accountant).claim for _ in range(2))
+    assert second == first
+    accountant.compose(event)
+    with pytest.raises(UnknownSubject, match=r"the PLDAccountant has composed Gaussian.*pass a new accountant"):
+        accounting.subject(event, accountant=accountant)
+
+
+def test_an_accountant_for_replaced_records_is_refused() -> None:
+    da, pld = importlib.import_module("dp_accounting"), importlib.import_module("dp_accounting.pld")
+    accountant = pld.PLDAccountant(da.NeighboringRelation.REPLACE_ONE)
+    with pytest.raises(UnknownSubject, match="the relation of the PLDAccountant is REPLACE_ONE; pass PLDA"):
+        accounting.subject(da.GaussianDpEvent(1.0), accountant=accountant)
+
+
 def test_a_number_gets_the_curve_of_laplace_noise_and_a_vector_a_pure_claim() -> None:
     given: dict[str, Any] = {"sensitivity": 1.0, "epsilon": 0.5, "bounds": (0.0, 1.0)}
     assert functions.subject(np.sum, **given).claim == LaplaceDP(0.5)
@@ -103,9 +128,14 @@ def test_a_sensitivity_that_is_too_small_is_refuted_and_the_right_one_is_not() -
         ({"sensitivity": 1.0, "epsilon": 1.0, "mu": 1.0}, "exactly one of epsilon"),
         ({"sensitivity": 0.0, "epsilon": 1.0}, "sensitivity must be > 0 and finite, got 0.0"),
         ({"sensitivity": 1.0, "mu": float("inf")}, "mu must be > 0 and finite, got inf"),
+        (
+            {"sensitivity": 1.0, "epsilon": 1.0, "relation": "add-remove"},
+            "relation must be one of replace_one, add_remove, got 'add-remove'",
+        ),
+        ({"sensitivity": 1.0, "epsilon": 1.0, "relation": "one_value"}, "relation must be one of replace_one, add_rem"),
     ],
 )
-def test_wrong_numbers_are_refused(arguments: dict[str, Any], words: str) -> None:
+def test_wrong_numbers_and_relations_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(UnknownSubject, match=words):
         functions.subject(np.sum, **arguments)
 
@@ -132,8 +162,11 @@ def sql_facts(**more: Any) -> dict[str, Any]:
         "columns": columns,
         "user": "user",
         "censored": False,
+        "sampled": True,
+        "max_ids": 2,
+        "clamped": True,
         "d_out": [1.0, 1e-5],
-        "query": "SELECT 1",
+        "query": "SELECT SUM(amount) AS t FROM shop.sales",
         "version": "1",
         **more,
     }
@@ -153,6 +186,69 @@ def test_tables_of_a_query_differ_in_one_user_with_many_rows_or_in_one_row() -> 
     assert any("zz" in pair.d1["region"] for pair in rows)
     assert max(len(pair.d0["user"]) for pair in smartnoise_sql.pairs_of(sql_facts(censored=True))) == 24
     assert any(max(pair.d1["amount"]) > 10 for pair in rows)
+
+
+GROUPED = "SELECT region, SUM(amount) AS t FROM shop.sales GROUP BY region"
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        (GROUPED, ("region",)),
+        ("SELECT region, COUNT(*) AS n FROM shop.sales WHERE amount > 20 GROUP BY region", ("region", "amount")),
+        ("SELECT amount > 5 AS big, COUNT(*) AS n FROM shop.sales GROUP BY big", ("region", "amount", "open")),
+        ("SELECT region, COUNT(*) AS n FROM shop.sales group  by 1", ("region", "amount", "open")),
+        ('SELECT region, open, COUNT(*) AS n FROM shop.sales GROUP BY "Region", open', ("region", "open")),
+    ],
+)
+def test_public_groups_of_a_query_are_the_same_in_both_tables(query: str, names: tuple[str, ...]) -> None:
+    """Without censoring, the metadata states that groups are public; a condition also decides which groups occur."""
+    columns = {**sql_facts()["columns"], "open": {"type": "boolean"}}
+    pairs = smartnoise_sql.pairs_of(sql_facts(query=query, columns=columns))
+    assert pairs
+    for pair in pairs:
+        before, after = (set(zip(*(table[name] for name in names), strict=True)) for table in (pair.d0, pair.d1))
+        assert before == after
+    free = smartnoise_sql.pairs_of(sql_facts(query=query, columns=columns, censored=True, user=None))
+    assert any("zz" in pair.d1["region"] for pair in free)
+
+
+def test_a_value_beyond_the_bounds_is_tried_in_every_kind_of_table() -> None:
+    for more in ({}, {"query": GROUPED}, {"censored": True}, {"user": None}, {"user": None, "censored": True}):
+        assert any(max(pair.d1["amount"]) > 10 for pair in smartnoise_sql.pairs_of(sql_facts(**more))), more
+
+
+def test_a_user_has_as_many_rows_as_the_metadata_promises_if_the_library_takes_no_sample() -> None:
+    for most, expected in ((1, 1), (2, 2), (10**6, 100)):
+        pairs = smartnoise_sql.pairs_of(sql_facts(sampled=False, max_ids=most))
+        assert max(pair.d1["user"].count(11) for pair in pairs) == expected
+
+
+@pytest.mark.parametrize(
+    ("described", "clamped", "low", "high"),
+    [
+        ({"lower": 0.0, "upper": 10.0}, False, 0.0, 10.0),
+        ({"sensitivity": 3.0}, False, 0.0, 3.0),
+        ({"lower": -5.0, "upper": 10.0, "sensitivity": 3.0}, True, -3.0, 3.0),
+        ({"lower": 0.0, "upper": 3.0, "sensitivity": 3.0}, True, 0.0, 3003.0),
+    ],
+)
+def test_values_keep_bounds_and_sensitivities_that_the_library_does_not_enforce(
+    described: dict[str, float], clamped: bool, low: float, high: float
+) -> None:
+    columns = {"amount": {"type": "float", "nullable": False, **described}}
+    pairs = smartnoise_sql.pairs_of(sql_facts(columns=columns, user=None, clamped=clamped))
+    found = [value for pair in pairs for value in pair.d1["amount"]]
+    assert (min(found), max(found)) == (low, high)
+
+
+def test_promises_that_leave_no_pair_are_refused() -> None:
+    query = "SELECT region, COUNT(*) AS n FROM shop.sales WHERE user > 3 GROUP BY region"
+    with pytest.raises(UnknownSubject, match="no generated pair has the same groups"):
+        smartnoise_sql.pairs_of(sql_facts(query=query))
+    columns = {"amount": {"type": "float", "lower": 100.0, "upper": 110.0, "sensitivity": 10.0}}
+    with pytest.raises(UnknownSubject, match="column amount has no value within its bounds and its sensitivity"):
+        smartnoise_sql.pairs_of(sql_facts(columns=columns, user=None))
 
 
 def test_a_column_of_an_unknown_type_is_refused() -> None:

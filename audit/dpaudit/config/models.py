@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from dpaudit.catalogue import BUILTIN
 from dpaudit.claims import parse_claim
 from dpaudit.config.builtins import builtin_mechanism
-from dpaudit.config.numbers import Number, Whole, whole
+from dpaudit.config.numbers import Number, Whole, numeric_arguments, whole
 from dpaudit.config.pair_models import PairConfig, Strict
 from dpaudit.learning.attack import resolve_attacks
 from dpaudit.libraries.configured import LIBRARIES, LibraryCall
@@ -105,13 +105,15 @@ class MechanismConfig(Strict):
             raise ValueError("call is missing: name the function or the class of the library, such as make_laplace")
         if self.params is not None or self.batched or self.observe_time:
             raise ValueError("params, batched and observe_time are not allowed with library; use arguments")
+        numeric_arguments(self.arguments)
 
     @property
     def library_call(self) -> LibraryCall | None:
         """The call of a library that makes the mechanism; None for other mechanisms."""
         if self.library is None or self.call is None:
             return None
-        return LibraryCall(library=self.library, call=self.call, arguments=self.arguments, d_in=self.d_in)
+        arguments = numeric_arguments(self.arguments)
+        return LibraryCall(library=self.library, call=self.call, arguments=arguments, d_in=self.d_in)
 
     @property
     def isolated(self) -> bool:

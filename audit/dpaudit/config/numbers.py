@@ -12,6 +12,7 @@ import yaml
 from pydantic import BeforeValidator
 
 from dpaudit.text.numbers import read_number
+from dpaudit.values import Foreign
 
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$")
 
@@ -38,6 +39,37 @@ def whole(value: object) -> object:
     """Convert a number or text with a whole value, such as 1e5 or "100", to int; return any other value unchanged."""
     found = number(value)
     return int(found) if isinstance(found, float) and found.is_integer() else value
+
+
+NUMERIC = ("epsilon", "delta", "sensitivity", "scale")
+"""Arguments of libraries that are numbers, so that expressions such as log(3) are allowed."""
+
+
+def numeric_arguments(arguments: Foreign) -> Foreign:
+    """Convert text such as "log(3)" in the arguments `NUMERIC` of a library, at any depth, to a number.
+
+    Args:
+        arguments: Arguments as plain values.
+
+    Returns:
+        A copy of the arguments.  A whole sensitivity becomes an int, because some mechanisms need an integer.
+
+    Raises:
+        ValueError: If the text of such an argument is no number.
+    """
+    if isinstance(arguments, list):
+        return [numeric_arguments(value) for value in arguments]
+    if not isinstance(arguments, dict):
+        return arguments
+    found = {name: numeric_arguments(value) for name, value in arguments.items()}
+    for name in NUMERIC:
+        if not isinstance(found.get(name), str):
+            continue
+        value = number(whole(found[name]) if name == "sensitivity" else found[name])
+        if isinstance(value, str):
+            raise ValueError(f"arguments: {name} must be a number such as 0.5, 1/3 or log(3), got {value[:80]!r}")
+        found[name] = value
+    return found
 
 
 Number = Annotated[float, BeforeValidator(number)]

@@ -6,6 +6,7 @@ exactly, and the claim must be true for this pair.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module, metadata
@@ -26,17 +27,19 @@ def subject(event: Foreign, *, accountant: Foreign = None, name: str = "") -> Su
 
     Args:
         event: A `DpEvent`: noise, compositions and Poisson subsampling of noise, in any nesting.
-        accountant: A new accountant for adding or removing one record; None for a `PLDAccountant`.
+        accountant: A new accountant for adding or removing one record, which stays new; None for a `PLDAccountant`.
         name: The name of the audit; by default, the text of the event.
 
     Raises:
-        UnknownSubject: If the event cannot be simulated, or if the accountant does not support it.
+        UnknownSubject: If the event cannot be simulated, or if the accountant does not support it, has composed other
+            events, or has another neighbouring relation.
         ImportError: If dp-accounting is not installed.
     """
     words = name or str(event)
     simulate = _simulation(event)
     if accountant is None:
         accountant = import_module("dp_accounting.pld").PLDAccountant()
+    accountant = copy.deepcopy(_new(accountant))
     if not accountant.supports(event):
         raise UnknownSubject(f"{type(accountant).__name__} does not support {type(event).__name__}")
     accountant.compose(event)
@@ -47,6 +50,16 @@ def subject(event: Foreign, *, accountant: Foreign = None, name: str = "") -> Su
         name=words[:200],
         source=f"dp-accounting {metadata.version('dp-accounting')}, {type(accountant).__name__}: delta(epsilon)",
     )
+
+
+def _new(accountant: Foreign) -> Foreign:
+    """Return the accountant if it states the claim of the event alone, for the pair of `subject`."""
+    kind, relation = type(accountant).__name__, accountant.neighboring_relation.name
+    if relation != "ADD_OR_REMOVE_ONE":
+        raise UnknownSubject(f"the pair adds one record, but the relation of the {kind} is {relation}; pass {kind}()")
+    if type(accountant.ledger).__name__ != "NoOpDpEvent":
+        raise UnknownSubject(f"the {kind} has composed {str(accountant.ledger)[:200]}; pass a new accountant: {kind}()")
+    return accountant
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,23 @@
 
 The claim is the epsilon and the delta of the object.  The pairs follow from its sensitivity, its bounds and its
 categories.  diffprivlib computes sensitivities for one replaced record, except for histograms, whose sensitivity of 1
-holds for one additional record.
+holds for one additional record.  A replaced record of k-means must stay in its cluster, so only k-means with one
+cluster has generated pairs.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.libraries import distances, neighbours
-from dpaudit.libraries.cells import INTEGERS, Cells
+from dpaudit.libraries.cells import FLOATS, INTEGERS, Cells
 from dpaudit.libraries.inside import diffprivlib as inside
 from dpaudit.libraries.subject import Subject, UnknownSubject
 from dpaudit.pairs.pair import Pair, Relation
@@ -29,6 +31,16 @@ MAX_PAIRS = 8
 _WHOLE = ("Geometric", "GeometricTruncated", "GeometricFolded", "GaussianDiscrete")
 _ADDED = ("histogram", "histogram2d", "histogramdd")
 _CLASSIFIERS = ("GaussianNB", "LogisticRegression")
+_BOUNDED = ("mean", "nanmean", "sum", "nansum", "var", "nanvar", "std", "nanstd", "median", "quantile", "percentile")
+_REQUIRED: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys((*_BOUNDED, "GaussianNB", "StandardScaler", "KMeans"), ("bounds",)),
+    **dict.fromkeys(_ADDED, ("range",)),
+    "PCA": ("bounds", "data_norm"),
+    "LogisticRegression": ("data_norm",),
+    "LinearRegression": ("bounds_X", "bounds_y"),
+}
+"""Arguments that diffprivlib computes from the data if they are missing, which its epsilon does not cover."""
+
 _FEATURES = 2  # number of features of a model whose bounds do not state this number
 
 
@@ -98,12 +110,37 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
         facts: The facts that `inside.diffprivlib.facts` returned.
 
     Raises:
-        UnknownSubject: If the object states no finite epsilon.
+        UnknownSubject: If the object states no finite epsilon, if it computes an argument such as its bounds from the
+            data, or if it is a model whose released attributes are unknown.
     """
+    if facts["kind"] == "model" and facts["name"] not in inside.MODELS:
+        raise UnknownSubject(
+            f"dpaudit does not know what {facts['name']} releases; known models are {', '.join(inside.MODELS)}; for "
+            "other models, write a mechanism and audit it with dpaudit.audit"
+        )
+    if missing := _missing(facts):
+        raise UnknownSubject(
+            f"{facts['name']} computes {' and '.join(missing)} from the data, which its epsilon does not cover; "
+            f"pass {' and '.join(missing)}"
+        )
     epsilon, delta = facts.get("epsilon"), facts["delta"]
     if not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
         raise UnknownSubject(f"{facts['name']} states epsilon={epsilon!r}, which is no claim that could be refuted")
     return ApproxDP(epsilon=epsilon, delta=delta) if delta else PureDP(epsilon)
+
+
+def _missing(facts: JsonObject) -> list[str]:
+    """Return the arguments that the object would compute from the data."""
+    name = facts["name"]
+    bins = facts.get("bins")
+    if isinstance(bins, list) and (name == "histogram" or all(isinstance(one, list) for one in bins)):
+        return []  # a histogram with the edges of its bins
+    return [
+        argument
+        for argument in _REQUIRED.get(name, ())
+        if facts.get(argument) is None or (argument == "range" and None in facts[argument])
+        if not (name == "PCA" and argument == "bounds" and facts.get("centered"))
+    ]
 
 
 def pairs_of(facts: JsonObject) -> list[Pair]:
@@ -124,7 +161,8 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
     if found is None:
         raise UnknownSubject(
             f"dpaudit does not know how to make pairs for diffprivlib's {facts['name']}: it needs a sensitivity, the "
-            "values of a category, bounds, a range or a data_norm; pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
+            "values of a category, bounds, a range or a data_norm, and two numbers as the bounds of a tool or target; "
+            "pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
         )
     pairs: list[Pair] = []
     seen = set()
@@ -145,18 +183,36 @@ def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
     if not isinstance(sensitivity, int | float) or facts["name"] in ("Bingham", "Wishart"):
         return None
     if "utility" in facts:
-        found = neighbours.vectors(_unbounded([0.0]), len(facts["utility"]), sensitivity, norm=math.inf)
-        return _one_way(found) if facts["monotonic"] else found
-    whole = facts["name"] in _WHOLE
-    cells = _unbounded([0, 10] if whole else [0.0, 10.0], whole=whole)
-    if "lower" in facts and math.isfinite(facts["upper"]):
-        cells = _between(facts["lower"], facts["upper"], whole=whole)
-    return _near(neighbours.numbers(cells, sensitivity), sensitivity)
+        space = _unbounded([0.0], sensitivity)
+        found = list(neighbours.vectors(space, len(facts["utility"]), sensitivity, norm=math.inf))
+        close = _near(facts, found, "LInfDistance", sensitivity)
+        return _one_way(close) if facts["monotonic"] else close
+    whole, distance = facts["name"] in _WHOLE, sensitivity
+    lower, upper = facts.get("lower", -math.inf), facts.get("upper", math.inf)
+    cells = _unbounded([0, 10] if whole else [0.0, 10.0], sensitivity, whole=whole)
+    if math.isfinite(lower) and math.isfinite(upper):
+        cells = _between(lower, upper, whole=whole)
+        distance = min(sensitivity, cells.high - cells.low)
+    pairs = [pair for pair in neighbours.numbers(cells, distance) if all(lower <= x <= upper for x in pair[:2])]
+    return _near(facts, pairs, "AbsoluteDistance", distance)
 
 
-def _near(found: Iterator[neighbours.Candidate], sensitivity: float) -> Iterator[neighbours.Candidate]:
-    """Leave out pairs whose numbers differ by more than the sensitivity, for example because of rounding errors."""
-    return ((d0, d1, label) for d0, d1, label in found if distances.within("AbsoluteDistance", d0, d1, sensitivity))
+def _near(
+    facts: JsonObject, found: Sequence[neighbours.Candidate], metric: str, distance: float
+) -> Iterator[neighbours.Candidate]:
+    """Leave out pairs that differ by more than the distance, for example because of rounding errors.
+
+    Raises:
+        UnknownSubject: If no pair differs by at least half of the distance, so that an audit would have no power.
+    """
+    close = [pair for pair in found if distances.within(metric, pair[0], pair[1], distance)]
+    largest = max((distances.BY_METRIC[metric](d0, d1) for d0, d1, _ in close), default=Fraction(0))
+    if largest == 0 or 2 * largest < Fraction(distance):
+        raise UnknownSubject(
+            f"dpaudit finds no inputs of {facts['name']} that differ by about {distance!r}, which its sensitivity "
+            "allows; pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
+        )
+    return iter(close)
 
 
 def _one_way(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Candidate]:
@@ -166,19 +222,29 @@ def _one_way(found: Iterator[neighbours.Candidate]) -> Iterator[neighbours.Candi
             yield d0, d1, label
 
 
-def _unbounded(usual: Sequence[float], *, whole: bool = False) -> Cells:
-    limits = INTEGERS["i32"] if whole else (-1e12, 1e12)
+def _unbounded(usual: Sequence[float], sensitivity: float, *, whole: bool = False) -> Cells:
+    """Return numbers in a range that is at least eight times the sensitivity."""
+    limits: tuple[float, float] = INTEGERS["i32"] if whole else (-1e12, 1e12)
+    if 4 * sensitivity > limits[1]:
+        reach = 4 * sensitivity if whole else min(4 * sensitivity, FLOATS["f64"][1])
+        limits = (-reach, reach)
     return Cells(usual=usual, kind="i32" if whole else "f64", limits=limits)
 
 
 def _between(low: float, high: float, *, whole: bool = False, unusual: Sequence[tuple[str, float]] = ()) -> Cells:
     middle = (low + high) / 2
     usual = [math.ceil(low), math.floor(middle), math.floor(high)] if whole else [float(low), middle, float(high)]
+    low, high = usual[0], usual[-1]
     return Cells(usual=usual, unusual=unusual, kind="i64" if whole else "f64", limits=(low, high))
 
 
 def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candidate] | None:
     """Return datasets of numbers for a tool, and datasets of rows for a model."""
+    if facts["name"] == "KMeans" and facts.get("n_clusters") != 1:
+        raise UnknownSubject(
+            "dpaudit makes pairs for KMeans with n_clusters=1 only, because a replaced row must stay in its cluster; "
+            "pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
+        )
     if facts["name"] in _CLASSIFIERS:
         features = _rows(facts | {"name": ""})
         return None if features is None else _classified(features, same_class=facts["name"] == "GaussianNB")
@@ -215,6 +281,8 @@ def _column(facts: JsonObject) -> Cells | None:
     if bounds is None:
         return None
     low, high = bounds
+    if isinstance(low, list):  # bounds of each column, for a tool with an axis
+        return None
     far = 1000 * (high - low)
     unusual = [("a value above the bounds", high + far), ("a value below the bounds", low - far)]
     if facts["name"].startswith("nan"):
@@ -237,7 +305,10 @@ def _rows(facts: JsonObject) -> Cells | None:
     middle = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
     targets: list[list[float]] = [[], [], []]
     if facts["name"] in inside.SUPERVISED:
-        least, most = facts.get("bounds_y") or (0, 1)
+        ends = [one if isinstance(one, list) else [one] for one in facts.get("bounds_y") or ()]
+        if [len(one) for one in ends] != [1, 1]:
+            return None
+        ((least,), (most,)) = ends
         targets = [[float(least)], [float(most)], [float(most)]]
     rows = [[float(x) for x in row] + target for row, target in zip((low, middle, high), targets, strict=True)]
     return Cells(usual=rows, kind="row")

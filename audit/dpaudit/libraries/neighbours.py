@@ -208,17 +208,35 @@ def tables(
         spread = [_row(columns, user, number, number) for number in range(most_rows)]
         plans.append((others, spread, "many rows in many groups"))
         plans.append((others, [_mixed(columns, number) for number in range(most_rows)], "many rows, and all extremes"))
+    first, further = _strays(columns, user, keys_are_public=keys_are_public)
+    plans += [(others, [{**usual, name: stray}], label) for name, label, stray in first]
     if not keys_are_public:
         plans.append(([], [dict(high)], "empty, and one row"))
-    for name, cells in columns.items():
-        if name == user:
-            continue
-        for label, stray in cells.unusual:
-            if not keys_are_public or cells.limits is not None:
-                plans.append((others, [{**usual, name: stray}], f"one row with {label} in {name}"))
+    plans += [(others, [{**usual, name: stray}], label) for name, label, stray in further]
     for rest, new, label in plans:
         rows = [row if user is None else {**row, user: _other(columns[user])} for row in new]
         yield _by_column(columns, rest), _by_column(columns, [*rest, *rows]), label
+
+
+_Stray = tuple[str, str, Record]  # a column, a label and an unusual value
+
+
+def _strays(
+    columns: Mapping[str, Cells], user: str | None, *, keys_are_public: bool
+) -> tuple[list[_Stray], list[_Stray]]:
+    """Return the first unusual value of each column of numbers, and all further unusual values.
+
+    If groups are public, a column of categories has no unusual values.
+    """
+    first: list[_Stray] = []
+    further: list[_Stray] = []
+    for name, cells in columns.items():
+        if name == user or (keys_are_public and cells.limits is None):
+            continue
+        for place, (label, stray) in enumerate(cells.unusual):
+            chosen = first if place == 0 and cells.limits is not None else further
+            chosen.append((name, f"one row with {label} in {name}", stray))
+    return first, further
 
 
 def _row(columns: Mapping[str, Cells], user: str | None, number: int, turn: int) -> dict[str, Record]:

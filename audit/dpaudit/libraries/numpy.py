@@ -21,6 +21,8 @@ from dpaudit.values import Dataset, Foreign, RawOutputs
 Function = Callable[..., Foreign]
 """A function of an array of records that returns a number or an array of numbers."""
 
+_RELATIONS = ("replace_one", "add_remove")
+
 
 def subject(
     function: Function,
@@ -49,7 +51,8 @@ def subject(
         name: The name of the audit; by default, the name of the function.
 
     Raises:
-        UnknownSubject: If not exactly one of `epsilon` and `mu` is given, or if a number is not positive.
+        UnknownSubject: If not exactly one of `epsilon` and `mu` is given, if a number is not positive, or if the
+            relation is unknown.
         ValueError: If the pairs cannot be generated.
     """
     if (epsilon is None) == (mu is None):
@@ -59,8 +62,10 @@ def subject(
         if value is None or not 0 < value < math.inf:
             raise UnknownSubject(f"{words} must be > 0 and finite, got {value!r}")
     assert amount is not None
+    if relation not in _RELATIONS:
+        raise UnknownSubject(f"relation must be one of {', '.join(_RELATIONS)}, got {relation!r}")
     search = SearchPairs(
-        relation="add_remove" if relation == "add_remove" else "replace_one",
+        relation="add_remove" if relation == "add_remove" else "replace_one",  # the type of the argument is str
         size=size,
         bounds=bounds,
         out_of_domain=False,

@@ -174,6 +174,11 @@ def _of_frames(metric: Node, facts: JsonObject) -> Iterator[neighbours.Candidate
         metric = inner
     if metric.name not in ("SymmetricDistance", "SymmetricIdDistance"):
         return None
+    if not isinstance(facts["d_in"], int) or facts["d_in"] < 1:
+        raise UnknownSubject(
+            "pairs of data frames differ in one user or in one row, which needs an integer d_in >= 1, got "
+            f"d_in={facts['d_in']!r}; for other distances pass the pairs: subject(measurement, d_in, pairs=[...])"
+        )
     columns = {}
     for name, (text, nullable) in facts["columns"].items():
         cells = _column(text)

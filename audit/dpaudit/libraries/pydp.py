@@ -25,7 +25,7 @@ from dpaudit.values.content import key
 MAX_PAIRS = 8
 """Maximum number of pairs of a subject, because all pairs of an audit share its trials."""
 
-_BOUNDS = (0.0, 10.0)  # bounds of the records if the algorithm infers its bounds
+_BOUNDS = (0.0, 10.0)  # bounds of the records if the algorithm needs no bounds
 
 
 def subject(
@@ -110,7 +110,15 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
 
     Args:
         facts: The facts that `inside.pydp.facts` returned.
+
+    Raises:
+        UnknownSubject: If the algorithm estimates its bounds, which needs more records than generated pairs have.
     """
+    if facts["name"].startswith("Bounded") and facts.get("lower_bound") is None:
+        raise UnknownSubject(
+            f"{facts['name']} without lower_bound and upper_bound estimates its bounds, which fails for few records; "
+            "pass both bounds, or large datasets: subject(algorithm, pairs=[Pair(d0, d1)])"
+        )
     low, high = (
         facts.get(name, default) for name, default in zip(("lower_bound", "upper_bound"), _BOUNDS, strict=True)
     )

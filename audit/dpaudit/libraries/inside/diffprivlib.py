@@ -17,7 +17,10 @@ MODULE = "diffprivlib"
 """The top-level module of the library."""
 
 _HOMES = ("mechanisms", "tools", "models")
-_READ = ("epsilon", "delta", "sensitivity", "lower", "upper", "utility", "monotonic", "bounds", "data_norm", "classes")
+_READ = (
+    *("epsilon", "delta", "sensitivity", "lower", "upper", "utility", "monotonic", "bounds", "data_norm", "classes"),
+    *("bounds_X", "bounds_y", "centered", "n_clusters"),
+)
 _RELEASED = {
     "GaussianNB": ("class_count_", "theta_", "var_"),
     "LogisticRegression": ("coef_", "intercept_"),
@@ -26,6 +29,9 @@ _RELEASED = {
     "PCA": ("mean_", "components_", "singular_values_"),
     "StandardScaler": ("mean_", "var_"),
 }
+MODELS = tuple(_RELEASED)
+"""Models whose released attributes are known."""
+
 SUPERVISED = ("GaussianNB", "LogisticRegression", "LinearRegression")
 """Models that learn from records with a target, which is the last value of each record."""
 
@@ -66,9 +72,6 @@ def facts(made: Foreign, d_in: Foreign = 1) -> JsonObject:
         epsilon = inspect.signature(made.func).parameters["epsilon"].default
         return dict(found, kind="tool", name=made.func.__name__, **dict({"epsilon": epsilon, "delta": 0.0}, **keywords))
     for name in _READ:
-        if hasattr(made, name):
-            found[name] = _plain(getattr(made, name))
-    for name in ("bounds_X", "bounds_y"):
         if hasattr(made, name):
             found[name] = _plain(getattr(made, name))
     found["name"] = type(made).__name__
@@ -126,7 +129,7 @@ def _tool(made: Foreign, dataset: Dataset) -> Output:
     accountant = import_module("diffprivlib.accountant").BudgetAccountant()
     records = numpy.array(dataset, dtype=float)
     if made.func.__name__ in ("histogram2d", "histogramdd"):  # an empty dataset has columns, too
-        records = records.reshape(len(dataset), len(made.keywords["range"]))
+        records = records.reshape(len(dataset), len(made.keywords.get("range") or made.keywords["bins"]))
     columns = list(records.T) if made.func.__name__ == "histogram2d" else [records]
     released = made(*columns, accountant=accountant)
     return released[0] if isinstance(released, tuple) else released

@@ -71,8 +71,9 @@ def facts(made: Query, d_in: Foreign = 1) -> JsonObject:
         d_in: Not used.
 
     Returns:
-        A dict with the `columns` of the table, the name of the `user` column, and the privacy loss `d_out` that the
-        library computes for the query.
+        A dict with the `columns` of the table, the name of the `user` column, the privacy loss `d_out` that the library
+        computes for the query, and what the library enforces: `censored` groups, `sampled` rows of a user (at most
+        `max_ids`), and `clamped` values.
     """
     epsilon, delta = made.reader({}).get_privacy_cost(made.query)
     users = [name for name, described in made.columns() if described.get("private_id")]
@@ -81,6 +82,9 @@ def facts(made: Query, d_in: Foreign = 1) -> JsonObject:
         "user": None if made.table.get("row_privacy") or not users else users[0],
         "d_out": [float(epsilon), float(delta)],
         "censored": bool(made.table.get("censor_dims", True)),
+        "sampled": bool(made.table.get("sample_max_ids", True)),
+        "max_ids": int(made.table.get("max_ids", 1)),
+        "clamped": bool(made.table.get("clamp_columns", True)),
         "query": made.query,
         "version": metadata.version("smartnoise-sql"),
     }
