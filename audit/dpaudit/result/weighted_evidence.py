@@ -50,9 +50,11 @@ class WeightedGuessesEvidence(CanaryGuesses):
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         """Approximate the probability of at least `right` right guesses from independent likelihood ratios.
 
-        With fewer than `few_canaries.FEW` canaries, the probability is rounded down.  Otherwise, the error rate of each block is that of its mean share of all guesses.  The probability that the coins leave too
-        few canaries on a side is subtracted, as in `both_sides.attained`.  With guesses about nearly all canaries, the
-        error rates are those of `both_sides.split`.
+        With fewer than `few_canaries.FEW` canaries, the probability is rounded down; see the theorem of that module.
+
+        Otherwise, the error rate of each block is that of its mean share of all guesses.  The probability that the
+        coins leave too few canaries on a side is subtracted, as in `both_sides.attained`.  With guesses about nearly
+        all canaries, the error rates are those of `both_sides.split`.
         """
         if right <= 0:
             return 1.0

@@ -4,8 +4,8 @@ An independent fair coin decides whether each of m canaries is included.  For a 
 scores are guessed "left out", and the r - r // 2 highest are guessed "included".  There may be several numbers r; V is
 the sum of their right guesses.  In contrast, the guesses of `confident` need not be half on each side.
 
-**Ranks.**  Let W be the rank of a canary's score in its law, from 0 to 1, with ties broken at random.  W is uniform, and
-g(w) = P[included | W = w] rises with w.  For a symmetric curve g(1 - w) = 1 - g(w).  With the share a(u) of
+**Ranks.**  Let W be the rank of a canary's score in its law, from 0 to 1, with ties broken at random.  W is uniform,
+and g(w) = P[included | W = w] rises with w.  For a symmetric curve g(1 - w) = 1 - g(w).  With the share a(u) of
 `confident`, the integral c of g from 0 is
 
     c(x) = a(2 x) / 2    for x <= 1/2,        c(x) = x - 1/2 + c(1 - x)    for x >= 1/2.             (1)
