@@ -52,8 +52,8 @@ class Scores:
 
     A step hook of the optimizer reads the noisy gradient after clipping and noise, immediately before the weights
     change.  Opacus has then divided the noisy sum by the expected batch size, which depends on the number of records.
-    The claim is about the noisy sum, so scores are multiplied by this size.  An earlier hook, such as the hook of the accountant, is still called.  Each step computes one gradient for
-    each canary.
+    The claim is about the noisy sum, so scores are multiplied by this size.  An earlier hook, such as the hook of the
+    accountant, is still called.  Each step computes one gradient for each canary.
 
     Args:
         model: The model that `make_private` returned.

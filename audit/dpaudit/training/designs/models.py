@@ -127,8 +127,8 @@ def repeated(store: Store) -> tuple[str, ...]:
         return ()
     calls = "1 earlier call" if store.failures == 1 else f"{store.failures:,} earlier calls"
     return (
-        f"{calls} with this store failed, and the failed trainings were repeated, perhaps with changes: the guarantee is "
-        "conditional on success.  It covers only failures that do not depend on the model, such as a power cut",
+        f"{calls} with this store failed, and the failed trainings were repeated, perhaps with changes: the guarantee "
+        "is conditional on success.  It covers only failures that do not depend on the model, such as a power cut",
     )
 
 
