@@ -77,8 +77,8 @@ def law(truth: TradeoffFunction, m: int, numbers: tuple[int, ...]) -> Array:
     size = sum(numbers) + 1
     z = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)  # the law is computed by its Fourier transform
     place = np.arange(m)
-    low = z ** sum(place < r // 2 for r in numbers)[:, None]
-    high = z ** sum(place >= m - (r - r // 2) for r in numbers)[:, None]
+    low = z ** np.sum([place < r // 2 for r in numbers], axis=0)[:, None]
+    high = z ** np.sum([place >= m - (r - r // 2) for r in numbers], axis=0)[:, None]
     passed = np.zeros((m + 1, len(z)), dtype=np.complex128)  # by number of canaries in the cells so far
     passed[0] = 1.0
     for share, chance in zip(included, chances, strict=True):
