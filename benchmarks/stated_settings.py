@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import Pair, Verdict, audit, audit_one_run, batched, parse_claim, plan
+from dpaudit import Pair, Verdict, audit, audit_one_run, audit_scores, batched, parse_claim, plan
 from dpaudit.catalogue import Gaussian, Laplace
 from dpaudit.engine.replay import replay
 from dpaudit.engine.replay_outcome import CONFIRMED
+from dpaudit.engine.score_guesses import count_guesses
 from dpaudit.inference.grid import BINS, CENTRES
 from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.testing.effort import POWER, planned_runs
@@ -178,6 +179,31 @@ def guessed(claim: str, canaries: int) -> Setting:
     )
 
 
+def seen_in_scores(claim: str, confidence: float, canaries: int, guesses: int) -> Setting:
+    """Test the violation that an audit of independent canaries names, with Gaussian or Laplace likelihood ratios."""
+
+    def named() -> tuple[Any, int]:
+        scores = np.random.default_rng(10**6).normal(size=canaries)
+        included = np.arange(canaries) < canaries // 2 - 2  # not half, so that coins must have decided
+        terms: dict[str, Any] = {"confidence": confidence, "guesses": guesses, "seed": 0}
+        result = audit_scores(scores[~included], scores[included], claim, independence="canaries", **terms)
+        return parse_claim(result.detectable.claim), result.witness.needed  # type: ignore[union-attr]
+
+    def came_true(said: Any, seed: int) -> bool:
+        (truth, needed), rng = said, np.random.default_rng([seed, canaries, guesses])
+        coins = rng.random(canaries) < 0.5
+        if "mu" in truth.parameters:
+            scores = rng.normal(coins * truth.parameters["mu"])
+        else:
+            epsilon = truth.parameters["epsilon"]
+            scores = np.clip(rng.laplace(coins * epsilon), 0, epsilon)
+        evidence, _ = count_guesses(scores[~coins], scores[coins], "canaries", guesses, rng)
+        return bool(evidence.right >= needed)
+
+    name = f"{claim}, {guesses} guesses about {canaries} canaries, {confidence:g}"
+    return Setting("seen, canaries", name, 0.9, True, named, came_true)
+
+
 FIXED = [  # claim, trials, confidence
     ("approximate(epsilon=1, delta=0.05)", 3_000, 0.95),
     ("approximate(epsilon=0.5, delta=0.1)", 10_000, 0.95),
@@ -227,7 +253,7 @@ RESPONSES = [(1, 1.3), (1, 1.5), (1, 2), (1, 3), (0.5, 1), (2, 3)]  # claimed an
 
 def settings() -> list[Setting]:
     """Return every setting, the cheap kinds first; each kind has at least 20."""
-    return [*_one_run(), *_seen(), *_replays(), *_dependence(), *_plans(), *_suites()]
+    return [*_one_run(), *_canaries(), *_seen(), *_replays(), *_dependence(), *_plans(), *_suites()]
 
 
 def _one_run() -> list[Setting]:
@@ -237,6 +263,17 @@ def _one_run() -> list[Setting]:
     return [guessed(f"pure(epsilon={epsilon:g})", canaries) for epsilon, canaries in pure] + [
         guessed(f"approximate(epsilon={epsilon:g}, delta=1e-5)", canaries) for epsilon, canaries in approximate
     ]
+
+
+def _canaries() -> list[Setting]:
+    claims = [
+        ("gaussian(mu=0.2)", 0.9),
+        ("gaussian(mu=0.5)", 0.99),
+        ("gaussian(mu=1)", 0.95),
+        ("laplace(epsilon=0.5)", 0.95),
+    ]
+    sizes = [(20, 12), (30, 19), (30, 21), (40, 28), (60, 42)]
+    return [seen_in_scores(*claim, *size) for claim, size in product(claims, sizes)]
 
 
 def _seen() -> list[Setting]:

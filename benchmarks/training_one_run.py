@@ -1,6 +1,7 @@
 """Certified epsilon of one real training with 1,000 Dirac canaries, beside the claimed epsilon.
 
     python benchmarks/training_one_run.py [--epsilon 8 4 2 1] [--seeds 5] [--first 0] [--store FILE] [--markdown]
+        [--law AUDITS]
 
 The training is DP-SGD of a network with 32 hidden units on scikit-learn's digits.  Each of 1,000 canaries has a spare
 weight of its own, and a secret coin decides whether the canary is in the training data.  Each record is in a batch with
@@ -13,6 +14,10 @@ bound "independent" assumes that canaries are independent, and "nothing assumed"
 Gaussian trade-off function.  "share" is the share of the claimed epsilon that the first bound certifies.  The accuracy
 is that of the model on its training data, and the seconds are those of one training.  The command also prints how many
 audits refuted the claim, which is true.
+
+Each claimed epsilon has separate seeds, so that all audits are independent.  With --law, no model is trained: scores
+are drawn from the exact law of Dirac canaries.  The command then counts how many audits refute the true claim, which
+should be at most 5 %.
 
 The result of each training is saved in the store, so that an interrupted command can be resumed.
 """
@@ -31,7 +36,9 @@ from sklearn.datasets import load_digits
 
 from dpaudit import audit_scores
 from dpaudit.claims import TradeoffFunction
+from dpaudit.inference.scores import both_sides, confident
 from dpaudit.numerics.arrays import Array, Flags
+from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.training import canaries, claim, one_run, reference, views
 
 DELTA, CONFIDENCE, STEPS, RATE, CANARIES, HIDDEN = 1e-5, 0.95, 2500, 0.25, 1000, 32
@@ -106,6 +113,26 @@ def audited(sigma: float, seed: int) -> Row:
     }
 
 
+def refuted_by_law(sigma: float, audits: int, seed: int) -> float:
+    """Return the share of audits of Dirac canaries, assumed to be independent as they are, that refute the claim."""
+    true, guesses, rng = (
+        claimed(sigma).symmetrized(),
+        confident.default_confident(CANARIES),
+        np.random.default_rng(seed),
+    )
+    needed = bisect_integers(
+        lambda v: confident.p_value(true, CANARIES, guesses, v) <= 1 - CONFIDENCE, inside=guesses, outside=0
+    ).inside
+    low, high = both_sides.cuts(CANARIES, guesses)
+    refuted = 0
+    for _ in range(audits):
+        coins = rng.random(CANARIES) < 0.5
+        scores = coins * rng.binomial(STEPS, RATE, CANARIES) + rng.normal(0, sigma * np.sqrt(STEPS), CANARIES)
+        ranked = coins[np.argsort(scores)]
+        refuted += int(np.sum(~ranked[:low]) + np.sum(ranked[high:]) >= needed)
+    return refuted / audits
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--epsilon", type=float, nargs="+", default=[8.0, 4.0, 2.0, 1.0])
@@ -113,12 +140,20 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--store", type=Path, help="a file of finished trainings, to go on with")
     parser.add_argument("--markdown", action="store_true", help="print a table for the docs")
+    parser.add_argument("--law", type=int, help="number of audits of scores from the exact law, without training")
     options = parser.parse_args()
-    store, seeds = Store(options.store), range(options.first, options.first + options.seeds)
+    store = Store(options.store)
+    if options.law:
+        for epsilon in options.epsilon:
+            sigma = store.row(f"sigma {epsilon:g}", partial(multiplier, epsilon))["sigma"]
+            share = refuted_by_law(sigma, options.law, _seed(epsilon, options.first))
+            print(f"claimed {epsilon:g}: {share:.1%} of {options.law:,} audits refuted the claim", flush=True)
+        return
     head = ("claimed", "sigma", "independent", "share", "nothing assumed", "accuracy", "claim refuted", "seconds")
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}" if options.markdown else "  ".join(head), flush=True)
     for epsilon in options.epsilon:
         sigma = store.row(f"sigma {epsilon:g}", partial(multiplier, epsilon))["sigma"]
+        seeds = [_seed(epsilon, number) for number in range(options.first, options.first + options.seeds)]
         rows = [store.row(f"run {epsilon:g} {seed}", partial(audited, sigma, seed)) for seed in seeds]
         median = {name: float(np.median([row[name] for row in rows])) for name in rows[0]}
         cells = [
@@ -132,6 +167,11 @@ def main() -> None:
             f"{median['seconds']:.0f}",
         ]
         print(f"| {' | '.join(cells)} |" if options.markdown else "  ".join(cells), flush=True)
+
+
+def _seed(epsilon: float, number: int) -> int:
+    """Return a seed that no other epsilon uses."""
+    return round(1000 * epsilon) * 10**6 + number
 
 
 if __name__ == "__main__":

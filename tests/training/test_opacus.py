@@ -87,11 +87,50 @@ def test_a_score_is_the_noisy_gradient_along_the_canary(mode: str) -> None:
         gradient = wrong[:, None] * features
         script.update(inputs, targets)
         after = torch.cat([layer.weight.detach(), layer.bias.detach()[:, None]], dim=1)
-        moved = (before - after) / RATE
+        moved = (before - after) / RATE * 4  # Opacus divides by the expected batch size
         expected = float((moved * gradient).sum() / gradient.norm()) if float(gradient.norm()) > 0 else 0.0
-        assert script.scores.latest[0] == pytest.approx(expected, abs=1e-3)
+        assert script.scores.latest[0] == pytest.approx(expected, abs=4e-3)
         total += script.scores.latest[0]
     assert script.scores.total[0] == pytest.approx(total)
+
+
+def test_scores_do_not_depend_on_the_number_of_records() -> None:
+    """Opacus divides a full batch of n records by n, so that a record more would move the mean of the others."""
+    means = []
+    for included in ([], [0]):
+        torch.manual_seed(0)
+        records = torch.utils.data.TensorDataset(torch.ones(9, 1), torch.full((9, 1), -100.0))
+        silent, canary = (torch.zeros(1, 1), torch.zeros(1, 1)), (torch.ones(1, 1), torch.full((1, 1), 100.0))
+        model = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.zeros_(model.weight)
+        model, optimizer, loader = library.PrivacyEngine().make_private(
+            module=model,
+            optimizer=torch.optim.SGD(model.parameters(), lr=RATE),
+            data_loader=torch.utils.data.DataLoader(opacus.joined(records, silent, included), batch_size=20),
+            noise_multiplier=1e-6,
+            max_grad_norm=1.0,
+        )
+        squared = torch.nn.functional.mse_loss
+        scores = opacus.Scores(model, optimizer, squared, canary)
+        for inputs, targets in loader:
+            optimizer.zero_grad()
+            squared(model(inputs), targets).backward()
+            optimizer.step()
+        assert optimizer.expected_batch_size == 9 + len(included)
+        means.append(scores.total[0])
+    assert means == pytest.approx([-9.0, -9.0], abs=1e-3)  # each record has a clipped gradient of norm 1
+
+
+def test_noise_that_falls_during_an_audit_ends_it() -> None:
+    script = made(sigma=2.0)
+    step = opacus.StepByStep(script.scores, script.loader, script.update)
+    script.optimizer.noise_multiplier = 4.0
+    assert step.claim == training.claim(noise_multiplier=2.0, steps=1, sampling="full")
+    step(0)
+    script.optimizer.noise_multiplier = 1.0
+    assert step.claim == training.claim(noise_multiplier=1.0, steps=1, sampling="full")
+    with pytest.raises(RuntimeError, match="the noise multiplier fell from 2 to 1 during the audit"):
+        step(1)
 
 
 def test_canaries_join_the_records() -> None:

@@ -83,9 +83,28 @@ def test_trainings_that_failed_and_were_repeated_are_named(tmp_path: Path) -> No
     assert any(words.startswith("2 earlier calls with this store failed") for words in one_run(fails).warnings)
 
 
-def test_a_failure_before_the_first_model_belongs_to_its_training(tmp_path: Path) -> None:
-    for train, warns in ((counted(tmp_path, fails_at=1), True), (leaking_score, False)):
-        folder = tmp_path / str(warns)
+@pytest.mark.parametrize(("error", "counts"), [(SystemExit, True), (KeyboardInterrupt, False)])
+def test_a_training_that_exits_has_failed(tmp_path: Path, error: type[BaseException], counts: bool) -> None:
+    fails = True
+
+    def train(included: Any, rng: np.random.Generator) -> Any:
+        if fails:
+            raise error("diverged")
+        return included + rng.normal(size=len(included))
+
+    def one_run() -> AuditResult:
+        return training.one_run(train, 40, independence="canaries", seed=1, store=tmp_path / "s.trials")
+
+    with pytest.raises(error):
+        one_run()
+    fails = False
+    assert any("conditional on success" in words for words in one_run().warnings) == counts
+
+
+def test_a_failure_before_the_first_model_is_kept_if_the_training_changes(tmp_path: Path) -> None:
+    """A change of a counter in the training's closure changes its identity, and would hide the repetition."""
+    for train, warns in ((counted(tmp_path, fails_at=1), True), (leaking_score, True)):
+        folder = tmp_path / str(train is leaking_score)
         with pytest.raises(MechanismError, match=r"on fire.*  If the model diverges, return nan"):
             audited(counted(tmp_path, fails_at=1), store=folder / "s.trials")
         (tmp_path / "models").unlink()

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import bdtr
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.scores import both_sides, confident, weighted
+from dpaudit.inference.scores import both_sides, confident, few_canaries, weighted
 from dpaudit.result.histograms import sha256
 from dpaudit.result.scores_evidence import MAX_SCORES, CanaryGuesses
 from dpaudit.result.scores_words import OF_WEIGHTED_CANARIES
@@ -50,13 +50,17 @@ class WeightedGuessesEvidence(CanaryGuesses):
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         """Approximate the probability of at least `right` right guesses from independent likelihood ratios.
 
-        A block consists of the guesses that one number of guesses adds to the previous number.  All guesses of a block
-        are taken to have the block's mean error rate.  The probability that the coins leave too
-        few canaries on a side is subtracted, as in `both_sides.attained`.  With guesses about nearly all canaries, the
+        With fewer than `few_canaries.FEW` canaries, the probability is rounded down; see the theorem of that module.
+
+        Otherwise, a block consists of the guesses that one number of guesses adds to the previous number, and all
+        guesses of a block are taken to have the block's mean error rate.  The probability that the coins leave too few
+        canaries on a side is subtracted, as in `both_sides.attained`.  With guesses about nearly all canaries, the
         error rates are those of `both_sides.split`.
         """
         if right <= 0:
             return 1.0
+        if self.m < few_canaries.FEW:
+            return few_canaries.at_least(truth, self.m, self.numbers, right)
         if both_sides.many(self.m, self.numbers[-1]):
             chance, means = both_sides.split(truth, self.m, self.numbers)
             each = np.diff(means, axis=0, prepend=0.0) / np.diff((0, *self.numbers))[:, None]

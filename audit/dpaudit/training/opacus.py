@@ -48,11 +48,12 @@ _SMALL_EFFECT = 0.1  # a canary's effect is small below this share of the clippi
 
 
 class Scores:
-    """Scores of canaries: inner products of each noisy gradient with the direction of the canary's gradient.
+    """Scores of canaries: inner products of each noisy sum of gradients with the direction of the canary's gradient.
 
     A step hook of the optimizer reads the noisy gradient after clipping and noise, immediately before the weights
-    change.  An earlier hook, such as the hook of the accountant, is still called.  Each step computes one gradient for
-    each canary.
+    change.  Opacus has then divided the noisy sum by the expected batch size, which depends on the number of records.
+    The claim is about the noisy sum, so scores are multiplied by this size.  An earlier hook, such as the hook of the
+    accountant, is still called.  Each step computes one gradient for each canary.
 
     Args:
         model: The model that `make_private` returned.
@@ -64,6 +65,7 @@ class Scores:
 
     Attributes:
         steps: Number of steps so far.
+        noise: Noise multiplier of the latest step.
         latest: Scores of the latest step, (m,).
         total: Sum of the scores of all steps, (m,).
 
@@ -86,7 +88,7 @@ class Scores:
         self.optimizer = optimizer
         self._model, self._loss = model, loss
         self._earlier = optimizer.step_hook
-        self.steps = 0
+        self.steps, self.noise = 0, float(optimizer.noise_multiplier)
         self.latest: Array = np.zeros(len(inputs))
         self.total: Array = np.zeros(len(inputs))
         optimizer.attach_step_hook(self._see)
@@ -118,10 +120,10 @@ class Scores:
 
         if self._earlier is not None:
             self._earlier(optimizer)
-        noisy = torch.cat([weight.grad.reshape(-1) for weight in self._weights()])
+        noisy = torch.cat([weight.grad.reshape(-1) for weight in self._weights()]) * _divisor(optimizer)
         self.latest = np.array([_along(noisy, self.gradient(canary)) for canary in range(len(self.latest))])
         self.total = self.total + self.latest
-        self.steps += 1
+        self.steps, self.noise = self.steps + 1, float(optimizer.noise_multiplier)
 
 
 class StepByStep:
@@ -142,19 +144,25 @@ class StepByStep:
         if len(scores.latest) != 1:
             raise ValueError(f"the scores must be of one canary, got {len(scores.latest)}")
         self._scores, self._update, self._batches = scores, update, _repeated(loader)
+        self._least_noise = float(scores.optimizer.noise_multiplier)
         norm = float(scores.gradient(0).norm())  # before the first step
         self._effect = min(norm / _clipping_norm(scores.optimizer), 1.0)
 
     @property
     def claim(self) -> TradeoffFunction:
-        """The claim of a full batch for each step, because the coin decides whether the canary is in the batch."""
-        return claims.claim(noise_multiplier=self._scores.optimizer.noise_multiplier, steps=1, sampling="full")
+        """The claim of a full batch for each step, because the coin decides whether the canary is in the batch.
+
+        The noise multiplier is the smallest one so far.
+        """
+        least = min(self._least_noise, float(self._scores.optimizer.noise_multiplier))
+        return claims.claim(noise_multiplier=least, steps=1, sampling="full")
 
     def __call__(self, coin: int) -> float:
         """Make a step, with the canary if the coin is 1; return the score.
 
         Raises:
-            RuntimeError: If `update` made no step of the optimizer, or more than one.
+            RuntimeError: If `update` made no step of the optimizer, or more than one.  The error is also raised if the
+                noise multiplier falls during the audit, because a claim that was stated before is then false.
         """
         import torch
 
@@ -164,6 +172,11 @@ class StepByStep:
         self._update(*batch)
         if self._scores.steps != before + 1:
             raise RuntimeError(f"update must make one step of the optimizer, but made {self._scores.steps - before}")
+        if (noise := self._scores.noise) < self._least_noise:
+            raise RuntimeError(
+                f"the noise multiplier fell from {self._least_noise:g} to {noise:g} during the audit, but the claim of "
+                "each step needs the smallest one: set it to the smallest one of the schedule before StepByStep"
+            )
         return float(self._scores.latest[0])
 
     def doubts(self) -> tuple[str, ...]:
@@ -235,6 +248,13 @@ def _along(noisy: Foreign, gradient: Foreign) -> float:
     """Return the inner product with the direction of a gradient; 0 if the gradient is 0."""
     norm = float(gradient.norm())
     return float(noisy @ gradient) / norm if norm > 0 else 0.0
+
+
+def _divisor(optimizer: Foreign) -> float:
+    """Return the number by which Opacus has divided the noisy sum of a step."""
+    if optimizer.loss_reduction != "mean":
+        return 1.0
+    return float(optimizer.expected_batch_size * optimizer.accumulated_iterations)
 
 
 def _samples_poisson(loader: Foreign) -> bool:

@@ -92,7 +92,8 @@ def opened(
 ) -> Iterator[Store | None]:
     """Open the store of a training audit; yield None if the settings name no store.
 
-    The store counts the exceptions of the `with` block, because repeating a failed training selects outputs.
+    The store counts the exceptions of the `with` block, because repeating a failed training selects outputs.  It counts
+    SystemExit too, but no interruption, such as KeyboardInterrupt.
 
     Args:
         train: The training function.
@@ -112,7 +113,7 @@ def opened(
         with Store(settings.store, content, seed=seed, anyway=settings.resume == "anyway") as store:
             try:
                 yield store
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 if not isinstance(error, StoreError):
                     store.count_failure()
                 raise
@@ -126,8 +127,8 @@ def repeated(store: Store) -> tuple[str, ...]:
         return ()
     calls = "1 earlier call" if store.failures == 1 else f"{store.failures:,} earlier calls"
     return (
-        f"{calls} with this store failed, and the failed trainings were repeated: the guarantee is conditional on "
-        "success.  It covers only failures that do not depend on the model, such as a power cut",
+        f"{calls} with this store failed, and the failed trainings were repeated, perhaps with changes: the guarantee "
+        "is conditional on success.  It covers only failures that do not depend on the model, such as a power cut",
     )
 
 
