@@ -46,14 +46,14 @@ def test_a_leak_is_found_and_the_result_is_kept(tmp_path: Path) -> None:
 
 def test_several_numbers_of_guesses_are_tested_together(tmp_path: Path) -> None:
     """The total is that of separate audits of the same scores.  Fails by chance < 1 in 10**9."""
-    scores, included = canaries(1000, 2.0, 0)
-    result = audit_one_run(scores, included, GaussianDP(1.0), guesses=[180, 60], confidence=0.95)
-    parts = [audit_one_run(scores, included, GaussianDP(1.0), guesses=r).evidence for r in (60, 180)]
+    scores, included = canaries(300, 3.0, 0)
+    result = audit_one_run(scores, included, GaussianDP(0.5), guesses=[90, 30], confidence=0.95)
+    parts = [audit_one_run(scores, included, GaussianDP(0.5), guesses=r).evidence for r in (30, 90)]
     right = sum(part.right for part in parts)  # type: ignore[attr-defined]
     assert result.verdict is Verdict.VIOLATION
     assert result.method == "weighted_scores_of_one_run"
-    assert result.p_value == weighted.p_value(GaussianDP(1.0), 1000, (60, 180), right) < 0.01
-    assert f"{right} of 240 guesses right, summed over 60 and 180 guesses" in str(result)
+    assert result.p_value == weighted.p_value(GaussianDP(0.5), 300, (30, 90), right) < 0.01
+    assert f"{right} of 120 guesses right, summed over 30 and 90 guesses" in str(result)
     result.to_json(tmp_path / "r.json")
     assert AuditResult.from_json(tmp_path / "r.json").to_dict() == result.to_dict()
 
@@ -163,12 +163,12 @@ def test_runs_with_the_same_coins_prove_nothing() -> None:
 
 
 def test_drawn_runs_with_the_same_canaries_are_dependent_only_if_there_are_many_choices() -> None:
-    """If each of 8 runs includes one of 40 canaries, two runs often agree; if each includes half of 40, hardly ever."""
-    run = np.repeat(np.arange(8), 40)
-    for number, dependent in ((1, False), (20, True)):
-        once = np.random.default_rng(0).permutation(40) < number
+    """If each of 2 runs includes one of 16 canaries, runs may agree; if each includes half of 30, hardly ever."""
+    for canaries, number, dependent in ((16, 1, False), (30, 15, True)):
+        run = np.repeat([0, 1], canaries)
+        once = np.random.default_rng(0).permutation(canaries) < number
         result = audit_one_run(
-            np.random.default_rng(1).normal(size=320), np.tile(once, 8), "pure(epsilon=1)", run=run,
-            included_at_random="fixed_number",
+            np.random.default_rng(1).normal(size=2 * canaries), np.tile(once, 2), "pure(epsilon=1)", run=run,
+            included_at_random="fixed_number", confidence=1 - 1e-12,
         )  # fmt: skip
         assert any("exactly the same canaries" in warning for warning in result.warnings) == dependent
