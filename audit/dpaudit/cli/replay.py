@@ -10,7 +10,7 @@ import typer
 
 from dpaudit.cli.ending import INCONCLUSIVE, NO_VIOLATION, VIOLATION, leave, print_traceback, refuse
 from dpaudit.cli.options import PLACES, RUNS, SHOWN, Debug, NoCode
-from dpaudit.cli.report import unreadable
+from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import complain, say, show, waiting
 from dpaudit.cli.values import whole_option
 from dpaudit.settings.audit import DEFAULTS

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpaudit.cli.ending import refuse
-from dpaudit.cli.terminal import say, waiting
-from dpaudit.cli.values import check_writable, file_meant
+from dpaudit.cli.read_results import read_results
+from dpaudit.cli.terminal import waiting
+from dpaudit.cli.values import check_writable
 
 
 def report(
@@ -31,57 +31,13 @@ def report(
     if output is not None:
         check_writable("--output", output)
     with waiting("loading", shown=True):
-        from dataclasses import replace
-
-        from dpaudit.result.consistency import contradictions, unchecked
-        from dpaudit.result.model import AuditResult
         from dpaudit_reports import print_report, write_report
 
-    chosen = [file for given in files for file in _results_in(given)]
-    results, wrong = [], []
-    for file in chosen:
-        try:
-            results.append(AuditResult.from_json(file))
-            wrong += [f"{file}: {words}" for words in contradictions(results[-1])]
-        except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
-            refuse(unreadable(file, error))
-    if wrong:
-        refuse("\n".join(["the results contradict themselves, so somebody has changed them:", *wrong]))
+    results = [result for _, result in read_results(files)]
     try:
-        for i, words in enumerate(map(unchecked, results)):
-            if words:
-                say(f"{chosen[i]}: {words}")
-                results[i] = replace(results[i], warnings=(words, *results[i].warnings))
         if output is None:
             print_report(results)
         else:
             write_report(results, output)
     except (ValueError, OSError, ImportError) as error:
         refuse(str(error))
-
-
-def _results_in(given: Path) -> list[Path]:
-    """Return the file itself, or all results if a folder is given."""
-    try:
-        if not given.is_dir():
-            return [given]
-    except OSError as error:  # for example, the name is too long
-        refuse(unreadable(given, error))
-    found = sorted(given.glob("*.json"))
-    if not found:
-        refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
-    return found
-
-
-def unreadable(file: Path, error: BaseException) -> str:
-    """Explain why a file cannot be read as a result, and what to do."""
-    if file.suffix in (".yaml", ".yml"):
-        return f"{file} is a config, not a result; run it first: dpaudit run {file}"
-    if os.path.isdir(file):
-        results = sorted(file.glob("*.json"))
-        return f"{file} is a folder; name a result" + (f", such as {results[0]}" if results else "")
-    if isinstance(error, RecursionError | MemoryError):
-        return f"{file} is nested too deeply or is too large to read"
-    text = str(getattr(error, "strerror", None) or error)
-    meant = file_meant(file, (".json",))
-    return f"{text if str(file) in text else f'{file}: {text}'}{meant}"

@@ -1,0 +1,79 @@
+"""Reads result files and folders of result files, and refuses results that contradict their own counts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpaudit.cli.ending import refuse
+from dpaudit.cli.terminal import say
+from dpaudit.cli.values import file_meant
+
+if TYPE_CHECKING:
+    from dpaudit.result.model import AuditResult
+
+
+def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
+    """Return the results in files and folders, or end the command if a file is not a sound result.
+
+    A result of another version of dpaudit gets a warning if its p-value cannot be recomputed by this version.
+
+    Args:
+        given: Result files, and folders of result files.
+
+    Returns:
+        Pairs (file, result), in the given order; the files of a folder are sorted by name.
+    """
+    from dataclasses import replace
+
+    from dpaudit.result.consistency import contradictions, unchecked
+    from dpaudit.result.model import AuditResult
+
+    found, wrong = [], []
+    for file in [file for one in given for file in _results_in(one)]:
+        try:
+            result = AuditResult.from_json(file)
+            wrong += [f"{file}: {words}" for words in contradictions(result)]
+        except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
+            refuse(unreadable(file, error))
+        found.append((file, result))
+    if wrong:
+        refuse("\n".join(["the results contradict themselves, so somebody has changed them:", *wrong]))
+    for i, (file, result) in enumerate(found):
+        try:
+            words = unchecked(result)
+        except (ValueError, OSError, ImportError) as error:
+            refuse(str(error))
+        if words:
+            say(f"{file}: {words}")
+            found[i] = file, replace(result, warnings=(words, *result.warnings))
+    return found
+
+
+def _results_in(given: Path) -> list[Path]:
+    """Return the file itself, or all results if a folder is given."""
+    try:
+        if not given.is_dir():
+            return [given]
+    except OSError as error:  # for example, the name is too long
+        refuse(unreadable(given, error))
+    found = sorted(given.glob("*.json"))
+    if not found:
+        refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
+    return found
+
+
+def unreadable(file: Path, error: BaseException) -> str:
+    """Explain why a file cannot be read as a result, and what to do."""
+    if file.suffix in (".yaml", ".yml"):
+        return f"{file} is a config, not a result; run it first: dpaudit run {file}"
+    if os.path.isdir(file):
+        results = sorted(file.glob("*.json"))
+        return f"{file} is a folder; name a result" + (f", such as {results[0]}" if results else "")
+    if isinstance(error, RecursionError | MemoryError):
+        return f"{file} is nested too deeply or is too large to read"
+    text = str(getattr(error, "strerror", None) or error)
+    meant = file_meant(file, (".json",))
+    return f"{text if str(file) in text else f'{file}: {text}'}{meant}"
