@@ -40,6 +40,7 @@ __all__ = [
     "write_markdown",
     "write_pdf",
     "write_report",
+    "write_site",
 ]
 
 
@@ -116,6 +117,30 @@ def write_markdown(reported: Reported, path: str | PathLike[str]) -> None:
         ValueError: If there is no result.
     """
     write_whole(path, to_markdown(reported))
+
+
+def write_site(
+    results: Sequence[AuditResult], folder: str | PathLike[str], *, title: str | None = None, url: str = ""
+) -> None:
+    """Write static pages: an index of results that sorts and filters, and a page and a badge for each result.
+
+    Pages of results that an earlier call wrote are removed if they are not among the results.  No other file of the
+    folder is changed.
+
+    Args:
+        results: The results.
+        folder: The folder, which is created if it does not exist.
+        title: The title of the index; None for "Privacy audits".
+        url: The address at which the folder will be published, for the links of the JSON feed; "" if it is not known.
+
+    Raises:
+        ValueError: If there is no result, or if a file that was not written by this function has the name of a page.
+        OSError: If a file cannot be written.
+    """
+    from dpaudit_reports.site import TITLE, write
+    from dpaudit_reports.site.addresses import digest_of
+
+    write(results, list(map(digest_of, results)), Path(folder), title=TITLE if title is None else title, url=url)
 
 
 def to_pdf(reported: Reported) -> bytes:

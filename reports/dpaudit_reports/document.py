@@ -14,7 +14,9 @@ from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.comparison import side_by_side
 from dpaudit_reports.sections.summary import summary
 
-_WORST_FIRST = (Verdict.VIOLATION, Verdict.INCONCLUSIVE, Verdict.NO_VIOLATION)
+WORST_FIRST = (Verdict.VIOLATION, Verdict.INCONCLUSIVE, Verdict.NO_VIOLATION)
+"""The order of verdicts in documents."""
+
 _MAX_NAME = 60  # characters of a name at the foot of a page
 
 
@@ -31,11 +33,11 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     """
     if not results:
         raise ValueError("a report needs at least one result, got none")
-    results = sorted(results, key=lambda result: _WORST_FIRST.index(result.verdict))
-    parts = tuple(Part(_title(result), _blocks(result, sections)) for result in results)
+    results = sorted(results, key=lambda result: WORST_FIRST.index(result.verdict))
+    parts = tuple(Part(title_of(result), _blocks(result, sections)) for result in results)
     date = newest(results)
     if len(results) == 1:
-        title = _title(results[0])
+        title = title_of(results[0])
         subtitle = f"Audit of a differential-privacy claim{day(date)}"
         return Document(title, subtitle, date, (), parts, _footer(results[0]))
     subtitle = f"Audits of differential-privacy claims{day(date)}"
@@ -63,14 +65,14 @@ def comparison(
     return Document("Comparison of versions", subtitle, date, side_by_side(audits, missing), parts)
 
 
-def _title(result: AuditResult) -> str:
+def title_of(result: AuditResult) -> str:
     """Return the name of the result, or a substitute because documents and their parts need a title."""
     return result.name if result.name.strip() else "audit without a name"
 
 
 def _footer(result: AuditResult) -> str:
     """Return name, fingerprint and version, so that a loose page can be assigned to its result."""
-    name = _title(result)
+    name = title_of(result)
     name = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
     version = (result.provenance.packages or {}).get("dpaudit")
     return f"{name} · counts sha256:{result.evidence.fingerprint()[:12]} · dpaudit{f' {version}' if version else ''}"
@@ -78,7 +80,7 @@ def _footer(result: AuditResult) -> str:
 
 def newest(results: Sequence[AuditResult]) -> datetime | None:
     """Return the latest date of the audits, in UTC; None if no result records a date."""
-    return max((date for result in results if (date := _date(result)) is not None), default=None)
+    return max((date for result in results if (date := date_of(result)) is not None), default=None)
 
 
 def day(date: datetime | None) -> str:
@@ -91,7 +93,7 @@ def _blocks(result: AuditResult, sections: Sequence[Section]) -> tuple[Block, ..
     return own + foreign_blocks(result) if sections is SECTIONS else own
 
 
-def _date(result: AuditResult) -> datetime | None:
+def date_of(result: AuditResult) -> datetime | None:
     """Return the date of the audit in UTC; None if the provenance has no date in ISO 8601.
 
     A date without a time zone is read as UTC.

@@ -23,6 +23,7 @@ from dpaudit.cli.report import report
 from dpaudit.cli.run import run
 from dpaudit.cli.scores import scores
 from dpaudit.cli.signals import handle_termination, interrupted_code
+from dpaudit.cli.site import site
 from dpaudit.cli.start import init, schema
 from dpaudit.cli.terminal import finish, prepare, show
 
@@ -85,6 +86,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "compare": compare,
     "replay": replay,
     "report": report,
+    "site": site,
     "scores": scores,
     "convert": convert,
     "plan": plan,

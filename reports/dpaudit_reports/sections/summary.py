@@ -15,14 +15,9 @@ from dpaudit_reports.numbers import at_most, count, percent_at_least
 
 def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     """Return a tally of the verdicts, and a table with one row for each audit in the given order."""
-    tally = ". ".join(
-        f"{mark.word}: {sum(result.verdict is verdict for result in results)}"
-        for verdict, mark in MARKS.items()
-        if any(result.verdict is verdict for result in results)
-    )
     one = len({result.confidence for result in results}) == 1
     return (
-        Paragraph((Strong(f"{tally}."),)),
+        Paragraph((Strong(tally(results)),)),
         Table(
             (
                 Column("Verdict"),
@@ -46,8 +41,18 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
                 for i, result in enumerate(results)
             ),
         ),
-        *_caveat(results),
+        *caveat(results),
     )
+
+
+def tally(results: Sequence[AuditResult]) -> str:
+    """Return how many results have each verdict, such as "Violation: 2. Inconclusive: 1."."""
+    counted = (
+        f"{mark.word}: {sum(result.verdict is verdict for result in results)}"
+        for verdict, mark in MARKS.items()
+        if any(result.verdict is verdict for result in results)
+    )
+    return f"{'. '.join(counted)}."
 
 
 def p_value(result: AuditResult) -> str:
@@ -55,7 +60,13 @@ def p_value(result: AuditResult) -> str:
     return p_value_words(result, at_most) if tells(result) else "–"
 
 
-def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
+def caveat(results: Sequence[AuditResult], where: str = "the part about the audit") -> tuple[Block, ...]:
+    """Return what holds for all results together, and what their numbers mean.
+
+    Args:
+        results: The results.
+        where: The place that states the details of one audit.
+    """
     together, notes = promised_together(results), []
     if len({result.confidence for result in results}) == 1:
         notes.append(f"Confidence of each audit: {percent_at_least(results[0].confidence)}.")
@@ -64,7 +75,7 @@ def _caveat(results: Sequence[AuditResult]) -> tuple[Block, ...]:
         if together := named_together(results):
             notes.append("The correction for several audits is valid if this list contains every audit that was made.")
     if any(result.verdict is Verdict.NO_VIOLATION for result in results):
-        notes.append("If no violation was found, the part about the audit states the smallest detectable violation.")
+        notes.append(f"If no violation was found, {where} states the smallest detectable violation.")
     notes += dict.fromkeys(
         f"Audits with the method {result.method} assume, without a test: {words}."
         for result in results

@@ -1,0 +1,163 @@
+"""Writes the files of a site into a folder, and touches no other file of this folder.
+
+A manifest lists the files that this module wrote, with their hashes.  A file is replaced or removed only if it is in
+the manifest and still has its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpaudit.result.atomic_write import link_in, open_folder, remove_placed, write_placed
+from dpaudit.text.foreign_files import read_foreign
+from dpaudit_reports.site.addresses import ADDRESS
+
+MANIFEST = "dpaudit-site.json"
+_FORMAT = "dpaudit-site/1"
+_MAX_BYTES = 2**26  # of the manifest, and of a page that is compared with it; a page has some 200 kB
+_OWN = re.compile(rf"index\.html|feed\.json|{ADDRESS}\.(?:html|svg)")  # names that the manifest may list
+_HASH = re.compile("[0-9a-f]{64}")
+_MAX_NAMED = 5  # files that a message names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The files of a site."""
+
+    files: Mapping[str, str | None]  # SHA-256 of each file's content; None while the file is being written
+    addresses: Mapping[str, str]  # digest of the result by address
+
+    @classmethod
+    def read(cls, file: Path) -> Manifest:
+        """Read the manifest of a folder; without a manifest, the folder has no files of a site.
+
+        Raises:
+            ValueError: If the file is not a manifest.
+            OSError: If the file cannot be read.
+        """
+        if not os.path.lexists(file):
+            return cls(files={}, addresses={})
+        wrong = ValueError(f"{file} is not a manifest of dpaudit; move it away, or name another folder")
+        if file.is_symlink():
+            raise wrong
+        try:
+            values = json.loads(read_foreign(file, _MAX_BYTES))
+            if values["format"] != _FORMAT:
+                raise wrong
+            files, addresses = dict(values["files"]), dict(values["addresses"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise wrong from None
+        hashes = [*(digest for digest in files.values() if digest is not None), *addresses.values()]
+        fits = all(_OWN.fullmatch(name) for name in files) and all(re.fullmatch(ADDRESS, name) for name in addresses)
+        if not fits or not all(isinstance(one, str) and _HASH.fullmatch(one) for one in hashes):
+            raise wrong
+        return cls(files=files, addresses=addresses)
+
+    def text(self) -> str:
+        """Return the content of the file."""
+        values = {"format": _FORMAT, "files": dict(self.files), "addresses": dict(self.addresses)}
+        return json.dumps(values, indent=1, sort_keys=True) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFolder:
+    """The folder of a site, and what earlier calls wrote there."""
+
+    folder: Path
+    manifest: Manifest
+
+    @classmethod
+    def opened(cls, folder: Path) -> SiteFolder:
+        """Read the manifest of a folder, which need not exist.
+
+        Raises:
+            ValueError: If the folder is a file, a link or below a link, or if its manifest is invalid.
+            OSError: If the folder cannot be read.
+        """
+        if (link := link_in(folder)) is not None:
+            words = "is" if link == folder else f"leads through {link}, which is"
+            raise ValueError(f"{folder} {words} a symbolic link to {os.readlink(link)}; name the real folder")
+        if os.path.lexists(folder) and not os.path.isdir(folder):
+            raise ValueError(f"{folder} is a file; name a folder, which will be created")
+        return cls(folder, Manifest.read(folder / MANIFEST))
+
+    def replace(
+        self, names: Sequence[str], contents: Iterable[tuple[str, str]], addresses: Mapping[str, str]
+    ) -> list[str]:
+        """Write new files, and remove the files of earlier calls that are not among them.
+
+        Args:
+            names: The names of the new files.
+            contents: The name and the content of each new file, in the order of writing.
+            addresses: The digests of the results by address.
+
+        Returns:
+            Sentences about files of earlier calls that were removed or kept.
+
+        Raises:
+            ValueError: If a file of one of these names exists, and is not an unchanged file of an earlier call.
+                Nothing is written.
+            OSError: If a file cannot be written.
+        """
+        self._refuse_other_files(names)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open_folder(self.folder):  # refuses a link
+            pass
+        known = {**self.manifest.addresses, **addresses}
+        hashes: dict[str, str | None] = {**self.manifest.files, **dict.fromkeys(names)}
+        self._write(MANIFEST, Manifest(files=hashes, addresses=known).text())  # an interrupted call can be repeated
+        for name, content in contents:
+            hashes[name] = self._write(name, content)
+        gone, notes = self._removed(sorted(self.manifest.files.keys() - set(names)))
+        kept = {name: digest for name, digest in hashes.items() if name not in gone}
+        self._write(MANIFEST, Manifest(files=kept, addresses=known).text())
+        return notes
+
+    def _refuse_other_files(self, names: Sequence[str]) -> None:
+        other = [name for name in names if os.path.lexists(self.folder / name) and not self._is_own(name)]
+        if other:
+            more = f" and {len(other) - _MAX_NAMED} more" if len(other) > _MAX_NAMED else ""
+            raise ValueError(
+                f"{self.folder} holds files that dpaudit did not write, or that were changed since: "
+                f"{', '.join(other[:_MAX_NAMED])}{more}; move them away, or name another folder"
+            )
+
+    def _is_own(self, name: str) -> bool:
+        """Whether a file is in the manifest and has the content that an earlier call wrote."""
+        file = self.folder / name
+        if name not in self.manifest.files or file.is_symlink() or not file.is_file():
+            return False
+        digest = self.manifest.files[name]
+        try:
+            return digest is None or _hash(read_foreign(file, _MAX_BYTES)) == digest
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    def _removed(self, names: Sequence[str]) -> tuple[set[str], list[str]]:
+        """Remove files of earlier calls.  Return the names of those that are gone, and sentences."""
+        there = [name for name in names if os.path.lexists(self.folder / name)]
+        own = [name for name in there if self._is_own(name)]
+        for name in own:
+            remove_placed(self.folder / name)
+        pages = sum(name.endswith(".html") for name in own)
+        notes = [f"removed {pages} page{'s' * (pages != 1)} of audits that are not among the results"] if pages else []
+        notes += [
+            f"{self.folder / name} was changed since dpaudit wrote it, so it was kept"
+            for name in there
+            if name not in own
+        ]
+        return set(names), notes
+
+    def _write(self, name: str, content: str) -> str:
+        write_placed(self.folder / name, content)
+        return _hash(content)
+
+
+def _hash(content: str) -> str:
+    return hashlib.sha256(content.encode("utf-8", "backslashreplace")).hexdigest()

@@ -1,0 +1,104 @@
+"""The index of a site: a table that is complete without scripts, and that a small script sorts and filters."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from dpaudit.result.model import AuditResult
+from dpaudit_reports.blocks import Paragraph, Strong
+from dpaudit_reports.document import day, newest
+from dpaudit_reports.html import blocks_html, css, page_style, prose_html, text_html, whole_page
+from dpaudit_reports.marks import MARKS
+from dpaudit_reports.numbers import count
+from dpaudit_reports.sections.summary import caveat, tally
+from dpaudit_reports.site.rows import Column, Entry, columns
+
+_LIMITS = (
+    "No audit shows that a mechanism is private. “No violation found” means that the runs of this audit refuted "
+    "nothing. The result files were not signed, so replay a result before you rely on it."
+)
+
+
+def index(entries: Sequence[Entry], title: str) -> str:
+    """Return the index.
+
+    Args:
+        entries: The audits, worst first.
+        title: The title.
+    """
+    results = [entry.result for entry in entries]
+    shown = columns(entries)
+    audits = f"{count(len(entries))} audit{'' if len(entries) == 1 else 's'} of differential-privacy claims"
+    body = "\n".join(
+        [
+            f'<h1>{text_html(title)}</h1>\n<p class="quiet">{audits}{day(newest(results))} · '
+            '<a href="feed.json">JSON feed</a></p>',
+            blocks_html([Paragraph((Strong(tally(results)),))]),
+            _tools(results, shown),
+            _table(entries, shown),
+            blocks_html([*caveat(results, "the page of the audit"), Paragraph(_LIMITS, quiet=True)]),
+        ]
+    )
+    style, script = f"{css()}{_file('index.css')}", _file("index.js")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(page_style(style))}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    feed = f'<link rel="alternate" type="application/feed+json" href="feed.json" title="{text_html(title)}">\n'
+    return whole_page(title, body, style=style, policy=policy, head=feed, script=script, kind="index")
+
+
+def _tools(results: Sequence[AuditResult], shown: Sequence[Column]) -> str:
+    """Return the controls, which are hidden until the script runs."""
+    found = [mark for verdict, mark in MARKS.items() if any(result.verdict is verdict for result in results)]
+    verdicts = "".join(f'<option value="{mark.tone}">{mark.sign} {mark.word}</option>' for mark in found)
+    orders = "".join(
+        f'<option value="{i}">{text_html(column.title)}, {column.order}</option>' for i, column in enumerate(shown)
+    )
+    return (
+        '<div class="tools" role="search" hidden>'
+        '<label>Filter <input id="words" type="search" autocomplete="off" placeholder="name, claim or library"></label>'
+        f'<label>Verdict <select id="verdict"><option value="">all</option>{verdicts}</select></label>'
+        f'<label>Order <select id="order">{orders}<option value="" hidden>reversed</option></select></label>'
+        '<output id="shown" for="words verdict"></output></div>'
+    )
+
+
+def _table(entries: Sequence[Entry], shown: Sequence[Column]) -> str:
+    """Return the table.  Roles are explicit, because a style that shows rows as blocks removes them."""
+    head = "".join(
+        f'<th scope="col" role="columnheader" data-first="{one.first}"{_class(one)}>{text_html(one.title)}</th>'
+        for one in shown
+    )
+    rows = "\n".join(_row(i, entry, shown) for i, entry in enumerate(entries))
+    return (
+        f'<table role="table"><thead role="rowgroup"><tr role="row">{head}</tr></thead>\n'
+        f'<tbody role="rowgroup">{rows}</tbody></table>'
+    )
+
+
+def _row(i: int, entry: Entry, shown: Sequence[Column]) -> str:
+    cells = []
+    for column in shown:
+        content = prose_html(column.cells[i])
+        if column.title == "Audit":
+            content = f'<a href="{entry.page}">{content}</a>'
+        cells.append(f'<td role="cell" data-title="{text_html(column.title)}"{_class(column)}>{content}</td>')
+    ranks = " ".join(str(column.ranks[i]) for column in shown)
+    tone = MARKS[entry.result.verdict].tone
+    return f'<tr role="row" data-verdict="{tone}" data-ranks="{ranks}">{"".join(cells)}</tr>'
+
+
+def _class(column: Column) -> str:
+    return f' class="{column.align}"' if column.align else ""
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _file(name: str) -> str:
+    return (files("dpaudit_reports") / "site" / name).read_text(encoding="utf-8")

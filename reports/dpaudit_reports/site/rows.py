@@ -1,0 +1,187 @@
+"""The rows of the index: the facts about each audit, and the order of the rows in each column."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from dpaudit.result.model import AuditResult
+from dpaudit.text.printable import one_line, shortened
+from dpaudit_reports.blocks import Code, Text
+from dpaudit_reports.claimed import Bound, certified_of_claimed, headline, label
+from dpaudit_reports.document import WORST_FIRST, date_of, title_of
+from dpaudit_reports.marks import MARKS
+from dpaudit_reports.numbers import count, percent_at_least
+
+_MAX_TEXT = 200  # characters of a name or a claim in the index; the page of the audit has all of them
+_MAX_PACKAGES = 2  # packages in the index; the page of the audit has all of them
+UNKNOWN = -1
+"""The rank of a row without a value.  Such rows come last."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An audit of the site."""
+
+    result: AuditResult
+    digest: str  # hash of the content of the result
+    address: str  # name of the page, without its ending
+
+    @property
+    def page(self) -> str:
+        """The file name of the page."""
+        return f"{self.address}.html"
+
+    @property
+    def badge(self) -> str:
+        """The file name of the badge."""
+        return f"{self.address}.svg"
+
+    @property
+    def title(self) -> str:
+        """The name of the audit on one line."""
+        return shortened(one_line(title_of(self.result)), _MAX_TEXT)
+
+    @property
+    def claim(self) -> str:
+        """The claim on one line."""
+        return shortened(one_line(label(self.result.claim)), _MAX_TEXT)
+
+    @property
+    def library(self) -> str:
+        """The audited packages with their versions; "" if the result records none."""
+        packages = _audited(self.result)
+        more = f" and {len(packages) - _MAX_PACKAGES} more" if len(packages) > _MAX_PACKAGES else ""
+        return shortened(one_line(", ".join(packages[:_MAX_PACKAGES])), _MAX_TEXT) + more
+
+    @cached_property
+    def date(self) -> datetime | None:
+        """The date of the audit in UTC, if the result records it."""
+        return date_of(self.result)
+
+    @cached_property
+    def bound(self) -> Bound | None:
+        """The certified bound; None if nothing is certified, or no single parameter."""
+        bound = headline(self.result) if self.result.bounds_valid else None
+        return None if bound is None or math.isnan(bound.certified) else bound
+
+    @property
+    def _excess(self) -> float:
+        """The certified bound divided by the claimed value; -1 if nothing is certified."""
+        if self.bound is None:
+            return -1.0
+        return self.bound.certified / self.bound.claimed if 0 < self.bound.claimed < math.inf else 0.0
+
+
+def _audited(result: AuditResult) -> list[str]:
+    """Return the audited packages with their versions, in the order in which the config or the mechanism names them.
+
+    A result also lists the packages that the audited packages need.  If neither config nor mechanism names a package,
+    all packages are returned.
+    """
+    about = result.provenance
+    packages = about.mechanism_packages or {}
+    words = re.findall(r"[a-z0-9]+", f"{about.audit or ''} {about.mechanism or ''} {about.config or ''}".lower())
+    text = f" {' '.join(words)} "
+    places = {name: text.find(f" {' '.join(re.findall('[a-z0-9]+', name.lower()))} ") for name in packages}
+    named = sorted((name for name in packages if places[name] >= 0), key=lambda name: places[name])
+    return [f"{name} {packages[name]}" for name in named or packages]
+
+
+def worst_first(entries: Sequence[Entry]) -> list[Entry]:
+    """Return violations, then inconclusive audits, and first those with the largest bound for their claim."""
+    return sorted(
+        entries,
+        key=lambda one: (WORST_FIRST.index(one.result.verdict), -one._excess, one.title.casefold(), one.digest),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the index."""
+
+    title: str
+    cells: Sequence[Text]
+    ranks: Sequence[int]  # place of each row in the first order of the column; UNKNOWN comes last
+    order: str  # the first order in words
+    first: str  # the first order for `aria-sort`
+    align: str = ""
+
+
+def columns(entries: Sequence[Entry]) -> list[Column]:
+    """Return the columns of the index.
+
+    Args:
+        entries: The audits, worst first.
+    """
+    marks = [MARKS[one.result.verdict] for one in entries]
+    confidences = [one.result.confidence for one in entries]
+    found = [
+        Column(
+            title="Verdict",
+            cells=[f"{mark.sign} {mark.word}" for mark in marks],
+            ranks=list(range(len(entries))),
+            order="worst first",
+            first="ascending",
+        ),
+        _by_text("Audit", [one.title for one in entries]),
+        _by_text("Claim", [one.claim for one in entries], code=True),
+        Column(
+            title="Certified / claimed",
+            cells=[certified_of_claimed(one.result) for one in entries],
+            ranks=_ranks(
+                [one.bound and (one.bound.symbol, one.bound.delta or 0.0, -one.bound.certified) for one in entries]
+            ),
+            order="largest bound first",
+            first="descending",
+        ),
+        Column(
+            title="Runs",
+            cells=[count(one.result.trials_used) for one in entries],
+            ranks=_ranks([-one.result.trials_used for one in entries]),
+            order="most first",
+            first="descending",
+            align="right",
+        ),
+        _by_text("Library", [one.library for one in entries]),
+        Column(
+            title="Date",
+            cells=[one.date.strftime("%Y-%m-%d") if one.date else "–" for one in entries],
+            ranks=_ranks([one.date and -one.date.timestamp() for one in entries]),
+            order="newest first",
+            first="descending",
+        ),
+    ]
+    if len(set(confidences)) > 1:
+        found.insert(
+            3,
+            Column(
+                title="Confidence",
+                cells=[percent_at_least(confidence) for confidence in confidences],
+                ranks=_ranks([-confidence for confidence in confidences]),
+                order="highest first",
+                first="descending",
+                align="right",
+            ),
+        )
+    return found
+
+
+def _by_text(title: str, texts: Sequence[str], *, code: bool = False) -> Column:
+    return Column(
+        title=title,
+        cells=[(Code(text),) if code else text or "–" for text in texts],
+        ranks=_ranks([text.casefold() or None for text in texts]),
+        order="A to Z",
+        first="ascending",
+    )
+
+
+def _ranks(keys: Sequence[object]) -> list[int]:
+    """Return the place of each key among the sorted keys; UNKNOWN for None."""
+    places = {key: place for place, key in enumerate(sorted({key for key in keys if key is not None}))}  # type: ignore[type-var]
+    return [UNKNOWN if key is None else places[key] for key in keys]
