@@ -103,6 +103,14 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
     "report other.json": (2, ("other.json is not a complete result of dpaudit", "got 'None'")),
     f"report {RESULT} -o report.docx": (2, ("must end in .pdf, .html, .htm or .md, got report.docx",)),
     f"report {RESULT} -o elsewhere/report.pdf": (2, ("--output elsewhere/report.pdf: the folder elsewhere does not exist; create it first",)),
+    # site
+    "site": (2, ("Missing argument 'RESULT.json'", "Try 'dpaudit site -h' for help")),
+    f"site {RESULT}": (2, ("Missing option '--output'", "Try 'dpaudit site -h' for help")),
+    "site c.yaml -o site": (2, ("c.yaml is a config, not a result; run it first: dpaudit run c.yaml",)),
+    f"site {RESULT} -o c.yaml": (2, ("--output: c.yaml is a file; name a folder, which will be created",)),
+    f"site {RESULT} -o {LONG}": (2, ("--output", "File name too long")),
+    f"site {RESULT} -o site --url example.org": (2, ("--url must be an address such as https://example.org/audits, got 'example.org'",)),
+    "site dpaudit-results -o dpaudit-results": (2, ("--output dpaudit-results: holds the results; name another folder, such as dpaudit-results/site",)),
     f"report {RESULT} --ouput report.pdf": (2, ("No such option: --ouput", "--output")),
     # convert and plan
     "convert": (2, ("Missing argument 'CLAIM'", "Try 'dpaudit convert -h' for help")),
@@ -196,7 +204,20 @@ def test_a_wrong_command_line_is_explained(line: str, wrong: Command) -> None:
 
 def test_the_table_has_every_command_and_the_57_lines_of_the_review() -> None:
     assert len(WRONG) >= 57
-    commands = {"run", "compare", "replay", "report", "convert", "plan", "list", "init", "schema", "scores", "clean"}
+    commands = {
+        "run",
+        "compare",
+        "replay",
+        "report",
+        "site",
+        "convert",
+        "plan",
+        "list",
+        "init",
+        "schema",
+        "scores",
+        "clean",
+    }
     assert commands <= {line.split()[0] for line in WRONG}
 
 

@@ -86,7 +86,9 @@ def _row(i: int, entry: Entry, shown: Sequence[Column]) -> str:
         content = prose_html(column.cells[i])
         if column.title == "Audit":
             content = f'<a href="{entry.page}">{content}</a>'
-        cells.append(f'<td role="cell" data-title="{text_html(column.title)}"{_class(column)}>{content}</td>')
+        cells.append(
+            f'<td role="cell" data-title="{text_html(column.title)}"{_class(column)}><div>{content}</div></td>'
+        )
     ranks = " ".join(str(column.ranks[i]) for column in shown)
     tone = MARKS[entry.result.verdict].tone
     return f'<tr role="row" data-verdict="{tone}" data-ranks="{ranks}">{"".join(cells)}</tr>'
