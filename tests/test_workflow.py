@@ -25,6 +25,7 @@ def _read(file: Path) -> Any:
 
 WORKFLOW: dict[Any, Any] = _read(GITHUB / "workflows" / "ci.yml")
 JOBS: dict[str, Any] = WORKFLOW["jobs"]
+PAGES_WORKFLOW: dict[Any, Any] = _read(GITHUB / "workflows" / "pages.yml")
 
 
 def _steps() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -68,7 +69,21 @@ def test_nothing_may_be_written_and_actions_have_a_version() -> None:
 
 def test_no_command_holds_text_of_others() -> None:
     """An expression inside `run:` is inserted into a shell command, and a title of a pull request may hold code."""
-    assert not [step["run"] for _, step in _steps() if "${{" in step.get("run", "")]
+    steps = [step for job in PAGES_WORKFLOW["jobs"].values() for step in job["steps"]]
+    assert not [step["run"] for step in [*steps, *(step for _, step in _steps())] if "${{" in step.get("run", "")]
+
+
+def test_only_the_job_without_code_of_the_project_may_publish_pages() -> None:
+    jobs = PAGES_WORKFLOW["jobs"]
+    assert PAGES_WORKFLOW["permissions"] == {"contents": "read"}
+    assert PAGES_WORKFLOW[True] == {"workflow_dispatch": None}  # `on` is a truth value in YAML 1.1
+    assert {name: job.get("permissions") for name, job in jobs.items()} == {
+        "build": None,
+        "deploy": {"pages": "write", "id-token": "write"},
+    }
+    assert [step["uses"] for step in jobs["deploy"]["steps"]] == ["actions/deploy-pages@v4"]
+    assert jobs["build"]["steps"][0]["with"] == {"persist-credentials": False}
+    assert all(job["timeout-minutes"] <= 360 for job in jobs.values())
 
 
 def test_each_python_of_the_classifiers_is_tested() -> None:

@@ -105,7 +105,7 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
     f"report {RESULT} -o elsewhere/report.pdf": (2, ("--output elsewhere/report.pdf: the folder elsewhere does not exist; create it first",)),
     # site
     "site": (2, ("Missing argument 'RESULT.json'", "Try 'dpaudit site -h' for help")),
-    f"site {RESULT}": (2, ("Missing option '--output'", "Try 'dpaudit site -h' for help")),
+    f"site {RESULT}": (2, ("Missing option", "--output", "Try 'dpaudit site -h' for help")),
     "site c.yaml -o site": (2, ("c.yaml is a config, not a result; run it first: dpaudit run c.yaml",)),
     f"site {RESULT} -o c.yaml": (2, ("--output: c.yaml is a file; name a folder, which will be created",)),
     f"site {RESULT} -o {LONG}": (2, ("--output", "File name too long")),

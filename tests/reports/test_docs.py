@@ -17,6 +17,11 @@ def test_the_code_runs_from_top_to_bottom(tmp_path: Path, monkeypatch: pytest.Mo
     space: dict[str, object] = {}
     for code in re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL):
         exec(compile(code, "docs/reports.md", "exec"), space)
-    assert {file.name for file in tmp_path.iterdir()} == {"report.pdf", "report.html", "comment.md", "comparison.pdf"}
+    made = {file.name for file in tmp_path.iterdir()}
+    assert made == {"report.pdf", "report.html", "comment.md", "comparison.pdf", "site"}
+    patterns = re.findall(r"^\| `([A-Za-z.-]+)` \|", TEXT.split("## A site of many audits")[1], re.MULTILINE)
+    assert len(patterns) == 5
+    for pattern in patterns:
+        assert list((tmp_path / "site").glob(pattern.replace("NAME-DIGEST", "*-*"))), pattern
     review, results = space["review"], space["results"]
     assert "Review" in "".join(blocks_html(review(result)) for result in results)  # type: ignore[operator,attr-defined]

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from dpaudit.result.model import MAX_RESULT_BYTES, AuditResult
 from dpaudit.text.foreign_files import read_foreign
-from dpaudit.values import JsonObject
 
 _MAX_NAME = 48  # letters of the audit's name in an address; longer addresses are hard to read
 _DIGITS = 16  # digits of the digest in an address: 64 bits, so that two results collide only if somebody tries
@@ -39,7 +38,7 @@ def digest_of_file(file: Path) -> str:
     return _digest(json.loads(read_foreign(file, MAX_RESULT_BYTES)))
 
 
-def _digest(values: JsonObject) -> str:
+def _digest(values: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
