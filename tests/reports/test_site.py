@@ -231,7 +231,7 @@ def test_nothing_is_written_through_links(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "files", [{"../mine": "0" * 64}, {"mine": "0" * 64}, {"index.html": 1}, {"index.html": "x"}, [1], None]
+    "files", [{"../mine": "0" * 64}, {"mine": "0" * 64}, {"index.html": 1}, {"index.html": "x"}, [[1, None]], [1], None]
 )
 def test_a_manifest_that_names_other_files_is_refused(files: object, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")

@@ -51,12 +51,12 @@ class Manifest:
             if values["format"] != _FORMAT:
                 raise wrong
             files, addresses = dict(values["files"]), dict(values["addresses"])
+            hashes = [*(digest for digest in files.values() if digest is not None), *addresses.values()]
+            fits = [_OWN.fullmatch(name) for name in files] + [re.fullmatch(ADDRESS, name) for name in addresses]
+            if not all([*fits, *(_HASH.fullmatch(digest) for digest in hashes)]):
+                raise wrong
         except (ValueError, KeyError, TypeError, RecursionError):
             raise wrong from None
-        hashes = [*(digest for digest in files.values() if digest is not None), *addresses.values()]
-        fits = all(_OWN.fullmatch(name) for name in files) and all(re.fullmatch(ADDRESS, name) for name in addresses)
-        if not fits or not all(isinstance(one, str) and _HASH.fullmatch(one) for one in hashes):
-            raise wrong
         return cls(files=files, addresses=addresses)
 
     def text(self) -> str:
