@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 
 import numpy as np
@@ -134,9 +134,9 @@ class CommandMechanism:
         except TypeError as error:
             raise MechanismError(f"the dataset cannot be sent to {self.address}: {error}") from None
         child, line = self._child(), f"{request}\n".encode()
-        began = time.perf_counter()
+        began = perf_counter()
         answer = child.exchange(line, EndOfLine(), timeout=self.timeout, awaited=f"a line with {n} outputs")
-        elapsed = time.perf_counter() - began
+        elapsed = perf_counter() - began
         try:
             found = from_json(answer)
         except (ValueError, RecursionError) as error:

@@ -100,7 +100,6 @@ class Sampler:
         if kept is not None and self.store is not None:
             recorded = self.store.side_effects(pair, start)
             self.side_effects = [so_far + one for so_far, one in zip(self.side_effects, recorded, strict=True)]
-            self.clock = self.clock or recorded[0].clock
             return Outcome(kept[0]), Outcome(kept[1])
         outcomes = self._sampled(pair, start, stop)
         for outcome in outcomes:
