@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpaudit import AuditResult, Pair, PureDP, audit
+from dpaudit.mechanisms.timing import THIS_PROCESS
 from dpaudit.result.evidence import SequentialEvidence
 
 from ..unseeded import audit_unseeded
@@ -35,6 +36,7 @@ def test_running_times_that_have_nothing_to_do_with_the_data_refute_nothing() ->
         audit_unseeded(drifting, PureDP(0.1), PAIR, trials=100, seed=seed, observe_time=True) for seed in range(2)
     ]
     assert 2 * sum(max(0.0, *result.history.log_e) for result in results) <= chi2.isf(5e-7, 2 * len(results))
+    assert results[0].provenance.running_times == THIS_PROCESS
     evidence = results[0].evidence
     assert isinstance(evidence, SequentialEvidence)
     assert evidence.coin_selected

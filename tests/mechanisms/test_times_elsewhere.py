@@ -128,7 +128,7 @@ def test_each_request_is_one_run_and_coins_decide_the_order_of_the_two_runs_of_a
 @pytest.mark.chance
 def test_the_transfer_of_the_dataset_to_an_environment_takes_no_observed_time(tmp_path: Path) -> None:
     """Fails by chance < 1 in 10**6: each of five runs of a microsecond would have to be delayed by milliseconds."""
-    mechanism, dataset = isolated(tmp_path, "def release(dataset, rng): return dataset.append(1)"), [0.5] * 200_000
+    mechanism, dataset = isolated(tmp_path, "def release(dataset, rng): return dataset.append(1)"), [0.5] * 50_000
     mechanism.timed_run(dataset, rng())
     assert mechanism.__dict__["changed_dataset"]
     began = time.perf_counter()

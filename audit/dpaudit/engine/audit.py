@@ -110,7 +110,8 @@ def audit(
         observe_time: Whether the attacker also sees the running time of each run.  Allowed only with method
             "sequential" and for mechanisms that are called once per run.  With this option, runs are made one by one,
             in random order.  Only one of the two runs of a trial counts.  This process measures the times, or the
-            process of an `IsolatedMechanism`.  A `CommandMechanism` may report its times.
+            process of an `IsolatedMechanism`.  A `CommandMechanism` may report its times.  For both of these classes,
+            `failures` must be "stop".
         failures: What happens when a run raises an exception other than KeyboardInterrupt, including SystemExit.
             With "stop", the audit goes on without the pair, and ends INCONCLUSIVE unless the other pairs refute the
             claim.  "outcome" means that the analyst sees the exception, so a `Raised`

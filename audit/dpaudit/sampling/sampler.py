@@ -137,7 +137,9 @@ class Sampler:
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
     def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        """Make trials one by one in this process, with the two runs of each trial in random order.
+        """Make trials one by one, with the two runs of each trial in random order.
+
+        Mechanisms in other processes get one request for each run.
 
         Clocks, caches and load drift, and the effect of this drift on the times must not depend on the dataset.
         """
