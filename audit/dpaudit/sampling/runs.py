@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -129,6 +130,7 @@ class Runs:
             for rng in self._attempts(first, run) if self.execution.attempts > 1 else (first,):
                 dataset, error = fresh_dataset(), None
                 if timed:
+                    gc.collect(0)  # otherwise the size of the dataset determines when the garbage collector starts
                     began = clock()
                 try:
                     output = called(dataset, rng)
