@@ -11,7 +11,7 @@ import pytest
 from dpaudit import parse_claim
 from dpaudit.mechanisms import IsolatedMechanism
 
-from .programs import needs_registry
+from .programs import needs_registry, script
 
 TEXT = (Path(__file__).parents[2] / "docs" / "mechanisms.md").read_text(encoding="utf-8")
 ADAPTERS = re.findall(r"```python\n# requires: ([^\n]*)\n(.*?)```", TEXT, re.DOTALL)
@@ -43,3 +43,9 @@ def test_the_first_example_runs() -> None:
     assert callable(many)
     assert isinstance(release([1], np.random.default_rng(0)), float)
     assert len(many().sample([1], 5, np.random.default_rng(0))) == 5
+
+
+def test_the_answer_with_a_running_time_is_understood(tmp_path: Path) -> None:
+    (answer,) = re.findall(r'^    (\{"outputs".*"seconds".*)$', TEXT, re.MULTILINE)
+    found = script(tmp_path, f"print({answer!r})").timed_run([0, 1], np.random.default_rng(0))
+    assert (found.output, found.seconds, found.clock) == (0.25, 0.0013, "reported by the program")

@@ -45,6 +45,7 @@ def settings(name: str) -> dict[str, Any]:
         ("opendp-0.14.1-discrete-laplace-scale-3", "opendp-0.14.2-discrete-laplace-scale-3"),
         ("opendp-0.14.1-discrete-laplace-scale-10", "opendp-0.14.2-discrete-laplace-scale-10"),
         ("opendp-0.4.0-randomised-response", "opendp-0.5.0-randomised-response"),
+        ("opendp-0.4.0-geometric-time", "opendp-0.16.0-geometric-time"),
         ("pure-ldp-1.1.2-unary-encoding", "pure-ldp-1.2.0-unary-encoding"),
         ("opacus-1.5.3-ghost-clipping-bias", "opacus-1.5.4-ghost-clipping-bias"),
         ("opacus-1.5.2-ghost-clipping-norm", "opacus-1.5.3-ghost-clipping-norm"),

@@ -41,14 +41,18 @@ def test_an_array_dataset_becomes_lists_without_numpy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("version", ["3.8", "3.13"])
 def test_a_mechanism_runs_in_old_and_new_versions_of_python(tmp_path: Path, version: str) -> None:
     code = "import sys, random\ndef release(dataset, rng): return sys.version_info[:2], isinstance(rng, random.Random)"
+    mechanism = isolated(tmp_path, code, python_version=version)
     try:
-        ((found, plain),) = isolated(tmp_path, code, python_version=version).sample(0, 1, rng())
+        ((found, plain),) = mechanism.sample(0, 1, rng())
     except MechanismError as error:
         if str(error).startswith(f"no Python {version} was found"):
             pytest.skip(f"there is no Python {version} here")
         raise
     assert ".".join(map(str, found)) == version
     assert plain
+    timed = mechanism.timed_run(0, rng())
+    assert timed.output == (found, plain)
+    assert timed.seconds > 0
 
 
 def test_prints_do_not_disturb_answers_and_appear_in_the_error(tmp_path: Path) -> None:

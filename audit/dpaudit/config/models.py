@@ -88,6 +88,8 @@ class MechanismConfig(Strict):
             raise ValueError("requires and python_version are allowed with python and library only")
         if self.command is not None and (self.params is not None or self.batched):
             raise ValueError("params and batched are not allowed with command; put arguments in the command itself")
+        if self.batched and self.observe_time:
+            raise ValueError("observe_time is not allowed with batched: many runs in one call have no separate times")
         if self.builtin is not None:
             builtin_mechanism(self.builtin, self.params)
         return self
@@ -251,6 +253,12 @@ class AuditConfig(Strict):
             raise ValueError("memory is allowed with mechanism.python and mechanism.command only; remove it")
         if self.memory is not None and self.mechanism.observe_time:
             raise ValueError("memory cannot be combined with mechanism.observe_time; remove one of them")
+        elsewhere = self.mechanism.command is not None or self.mechanism.isolated
+        if elsewhere and self.mechanism.observe_time and self.failures != "stop":
+            raise ValueError(
+                "failures must be stop with mechanism.observe_time and a command or an environment, as a new process "
+                f"after a failure is slower; got {self.failures}"
+            )
         if self.mechanism.library is None and any(pair.from_library for pair in self.pairs):
             raise ValueError("pairs: from_library is allowed with mechanism.library only")
         if self.claim == FROM_MECHANISM and self.mechanism.command is not None:

@@ -108,6 +108,20 @@ def check_neighbours(mechanism: object, pairs: Iterable[Pair], claim: TradeoffFu
             raise MechanismError(f"the mechanism's method check_neighbours raised {in_words(error)}") from error
 
 
+def check_timing(mechanism: object, settings: AuditSettings) -> None:
+    """Check that running times can be observed with these settings.
+
+    Raises:
+        ValueError: If runs of another process may be retried or may raise.  A failure ends the other process, and a new
+            process is slower at first, so that failures would change later times.
+    """
+    programs = isinstance(mechanism, CommandMechanism | IsolatedMechanism)
+    if programs and settings.observe_time and settings.failures != "stop":
+        raise ValueError(
+            f'observe_time needs failures="stop" for a mechanism in another process, got {settings.failures!r}'
+        )
+
+
 def execution_settings_of(settings: AuditSettings) -> ExecutionSettings:
     """Return the settings of an audit that apply to each run: timing, failures, timeout and memory."""
     return ExecutionSettings(

@@ -13,6 +13,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import (
     check_mechanism,
     check_neighbours,
+    check_timing,
     claim_of,
     execution_settings_of,
     limited,
@@ -107,8 +108,10 @@ def audit(
             valid at any stopping time.  Without `measure`, a sequential audit certifies bounds only slightly above the
             claim, even for a large violation.
         observe_time: Whether the attacker also sees the running time of each run.  Allowed only with method
-            "sequential" and for mechanisms that are called once per run.  With this option, runs are made in this
-            process, one by one, in random order.  Only one of the two runs of a trial counts.
+            "sequential" and for mechanisms that are called once per run.  With this option, runs are made one by one,
+            in random order.  Only one of the two runs of a trial counts.  This process measures the times, or the
+            process of an `IsolatedMechanism`.  A `CommandMechanism` may report its times.  For both of these classes,
+            `failures` must be "stop".
         failures: What happens when a run raises an exception other than KeyboardInterrupt, including SystemExit.
             With "stop", the audit goes on without the pair, and ends INCONCLUSIVE unless the other pairs refute the
             claim.  "outcome" means that the analyst sees the exception, so a `Raised`
@@ -158,6 +161,7 @@ def audit(
         progress=progress,
         name=name,
     )
+    check_timing(mechanism, settings)
     return _audited(limited(mechanism, settings), claim, pair_list, settings)
 
 

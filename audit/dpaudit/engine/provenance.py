@@ -69,6 +69,7 @@ def with_costs(provenance: Provenance, collector: Collector, *, second_stage_tri
         first_outputs=tuple(collector.beginning.fingerprints()),
         attack_seconds=seconds,
         runs_after_evidence=collector.observed or None,
+        running_times=collector.sampler.clock or None,
         second_stage_trials=second_stage_trials or None,
     )
 

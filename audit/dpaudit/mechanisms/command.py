@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from types import TracebackType
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy as np
 from dpaudit.mechanisms.json_values import from_json, to_json
 from dpaudit.mechanisms.processes import TIMEOUT, Child, close, named, running, shown
 from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.timing import OUTSIDE, REPORTED, TimedRun, seconds_of
 from dpaudit.settings.memory import check_memory
-from dpaudit.values import Dataset, Output
+from dpaudit.values import Dataset, JsonObject, Output
 
 SEEDS = 2**53  # upper limit of seeds (exclusive); a JSON reader with float64 numbers reads smaller seeds exactly
 
@@ -24,6 +26,8 @@ class CommandMechanism:
 
     The program reads `{"dataset": ..., "n": 1000, "seed": 12345}` from stdin and answers `{"outputs": [...]}` with n
     independent outputs, or `{"error": "..."}`.  The program then waits for the next request until its stdin ends.
+    An answer may also hold the running time of each output in seconds, as `"seconds": [...]`.  Only audits with
+    `observe_time` read these times, and their requests have n = 1.
     The module `json_values` defines how NaN, inf and bytes are written.  If the program fails, the error message shows
     the stderr of the program.
 
@@ -98,15 +102,41 @@ class CommandMechanism:
             MechanismError: If the dataset has no JSON form, or if the program dies, times out, reports an error or
                 does not answer with n outputs.
         """
+        return self._answered(dataset, n, rng)[1]
+
+    def timed_run(self, dataset: Dataset, rng: np.random.Generator) -> TimedRun:
+        """Make one run, and return the time that the program reports, or else the time from request to answer.
+
+        Args:
+            dataset: The dataset, which must have a JSON form (see `json_values`).
+            rng: The random generator that chooses the program's seed.
+
+        Raises:
+            MechanismError: As for `sample`, or if the program reports something other than a time.
+        """
+        found, (output,), elapsed = self._answered(dataset, 1, rng)
+        if "seconds" not in found:
+            return TimedRun(output, elapsed, OUTSIDE)
+        times = found["seconds"]
+        try:
+            if not isinstance(times, list) or len(times) != 1:
+                got = f"{len(times)} numbers" if isinstance(times, list) else f"a value of type {type(times).__name__}"
+                raise ValueError(f"the answer to a request with n = 1 must hold one number in a list, got {got}")
+            return TimedRun(output, seconds_of(times[0]), REPORTED)
+        except ValueError as error:
+            raise self._child().failed(f'reported wrong "seconds": {error}') from None
+
+    def _answered(self, dataset: Dataset, n: int, rng: np.random.Generator) -> tuple[JsonObject, list[Output], float]:
+        """Return the program's answer, its n outputs, and the time from request to answer in seconds."""
         seed = int(rng.integers(SEEDS))
         try:
             request = to_json({"dataset": dataset, "n": n, "seed": seed})
         except TypeError as error:
             raise MechanismError(f"the dataset cannot be sent to {self.address}: {error}") from None
-        child = self._child()
-        answer = child.exchange(
-            f"{request}\n".encode(), EndOfLine(), timeout=self.timeout, awaited=f"a line with {n} outputs"
-        )
+        child, line = self._child(), f"{request}\n".encode()
+        began = perf_counter()
+        answer = child.exchange(line, EndOfLine(), timeout=self.timeout, awaited=f"a line with {n} outputs")
+        elapsed = perf_counter() - began
         try:
             found = from_json(answer)
         except (ValueError, RecursionError) as error:
@@ -118,7 +148,7 @@ class CommandMechanism:
             raise child.failed(f'must answer {{"outputs": [...]}} or {{"error": "..."}}, got {shown(answer)}')
         if len(outputs) != n:
             raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
-        return outputs
+        return found, outputs, elapsed
 
     def close(self) -> None:
         """End this process's instance of the program.  The next call of `sample` restarts the program."""

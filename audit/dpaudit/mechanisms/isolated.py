@@ -16,6 +16,7 @@ from dpaudit.mechanisms.locks import Lock
 from dpaudit.mechanisms.memory import check_supported
 from dpaudit.mechanisms.processes import MAX_ANSWER_BYTES, TIMEOUT, Child, close, running
 from dpaudit.mechanisms.protocol import MechanismError
+from dpaudit.mechanisms.timing import ENVIRONMENT, TimedRun, seconds_of
 from dpaudit.values import Dataset, Foreign, Parameters, RawOutputs
 
 
@@ -110,6 +111,28 @@ class IsolatedMechanism:
             raise child.failed(f"returned {len(outputs)} outputs instead of {n}")
         found: RawOutputs = outputs
         return found
+
+    def timed_run(self, dataset: Dataset, rng: np.random.Generator) -> TimedRun:
+        """Make one run, whose time the worker measures around the call of the mechanism.
+
+        Args:
+            dataset: The dataset, which must have an encoding (see `wire`).
+            rng: The random generator that chooses the seed of the worker.
+
+        Raises:
+            MechanismError: As for `sample`.  The error is also raised if the mechanism makes many runs in one call, or
+                if the answer does not have the time of the run.
+        """
+        child = self._child()
+        request = {"do": "time", "dataset": dataset, "seed": int(rng.integers(2**63))}
+        answer = answer_of(child, request, self.timeout, "an output and its time")
+        self.__dict__["changed_dataset"] = bool(answer.get("changed"))
+        if "output" not in answer or "seconds" not in answer:
+            raise child.failed("answered without the time of the run")
+        try:
+            return TimedRun(answer["output"], seconds_of(answer["seconds"]), ENVIRONMENT)
+        except ValueError as error:
+            raise child.failed(f"measured a wrong time: {error}") from None
 
     def close(self) -> None:
         """End this process's worker.  The next call of `sample` restarts the worker."""

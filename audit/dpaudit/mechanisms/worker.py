@@ -6,17 +6,19 @@ same encoding.  The three files need only the standard library of Python 3.8 or 
 installed.
 
 Requests are dicts with the key `do`.  The first request is `load` (address, folder, params, batched, memory).  Any
-number of `sample` (dataset, n, seed) and `claim` requests follow.  Answers are dicts with `outputs` and `changed`, with
-`claim` (text or None), or with `error` and `traceback`.  The value of `changed` is true if the dataset was changed in
-place.
+number of `sample` (dataset, n, seed), `time` (dataset, seed) and `claim` requests follow.  Answers are dicts with
+`outputs` and `changed`, with `output`, `seconds` and `changed`, with `claim` (text or None), or with `error` and
+`traceback`.  The value of `changed` is true if the dataset was changed in place.
 """
 
 from __future__ import annotations
 
 import copy
+import gc
 import importlib.util
 import os
 import sys
+from time import perf_counter
 
 try:
     import numpy
@@ -137,6 +139,18 @@ class _Loaded:
         output = _copied(self._call(self.found, given, rng))
         self._look(dataset, given)
         return output
+
+    def time(self, dataset: Dataset, seed: int) -> tuple[Output, float]:
+        """Make one run, and return its output and its time in seconds."""
+        if self.many is not None:
+            raise TypeError("a mechanism that makes many runs in one call has no observable time of a run")
+        rng, given = _seeded(seed), _copied(dataset)
+        gc.collect(0)  # otherwise the size of the dataset would determine when the mechanism's objects are collected
+        began = perf_counter()
+        output = self._call(self.found, given, rng)
+        seconds = perf_counter() - began
+        self._look(dataset, given)
+        return _copied(output), seconds
 
     def _call(self, mechanism: Callable[..., Foreign], *arguments: Foreign) -> Foreign:
         """Call a mechanism.  If the mechanism forks and both processes leave it, the copy ends."""
@@ -280,6 +294,9 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
             claim = getattr(loaded.found, "claim", None)
             return wire.frame({"claim": None if claim is None else str(claim)}), loaded
         loaded.changed = None
+        if request["do"] == "time":
+            output, seconds = loaded.time(request["dataset"], request["seed"])
+            return wire.frame({"output": output, "seconds": seconds, "changed": bool(loaded.changed)}), loaded
         outputs = loaded.sample(request["dataset"], request["n"], request["seed"])
         return wire.frame({"outputs": outputs, "changed": bool(loaded.changed)}), loaded
     except BaseException as error:  # includes SystemExit: the mechanism must not end this process silently

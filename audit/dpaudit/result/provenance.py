@@ -75,6 +75,7 @@ class Provenance:
     first_outputs: tuple[str, ...] | None = None  # hashes of the first outputs of the audit
     attack_seconds: Mapping[str, float] | None = None  # time in seconds spent in each attack, by name
     runs_after_evidence: int | None = None  # number of runs on each dataset that were only made to test independence
+    running_times: str | None = None  # how running times were measured, see `mechanisms.timing`
     # number of runs on each dataset in the second stage of the pilot phase; see `engine.fixed`
     second_stage_trials: int | None = None
     config: str | None = None  # file name of the config of the audit
@@ -146,6 +147,7 @@ _FILE: dict[str, tuple[str, Callable[[Json], Foreign]]] = {
     "first_outputs": ("first outputs", _texts),
     "attack_seconds": ("seconds of attacks", _named(int, float)),
     "runs_after_evidence": ("runs after the evidence", _whole),
+    "running_times": ("running times", _text),
     "second_stage_trials": ("trials of the second stage", _whole),
     "config": ("config", _text),
     "folder": ("folder", _text),

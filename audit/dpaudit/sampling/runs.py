@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from dpaudit.mechanisms.places import place
 from dpaudit.mechanisms.protocol import MechanismError, in_words, message_of
 from dpaudit.mechanisms.python import PythonMechanism
 from dpaudit.mechanisms.timeout import RunTimeout, Timeout, timeout_after
+from dpaudit.mechanisms.timing import THIS_PROCESS
 from dpaudit.outputs import Raised, Timed
 from dpaudit.sampling.detached import IMMUTABLE, Dataset, NotCopyable, SharedOutputs, detached, detached_batch
 from dpaudit.sampling.global_randomness import kept_global_randomness, seed_global_randomness
@@ -106,7 +108,9 @@ class Runs:
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
         with watched(randomness=self.start == 0) as side_effects, timeout_after(self.execution.timeout) as timeout:
-            if members.samples(mechanism):
+            if self.execution.observe_time and isinstance(mechanism, CommandMechanism | IsolatedMechanism):
+                outcome = self._timed_elsewhere(mechanism, timeout, side_effects)
+            elif members.samples(mechanism):
                 outcome = self._together(mechanism, timeout, side_effects)
             else:
                 outcome = self._one_by_one(mechanism, timeout, side_effects)
@@ -115,6 +119,7 @@ class Runs:
 
     def _one_by_one(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:
         outputs: list[Output] = []
+        side_effects.clock = THIS_PROCESS if self.execution.observe_time else ""
         streams = trial_streams(self.seed, "trial", self.pair, self.side, start=self.start, stop=self.stop)
         timed, fresh_dataset = self.execution.observe_time, self.dataset.copy
         called = mechanism if self.execution.timeout is None else timeout.around(mechanism)
@@ -125,6 +130,7 @@ class Runs:
             for rng in self._attempts(first, run) if self.execution.attempts > 1 else (first,):
                 dataset, error = fresh_dataset(), None
                 if timed:
+                    gc.collect(0)  # otherwise the size of the dataset determines when the garbage collector starts
                     began = clock()
                 try:
                     output = called(dataset, rng)
@@ -152,6 +158,32 @@ class Runs:
                     return Outcome(outputs, f"{self._failure(error)} on run {run} of d{self.side}{again}{place(error)}")
                 output = Raised(type(error).__name__, message_of(error))
             outputs.append(Timed(output, seconds) if timed else output)
+        return Outcome(outputs)
+
+    def _timed_elsewhere(
+        self, mechanism: CommandMechanism | IsolatedMechanism, timeout: Timeout, side_effects: SideEffects
+    ) -> Outcome:
+        """Make runs one by one in another process, and get their times.
+
+        A failure ends the other process, and a new process is slower at first.  So a retry after a failure on one
+        dataset would change later times, and failed runs are not retried.
+        """
+        outputs: list[Output] = []
+        for run in range(self.start, self.stop):
+            rng = stream(self.seed, "batch", self.pair, self.side, run)
+            try:
+                with only_this_process():
+                    found = timeout(mechanism.timed_run, self.dataset.copy(), rng)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
+                side_effects.failed += 1
+                why = f"failed: {message_of(error)}" if isinstance(error, MechanismError) else self._failure(error)
+                return Outcome(outputs, f"{why} on run {run} of d{self.side}")
+            side_effects.clock = found.clock
+            if members.changed_dataset(mechanism):
+                side_effects.changed = f"d{self.side}"
+            outputs.append(Timed(found.output, found.seconds))
         return Outcome(outputs)
 
     def _together(self, mechanism: Foreign, timeout: Timeout, side_effects: SideEffects) -> Outcome:

@@ -48,6 +48,7 @@ class Sampler:
 
     Attributes:
         side_effects: The side effects so far, on d0 and on d1.
+        clock: How running times were measured so far, one of `mechanisms.timing.CLOCKS`; "" if they were not observed.
 
     Raises:
         ValueError: If a dataset cannot be copied or contains a random generator.
@@ -60,6 +61,7 @@ class Sampler:
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
     store: Store | None = None
     side_effects: list[SideEffects] = field(default_factory=lambda: [SideEffects(), SideEffects()], init=False)
+    clock: str = field(default="", init=False)
     _seconds_per_run: float = field(default=0.0, init=False)
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
 
@@ -135,7 +137,9 @@ class Sampler:
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
     def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
-        """Make trials one by one in this process, with the two runs of each trial in random order.
+        """Make trials one by one, with the two runs of each trial in random order.
+
+        Mechanisms in other processes get one request for each run.
 
         Clocks, caches and load drift, and the effect of this drift on the times must not depend on the dataset.
         """
@@ -146,10 +150,19 @@ class Sampler:
             for t, first in enumerate(order, start):
                 for side in (int(first), 1 - int(first)):
                     runs = Runs(self.mechanism, datasets[side], self.seed, pair, side, t, t + 1, self.execution)
-                    parts[side].append(runs())
+                    parts[side].append(self._same_clock(runs()))
                 if parts[0][-1].failure or parts[1][-1].failure:
                     break
         return _joined(parts[0]), _joined(parts[1])
+
+    def _same_clock(self, outcome: Outcome) -> Outcome:
+        """Return the outcome, or a failure if its time was measured in another way than the times before."""
+        clock = outcome.side_effects.clock
+        self.clock = self.clock or clock
+        if outcome.failure or clock == self.clock:
+            return outcome
+        problem = f"must let all running times be measured in the same way, but a time was {clock}, others {self.clock}"
+        return replace(outcome, outputs=[], failure=problem)
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:
         # Every run has a separate stream, so blocks may be cut anywhere.

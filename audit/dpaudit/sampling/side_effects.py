@@ -15,6 +15,7 @@ import numpy as np
 
 from dpaudit.mechanisms.exits import exits_refused
 from dpaudit.mechanisms.forks import copies, end_copy
+from dpaudit.mechanisms.timing import CLOCKS, OUTSIDE
 from dpaudit.text.reasons import About, Reason
 from dpaudit.values import Foreign
 
@@ -33,6 +34,7 @@ class SideEffects:
     failed: int = 0  # number of failed runs, or of failed calls of a batched mechanism
     forked: bool = False  # whether a forked copy of this process returned from a run
     lost: int = 0  # number of times that a worker died or could not return outputs, so that runs were retried
+    clock: str = ""  # how running times were measured, one of CLOCKS, or "" if they were not observed
 
     def __add__(self, other: SideEffects) -> SideEffects:
         return SideEffects(
@@ -44,6 +46,7 @@ class SideEffects:
             self.failed + other.failed,
             self.forked or other.forked,
             self.lost + other.lost,
+            self.clock or other.clock,
         )
 
     @classmethod
@@ -58,6 +61,8 @@ class SideEffects:
             value = found[entry.name]
             if type(value) is not type(entry.default) or (isinstance(value, int) and not 0 <= value <= _MAX_NUMBER):
                 raise TypeError(f"{entry.name} is impossible")
+        if found["clock"] not in ("", *CLOCKS):
+            raise TypeError("clock is impossible")
         return cls(**found)
 
     def words(self) -> list[str]:
@@ -87,6 +92,11 @@ class SideEffects:
             found.append(
                 f"worker processes died or could not return their outputs ({self.lost} times), and these runs were "
                 "retried: the audit covers only runs that do not end their worker process"
+            )
+        if self.clock == OUTSIDE:
+            found.append(
+                "the program reported no running times, so they were measured from request to answer: they include the "
+                "transfer and the reading of the dataset, which may take longer for larger datasets"
             )
         return found
 
