@@ -88,6 +88,8 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
     "replay c.yaml": (2, ("c.yaml is a config, not a result; run it first: dpaudit run c.yaml",)),
     "replay dpaudit-results": (2, (f"dpaudit-results is a folder; name a result, such as {RESULT}",)),
     "replay dpaudit-results/nois.json": (2, (f"No such file or directory; did you mean {RESULT}?",)),
+    "reproduce": (2, ("Missing argument 'RESULT.json'",)),
+    "reproduce broken.json -o s.py": (2, ("broken.json is not a complete result of dpaudit",)),
     "replay broken.json": (2, ("broken.json is not a complete result of dpaudit",)),
     f"replay {RESULT} --trials 0": (2, ("'--trials': must be at least 1, got 0",)),
     f"replay {RESULT} --trial 5": (2, ("No such option: --trial", "--trials")),
@@ -196,7 +198,7 @@ def test_a_wrong_command_line_is_explained(line: str, wrong: Command) -> None:
 
 def test_the_table_has_every_command_and_the_57_lines_of_the_review() -> None:
     assert len(WRONG) >= 57
-    commands = {"run", "compare", "replay", "report", "convert", "plan", "list", "init", "schema", "scores", "clean"}
+    commands = {"run", "compare", "replay", "reproduce", "report", "convert", "plan", "list", "init", "schema", "scores", "clean"}
     assert commands <= {line.split()[0] for line in WRONG}
 
 

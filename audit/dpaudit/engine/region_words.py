@@ -15,6 +15,7 @@ PROBES = 4000
 """Maximum number of outputs of each dataset that are used to describe a region."""
 
 _MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
+_MIN_RECURRENCE = 2  # minimum mean number of times that listed floats occur; outputs with continuous noise never recur
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 
@@ -64,7 +65,8 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
     if len(values) > PROBES:
         values = values[np.linspace(0, len(values) - 1, PROBES).astype(int)]
     inside = score(Outputs.read(values)) > threshold
-    if len(values) <= _MAX_LISTED and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
+    recurring = values.dtype.kind != "f" or examples.array.size >= _MIN_RECURRENCE * len(values)
+    if len(values) <= _MAX_LISTED and recurring and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
         chosen = ", ".join(_written(value) for value in values[inside])
         return f"output in {{{chosen}}}" if chosen else in_score
     starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))

@@ -87,10 +87,10 @@ def _candidates(name: str) -> Iterator[str]:
     if name in _OF_ALL:
         yield _OF_ALL[name].format(f"{ENTRIES}(output)")
     yield from _simple(name)
-    yield from _statements(name)
     for words, form in _OF_TWO.items():
         for first, second in _splits(name, words):
             yield form.format(first, second)
+    yield from _statements(name)
     if name.startswith("distance of "):
         for first, second in _splits(name.removeprefix("distance of "), " and "):
             yield f"abs({first} - {second})"

@@ -15,8 +15,9 @@ Proof:
     For t >= 1 there is nothing to show.  As s grows, u(s / 2) falls, so P[Bin(n, g(u(s / 2))) >= y] falls, and s / 2
     rises.  So the condition holds for every s of the set above p.  Hence p <= t < 1 implies the condition for the
     largest s <= t of the set.  P[u(s / 2) < P0] <= s / 2 (Clopper & Pearson 1934).  Otherwise
-    P1 <= g(P0) <= g(u(s / 2)), because g does not fall.  Then the condition implies P[Bin(n, P1) >= y] <= s / 2, which has a probability of at most s / 2,
-    since it is the p-value of the count y for a known probability P1.  The sum is s <= t (union bound).
+    P1 <= g(P0) <= g(u(s / 2)), because g does not fall.  Then the condition implies P[Bin(n, P1) >= y] <= s / 2, which
+    has a probability of at most s / 2, since it is the p-value of the count y for a known probability P1.  The sum is
+    s <= t (union bound).
 
 The two bounds are combined at the worst end of both.  So the test needs up to twice as many runs as the exact test of
 dpaudit (`inference.fixed.exact_binomial`), but a reader can check its four lines.

@@ -92,17 +92,23 @@ def _condition(words: str) -> tuple[str, bool]:
     if found := _intervals(words):
         return found, False
     if cut := _CUT.fullmatch(words):
-        value, number = expression(cut[1]), _number(cut[3])
+        value, number = _operand(cut[1]), _number(cut[3])
         if cut[4]:  # the complement of "above", which missing values satisfy
             return f"{value} > {number}", True
         return f"{value} {'>' if cut[2] == 'above' else '<' if cut[2] == 'below' else '<='} {number}", False
     if words.endswith((" is present", " is missing")):
-        value = expression(words.rpartition(" is ")[0])
+        value = _operand(words.rpartition(" is ")[0])
         return f"{value} == {value}", words.endswith("missing")  # NaN counts as missing
     if words.endswith((" = 1", " = 0")):
-        return f"{expression(words[:-4])} > 0", words.endswith("0")
+        return f"{_operand(words[:-4])} > 0", words.endswith("0")
     value = expression(words.removeprefix("not: "))
     return value, words.startswith("not: ")
+
+
+def _operand(name: str) -> str:
+    """Return the expression of a named part, in parentheses if a comparison could take it apart."""
+    value = expression(name)
+    return f"({value})" if " " in value else value
 
 
 def _intervals(words: str) -> str:
