@@ -405,18 +405,14 @@ def test_the_script_computes_the_p_value_of_the_theorem() -> None:
         assert names["p"] == p_value(inequality(0.5, 0.01), x, y, 100)
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "rate"), [(0.0, 0.0, 0.3), (1.0, 0.0, 0.2), (0.5, 0.2, 0.1)])
+@pytest.mark.parametrize(("epsilon", "delta", "rate"), [(1.0, 0.0, 0.2), (0.5, 0.2, 0.05)])
 def test_a_true_claim_is_refuted_at_most_as_often_as_stated(epsilon: float, delta: float, rate: float) -> None:
-    """The probability of p <= t is computed exactly for 30 runs, at the limit of the claim."""
-    n = 30
-    law0, law1 = (binom.pmf(np.arange(n + 1), n, p) for p in (rate, min(1.0, np.exp(epsilon) * rate + delta)))
-    found = np.array(
-        [[p_value(inequality(epsilon, delta), x, y, n) for y in range(0, n + 1, 3)] for x in range(0, n + 1, 3)]
-    )
-    weights = np.add.reduceat(law0, range(0, n + 1, 3))[:, None] * np.add.reduceat(law1, range(0, n + 1, 3))[None, :]
-    for level in (0.5, 0.1, 0.01):  # the p-value of (3i, 3j) is at least that of no outcome with fewer x and more y
-        rows = found.copy()
-        assert weights[:-1, 1:][np.array(rows[1:, :-1]) <= level].sum() <= level
+    """The probability of p <= t is computed exactly for 8 runs, at the limit of the claim."""
+    n = 8
+    law0, law1 = (binom.pmf(np.arange(n + 1), n, p) for p in (rate, np.exp(epsilon) * rate + delta))
+    found = np.array([[p_value(inequality(epsilon, delta), x, y, n) for y in range(n + 1)] for x in range(n + 1)])
+    for level in np.unique(found):
+        assert np.outer(law0, law1)[found <= level].sum() <= level
 
 
 @pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(epsilon=0.5, delta=0.1), GaussianDP(1.0)])
