@@ -412,7 +412,7 @@ def test_a_true_claim_is_refuted_at_most_as_often_as_stated(epsilon: float, delt
     law0, law1 = (binom.pmf(np.arange(n + 1), n, p) for p in (rate, np.exp(epsilon) * rate + delta))
     found = np.array([[p_value(inequality(epsilon, delta), x, y, n) for y in range(n + 1)] for x in range(n + 1)])
     for level in np.unique(found):
-        assert np.outer(law0, law1)[found <= level].sum() <= level
+        assert np.outer(law0, law1)[found <= level].sum() <= level + 1e-12  # rounding of sums
 
 
 @pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(epsilon=0.5, delta=0.1), GaussianDP(1.0)])
