@@ -20,6 +20,7 @@ from dpaudit.cli.ending import INCONCLUSIVE, INTERRUPTED, NO_VIOLATION, VIOLATIO
 from dpaudit.cli.listing import list_
 from dpaudit.cli.replay import replay
 from dpaudit.cli.report import report
+from dpaudit.cli.reproduce import reproduce
 from dpaudit.cli.run import run
 from dpaudit.cli.scores import scores
 from dpaudit.cli.signals import handle_termination, interrupted_code
@@ -85,6 +86,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
     "compare": compare,
     "replay": replay,
+    "reproduce": reproduce,
     "report": report,
     "site": site,
     "scores": scores,

@@ -15,6 +15,7 @@ PROBES = 4000
 """Maximum number of outputs of each dataset that are used to describe a region."""
 
 _MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
+_MIN_RECURRENCE = 2  # minimum mean number of times that listed floats occur; outputs with continuous noise never recur
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 
@@ -64,7 +65,8 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
     if len(values) > PROBES:
         values = values[np.linspace(0, len(values) - 1, PROBES).astype(int)]
     inside = score(Outputs.read(values)) > threshold
-    if len(values) <= _MAX_LISTED and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
+    recurring = values.dtype.kind != "f" or examples.array.size >= _MIN_RECURRENCE * len(values)
+    if len(values) <= _MAX_LISTED and recurring and not (values.dtype.kind == "f" and np.isnan(examples.array).any()):
         chosen = ", ".join(_written(value) for value in values[inside])
         return f"output in {{{chosen}}}" if chosen else in_score
     starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
@@ -139,8 +141,8 @@ def _sides(name: str, low: float, high: float) -> tuple[str, str]:
     """Describe both sides of a cut between two adjacent values, the upper side first."""
     if math.isinf(low) or math.isinf(high):  # an infinite value has no midpoint with another value
         return f"{name} above {low:.4g}", f"{name} at most {low:.4g}"
-    middle = low / 2 + high / 2
-    return f"{name} above {middle:.4g}", f"{name} below {middle:.4g}"
+    middle = _cut(low, high)
+    return f"{name} above {middle}", f"{name} below {middle}"
 
 
 def _written(value: object) -> str:
@@ -148,18 +150,25 @@ def _written(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
 
 
-def _between(inside: float, outside: float) -> float:
-    """Return the midpoint of two numbers, or the number outside the region if the midpoint is not finite."""
-    middle = inside / 2 + outside / 2
-    return middle if np.isfinite(middle) else outside
+def _cut(one: float, other: float) -> str:
+    """Write the midpoint of two numbers, with at least four digits and enough digits to separate the numbers.
+
+    If the midpoint is not finite, write the second number, which lies outside the region.
+    """
+    low, high = sorted((float(one), float(other)))
+    middle = low / 2 + high / 2
+    if not np.isfinite(middle):
+        return f"{float(other):.4g}"
+    written = (f"{middle:.{digits}g}" for digits in range(4, 18))
+    return next((text for text in written if low < float(text) < high), f"{middle:.17g}")
 
 
 def interval_words(values: AnyArray, first: int, last: int) -> str:
     """Describe the interval from values[first] to values[last], with ends halfway to the adjacent values."""
-    low = _between(values[first], values[first - 1]) if first > 0 else None
-    high = _between(values[last], values[last + 1]) if last + 1 < len(values) else None
+    low = _cut(values[first], values[first - 1]) if first > 0 else None
+    high = _cut(values[last], values[last + 1]) if last + 1 < len(values) else None
     if low is None and high is None:
         return "anywhere"
     if low is None:
-        return f"below {high:.4g}"
-    return f"above {low:.4g}" if high is None else f"between {low:.4g} and {high:.4g}"
+        return f"below {high}"
+    return f"above {low}" if high is None else f"between {low} and {high}"

@@ -1,0 +1,119 @@
+"""Writes the call of an audited mechanism: its imports, its construction, and a function `release(dataset)`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from dpaudit.config import PlannedAudit
+from dpaudit.mechanisms.environments import project_name
+from dpaudit.reproduce.builtin_calls import BUILTIN_LINES
+from dpaudit.reproduce.library_calls import library_lines
+from dpaudit.reproduce.literals import arguments, brief_text, checked_name, comment
+from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.result.provenance import Provenance
+from dpaudit.text.masking import MASK
+
+_SAMPLE = [
+    "def release(dataset):",
+    '    if hasattr(mechanism, "sample"):',
+    "        return mechanism.sample(dataset, 1, rng)[0]",
+    "    return mechanism(dataset, rng)",
+]
+_BATCHED = ["def release(dataset):", '    return getattr(mechanism, "sample", mechanism)(dataset, 1, rng)[0]']
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """The lines of a script that call a mechanism.
+
+    Args:
+        lines: Lines after the imports of numpy and scipy.  They define `release(dataset)` and may use `np` and `rng`.
+        notes: What the reader of the script must know or do, one comment each.
+        file: The module that the script imports from its folder; "" if there is none.
+        missing: What the reader must fill in; "" if the script is complete.
+    """
+
+    lines: list[str]
+    notes: list[str]
+    file: str = ""
+    missing: str = ""
+
+
+def call_of_config(planned: PlannedAudit) -> Call:
+    """Write the call of the mechanism of a config.
+
+    Raises:
+        Unwritable: If a name or a value of the config cannot be written.
+    """
+    mechanism = planned.config.mechanism
+    notes = _packages(mechanism.requires, mechanism.python_version)
+    if mechanism.builtin is not None:
+        return _builtin(mechanism.builtin, mechanism.params)
+    if mechanism.command is not None:
+        program = comment(mechanism.command[0])
+        return _placeholder(f"run the audited program {program} on the dataset", notes)
+    if called := mechanism.library_call:
+        return Call(lines=library_lines(called.library, called.call, called.arguments), notes=notes)
+    assert mechanism.python is not None
+    return _python(mechanism.python, mechanism.params, notes, batched=mechanism.batched)
+
+
+def call_of_python(about: Provenance) -> Call:
+    """Write the call of an audit in Python, of which a result records only the names of the mechanism and its file."""
+    name, file = comment(about.mechanism or "the mechanism", 80), about.mechanism_file
+    where = f" of {comment(PurePosixPath(file.path.replace(chr(92), '/')).name, 80)}" if file is not None else ""
+    return _placeholder(f"call {name}{where} on the dataset", _recorded(about))
+
+
+def _placeholder(task: str, notes: list[str]) -> Call:
+    lines = [
+        "def release(dataset):",
+        f"    # FILL IN: {task}, with fresh randomness, and return its output.",
+        '    raise NotImplementedError("fill in the function release")',
+    ]
+    return Call(lines=lines, notes=notes, missing=task)
+
+
+def _packages(requires: list[str] | None, python_version: str | None) -> list[str]:
+    for requirement in requires or []:
+        project_name(requirement)
+    found = [f"packages of the audit: {comment(', '.join(requires), 300)}"] if requires else []
+    return found + ([f"Python of the audit: {comment(python_version)}"] if python_version else [])
+
+
+def _recorded(about: Provenance) -> list[str]:
+    versions = [f"{name} {version}" for name, version in (about.mechanism_packages or {}).items()]
+    return [f"packages of the audit: {comment(', '.join(versions), 300)}"] if versions else []
+
+
+def _python(address: str, params: object, notes: list[str], *, batched: bool) -> Call:
+    place, _, name = address.rpartition(":")
+    checked_name(name, "the object of the mechanism")
+    first, _, inner = name.partition(".")
+    if place.endswith(".py"):
+        module = PurePosixPath(place.replace("\\", "/")).stem
+        checked_name(module, f"the name of the file {brief_text(place)}, which the script imports,")
+        if "." in module or module in sys.stdlib_module_names:
+            raise Unwritable(f"a script cannot import a file named {brief_text(place)}; rename it, and audit again")
+        notes = [f"Put this script into the folder of {module}.py.", *notes]
+    else:
+        module = checked_name(place, "the module of the mechanism")
+    if MASK in repr(params):
+        raise Unwritable(f"the result hides a parameter of the mechanism ({MASK}), so the call is unknown")
+    if not inner and params is None:
+        lines = [f"from {module} import {first} as mechanism"]
+    else:  # the name "audited" cannot replace another name of the script
+        made = f"audited{'.' * bool(inner)}{inner}" + ("" if params is None else f"({arguments(params)})")
+        lines = [f"from {module} import {first} as audited", f"mechanism = {made}"]
+    return Call(lines=[*lines, *(_BATCHED if batched else _SAMPLE)], notes=notes, file=module.partition(".")[0])
+
+
+def _builtin(name: str, params: object) -> Call:
+    if name not in BUILTIN_LINES:
+        raise Unwritable(
+            f"the builtin mechanism {name} is code of dpaudit, and scripts write out {', '.join(BUILTIN_LINES)} only; "
+            "copy its class from dpaudit/catalogue into a file, and audit this file"
+        )
+    return Call(lines=BUILTIN_LINES[name](params if isinstance(params, dict) else {}), notes=[])

@@ -1,0 +1,176 @@
+"""The test of a script: one inequality that the claim implies, and an exact p-value of two counts.
+
+A claim implies P1 <= exp(epsilon) P0 + delta for the probabilities P0 and P1 of every event on the two datasets.  For
+(epsilon, delta)-DP these are the numbers of the claim.  Any other claim implies the inequality for each epsilon with
+delta = `claim.delta(epsilon)`, its privacy profile.  The inequality also holds with the two datasets exchanged.
+
+Theorem (p-value of a script):
+    The event and the number n of runs on each dataset are fixed before the first run.  Runs are independent.  Let x and
+    y be the numbers of runs in the event.  Let u(s) be the Clopper-Pearson upper bound of P0 with significance s, that
+    is, the number u with P[Bin(n, u) <= x] = s, or 1 if x = n.  Let g(u) = min(1, exp(epsilon) u + delta), and let
+    p be the least s of a fixed finite set with P[Bin(n, g(u(s / 2))) >= y] <= s / 2, or 1 if there is none.  If the
+    claim is true, then P[p <= t] <= t for every t.
+
+Proof:
+    For t >= 1 there is nothing to show.  As s grows, u(s / 2) falls, so P[Bin(n, g(u(s / 2))) >= y] falls, and s / 2
+    rises.  So the condition holds for every s of the set above p.  Hence p <= t < 1 implies the condition for the
+    largest s <= t of the set.  P[u(s / 2) < P0] <= s / 2 (Clopper & Pearson 1934).  Otherwise
+    P1 <= g(P0) <= g(u(s / 2)), because g does not fall.  Then the condition implies P[Bin(n, P1) >= y] <= s / 2, which
+    has a probability of at most s / 2, since it is the p-value of the count y for a known probability P1.  The sum is
+    s <= t (union bound).
+
+The two bounds are combined at the worst end of both.  So the test needs up to twice as many runs as the exact test of
+dpaudit (`inference.fixed.exact_binomial`), but a reader can check its four lines.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
+from dpaudit.result.values import Counts
+
+MIN_RUNS, MAX_RUNS = 1_000, 1_000_000
+"""Numbers of runs per dataset that a script makes at least and at most.  A slow mechanism may make fewer runs."""
+
+_MIN_SLOW = 200  # minimum number of runs per dataset of a slow mechanism
+_SLOW = 0.02  # seconds of a run from which on a mechanism is slow
+_MARGIN = 2  # factor of the number of runs, since the counts of an audit tend to exaggerate the violation
+
+_WANTED = 1e-6  # the p-value at the expected counts; chance then seldom raises it above the required level
+_DEFAULT_RUNS = 10_000  # if the counts of the audit do not suggest a number
+_SLOPES = 400  # maximum number of epsilons that are tried for a claim other than (epsilon, delta)-DP
+_SAFE, _TINY = 1e-9, 1e-14  # relative and absolute rounding of delta, beyond the errors of double precision
+
+TEST = """\
+levels = np.geomspace(1e-100, 1, 5001)
+most = np.nan_to_num(beta.isf(levels / 2, x + 1, RUNS - x), nan=1)
+allowed = np.minimum(1, np.exp(EPSILON) * most + DELTA)
+p = levels[binom.sf(y - 1, RUNS, allowed) <= levels / 2].min(initial=1)
+"""
+"""The lines of a script that compute the p-value of the theorem, as `p_value` does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inequality:
+    """An inequality P(second) <= exp(epsilon) P(first) + delta about one event.
+
+    Args:
+        epsilon: Nats, >= 0.
+        delta: Probability in [0, 1].
+        flipped: Whether the event is the complement of the witness's region, and the first dataset is d1.
+        x: Outputs of the first dataset in the event, as the audit counted them.
+        n_first: Outputs of the first dataset that the audit counted.
+        y: Outputs of the second dataset in the event.
+        n_second: Outputs of the second dataset that the audit counted.
+    """
+
+    epsilon: float
+    delta: float
+    flipped: bool
+    x: int
+    n_first: int
+    y: int
+    n_second: int
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The names of the first and the second dataset in scripts."""
+        return ("D1", "D0") if self.flipped else ("D0", "D1")
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """The observed rates of both datasets, moved towards 1/2 by one output on either side."""
+        return (self.x + 1) / (self.n_first + 2), (self.y + 1) / (self.n_second + 2)
+
+    @property
+    def strength(self) -> float:
+        """How clearly the rates contradict the inequality, in standard deviations of one run per dataset."""
+        a, b = self.rates
+        slope = math.exp(min(self.epsilon, 300.0))
+        spread = math.sqrt(b * (1 - b) + slope * a * slope * (1 - a))
+        return (b - slope * a - self.delta) / spread
+
+    def runs(self, seconds: float) -> int:
+        """Return the number of runs per dataset of a script: twice what the observed rates need for p <= 1e-6.
+
+        Args:
+            seconds: Upper estimate of the duration of one run.
+        """
+        a, b = self.rates
+        least = _MIN_SLOW if seconds > _SLOW else MIN_RUNS
+        if self.strength <= 0:
+            return _DEFAULT_RUNS
+        sizes = [int(m * 10.0**k) for k in range(2, 6) for m in (1, 2, 5)]
+        for n in sizes:
+            if p_value(self, math.ceil(n * a), math.floor(n * b), n) <= _WANTED:
+                return max(least, _MARGIN * n)
+        return MAX_RUNS
+
+
+def p_value(tested: Inequality, x: int, y: int, n: int) -> float:
+    """Return the p-value of the theorem of this module, as the script computes it.
+
+    Args:
+        tested: The inequality.
+        x: Runs on the first dataset in the event, 0 to n.
+        y: Runs on the second dataset in the event, 0 to n.
+        n: Number of runs on each dataset.
+    """
+    from scipy.stats import beta, binom  # loads slowly
+
+    levels = np.geomspace(1e-100, 1, 5001)
+    most = np.nan_to_num(beta.isf(levels / 2, x + 1, n - x), nan=1)
+    allowed = np.minimum(1, np.exp(tested.epsilon) * most + tested.delta)
+    return float(levels[binom.sf(y - 1, n, allowed) <= levels / 2].min(initial=1))
+
+
+def strongest(claim: TradeoffFunction, counts: Counts) -> Inequality:
+    """Return the inequality that the counts of the audit contradict most clearly.
+
+    Args:
+        claim: The claim.
+        counts: Counts of the witness's region.
+    """
+    x, y = counts.false_positives, counts.n1 - counts.false_negatives
+    sides = [(False, x, counts.n0, y, counts.n1), (True, counts.n1 - y, counts.n1, counts.n0 - x, counts.n0)]
+    found = [
+        Inequality(epsilon=epsilon, delta=delta, flipped=flipped, x=a, n_first=n, y=b, n_second=m)
+        for epsilon, delta in _implied(claim)
+        for flipped, a, n, b, m in sides
+    ]
+    return max(found, key=lambda one: one.strength)
+
+
+def _implied(claim: TradeoffFunction) -> list[tuple[float, float]]:
+    """Return pairs (epsilon, delta) such that the claim implies (epsilon, delta)-DP in both directions."""
+    if isinstance(claim, PureDP | ApproxDP):
+        return [(float(claim.parameters["epsilon"]), float(claim.parameters.get("delta", 0.0)))]
+    curve = claim.symmetrized()
+    slopes = curve.slopes()
+    slopes = slopes[np.isfinite(slopes) & (slopes >= 0)]
+    chosen = slopes[np.unique(np.linspace(0, len(slopes) - 1, min(_SLOPES, len(slopes))).astype(int))]
+    if math.isfinite(largest := curve.max_privacy_loss()):
+        chosen = np.append(chosen, largest)
+    epsilons = [rounded_up(float(epsilon)) for epsilon in chosen]
+    return [(epsilon, min(1.0, _safe(float(curve.delta(epsilon))))) for epsilon in epsilons]
+
+
+def _safe(delta: float) -> float:
+    """Return a delta that is larger than the exact one, in spite of the errors of double precision."""
+    return rounded_up(delta * (1 + _SAFE) + _TINY) if delta > 0 else 0.0
+
+
+def rounded_up(number: float) -> float:
+    """Return a number >= `number` with at most seven significant digits, or 0 for 0.
+
+    Numbers of claims stay short in a script, and a larger epsilon or delta is a weaker claim.
+    """
+    if number <= 0 or float(f"{number:.6g}") == number:
+        return max(number, 0.0)
+    digits = 6 - math.floor(math.log10(number))
+    found = float(f"{number + 10.0**-digits:.6e}")
+    return found if found >= number else number

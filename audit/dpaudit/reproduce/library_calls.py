@@ -1,0 +1,118 @@
+"""Writes the calls of libraries that a config names (`mechanism.library`), without importing the libraries.
+
+`dpaudit.libraries.inside` makes the same calls in an audit.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dpaudit.libraries.inside.diffprivlib import MODELS
+from dpaudit.reproduce.literals import arguments, checked_name, literal, refuse_secrets
+from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.values import Foreign
+
+_CONSTRUCTOR = re.compile(r"make_(?!user_)\w+|(?!user_)[a-z]\w*_(domain|distance|divergence)|approximate|with_margin")
+_COMBINATORS = re.compile(
+    r"make_\w*(?:composition|_to_|fix_delta|amplification|select_private|odometer|filter|approximate|chain_)\w*"
+)
+_FEATURES = '"contrib", "honest-but-curious", "floating-point"'
+_TUPLES = ("bounds", "bounds_X", "bounds_y", "range")
+
+
+def library_lines(library: str, call: str, given: Foreign) -> list[str]:
+    """Return lines that define `release(dataset)`.
+
+    Args:
+        library: Name of the library in configs.
+        call: The function or the class of the library.
+        given: Its arguments as plain values.
+
+    Raises:
+        Unwritable: If a script cannot write this call.
+    """
+    if library == "smartnoise_sql":
+        raise Unwritable("a query of smartnoise-sql needs a data frame and metadata, more than a short script holds")
+    checked_name(call, "the call of the library")
+    return {"opendp": _opendp, "diffprivlib": _diffprivlib, "pydp": _pydp}[library](call, given)
+
+
+def _opendp(call: str, given: Foreign) -> list[str]:
+    homes: dict[str, set[str]] = {}
+    made = _constructed(call, given, homes, inside=False)
+    imports = [f"from opendp.{home} import {', '.join(sorted(names))}" for home, names in sorted(homes.items())]
+    return [
+        "from opendp.mod import enable_features",
+        *imports,
+        f"enable_features({_FEATURES})",
+        f"release = {made}",
+    ]
+
+
+def _constructed(call: str, given: Foreign, homes: dict[str, set[str]], *, inside: bool) -> str:
+    """Return the call of a constructor of OpenDP, and add the module of each constructor to `homes`."""
+    if call.endswith("_domain") or call == "with_margin":
+        home = "domains"
+    elif call.endswith("_distance"):
+        home = "metrics"
+    elif call.endswith("_divergence") or call == "approximate":
+        home = "measures"
+    elif _COMBINATORS.fullmatch(call):
+        home = "combinators"
+    elif inside and not re.search(r"laplace|gaussian|geometric|noise|randomized|noisy|report|private|threshold", call):
+        home = "transformations"
+    else:
+        home = "measurements"
+    homes.setdefault(home, set()).add(call)
+    if isinstance(given, list):
+        return f"{call}({', '.join(_built(value, homes) for value in given)})"
+    refuse_secrets(given)
+    names = [checked_name(name, "an argument of the call") for name in given or {}]
+    return f"{call}({', '.join(f'{name}={_built(given[name], homes)}' for name in names)})"
+
+
+def _is_constructor(value: Foreign) -> bool:
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    name = next(iter(value))
+    return isinstance(name, str) and _CONSTRUCTOR.fullmatch(name) is not None and name.isascii()
+
+
+def _built(value: Foreign, homes: dict[str, set[str]]) -> str:
+    if _is_constructor(value):
+        ((name, given),) = value.items()
+        return _constructed(name, given, homes, inside=True)
+    return literal(value)
+
+
+def _diffprivlib(call: str, given: Foreign) -> list[str]:
+    name = call.rpartition(".")[2]
+    named = {
+        key: tuple(value) if isinstance(value, list) and key in _TUPLES else value
+        for key, value in (given or {}).items()
+    }
+    if name in MODELS:
+        raise Unwritable("a model of diffprivlib releases several attributes; audit a function in a file instead")
+    if not name[0].isupper():
+        records = "np.array(dataset, dtype=float)"
+        more = f", {arguments(named)}" if named else ""
+        return [
+            f"from diffprivlib.tools import {name}",
+            "from diffprivlib.accountant import BudgetAccountant",
+            "def release(dataset):",
+            f"    return {name}({records}, accountant=BudgetAccountant(){more})",
+        ]
+    imported = f"from diffprivlib.mechanisms import {name}"
+    if name.startswith(("Exponential", "PermuteAndFlip")):
+        more = f", {arguments(named)}" if (named := {k: v for k, v in named.items() if k != "utility"}) else ""
+        return [imported, "def release(dataset):", f"    return {name}(utility=list(dataset){more}).randomise()"]
+    return [imported, f"release = {name}({arguments(named)}).randomise"]
+
+
+def _pydp(call: str, given: Foreign) -> list[str]:
+    return [
+        f"from pydp.algorithms.laplacian import {call}",
+        f"algorithm = {call}({arguments(given)})",
+        "def release(dataset):",
+        "    return algorithm.quick_result(list(dataset))",
+    ]

@@ -1,0 +1,164 @@
+"""Writes plain values as Python literals that cannot contain code, control characters or secrets."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import math
+import re
+
+import numpy as np
+
+from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.text.masking import MASK, masked, masked_values
+from dpaudit.text.printable import one_line, shortened
+from dpaudit.values import Foreign
+
+MAX_LITERAL = 4_000
+"""Maximum length of the literal of one value, in characters.  Longer scripts cannot be read or pasted."""
+
+_MAX_DEPTH = 20
+_MIN_REPEATED = 8  # shorter lists of equal entries are written entry by entry
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def literal(value: Foreign) -> str:
+    """Return an expression of ASCII characters whose value is the given plain value.
+
+    Args:
+        value: None, a boolean, a number, text, bytes, a numpy array of numbers, or lists, tuples, sets and dicts of
+            such values.
+
+    Raises:
+        Unwritable: If the value has another type, is too long, or looks like a secret.
+    """
+    refuse_secrets(value)
+    try:
+        text = _written(value, 0)
+    except (ValueError, RecursionError):  # Python refuses to write integers with thousands of digits
+        raise Unwritable("a value is too long or nested too deeply for a script") from None
+    if len(text) > MAX_LITERAL:
+        raise Unwritable(f"a value has {len(text):,} characters; a script may hold {MAX_LITERAL:,}")
+    return text
+
+
+def refuse_secrets(value: Foreign) -> None:
+    """Raise Unwritable if a value looks like a secret, or if it held one that a mask replaces."""
+    if MASK in repr(masked_values(value)):
+        raise Unwritable("a value looks like a secret, which no script may contain")
+
+
+def _written(value: Foreign, depth: int) -> str:
+    if depth > _MAX_DEPTH:
+        raise ValueError
+    match value:
+        case None | bool() | str() | bytes():
+            return ascii(value)
+        case float():
+            return repr(float(value)) if math.isfinite(value) else f"float({str(float(value))!r})"
+        case int():
+            return repr(int(value))
+        case list() if len(value) >= _MIN_REPEATED and len({repr(one) for one in value}) == 1:
+            return f"[{_written(value[0], depth + 1)}] * {len(value)}"
+        case list():
+            return f"[{', '.join(_written(one, depth + 1) for one in value)}]"
+        case tuple():
+            return f"({', '.join(_written(one, depth + 1) for one in value)}{',' * (len(value) == 1)})"
+        case set() if value:
+            return f"{{{', '.join(sorted(_written(one, depth + 1) for one in value))}}}"
+        case dict():
+            return f"{{{', '.join(f'{_written(k, depth + 1)}: {_written(v, depth + 1)}' for k, v in value.items())}}}"
+        case np.ndarray() if value.dtype.kind in "biuf":
+            return f"np.array({_written(value.tolist(), depth + 1)}, dtype={value.dtype.name!r})"
+    raise Unwritable(f"a value of type {type(value).__name__} has no literal")
+
+
+def value_of(text: str) -> Foreign:
+    """Return the plain value whose `repr` a result file holds.
+
+    Besides literals, the text may contain `nan`, `inf` and numpy arrays, as in `array([0.5, nan])`.
+
+    Raises:
+        Unwritable: If the text is no such value, for example because it has been shortened.
+    """
+    if len(text) > MAX_LITERAL:
+        raise Unwritable("the text is too long")
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError, OverflowError):
+        raise Unwritable(f"{brief_text(text)} is shortened, or not the text of a plain value") from None
+
+
+def _value(node: ast.expr) -> Foreign:
+    match node:
+        case ast.Constant(value=None | bool() | int() | float() | str() | bytes() as value):
+            return value
+        case ast.Name(id="nan" | "inf" as name):
+            return float(name)
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
+            return -math.inf
+        case ast.List(elts=items):
+            return [_value(item) for item in items]
+        case ast.Tuple(elts=items):
+            return tuple(_value(item) for item in items)
+        case ast.Set(elts=items):
+            return {_value(item) for item in items}
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return {_value(k): _value(v) for k, v in zip(keys, values, strict=True) if k is not None}
+        case ast.Call(func=ast.Name(id="array"), args=[ast.List() as items], keywords=given):
+            dtypes = [one.value.id for one in given if one.arg == "dtype" and isinstance(one.value, ast.Name)]
+            if len(dtypes) != len(given) or not set(dtypes) <= {"float32", "float16", "int32", "int8", "uint8", "bool"}:
+                raise ValueError
+            return np.array(_value(items), *dtypes)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=kind), args=[inner], keywords=[]) if kind in (
+            "float64",
+            "int64",
+            "bool_",
+        ):
+            return _value(inner)
+    raise ValueError
+
+
+def comment(text: str, most: int = 200) -> str:
+    """Return foreign text for a comment: one line of ASCII characters, shortened, with a mask in place of secrets."""
+    text = one_line(masked(text))
+    text = text if len(text) <= most else f"{text[:most]}..."
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def brief_text(text: str) -> str:
+    """Return foreign text for a message."""
+    return repr(shortened(one_line(masked(text)), 80))
+
+
+def checked_name(name: str, what: str) -> str:
+    """Return a dotted Python name.
+
+    Args:
+        name: The name, from a foreign file.
+        what: The thing that has the name, for the message.
+
+    Raises:
+        Unwritable: If a part of the name is not a name of Python.
+    """
+    parts = name.split(".")
+    if not all(_NAME.fullmatch(part) and not keyword.iskeyword(part) for part in parts):
+        raise Unwritable(f"{what} must be a name of Python, got {brief_text(name)}")
+    return name
+
+
+def arguments(values: Foreign) -> str:
+    """Return the arguments of a call: a list becomes positional arguments, and a dict becomes named arguments.
+
+    Raises:
+        Unwritable: If a value cannot be written.
+    """
+    if isinstance(values, list | tuple):
+        return ", ".join(map(literal, values))
+    refuse_secrets(values or {})  # the names help to recognise secrets
+    names = {name: _NAME.fullmatch(name) and not keyword.iskeyword(name) for name in values or {}}
+    if not all(names.values()):
+        return f"**{literal(values)}"
+    return ", ".join(f"{name}={literal(value)}" for name, value in (values or {}).items())

@@ -1,0 +1,190 @@
+"""Assembles a standalone script that counts an event on both datasets and tests the claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpaudit.config import ConfigError, PlannedAudit, read_text
+from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
+from dpaudit.reproduce.inequality import TEST, Inequality, strongest
+from dpaudit.reproduce.literals import brief_text, comment, literal, value_of
+from dpaudit.reproduce.regions import Event, event_of
+from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.result.model import AuditResult
+from dpaudit.result.values import Witness
+from dpaudit.text.rounding import percent
+
+MAX_LINES = 40
+"""Maximum number of lines of a script."""
+
+_LEVEL = 0.001  # the largest p-value that confirms a violation in a replay, too
+_DOCSTRING = '"""Counts an event on two datasets, and tests a claim of differential privacy.  Needs numpy and scipy."""'
+_EXCEPTIONS = "(AttributeError, LookupError, TypeError, ValueError)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """A standalone script.
+
+    Args:
+        text: The script, in ASCII characters.
+        module: The module in the script's folder that the script imports; "" if there is none.
+        missing: What the reader must fill in, in words; empty if the script is complete.
+        runs: Number of runs on each dataset.
+        seconds: Rough upper estimate of the script's running time; the time of the audit includes its attacks.
+    """
+
+    text: str
+    module: str
+    missing: tuple[str, ...]
+    runs: int
+    seconds: float
+
+
+def script_of(result: AuditResult) -> Script:
+    """Write a script that reproduces the violation of a result without dpaudit.
+
+    Args:
+        result: A result, possibly from an untrusted file.  Nothing that it names is run.
+
+    Raises:
+        Unwritable: If the result reports no violation of one rejection region, or if its mechanism, its region or a
+            value cannot be written.
+    """
+    witness = _witness_of(result)
+    event = event_of(witness.region)
+    planned = _planned(result)
+    call = call_of_python(result.provenance) if planned is None else call_of_config(planned)
+    datasets, unknown = _datasets(result, witness, planned)
+    tested = strongest(result.claim, witness.counts)
+    seconds = result.elapsed_s / (2 * max(1, result.trials_used))  # the audit also trained its attacks in this time
+    runs = tested.runs(seconds)
+    outcomes = "type(" in event.condition and "Exception" in event.condition
+    outcomes |= planned is not None and planned.config.failures == "outcome"
+    lines = [
+        _DOCSTRING,
+        *_header(result, call),
+        "from copy import deepcopy",
+        "import numpy as np",
+        "from scipy.stats import beta, binom",
+        f"RUNS = {runs}  # runs on each dataset, fixed before the first run",
+        *(f"{name} = {text}" for name, text in datasets.items()),
+        *_claim_lines(result, tested),
+        "rng = np.random.default_rng()",
+        *call.lines,
+        *_event_lines(event, flipped=tested.flipped, outcomes=outcomes, complete=not unknown),
+        *_counting_lines(tested, outcomes=outcomes),
+        *TEST.splitlines(),
+        *_conclusion(result, tested),
+    ]
+    if len(lines) > MAX_LINES:
+        raise Unwritable(f"the script would have {len(lines)} lines, but a script has at most {MAX_LINES}")
+    text = "\n".join(lines) + "\n"
+    compile(text, "script", "exec")  # every line is built from checked parts; this line checks the whole
+    missing = (*([call.missing] if call.missing else []), *unknown)
+    return Script(text=text, module=call.file, missing=missing, runs=runs, seconds=2 * runs * seconds)
+
+
+def _witness_of(result: AuditResult) -> Witness:
+    if not result.violated:
+        raise Unwritable(f"the result reports no violation ({result.verdict.value}), so there is nothing to reproduce")
+    witness = result.witness
+    if witness is None or witness.guesses or result.evidence.words.again:
+        why = result.evidence.words.again or "the result has no rejection region"
+        raise Unwritable(f"no region can be counted on fresh runs: {why}")
+    if not (witness.counts.n0 and witness.counts.n1):
+        raise Unwritable("the witness counts no outputs of one dataset; audit again")
+    return witness
+
+
+def _planned(result: AuditResult) -> PlannedAudit | None:
+    """Return the audit that the result holds as a config; None for an audit in Python or of a test."""
+    about = result.provenance
+    if about.audit is None:
+        return None
+    try:
+        return read_text(about.audit, Path("config.yaml"))
+    except ConfigError as error:
+        raise Unwritable(f"the config in the result is not valid: {error}") from None
+
+
+def _datasets(
+    result: AuditResult, witness: Witness, planned: PlannedAudit | None
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the literals of both datasets, and in words which of them are missing."""
+    rows = [row for row in result.pairs if row.label == witness.pair]
+    if not rows:
+        raise Unwritable(f"the result has no pair {brief_text(witness.pair)}, to which its witness belongs")
+    entries = [] if planned is None else [pair for entry in planned.config.pairs for pair in entry.pairs()]
+    pair = next((pair for pair in entries if witness.pair in (str(pair), pair.shortened)), None)
+    found, unknown = {}, []
+    for name, text in (("D0", rows[0].d0), ("D1", rows[0].d1)):
+        try:
+            found[name] = literal(value_of(text) if pair is None else pair.d0 if name == "D0" else pair.d1)
+        except Unwritable:
+            found[name] = f"...  # FILL IN: {comment(text, 120)}"
+            unknown.append(f"write the dataset {name}")
+    return found, tuple(unknown)
+
+
+def _header(result: AuditResult, call: Call) -> Iterator[str]:
+    versions = result.provenance.mechanism_packages or {}
+    used = ", ".join(f"{name} {version}" for name, version in versions.items())
+    about = f"; audited with {comment(used, 200)}" if used and not any("packages" in one for one in call.notes) else ""
+    yield f"# Audit {comment(result.name, 100)} of the claim {comment(result.claim.label)}{about}."
+    if call.notes:
+        yield f"# {'; '.join(note.rstrip('.') for note in call.notes)}."
+
+
+def _claim_lines(result: AuditResult, tested: Inequality) -> Iterator[str]:
+    first, second = tested.sides
+    stated = "states" if result.claim.name in ("pure", "approximate") else "implies"
+    yield f"# The claim {stated}: P(event on {second}) <= exp(EPSILON) P(event on {first}) + DELTA."
+    yield f"EPSILON, DELTA = {tested.epsilon!r}, {tested.delta!r}"
+
+
+def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool) -> Iterator[str]:
+    if event.takes_entries:
+        yield "def entries(output):"
+        yield "    return np.ravel(list(output.values()) if isinstance(output, dict) else output)"
+    if outcomes:
+        yield "def outcome(dataset):"
+        yield from ("    try:", "        return release(dataset)", "    except Exception as error:")
+        yield "        return error  # the audit counts an exception as an outcome"
+    yield "def event(output):"
+    if event.flattens:
+        yield "    output = output.ravel() if isinstance(output, np.ndarray) else output"
+    opposite = event.negated != flipped
+    if event.partial or outcomes:
+        yield from ("    try:", f"        found = bool({event.condition})", f"    except {_EXCEPTIONS}:")
+        yield "        found = False  # a part of the output is missing"
+    else:
+        yield f"    found = bool({event.condition})"
+    yield f"    return {'not found' if opposite else 'found'}"
+    if not complete:
+        yield 'assert D0 is not ... and D1 is not ..., "fill in the datasets"'
+
+
+def _counting_lines(tested: Inequality, *, outcomes: bool) -> Iterator[str]:
+    first, second = tested.sides
+    counts = [(first, tested.x, tested.n_first), (second, tested.y, tested.n_second)]
+    words = " and ".join(f"{k:,} of {n:,} runs on {name} ({_percent(k, n)})" for name, k, n in counts)
+    yield f"# The audit counted {words} in the event."
+    function = "outcome" if outcomes else "release"
+    yield f"x, y = (sum(event({function}(deepcopy(data))) for _ in range(RUNS)) for data in ({first}, {second}))"
+    yield f"# Exact test: P on {first} is at most `most`, its Clopper-Pearson bound with significance levels / 2."
+    yield f"# So P on {second} is at most `allowed`.  p is the least level at which y contradicts this with level / 2."
+
+
+def _percent(k: int, n: int) -> str:
+    return percent(k / max(1, n)).replace("\u00a0", " ")
+
+
+def _conclusion(result: AuditResult, tested: Inequality) -> Iterator[str]:
+    first, second = tested.sides
+    counts = f"{first}: {{x:,}} of {{RUNS:,}} runs in the event, {second}: {{y:,}}"
+    yield f'print(f"{counts}; p <= {{min(1, 1.05 * p):.1e}}")  # rounded up'
+    yield 'kept = "These runs do not refute the claim, which does not show that the claim is true."'
+    yield f'print("These runs refute the claim." if p <= {min(_LEVEL, 1 - result.confidence)!r} else kept)'

@@ -1,0 +1,443 @@
+"""Scripts of `dpaudit reproduce`: they run without dpaudit, separate wrong from right mechanisms, and hold no code of
+the result file.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from typer.testing import CliRunner, Result
+
+from dpaudit import AuditResult, Pair, PureDP, audit
+from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.cli.app import app
+from dpaudit.engine.region_words import best_condition, interval_words
+from dpaudit.reproduce.features import expression
+from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
+from dpaudit.reproduce.literals import literal, value_of
+from dpaudit.reproduce.markdown import as_markdown
+from dpaudit.reproduce.regions import event_of
+from dpaudit.reproduce.script import MAX_LINES, script_of
+from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.result.values import Counts
+
+Command = Callable[..., Result]
+
+MECHANISMS = """\
+SCALE = 0.1
+
+
+def number(dataset, rng):
+    return sum(dataset) + rng.laplace(0, SCALE)
+
+
+class Vector:
+    def __init__(self, times):
+        self.times = times
+
+    def sample(self, dataset, n, rng):
+        return rng.laplace(0, self.times * SCALE, (n, len(dataset))) + dataset
+
+
+def word(dataset, rng):
+    return "yes" if (rng.random() < 0.5 + 0.049 / SCALE) == dataset[0] else "no"
+
+
+def fails(dataset, rng):
+    if dataset[0] and rng.random() < 0.1 / SCALE - 0.05:
+        raise ValueError("negative size")
+    return 1.0
+"""
+CONFIG = """\
+audits:
+  - {name: number, claim: pure(epsilon=1), mechanism: {python: "release.py:number"},
+     pairs: [{d0: [0, 1], d1: [1, 1]}], attacks: median_clipped, seed: 1}
+  - {name: vector, claim: gaussian(mu=1), mechanism: {python: "release.py:Vector", params: {times: 1}},
+     pairs: [{d0: [0, 0, 0], d1: [0, 1, 0]}], seed: 1}
+  - {name: word, claim: "approximate(epsilon=1, delta=1e-5)", mechanism: {python: "release.py:word"},
+     pairs: [{d0: [true], d1: [false]}], seed: 1}
+  - {name: fails, claim: pure(epsilon=1), mechanism: {python: "release.py:fails"},
+     pairs: [{d0: [0], d1: [1]}], failures: outcome, seed: 1}
+  - {name: noise, claim: gaussian(mu=1), mechanism: {builtin: gaussian, params: {sigma: 0.1}},
+     pairs: [{d0: [0], d1: [1]}], attacks: median_clipped, seed: 1}
+"""
+NAMES = ("number", "vector", "word", "fails", "noise")
+REFUTED = "These runs refute the claim."
+NOT_REFUTED = "These runs do not refute the claim, which does not show that the claim is true."
+DRIVER = """\
+import runpy, sys
+for script in sys.argv[1:]:
+    sys.path.insert(0, script.rpartition("/")[0])
+    sys.modules.pop("release", None)
+    runpy.run_path(script)
+    del sys.path[0]
+assert "dpaudit" not in sys.modules
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with mechanisms and with results of their audits, which are violations."""
+    folder = tmp_path_factory.mktemp("audited")
+    (folder / "release.py").write_text(MECHANISMS)
+    (folder / "c.yaml").write_text(CONFIG)
+    done = CliRunner().invoke(app, ["run", str(folder / "c.yaml"), "--no-pdf", "-q", "-o", str(folder)])
+    assert done.exit_code == 1, done.output
+    return folder
+
+
+def stored(folder: Path, name: str) -> AuditResult:
+    return AuditResult.from_json(folder / f"{name}.json")
+
+
+def test_scripts_separate_wrong_from_right_mechanisms_without_dpaudit(folder: Path, tmp_path: Path) -> None:
+    """The same scripts run beside the audited file and beside one with enough noise.
+
+    The runs have seeds.  Fails by chance < 1 in 10**6: the wrong mechanisms lose far more than they claim, and the
+    right ones lose less than half of it.
+    """
+    good = tmp_path / "good"
+    good.mkdir()
+    (good / "release.py").write_text(MECHANISMS.replace("SCALE = 0.1", "SCALE = 4.0"))
+    scripts = []
+    for name in NAMES:
+        text = script_of(stored(folder, name)).text.replace("default_rng()", "default_rng(7)")
+        assert len(text.splitlines()) <= MAX_LINES
+        for place in (folder, good):
+            (place / f"script_{name}.py").write_text(text.replace("rng.normal(0.0, 0.1)", "rng.normal(0.0, 4.0)")
+                                                     if place is good else text)  # fmt: skip
+            scripts.append(str(place / f"script_{name}.py"))
+    done = subprocess.run([sys.executable, "-c", DRIVER, *scripts], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1::2] == [REFUTED, NOT_REFUTED] * len(NAMES)
+    assert all("p <= " in line for line in done.stdout.splitlines()[::2])
+
+
+@pytest.mark.chance
+def test_a_script_of_opendp_writes_out_the_constructors(tmp_path: Path, command: Command) -> None:
+    """OpenDP cannot be seeded.  Fails by chance < 1 in 10**6: the noise has a scale of 0.5 or 20, for epsilon = 0.5."""
+    pytest.importorskip("opendp")
+    (tmp_path / "o.yaml").write_text(
+        "name: odp\nclaim: pure(epsilon=0.5)\nconfidence: 0.9999999\nmechanism:\n  library: opendp\n"
+        "  call: make_laplace\n  arguments:\n    input_domain: {atom_domain: {T: i32}}\n"
+        "    input_metric: {absolute_distance: {T: i32}}\n    scale: 0.5\n"
+    )
+    assert command("run", "o.yaml", "--no-pdf", "-q").exit_code == 1
+    done = command("reproduce", "dpaudit-results/odp.json", "-o", "script.py")
+    assert done.exit_code == 0, done.output
+    text = Path("script.py").read_text()
+    assert "release = make_laplace(input_domain=atom_domain(T='i32'), input_metric=absolute_distance(T='i32')" in text
+    Path("right.py").write_text(text.replace("scale=0.5", "scale=20.0"))
+    ran = subprocess.run(
+        [sys.executable, "-c", DRIVER, "./script.py", "./right.py"], capture_output=True, text=True, check=False
+    )
+    assert ran.stdout.splitlines()[1::2] == [REFUTED, NOT_REFUTED], ran.stderr
+
+
+def test_the_command_writes_the_script_or_markdown(folder: Path, command: Command) -> None:
+    assert command("reproduce", str(folder / "word.json"), "-o", "s.py").exit_code == 0
+    text = Path("s.py").read_text()
+    assert text == script_of(stored(folder, "word")).text
+    assert text in command("reproduce", str(folder / "word.json")).stdout
+    assert command("reproduce", str(folder / "word.json"), "--markdown", "-o", "s.md").exit_code == 0
+    page = Path("s.md").read_text()
+    assert f"```python\n{text}```\n" in page
+    assert "is private" not in page
+    assert "does not show that the claim is true" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("word.json", "-o", "s.txt"), "--output s.txt: the file is a Python script, so its name must end in .py"),
+        (("word.json", "--markdown", "-o", "s.py"), "its name must end in .md"),
+        (("word.json", "-o", "release.py"), "the script imports release.py, so it needs another name"),
+        (("word.json", "-o", "no/s.py"), "the folder no does not exist; create it first"),
+        (("c.yaml",), "is a config, not a result; run it first"),
+        (("nothing.json",), "No such file"),
+    ],
+)
+def test_wrong_usage_is_explained(folder: Path, command: Command, arguments: tuple[str, ...], message: str) -> None:
+    done = command("reproduce", str(folder / arguments[0]), *arguments[1:])
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_changed_result_is_refused(folder: Path, command: Command) -> None:
+    values = json.loads((folder / "word.json").read_text())
+    values["witness"]["counts"]["false_positives"] += 1
+    Path("changed.json").write_text(json.dumps(values))
+    done = command("reproduce", "changed.json", "-o", "s.py")
+    assert done.exit_code == 2
+    assert "contradicts itself, so somebody has changed it" in done.stderr
+    assert not Path("s.py").exists()
+
+
+def changed(result: AuditResult, **values: Any) -> AuditResult:
+    """Return a result with another witness or another provenance."""
+    about = {name: values.pop(name) for name in ("audit", "mechanism") if name in values}
+    assert result.witness is not None
+    pairs = values.pop("pairs", result.pairs)
+    name = values.pop("name", result.name)
+    return replace(
+        result,
+        name=name,
+        pairs=pairs,
+        witness=replace(result.witness, **values),
+        provenance=replace(result.provenance, **about),
+    )
+
+
+HOSTILE = (
+    'x\n__import__("os").system("touch hit")\n#',
+    "x\r__import__('os').system('touch hit')\r#",
+    '"""\n__import__("os").system("touch hit")\n"""',
+    "\u2028__import__('os')\x1b[2J",
+    "coding: utf-7",
+    "\x0craise SystemExit",
+    "```\n<script>",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_texts_of_a_strangers_result_cannot_add_code(folder: Path, text: str) -> None:
+    """All code of the script is that of the same result with a harmless name; only comments and literals differ."""
+    honest = stored(folder, "number")
+    about = honest.provenance.audit
+    assert about is not None
+    row = replace(honest.pairs[0], d0=text, d1=text)
+    for hostile in (
+        changed(honest, name=text),
+        changed(honest, audit=None, mechanism=text, pairs=(row,)),
+    ):
+        script = script_of(hostile)
+        for word in (script.text, as_markdown(hostile, script)):
+            assert word.isascii()
+            assert all(line.isprintable() for line in word.splitlines())
+            assert sum(line.startswith("```") for line in word.splitlines()) == 2 * (word != script.text)
+        names = {node.id for node in ast.walk(ast.parse(script.text)) if isinstance(node, ast.Name)}
+        assert not {"__import__", "SystemExit"} & names
+        assert script.text.startswith('"""Counts an event')
+        assert not script.text.splitlines()[1].startswith("# coding")
+    for region in (text, f"output in {{{text}}}", f"output[{text}] above 3", f"output[{text!r}] above 3"):
+        try:
+            script = script_of(changed(honest, region=region))
+        except Unwritable:
+            continue
+        calls = {ast.unparse(one.func) for one in ast.walk(ast.parse(script.text)) if isinstance(one, ast.Call)}
+        assert "__import__" not in calls
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("release.py:number", "release.py:number(1)", "the object of the mechanism must be a name of Python"),
+        ("release.py:number", "a b.py:number", "the name of the file 'a b.py'"),
+        ("release.py:number", "signal.py:number", "signal.py"),
+        ("release.py:number", "release.py:class", "must be a name of Python"),
+        ("release.py:number", "release.py:number\n  params: {password: abc}", "looks like a secret"),
+        ("release.py:number", "release.py:number\n  params: {url: 'https://u:***@h'}", "hides a parameter"),
+    ],
+)
+def test_names_and_secrets_of_a_config_are_refused(folder: Path, old: str, new: str, message: str) -> None:
+    honest = stored(folder, "number")
+    assert honest.provenance.audit is not None
+    with pytest.raises(Unwritable, match=message.replace("(", r"\(")):
+        script_of(changed(honest, audit=honest.provenance.audit.replace(old, new)))
+
+
+def test_secrets_in_datasets_become_a_place_to_fill_in(folder: Path) -> None:
+    honest = stored(folder, "number")
+    row = replace(honest.pairs[0], d0="{'token': 'abcdefgh12345'}", d1="[1, 2, 3…")
+    script = script_of(changed(honest, audit=None, pairs=(row,)))
+    assert "abcdefgh12345" not in script.text
+    assert script.missing[1:] == ("write the dataset D0", "write the dataset D1")
+    assert 'assert D0 is not ... and D1 is not ..., "fill in the datasets"' in script.text
+
+
+def test_an_audit_in_python_gets_a_place_to_fill_in() -> None:
+    """Fails by chance < 1 in 10**6: the audit has a seed."""
+
+    def nothing(dataset: list[int], rng: np.random.Generator) -> int:
+        return dataset[0]
+
+    result = audit(nothing, PureDP(1.0), Pair([0], [1]), seed=1)
+    script = script_of(result)
+    assert "D0 = [0]\nD1 = [1]\n" in script.text
+    assert 'raise NotImplementedError("fill in the function release")' in script.text
+    assert len(script.missing) == 1
+    assert "nothing" in script.missing[0]
+
+
+def test_only_violations_with_a_region_are_reproduced(folder: Path) -> None:
+    result = stored(folder, "number")
+    with pytest.raises(Unwritable, match="reports no violation"):
+        script_of(replace(result, verdict=type(result.verdict).NO_VIOLATION))
+    with pytest.raises(Unwritable, match="no rejection region"):
+        script_of(replace(result, witness=None))
+
+
+@pytest.mark.parametrize(
+    ("region", "inside", "outside"),
+    [
+        ("output above 1.5", [2, 1.6], [1, float("nan"), None]),
+        ("output below -1.5 or between 2 and 3 or nan", [-2, 2.5, float("nan")], [0, 3.5]),
+        ("output in {0, 3}", [0, 3.0], [1]),
+        ("output in {0.333333, 1}", [1 / 3, 1], [0.33]),
+        ("output in {'a, b', \"it's\"}", ["a, b", "it's"], ["a"]),
+        ("output in {bytes 01ff}", [b"\x01\xff"], [b"\x01"]),
+        ("output[1] above 3", [[0, 4], np.array([0, 4])], [[0, 3], [9], None]),
+        ("output[1] below 3 or missing", [[0, 2], [1], None], [[0, 4]]),
+        ("output['a above 3'][-1] below 3", [{"a above 3": [9, 1]}], [{"a above 3": [4]}, {}]),
+        ("length of output above 1.5", ["ab", [1, 2]], ["a", None]),
+        ("number of 'a' in output above 0.5", [["a"]], [["b"]]),
+        ("'a' in output = 1", [{"a": 1}, {"a"}], [{"b"}]),
+        ("not: output is a whole number", [1.5], [2.0]),
+        ("not: output[0] is above output[1]", [[0, 1]], [[1, 0]]),
+        ("output[0] equals output[1]", [[1, 1]], [[1, 2]]),
+        ("distance of output[0] and output[1] below 0.5", [[1, 1.2]], [[1, 2]]),
+        ("sum of all numbers above 3", [[2, 2], {"a": 4}], [[1, 1]]),
+        ("type of output is None", [None], [0]),
+        ("not: type of output is number", [None, 3, ValueError()], [1.5]),
+        ("type of output is raised ValueError", [ValueError("x")], [KeyError("x"), 1]),
+        ("message of output is 'bad'", [ValueError("bad")], [ValueError("good")]),
+        ("type of output[0] is nan", [[float("nan")]], [[1.0], []]),
+        ("output[0] is missing", [[float("nan")], []], [[1.0]]),
+        ("output[0] = 0", [[0.0]], [[1.0]]),
+        ("estimated log-likelihood ratio above 1; nearly the same as: output above 2", [3], [1]),
+    ],
+)
+def test_regions_become_conditions(region: str, inside: list[object], outside: list[object]) -> None:
+    event = event_of(region)
+    lines = ["def event(output):"]
+    if event.flattens:
+        lines += ["    output = output.ravel() if isinstance(output, np.ndarray) else output"]
+    lines += ["    try:", f"        found = bool({event.condition})"]
+    lines += ["    except (AttributeError, LookupError, TypeError, ValueError):", "        found = False"]
+    lines += [f"    return found != {event.negated}"]
+    names: dict[str, Any] = {
+        "np": np,
+        "entries": lambda output: np.ravel(list(output.values()) if isinstance(output, dict) else output),
+    }
+    exec("\n".join(lines), names)
+    assert [names["event"](one) for one in inside] == [True] * len(inside)
+    assert [names["event"](one) for one in outside] == [False] * len(outside)
+
+
+@pytest.mark.parametrize(
+    ("region", "reason"),
+    [
+        ("estimated log-likelihood ratio above 1.2", "a threshold on the score of the attacks"),
+        ("low-order bits of the numbers: estimated log-likelihood ratio above 1.2", "low-order bits"),
+        ("running time: estimated log-likelihood ratio above 1.2", "running time"),
+        ("denominator of output above 3", "no short expression"),
+        ("output in {#1234abcd}", "hash"),
+        ("output[x] above 3", "no short expression"),
+        ("output above 1 + 1", "no short expression"),
+        ("", "no short expression"),
+    ],
+)
+def test_other_regions_are_refused_with_advice(region: str, reason: str) -> None:
+    with pytest.raises(Unwritable) as error:
+        event_of(region)
+    assert reason in str(error.value)
+    assert "audit again with an attack whose region can be written" in str(error.value)
+
+
+def test_names_of_parts_hold_no_code() -> None:
+    for name in ("output[0]; x", "output.__class__", "output[exit()]", "__import__('os')", "length of exit()"):
+        with pytest.raises(Unwritable):
+            expression(name)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [0.5, float("inf"), -3],
+        (1,),
+        {"a": [True, None]},
+        b"\x00",
+        "a\x1b\u202e'\"\n",
+        {1, 2},
+        [1.0] * 500,
+        -(2**70),
+    ],
+)
+def test_literals_can_be_read_back(value: object) -> None:
+    text = literal(value)
+    assert text.isascii()
+    assert text.isprintable()
+    assert repr(eval(text)) == repr(value)
+    assert repr(value_of(repr(value))) == repr(value)
+
+
+def test_texts_of_arrays_are_read_and_calls_are_not() -> None:
+    assert literal(value_of("array([0.5, nan])")) == "np.array([0.5, float('nan')], dtype='float64')"
+    assert value_of("[np.float64(0.5)]") == [0.5]
+    for text in ("open('x')", "[1, 2…", "a", "f'{1}'", "array([0, 1], dtype=exit)", "(" * 300, "1" * 5000, "x.y", ""):
+        with pytest.raises(Unwritable):
+            value_of(text)
+
+
+def inequality(epsilon: float, delta: float) -> Inequality:
+    return Inequality(epsilon=epsilon, delta=delta, flipped=False, x=10, n_first=100, y=60, n_second=100)
+
+
+def test_the_script_computes_the_p_value_of_the_theorem() -> None:
+    from scipy.stats import beta
+
+    for x, y in ((0, 30), (20, 90), (100, 100), (0, 0)):
+        names = {"np": np, "beta": beta, "binom": binom, "x": x, "y": y, "RUNS": 100, "EPSILON": 0.5, "DELTA": 0.01}
+        exec(TEST, names)
+        assert names["p"] == p_value(inequality(0.5, 0.01), x, y, 100)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "rate"), [(1.0, 0.0, 0.2), (0.5, 0.2, 0.05)])
+def test_a_true_claim_is_refuted_at_most_as_often_as_stated(epsilon: float, delta: float, rate: float) -> None:
+    """The probability of p <= t is computed exactly for 8 runs, at the limit of the claim."""
+    n = 8
+    law0, law1 = (binom.pmf(np.arange(n + 1), n, p) for p in (rate, np.exp(epsilon) * rate + delta))
+    found = np.array([[p_value(inequality(epsilon, delta), x, y, n) for y in range(n + 1)] for x in range(n + 1)])
+    for level in np.unique(found):
+        assert np.outer(law0, law1)[found <= level].sum() <= level + 1e-12  # rounding of sums
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(epsilon=0.5, delta=0.1), GaussianDP(1.0)])
+def test_the_claim_implies_the_inequality(claim: TradeoffFunction) -> None:
+    """For both directions, no point of the claim's curve contradicts the chosen inequality."""
+    alpha = np.linspace(0, 1, 2001)
+    for counts in ((2, 100, 40, 100), (60, 100, 1, 100)):
+        chosen = strongest(claim, Counts(false_positives=counts[0], n0=100, false_negatives=counts[2], n1=100))
+        assert chosen.strength > 0
+        slope = np.exp(chosen.epsilon)
+        beta = np.asarray(claim.symmetrized().beta(alpha))
+        assert np.all(1 - beta <= slope * alpha + chosen.delta + 1e-12)
+        assert np.all(1 - alpha <= slope * beta + chosen.delta + 1e-12)
+
+
+def test_a_region_of_few_continuous_outputs_is_an_interval(folder: Path) -> None:
+    """The region listed the few outputs of the audit one by one, so that no later output was in it."""
+    result = stored(folder, "number")
+    assert result.witness is not None
+    assert re.fullmatch(r"output above 1\.\d+", result.witness.region)
+
+
+def test_ends_of_intervals_have_enough_digits_to_separate_the_outputs() -> None:
+    values = np.array([100_000.0, 100_001.0, 100_002.0, 100_003.0])
+    assert interval_words(values, 1, 3) == "above 100000.5"
+    assert interval_words(values, 1, 2) == "between 100000.5 and 100002.5"
+    assert best_condition("x", np.repeat(values, 5), np.repeat(values, 5) > 100_001)[0] == "x above 100001.5"
+    assert interval_words(np.array([1.0, 2.0]), 1, 1) == "above 1.5"
