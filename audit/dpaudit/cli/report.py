@@ -22,6 +22,9 @@ def report(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Document to write: .pdf, .html or .md.  Default: print."),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Give each of several audits all sections, on about three pages each.")
+    ] = False,
 ) -> None:
     """Combine one or more results in one document, or print them.
 
@@ -53,9 +56,9 @@ def report(
                 say(f"{chosen[i]}: {words}")
                 results[i] = replace(results[i], warnings=(words, *results[i].warnings))
         if output is None:
-            print_report(results)
+            print_report(results, full=full)
         else:
-            write_report(results, output)
+            write_report(results, output, full=full)
     except (ValueError, OSError, ImportError) as error:
         refuse(str(error))
 
