@@ -7,16 +7,15 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from dpaudit.result.model import AuditResult
-from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Block, Document, Part
 from dpaudit_reports.foreign import foreign_blocks
+from dpaudit_reports.marks import WORST_FIRST
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.appendix import appendix, methods
 from dpaudit_reports.sections.comparison import side_by_side
-from dpaudit_reports.sections.entry import entry
+from dpaudit_reports.sections.entry import captions, entry
 from dpaudit_reports.sections.summary import summary
 
-_WORST_FIRST = (Verdict.VIOLATION, Verdict.INCONCLUSIVE, Verdict.NO_VIOLATION)
 _MAX_NAME = 60  # characters of a name at the foot of a page
 
 
@@ -37,7 +36,7 @@ def document(
     """
     if not results:
         raise ValueError("a report needs at least one result, got none")
-    results = sorted(results, key=lambda result: _WORST_FIRST.index(result.verdict))
+    results = sorted(results, key=lambda result: WORST_FIRST.index(result.verdict))
     date = newest(results)
     titles = [_title(result) for result in results]
     short = len(results) > 1 and not full
@@ -47,8 +46,10 @@ def document(
         subtitle = f"Audit of a differential-privacy claim{day(date)}"
         return Document(titles[0], subtitle, date, (), parts, _footer(results[0]))
     title, subtitle = f"{len(results)} privacy audits", f"Audits of differential-privacy claims{day(date)}"
-    back = (*methods(results), *appendix(results, titles)) if short and sections is SECTIONS else ()
-    return Document(title, subtitle, date, summary(results), parts, back=back, dense=short)
+    front, back = summary(results), ()
+    if short and sections is SECTIONS:
+        front, back = (*front, *captions(results)), (*methods(results), *appendix(results, titles))
+    return Document(title, subtitle, date, front, parts, back=back, dense=short)
 
 
 def comparison(

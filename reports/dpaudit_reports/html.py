@@ -121,7 +121,7 @@ def _block(block: Block, below: int) -> str:
         case Beside(panel, blocks):
             return f'<div class="beside">{_panel(panel)}<div>{blocks_html(blocks, below=below)}</div></div>'
         case Entries(parts):
-            entries = (f"<div><h3>{_text(part.title)}</h3>{blocks_html(part.blocks, below=3)}</div>" for part in parts)
+            entries = (f"<div><h4>{_text(part.title)}</h4>{blocks_html(part.blocks, below=4)}</div>" for part in parts)
             return f'<div class="entries">{"".join(entries)}</div>'
         case Listing(text):
             return f"<pre><code>{_text(text)}</code></pre>"

@@ -14,8 +14,8 @@ from dpaudit_reports.blocks import Tone
 from dpaudit_reports.figures.palette import ATTACK, CLAIM, FORBIDDEN, PAPER, WITNESS
 from dpaudit_reports.ranges import Ranges
 
-_WIDTH, _HEIGHT = 190.0, 15.0  # size of a strip in points
-_LEFT, _RIGHT = 6.0, 176.0  # places of the loss 0 and of the end of the scale
+_WIDTH, _HEIGHT = 150.0, 15.0  # size of a strip in points
+_LEFT, _RIGHT = 6.0, 138.0  # places of the loss 0 and of the end of the scale
 _BAR = 6.0  # height of a bar
 _HATCH = 3.2  # distance between the lines of a hatched bar
 _LABEL = "#222222"  # the palette's colour of labels
@@ -47,7 +47,7 @@ def axis_svg(end: float) -> str:
 def key_svg(what: Key) -> str:
     """Return a sample of one range for the legend."""
     samples = {
-        "certified": [_rect(0, 18, ATTACK)],
+        "certified": [_rect(0, 9, ATTACK), _rect(9, 18, WITNESS)],
         "unproven": [_rect(0, 18, FORBIDDEN)],
         "blind": [_hatched(0, 18)],
         "found": [_tick(9)],

@@ -34,15 +34,16 @@ _FULL = "The option --full of the command dpaudit report gives every audit the p
 
 
 def methods(results: Sequence[AuditResult]) -> tuple[Block, ...]:
-    """Return each method once, with the names of its audits if there are several methods, and all references once."""
-    users: dict[str, list[str]] = {}
+    """Return each method once, with the number of its audits if there are several methods, and all references once."""
+    users: dict[tuple[str, str], int] = {}
     for result in results:
-        users.setdefault(result.evidence.words.principle, []).append(result.name)
-    references = dict.fromkeys(words for result in results for words in result.evidence.words.references)
+        words = result.evidence.words
+        users[words.principle, words.untried] = 1 + users.get((words.principle, words.untried), 0)
+    references = dict.fromkeys(source for result in results for source in result.evidence.words.references)
     paragraphs = []
-    for principle, names in users.items():
-        audits = f"{count(len(names))} of {count(len(results))} audits: " if len(users) > 1 else ""
-        paragraphs.append(Paragraph((audits, *with_mathematics(principle))))
+    for (principle, untried), many in users.items():
+        audits = f"{count(many)} of {count(len(results))} audits: " if len(users) > 1 else ""
+        paragraphs.append(Paragraph((audits, *with_mathematics(principle), f" {untried}")))
     return Heading("Method"), *paragraphs, Items(tuple(references), quiet=True)
 
 
@@ -62,7 +63,8 @@ def appendix(results: Sequence[AuditResult], titles: Sequence[str]) -> tuple[Blo
     shown, left_out = first(parts, "audits")
     return (
         Heading("Details"),
-        *((Paragraph("The same in all audits:"), KeyValues(tuple(shared))) if shared else ()),
+        *((Heading("The same in all audits", level=2), KeyValues(tuple(shared))) if shared else ()),
+        Heading("Each audit", level=2),
         Paragraph(f"{SEED} {_FULL}", quiet=True),
         Entries(tuple(shown)),
         *left_out,

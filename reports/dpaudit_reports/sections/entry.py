@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.blocks import Answers, Beside, Block, Items
+from dpaudit_reports.blocks import Answers, Beside, Block, Items, Paragraph, with_mathematics
 from dpaudit_reports.repeat import how_to_repeat
 from dpaudit_reports.sections.answers import claimed, data
 from dpaudit_reports.sections.pictures import tradeoff_panel
@@ -13,7 +15,14 @@ from dpaudit_reports.sides import ends
 from dpaudit_reports.unseen import unseen
 
 _MAX_WARNINGS = 3  # more warnings are in the full report
-_MAX_WARNING = 300  # maximum length of a warning, in characters
+_MAX_WARNING = 400  # maximum length of a warning, in characters
+
+_FIGURES = (
+    "In the figures, the claim promises that no attack reaches the grey area. Blue: the attack's observed errors, which "
+    "chance can carry into the grey area; grey: observed errors that bound nothing. Full diamond: the witness of a "
+    "violation; hollow diamond: a region that shows no violation. The sides of a rectangle are the 95\u00a0% intervals of "
+    "the two errors; they do not account for the choice of a region that was chosen by these counts."
+)
 
 
 def entry(result: AuditResult) -> tuple[Block, ...]:
@@ -22,11 +31,17 @@ def entry(result: AuditResult) -> tuple[Block, ...]:
         (
             ("What was claimed", tuple(claimed(result))),
             ("On what data", tuple(data(result))),
-            ("What could not be seen", unseen(result)),
+            ("What could not be seen", unseen(result, short=True)),
             ("How to repeat it", how_to_repeat(result)),
         )
     )
     return (Beside(tradeoff_panel(result), (*verdict(result), *_warnings(result), answers)),)
+
+
+def captions(results: Sequence[AuditResult]) -> tuple[Block, ...]:
+    """Return the common caption of the trade-off plots."""
+    kinds = dict.fromkeys(result.evidence.words.errors for result in results)
+    return (Paragraph(with_mathematics(" ".join([_FIGURES, *kinds])), quiet=True),)
 
 
 def _warnings(result: AuditResult) -> tuple[Block, ...]:

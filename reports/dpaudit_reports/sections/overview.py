@@ -33,10 +33,10 @@ def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     end = scale_end(places)
     one = len({result.confidence for result in results}) == 1
     columns = (
-        Column("Audit", grow=2.6),
-        Column("Claim", grow=2.2),
-        Column(("Privacy loss, as a multiple of the claim ", Picture(partial(axis_svg, end), "")), grow=4),
-        Column("Certified / claimed", grow=2.5),
+        Column("Audit", grow=2.9),
+        Column("Claim", grow=2.4),
+        Column(("Privacy loss, as a multiple of the claim ", Picture(partial(axis_svg, end), "")), grow=3.3),
+        Column("Certified / claimed", grow=2.2),
         *(() if one else (Column("Confidence", align="right"),)),
         Column("Runs", align="right"),
     )

@@ -9,7 +9,7 @@ from dpaudit.result.suite import named_together, promised_together
 from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Block, Paragraph, Strong
 from dpaudit_reports.claimed import tells
-from dpaudit_reports.marks import MARKS
+from dpaudit_reports.marks import MARKS, WORST_FIRST
 from dpaudit_reports.numbers import at_most, percent_at_least
 from dpaudit_reports.sections.overview import overview
 
@@ -18,7 +18,7 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     """Return a tally of the verdicts, and an overview with one line for each audit in the given order."""
     tally = ". ".join(
         f"{mark.sign} {mark.word}: {sum(result.verdict is verdict for result in results)}"
-        for verdict, mark in MARKS.items()
+        for verdict, mark in ((verdict, MARKS[verdict]) for verdict in WORST_FIRST)
         if any(result.verdict is verdict for result in results)
     )
     return Paragraph((Strong(f"{tally}."),)), *overview(results), *_caveat(results)
