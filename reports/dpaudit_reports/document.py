@@ -13,15 +13,13 @@ from dpaudit_reports.marks import WORST_FIRST
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.appendix import appendix, methods
 from dpaudit_reports.sections.comparison import side_by_side
-from dpaudit_reports.sections.entry import captions, entry
+from dpaudit_reports.sections.entry import caption, entry
 from dpaudit_reports.sections.summary import summary
 
 _MAX_NAME = 60  # characters of a name at the foot of a page
 
 
-def document(
-    results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS, *, full: bool = False
-) -> Document:
+def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS, *, full: bool = False) -> Document:
     """Return the report of one or many audits.
 
     Args:
@@ -39,17 +37,18 @@ def document(
     results = sorted(results, key=lambda result: WORST_FIRST.index(result.verdict))
     date = newest(results)
     titles = [_title(result) for result in results]
-    short = len(results) > 1 and not full
-    blocks = (entry(result) if short else _blocks(result, sections) for result in results)
+    short, whole = len(results) > 1 and not full, sections is SECTIONS
+    blocks = (entry(result, brief=not whole) if short else _blocks(result, sections) for result in results)
     parts = tuple(Part(title, own) for title, own in zip(titles, blocks, strict=True))
     if len(results) == 1:
         subtitle = f"Audit of a differential-privacy claim{day(date)}"
         return Document(titles[0], subtitle, date, (), parts, _footer(results[0]))
     title, subtitle = f"{len(results)} privacy audits", f"Audits of differential-privacy claims{day(date)}"
-    front, back = summary(results), ()
-    if short and sections is SECTIONS:
-        front, back = (*front, *captions(results)), (*methods(results), *appendix(results, titles))
-    return Document(title, subtitle, date, front, parts, back=back, dense=short)
+    front = summary(results)
+    if not (short and whole):
+        return Document(title, subtitle, date, front, parts, dense=short)
+    back = *methods(results), *appendix(results, titles)
+    return Document(title, subtitle, date, (*front, caption()), parts, back=back, dense=True)
 
 
 def comparison(

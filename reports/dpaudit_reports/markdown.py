@@ -41,8 +41,8 @@ _NOTHING = "<!-- -->"  # an invisible separator of two characters that GitHub wo
 def markdown(document: Document) -> str:
     """Return the document as Markdown.
 
-    If the document has several parts, each part is folded.  Parts that do not fit into a comment are omitted, as is an end
-    that does not fit.
+    If the document has several parts, each part is folded.  Parts that do not fit into a comment are omitted, and then
+    also the end.
     """
     text = f"{_heading(document.title, 2)}\n\n{blocks_markdown(document.front)}"
     left_out = 0

@@ -1,4 +1,4 @@
-"""The certified, the unproven and the blind range of the privacy loss, as multiples of the value that the claim allows."""
+"""Certified, unproven and blind ranges of the privacy loss, as multiples of the value that the claim allows."""
 
 from __future__ import annotations
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.words import Words
 from dpaudit_reports.blocks import (
     Block,
     Entries,
@@ -35,16 +37,17 @@ _FULL = "The option --full of the command dpaudit report gives every audit the p
 
 def methods(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     """Return each method once, with the number of its audits if there are several methods, and all references once."""
-    users: dict[tuple[str, str], int] = {}
-    for result in results:
-        words = result.evidence.words
-        users[words.principle, words.untried] = 1 + users.get((words.principle, words.untried), 0)
+    users = Counter(_method(result.evidence.words) for result in results)
     references = dict.fromkeys(source for result in results for source in result.evidence.words.references)
     paragraphs = []
-    for (principle, untried), many in users.items():
+    for method, many in users.items():
         audits = f"{count(many)} of {count(len(results))} audits: " if len(users) > 1 else ""
-        paragraphs.append(Paragraph((audits, *with_mathematics(principle), f" {untried}")))
+        paragraphs.append(Paragraph((audits, *with_mathematics(method))))
     return Heading("Method"), *paragraphs, Items(tuple(references), quiet=True)
+
+
+def _method(words: Words) -> str:
+    return f"{words.principle} {words.errors} {words.untried}"
 
 
 def appendix(results: Sequence[AuditResult], titles: Sequence[str]) -> tuple[Block, ...]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dpaudit.result.model import AuditResult
-from dpaudit_reports.blocks import Answers, Beside, Block, Items, Paragraph, with_mathematics
+from dpaudit_reports.blocks import Answers, Beside, Block, Items, Paragraph
 from dpaudit_reports.repeat import how_to_repeat
 from dpaudit_reports.sections.answers import claimed, data
 from dpaudit_reports.sections.pictures import tradeoff_panel
@@ -15,21 +13,26 @@ from dpaudit_reports.sides import ends
 from dpaudit_reports.unseen import unseen
 
 _MAX_WARNINGS = 3  # more warnings are in the full report
-_MAX_WARNING = 400  # maximum length of a warning, in characters
+_MAX_WARNING = 300  # maximum length of a warning, in characters
 
 _FIGURES = (
-    "In the figures, the claim promises that no attack reaches the grey area. Blue: the attack's observed errors, which "
-    "chance can carry into the grey area; grey: observed errors that bound nothing. Full diamond: the witness of a "
-    "violation; hollow diamond: a region that shows no violation. The sides of a rectangle are the 95\u00a0% intervals of "
-    "the two errors; they do not account for the choice of a region that was chosen by these counts."
+    "In the figures, the claim promises that no attack reaches the grey area. Blue: the attack's observed errors, "
+    "which chance can carry into the grey area; grey: observed errors that bound nothing. Full diamond: the witness of "
+    "a violation; hollow diamond: a region that shows no violation. The sides of a rectangle are the 95\u00a0% "
+    "intervals of the two errors; they do not account for the choice of a region that was chosen by these counts."
 )
 
 
-def entry(result: AuditResult) -> tuple[Block, ...]:
-    """Return the verdict, the warnings and four answers, beside the trade-off plot."""
+def entry(result: AuditResult, *, brief: bool = False) -> tuple[Block, ...]:
+    """Return the verdict, the warnings and the answers, beside the trade-off plot.
+
+    Args:
+        result: The result of the audit.
+        brief: Whether to omit the claim and the audited code, so that many audits fit into a comment.
+    """
     answers = Answers(
         (
-            ("What was claimed", tuple(claimed(result))),
+            *(() if brief else (("What was claimed", tuple(claimed(result))),)),
             ("On what data", tuple(data(result))),
             ("What could not be seen", unseen(result, short=True)),
             ("How to repeat it", how_to_repeat(result)),
@@ -38,10 +41,9 @@ def entry(result: AuditResult) -> tuple[Block, ...]:
     return (Beside(tradeoff_panel(result), (*verdict(result), *_warnings(result), answers)),)
 
 
-def captions(results: Sequence[AuditResult]) -> tuple[Block, ...]:
+def caption() -> Paragraph:
     """Return the common caption of the trade-off plots."""
-    kinds = dict.fromkeys(result.evidence.words.errors for result in results)
-    return (Paragraph(with_mathematics(" ".join([_FIGURES, *kinds])), quiet=True),)
+    return Paragraph(_FIGURES, quiet=True)
 
 
 def _warnings(result: AuditResult) -> tuple[Block, ...]:

@@ -34,18 +34,18 @@ def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     one = len({result.confidence for result in results}) == 1
     columns = (
         Column("Audit", grow=2.9),
-        Column("Claim", grow=2.4),
-        Column(("Privacy loss, as a multiple of the claim ", Picture(partial(axis_svg, end), "")), grow=3.3),
-        Column("Certified / claimed", grow=2.2),
+        Column(("Loss, as a multiple of the claim ", Picture(partial(axis_svg, end), "")), grow=3.3),
+        Column("Certified / claimed", grow=2.3),
+        Column("Claim", grow=2.3),
         *(() if one else (Column("Confidence", align="right"),)),
         Column("Runs", align="right"),
     )
     rows = tuple(
         (
             (Strong(f"{MARKS[result.verdict].sign} "), Reference(result.name, i)),
-            (Code(label(result.claim)),),
             _strip(result, place, end),
             certified_of_claimed(result),
+            (Code(label(result.claim)),),
             *(() if one else (percent_at_least(result.confidence),)),
             count(result.trials_used),
         )
@@ -58,7 +58,7 @@ def _legend() -> list[Span]:
     spans: list[Span] = []
     for key, meaning in _KEYS:
         spans += ["; " if spans else "", Picture(partial(key_svg, key), f"sample: {key}", wide=False)]
-        spans.append(f"\u00a0{meaning}")
+        spans.append(meaning)
     spans.append(", if its trade-off curve is the one that the part about the audit names.")
     return spans
 
@@ -67,17 +67,18 @@ def _strip(result: AuditResult, place: Ranges | None, end: float) -> Text:
     """Return the ranges of an audit as a drawing, or the reason why they have no place on the scale."""
     mark = MARKS[result.verdict]
     if place is None:
-        return "no claim" if result.measurement else f"{mark.word}; this claim has no place on the scale"
+        return "no claim" if result.measurement else "this claim has no place on the scale"
     return (Picture(partial(strip_svg, place, mark.tone, end), _in_words(result, place)),)
 
 
 def _in_words(result: AuditResult, place: Ranges) -> str:
-    word = MARKS[result.verdict].word
     if not result.bounds_valid:
-        return f"{word}; nothing certified"
-    certified = f"{word}; certified {lower(place.certified, 3, over=1.0)} times the claim"
+        return "nothing certified"
+    if result.violated and not place.certified > 1:
+        return "certified more than the claim"
+    certified = f"certified {lower(place.certified, 3, over=1.0)} times the claim"
     if result.violated:
-        return certified if place.certified > 1 else f"{word}; certified more than the claim"
+        return certified
     if math.isinf(place.blind_until):
         return f"{certified}; no violation would have been found"
     return f"{certified}; blind up to {upper(place.blind_until, 3)} times the claim"
