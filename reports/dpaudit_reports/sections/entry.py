@@ -9,7 +9,6 @@ from dpaudit_reports.sections.answers import claimed, data
 from dpaudit_reports.sections.pictures import tradeoff_panel
 from dpaudit_reports.sections.verdict import verdict
 from dpaudit_reports.sections.warnings import warnings
-from dpaudit_reports.sides import ends
 from dpaudit_reports.unseen import unseen
 
 _MAX_WARNINGS = 3  # more warnings are in the full report
@@ -49,7 +48,8 @@ def caption() -> Paragraph:
 def _warnings(result: AuditResult) -> tuple[Block, ...]:
     """Return the first warnings, and the number of the others."""
     found = [str(item) for block in warnings(result) if isinstance(block, Items) for item in block.items]
-    shown = [f"Warning: {ends(words, _MAX_WARNING)}" for words in found[:_MAX_WARNINGS]]
+    cut = (words if len(words) <= _MAX_WARNING else f"{words[:_MAX_WARNING]}…" for words in found[:_MAX_WARNINGS])
+    shown = [f"Warning: {words}" for words in cut]
     if len(found) > _MAX_WARNINGS:
         shown.append(f"{len(found) - _MAX_WARNINGS} more warnings are in the full report and in the result file.")
     return (Items(tuple(shown)),) if shown else ()
