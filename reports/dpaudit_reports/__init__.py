@@ -61,12 +61,13 @@ def comparison(
     return comparison(audits, missing)
 
 
-def write_report(reported: Reported, path: str | PathLike[str]) -> None:
+def write_report(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
     """Write a report in the format that the file name's ending selects.
 
     Args:
         reported: Results, or a comparison.
         path: The file; the name ends in .pdf, .html, .htm or .md.
+        full: Whether each of several audits has all sections.
 
     Raises:
         ValueError: If the name has another ending, or if there is no result.
@@ -75,48 +76,53 @@ def write_report(reported: Reported, path: str | PathLike[str]) -> None:
     ending = Path(fspath(path)).suffix.lower()
     if ending not in writers:
         raise ValueError(f"the name of a report must end in .pdf, .html, .htm or .md, got {fspath(path)}")
-    writers[ending](reported, path)
+    writers[ending](reported, path, full=full)
 
 
-def write_pdf(reported: Reported, path: str | PathLike[str]) -> None:
-    """Write the report of one or many audits as a PDF.  A report of several audits begins with a summary.
+def write_pdf(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
+    """Write the report of one or many audits as a PDF.
+
+    A report of several audits has an overview, half a page for each audit, and the details at the end.
 
     The same results give the same bytes, unless a name needs a font of the system.
 
     Args:
         reported: Results, or a comparison.
         path: The file.
+        full: Whether each of several audits has all sections.
 
     Raises:
         ValueError: If there is no result.
     """
-    write_whole(path, to_pdf(reported))
+    write_whole(path, to_pdf(reported, full=full))
 
 
-def write_html(reported: Reported, path: str | PathLike[str]) -> None:
+def write_html(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
     """Write the report as one self-contained HTML file.
 
     Args:
         reported: Results, or a comparison.
         path: The file.
+        full: Whether each of several audits has all sections.
 
     Raises:
         ValueError: If there is no result.
     """
-    write_whole(path, to_html(reported))
+    write_whole(path, to_html(reported, full=full))
 
 
-def write_markdown(reported: Reported, path: str | PathLike[str]) -> None:
+def write_markdown(reported: Reported, path: str | PathLike[str], *, full: bool = False) -> None:
     """Write the short report that `to_markdown` returns.
 
     Args:
         reported: Results, or a comparison.
         path: The file.
+        full: Whether each of several audits has all sections.
 
     Raises:
         ValueError: If there is no result.
     """
-    write_whole(path, to_markdown(reported))
+    write_whole(path, to_markdown(reported, full=full))
 
 
 def write_site(
@@ -143,32 +149,34 @@ def write_site(
     write(results, list(map(digest_of, results)), Path(folder), title=TITLE if title is None else title, url=url)
 
 
-def to_pdf(reported: Reported) -> bytes:
+def to_pdf(reported: Reported, *, full: bool = False) -> bytes:
     """Return the PDF that `write_pdf` writes.
 
     Args:
         reported: Results, or a comparison.
+        full: Whether each of several audits has all sections.
 
     Raises:
         ValueError: If there is no result.
     """
     from dpaudit_reports.pdf import compile_pdf
 
-    return compile_pdf(_document(reported))
+    return compile_pdf(_document(reported, full=full))
 
 
-def to_html(reported: Reported) -> str:
+def to_html(reported: Reported, *, full: bool = False) -> str:
     """Return the report as one HTML page without scripts and external files, in the screen's light or dark mode.
 
     Args:
         reported: Results, or a comparison.
+        full: Whether each of several audits has all sections.
 
     Raises:
         ValueError: If there is no result.
     """
     from dpaudit_reports.html import page
 
-    return page(_document(reported))
+    return page(_document(reported, full=full))
 
 
 def to_fragment(reported: Reported) -> str:
@@ -186,7 +194,7 @@ def to_fragment(reported: Reported) -> str:
     return fragment(_document(reported, BRIEF))
 
 
-def to_markdown(reported: Reported) -> str:
+def to_markdown(reported: Reported, *, full: bool = False) -> str:
     """Return a short report in Markdown, for a comment on a pull request.
 
     The text has no figures and at most 60,000 characters.  Foreign names in the text cannot break tables, mention
@@ -194,6 +202,7 @@ def to_markdown(reported: Reported) -> str:
 
     Args:
         reported: Results, or a comparison.
+        full: Whether each of several audits has all sections.
 
     Raises:
         ValueError: If there is no result.
@@ -201,16 +210,17 @@ def to_markdown(reported: Reported) -> str:
     from dpaudit_reports.markdown import markdown
     from dpaudit_reports.sections import BRIEF
 
-    return markdown(_document(reported, BRIEF))
+    return markdown(_document(reported, BRIEF, full=full))
 
 
-def print_report(reported: Reported) -> None:
+def print_report(reported: Reported, *, full: bool = False) -> None:
     """Print the report to stdout at the width of the terminal, with a description in place of each figure.
 
     If stdout cannot encode a character, ASCII replaces it.
 
     Args:
         reported: Results, or a comparison.
+        full: Whether each of several audits has all sections.
 
     Raises:
         ValueError: If there is no result.
@@ -224,7 +234,7 @@ def print_report(reported: Reported) -> None:
 
     console = Console()
     with console.capture() as printed:
-        console.print(*terminal(_document(reported)), sep="\n")
+        console.print(*terminal(_document(reported, full=full)), sep="\n")
     sys.stdout.write(encodable(printed.get(), getattr(sys.stdout, "encoding", None)))
 
 
@@ -250,11 +260,11 @@ def plot_claims(claims: Sequence[TradeoffFunction]) -> Figure:
     return claims_figure(claims)
 
 
-def _document(reported: Reported, sections: Sequence[Section] | None = None) -> Document:
+def _document(reported: Reported, sections: Sequence[Section] | None = None, *, full: bool = False) -> Document:
     from dpaudit_reports.blocks import Document
     from dpaudit_reports.document import document
     from dpaudit_reports.sections import SECTIONS
 
     if isinstance(reported, Document):
         return reported
-    return document(reported, SECTIONS if sections is None else sections)
+    return document(reported, SECTIONS if sections is None else sections, full=full)

@@ -43,7 +43,16 @@ class Reference:
     part: int
 
 
-Span: TypeAlias = str | Strong | Code | Math | Reference
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A small drawing within text.  Writers without drawings show `text` instead."""
+
+    svg: Callable[[], str]  # called by writers that show drawings
+    text: str  # describes the drawing in words
+    wide: bool = True  # whether the drawing is as wide as the column of its table; otherwise as high as a letter
+
+
+Span: TypeAlias = str | Strong | Code | Math | Reference | Picture
 Text: TypeAlias = str | tuple[Span, ...]
 
 
@@ -166,9 +175,12 @@ class Listing:
     text: str
 
 
-Block: TypeAlias = Heading | Paragraph | Items | Callout | Answers | KeyValues | Table | Figure | Listing
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A panel, and blocks to its right, or below it on a narrow medium."""
 
-# --- documents
+    panel: Panel
+    blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +189,20 @@ class Part:
 
     title: str
     blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """Details of several audits in small type, in two columns if the medium is wide."""
+
+    parts: tuple[Part, ...]
+
+
+Block: TypeAlias = (
+    Heading | Paragraph | Items | Callout | Answers | KeyValues | Table | Figure | Listing | Beside | Entries
+)
+
+# --- documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,3 +215,5 @@ class Document:
     front: tuple[Block, ...]
     parts: tuple[Part, ...]
     footer: str = "dpaudit"  # text at the foot of each page; identifies a page that was separated from the rest
+    back: tuple[Block, ...] = ()  # follows the parts
+    dense: bool = False  # whether short parts share a page

@@ -49,18 +49,22 @@ def least_found(result: AuditResult) -> Bound | None:
         The bound of the headline, with the violation's parameter in place of the certified parameter.  None if no
         violation would have been found, or if claim and violation are of different kinds.
     """
-    text = result.detectable.claim
-    bound = headline(result)
-    if bound is None or not _PLAIN.fullmatch(text):
-        return None
-    try:
-        violation = parse_claim(text)
-    except ValueError:
-        return None
-    if type(violation) is not type(result.claim):
+    bound, violation = headline(result), detectable_claim(result)
+    if bound is None or type(violation) is not type(result.claim):
         return None
     value = violation.parameters["mu" if isinstance(violation, GaussianDP) else "epsilon"]
     return Bound(bound.symbol, bound.delta, value, bound.claimed)
+
+
+def detectable_claim(result: AuditResult) -> TradeoffFunction | None:
+    """Return the trade-off curve of the smallest violation that would have been found; None if it is not known."""
+    text = result.detectable.claim
+    if not _PLAIN.fullmatch(text):
+        return None
+    try:
+        return parse_claim(text)
+    except ValueError:
+        return None
 
 
 def least_found_in_words(result: AuditResult) -> tuple[Span, ...]:

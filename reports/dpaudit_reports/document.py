@@ -7,26 +7,27 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from dpaudit.result.model import AuditResult
-from dpaudit.result.values import Verdict
 from dpaudit_reports.blocks import Block, Document, Part
 from dpaudit_reports.foreign import foreign_blocks
+from dpaudit_reports.marks import WORST_FIRST
 from dpaudit_reports.sections import SECTIONS, Section
+from dpaudit_reports.sections.appendix import appendix, methods
 from dpaudit_reports.sections.comparison import side_by_side
+from dpaudit_reports.sections.entry import caption, entry
 from dpaudit_reports.sections.summary import summary
-
-WORST_FIRST = (Verdict.VIOLATION, Verdict.INCONCLUSIVE, Verdict.NO_VIOLATION)
-"""The order of verdicts in documents."""
 
 _MAX_NAME = 60  # characters of a name at the foot of a page
 
 
-def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS) -> Document:
+def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTIONS, *, full: bool = False) -> Document:
     """Return the report of one or many audits.
 
     Args:
         results: The results.  The report shows violations first and inconclusive audits second, and otherwise keeps
             the order.
         sections: The sections of each part, in order.
+        full: Whether each of several audits has all sections.  Otherwise each has a short part, and methods and details
+            follow once.  The details are omitted if `sections` are not all sections.
 
     Raises:
         ValueError: If there is no result.
@@ -34,14 +35,20 @@ def document(results: Sequence[AuditResult], sections: Sequence[Section] = SECTI
     if not results:
         raise ValueError("a report needs at least one result, got none")
     results = sorted(results, key=lambda result: WORST_FIRST.index(result.verdict))
-    parts = tuple(Part(title_of(result), _blocks(result, sections)) for result in results)
     date = newest(results)
+    titles = [title_of(result) for result in results]
+    short, whole = len(results) > 1 and not full, sections is SECTIONS
+    blocks = (entry(result, brief=not whole) if short else _blocks(result, sections) for result in results)
+    parts = tuple(Part(title, own) for title, own in zip(titles, blocks, strict=True))
     if len(results) == 1:
-        title = title_of(results[0])
         subtitle = f"Audit of a differential-privacy claim{day(date)}"
-        return Document(title, subtitle, date, (), parts, _footer(results[0]))
-    subtitle = f"Audits of differential-privacy claims{day(date)}"
-    return Document(f"{len(results)} privacy audits", subtitle, date, summary(results), parts)
+        return Document(titles[0], subtitle, date, (), parts, _footer(results[0]))
+    title, subtitle = f"{len(results)} privacy audits", f"Audits of differential-privacy claims{day(date)}"
+    front = summary(results)
+    if not (short and whole):
+        return Document(title, subtitle, date, front, parts, dense=short)
+    back = *methods(results), *appendix(results, titles)
+    return Document(title, subtitle, date, (*front, caption()), parts, back=back, dense=True)
 
 
 def comparison(

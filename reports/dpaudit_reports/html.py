@@ -14,10 +14,12 @@ from typing import get_args
 
 from dpaudit_reports.blocks import (
     Answers,
+    Beside,
     Block,
     Callout,
     Code,
     Document,
+    Entries,
     Figure,
     Heading,
     Items,
@@ -26,6 +28,7 @@ from dpaudit_reports.blocks import (
     Math,
     Panel,
     Paragraph,
+    Picture,
     Reference,
     Span,
     Strong,
@@ -115,11 +118,12 @@ def _body(document: Document) -> str:
     if len(document.parts) == 1:
         # The sections of a single part stand directly under the document's title.
         return "\n".join([head, blocks_html(document.front), blocks_html(document.parts[0].blocks)])
+    kind = ' class="short"' if document.dense else ""
     parts = (
-        f'<section id="part-{i}">\n<h2>{text_html(part.title)}</h2>\n{blocks_html(part.blocks, below=2)}\n</section>'
+        f'<section id="part-{i}"{kind}>\n<h2>{text_html(part.title)}</h2>\n{blocks_html(part.blocks, below=2)}\n</section>'
         for i, part in enumerate(document.parts)
     )
-    return "\n".join([head, blocks_html(document.front), *parts])
+    return "\n".join([head, blocks_html(document.front), *parts, blocks_html(document.back)])
 
 
 def _block(block: Block, below: int) -> str:
@@ -147,6 +151,13 @@ def _block(block: Block, below: int) -> str:
             shown = "".join(map(_panel, panels))
             words = f"<figcaption>{prose_html(caption)}</figcaption>"
             return f'<figure><div class="panels{alone}">{shown}</div>{words}</figure>'
+        case Beside(panel, blocks):
+            return f'<div class="beside">{_panel(panel)}<div>{blocks_html(blocks, below=below)}</div></div>'
+        case Entries(parts):
+            entries = (
+                f"<div><h4>{text_html(part.title)}</h4>{blocks_html(part.blocks, below=4)}</div>" for part in parts
+            )
+            return f'<div class="entries">{"".join(entries)}</div>'
         case Listing(text):
             return f"<pre><code>{text_html(text)}</code></pre>"
     raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
@@ -182,7 +193,8 @@ def _inline(svg: str, alt: str) -> str:
     drawing = re.sub(r' id="([^"]*)"', lambda name: f' id="{own}-{name[1]}"' if name[1] in used else "", drawing)
     drawing = re.sub(r'(href="|url\()#([^")]+)', rf"\1#{own}-\2", drawing)
     size = re.search(r'viewBox="[^"]*"', drawing)
-    opening = f'<svg {size[0] if size else ""} role="img" aria-label="{text_html(alt)}" xmlns:xlink="http://www.w3.org/1999/xlink">'
+    role = f'role="img" aria-label="{text_html(alt)}"' if alt else 'aria-hidden="true"'
+    opening = f'<svg {size[0] if size else ""} {role} xmlns:xlink="http://www.w3.org/1999/xlink">'
     return opening + drawing[drawing.index(">") + 1 :].strip()
 
 
@@ -218,6 +230,8 @@ def _span(span: Span) -> str:
             return re.sub(r"\b[^\W\d_]\b", lambda letter: f"<var>{letter[0]}</var>", text_html(text))
         case Reference(text, part):
             return f'<a href="#part-{int(part)}">{text_html(text)}</a>'
+        case Picture(svg, text, wide):
+            return _inline(svg(), text) if wide else f'<span class="sample">{_inline(svg(), text)}</span>'
     raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
 
 

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 from dpaudit_reports.blocks import (
     Answers,
+    Beside,
     Block,
     Callout,
     Code,
     Document,
+    Entries,
     Figure,
     Heading,
     Items,
@@ -22,6 +24,7 @@ from dpaudit_reports.blocks import (
     Listing,
     Math,
     Paragraph,
+    Picture,
     Reference,
     Span,
     Strong,
@@ -38,7 +41,8 @@ _NOTHING = "<!-- -->"  # an invisible separator of two characters that GitHub wo
 def markdown(document: Document) -> str:
     """Return the document as Markdown.
 
-    If the document has several parts, each part is folded, and parts that do not fit into a comment are omitted.
+    If the document has several parts, each part is folded.  Parts that do not fit into a comment are omitted, and then
+    also the end.
     """
     text = f"{_heading(document.title, 2)}\n\n{blocks_markdown(document.front)}"
     left_out = 0
@@ -50,6 +54,9 @@ def markdown(document: Document) -> str:
             left_out += 1
         else:
             text = f"{text.rstrip()}\n\n{body}"
+    back = f"\n\n{blocks_markdown(document.back)}"
+    if not left_out and len(text) + len(back) <= MAX_CHARACTERS:
+        text += back
     if left_out:
         text += f"\n\n{left_out} more audits do not fit into a comment; the full report has them."
     return text.strip() + "\n"
@@ -91,6 +98,10 @@ def _block(block: Block) -> str:
             return _table(titles, cells, [column.align for column in columns])
         case Figure():
             return ""
+        case Beside(_, blocks):
+            return blocks_markdown(blocks)
+        case Entries(parts):
+            return "\n\n".join(_folded(part.title, blocks_markdown(part.blocks)) for part in parts)
         case Listing(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{printable(text)}\n{fence}"
@@ -128,6 +139,8 @@ def _span(span: Span) -> str:
             return _code(text)
         case Math(text) | Reference(text):
             return _text(text)
+        case Picture(_, text, wide):
+            return _text(text) if wide else ""
     raise TypeError(f"text must be a string or a span of dpaudit_reports.blocks, got {span!r}")
 
 

@@ -22,3 +22,5 @@ MARKS = {
     verdict: Mark(SIGNS[verdict.value].sign, SIGNS[verdict.value].title, SIGNS[verdict.value].tone)
     for verdict in Verdict
 }
+
+WORST_FIRST = (Verdict.VIOLATION, Verdict.INCONCLUSIVE, Verdict.NO_VIOLATION)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich import box
 from rich.console import RenderableType
@@ -13,16 +13,20 @@ from rich.text import Text as Words
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports.blocks import (
     Answers,
+    Beside,
     Block,
     Callout,
     Code,
     Document,
+    Entries,
     Figure,
     Heading,
     Items,
     KeyValues,
     Listing,
     Paragraph,
+    Part,
+    Picture,
     Span,
     Strong,
     Table,
@@ -40,10 +44,18 @@ def terminal(document: Document) -> Iterator[RenderableType]:
     for block in document.front:
         yield from _block(block)
     for part in document.parts:
-        if len(document.parts) > 1:
-            yield Words(f"\n{one_line(part.title)}\n", style="bold underline")
-        for block in part.blocks:
-            yield from _block(block)
+        yield from _part(part) if len(document.parts) > 1 else _blocks(part.blocks)
+    yield from _blocks(document.back)
+
+
+def _part(part: Part) -> Iterator[RenderableType]:
+    yield Words(f"\n{one_line(part.title)}\n", style="bold underline")
+    yield from _blocks(part.blocks)
+
+
+def _blocks(blocks: Sequence[Block]) -> Iterator[RenderableType]:
+    for block in blocks:
+        yield from _block(block)
 
 
 def _block(block: Block) -> Iterator[RenderableType]:
@@ -75,6 +87,12 @@ def _block(block: Block) -> Iterator[RenderableType]:
         case Figure(panels):
             for panel in panels:
                 yield Words(one_line(panel.alt))
+        case Beside(panel, blocks):
+            yield Words(one_line(panel.alt))
+            yield from _blocks(blocks)
+        case Entries(parts):
+            for part in parts:
+                yield from _part(part)
         case Listing(text):
             yield Padding(Words(printable(text)), (0, 0, 0, 4))  # the indentation distinguishes foreign lines from ours
         case _:
@@ -94,5 +112,7 @@ def _span(span: Span) -> str | tuple[str, str]:
             return one_line(text), "bold"
         case Code(text):
             return one_line(text), "cyan"
+        case Picture(_, text, wide):
+            return one_line(text) if wide else ""
         case _:
             return one_line(span.text)

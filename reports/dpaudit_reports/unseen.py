@@ -14,23 +14,30 @@ from dpaudit_reports.reasons import why_void
 _AT_MOST = "≤\u00a0"
 
 
-def unseen(result: AuditResult) -> tuple[Span, ...]:
-    """Return the limits of the audit in sentences."""
-    *first, last = _sentences(result)
+def unseen(result: AuditResult, *, short: bool = False) -> tuple[Span, ...]:
+    """Return the limits of the audit in sentences.
+
+    Args:
+        result: The result of the audit.
+        short: Whether to omit what a report of several audits states elsewhere: the assumption behind the smallest
+            detectable violation, which the verdict states, and the datasets and attacks that were not tried.
+    """
+    *first, last = _sentences(result, short=short)
     return (*first, last.rstrip() if isinstance(last, str) else last)
 
 
-def _sentences(result: AuditResult) -> tuple[Span, ...]:
+def _sentences(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
     if void := why_void(result):
         return (f"Unknown, since nothing is certified: {void}.",)
+    untried = () if short else (result.evidence.words.untried,)
     if result.detectable.rule_of_three_rate >= 1:
-        return "No event could be seen, since no output was counted. ", result.evidence.words.untried
+        return "No event could be seen, since no output was counted. ", *untried
     loss, rate = _loss(result), _rate(result.detectable.rule_of_three_rate)
     if result.measurement:
-        return *rate, *loss, result.evidence.words.untried
+        return *rate, *loss, *untried
     if result.violated:
         return _stopped(result), *loss
-    return *_size(result), *rate, *loss, result.evidence.words.untried
+    return *_size(result, short=short), *rate, *loss, *untried
 
 
 def _stopped(result: AuditResult) -> str:
@@ -41,7 +48,7 @@ def _stopped(result: AuditResult) -> str:
     return f"The proof says nothing about {others}. "
 
 
-def _size(result: AuditResult) -> tuple[Span, ...]:
+def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
     if not result.detectable.claim:
         few = "one run" if result.evidence.once else "this number of runs"
         return (f"No violation of any size would have been found with 90\u00a0% probability by {few}. ",)
@@ -51,7 +58,7 @@ def _size(result: AuditResult) -> tuple[Span, ...]:
     return (
         "Violations smaller than ",
         *least_found_in_words(result),
-        f"{assumption(result)} may have been missed. {others}",
+        f"{'' if short else assumption(result)} may have been missed. {others}",
     )
 
 

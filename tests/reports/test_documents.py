@@ -64,7 +64,7 @@ def test_the_worst_audits_come_first_and_otherwise_the_order_is_kept() -> None:
     report = document([dataclasses.replace(result, name=str(i)) for i, result in enumerate(made)])
     assert [part.title for part in report.parts] == ["2", "4", "1", "0", "3"]
     table = next(block for block in report.front if isinstance(block, Table))
-    assert [(part.text, part.part) for row in table.rows for part in row[1] if isinstance(part, Reference)] == [
+    assert [(part.text, part.part) for row in table.rows for part in row[0] if isinstance(part, Reference)] == [
         ("2", 0),
         ("4", 1),
         ("1", 2),

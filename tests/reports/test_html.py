@@ -146,7 +146,7 @@ def test_it_says_what_the_pdf_says() -> None:
 
 def test_many_audits_have_a_summary_that_leads_to_each() -> None:
     html = dpaudit_reports.to_html([sample.violation(), sample.no_violation()])
-    assert all(f'<a href="#part-{i}">' in html and f'<section id="part-{i}">' in html for i in (0, 1))
+    assert all(f'<a href="#part-{i}">' in html and f'<section id="part-{i}" class="short">' in html for i in (0, 1))
 
 
 def test_the_same_result_gives_the_same_bytes(tmp_path: Path) -> None:

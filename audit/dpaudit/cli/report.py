@@ -22,6 +22,9 @@ def report(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Document to write: .pdf, .html or .md.  Default: print."),
     ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Give each of several audits all sections, on about three pages each.")
+    ] = False,
 ) -> None:
     """Combine one or more results in one document, or print them.
 
@@ -36,8 +39,8 @@ def report(
     results = [result for _, result in read_results(files)]
     try:
         if output is None:
-            print_report(results)
+            print_report(results, full=full)
         else:
-            write_report(results, output)
+            write_report(results, output, full=full)
     except (ValueError, OSError, ImportError) as error:
         refuse(str(error))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpaudit.cli.ending import refuse
-from dpaudit.cli.report import unreadable
+from dpaudit.cli.read_results import unreadable
 from dpaudit.cli.terminal import say, show, waiting
 from dpaudit.cli.values import check_writable
 

@@ -24,10 +24,10 @@ def answers(result: AuditResult) -> tuple[Block, ...]:
     return (
         Answers(
             (
-                ("What was claimed", tuple(_claimed(result))),
+                ("What was claimed", tuple(claimed(result))),
                 ("Was it kept", tuple(_kept(result))),
                 ("How sure", tuple(_sure(result))),
-                ("On what data", tuple(_data(result))),
+                ("On what data", tuple(data(result))),
                 ("What could not be seen", unseen(result)),
                 ("How to repeat it", how_to_repeat(result)),
             )
@@ -35,7 +35,7 @@ def answers(result: AuditResult) -> tuple[Block, ...]:
     )
 
 
-def _claimed(result: AuditResult) -> Iterator[Span]:
+def claimed(result: AuditResult) -> Iterator[Span]:
     """Yield the claim in words, its source, and the audited code, as far as the result records them."""
     if result.measurement:
         yield "No claim was given"
@@ -118,7 +118,7 @@ def _odds(significance: float) -> str:
     return f" (1 in {count(math.floor(1 / significance + 1e-6))})" if 0 < significance < 0.2 else ""
 
 
-def _data(result: AuditResult) -> Iterator[Span]:
+def data(result: AuditResult) -> Iterator[Span]:
     """Yield the witness's pair with the difference in bold, and the runs; or the canaries and the guesses."""
     evidence = result.evidence
     if evidence.guessed is not None:

@@ -19,10 +19,15 @@ from dpaudit_reports.second_picture import beside
 
 def pictures(result: AuditResult) -> tuple[Block, ...]:
     """Return the figure of the first page.  The figure follows the next steps without a heading."""
-    first = Panel(partial(tradeoff_svg, result), alt=_errors_in_words(result), title=_title(result))
+    first = tradeoff_panel(result, _title(result))
     second, meaning = beside(result)
     panels = (first,) if second is None else (first, second)
     return (Figure(panels, caption=(*_errors(result), f" {meaning}".rstrip())),)
+
+
+def tradeoff_panel(result: AuditResult, title: str = "") -> Panel:
+    """Return the plot of the claim and of the attack's errors, which marks the witness."""
+    return Panel(partial(tradeoff_svg, result), alt=_errors_in_words(result), title=title)
 
 
 def _title(result: AuditResult) -> str:

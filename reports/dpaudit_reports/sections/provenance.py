@@ -19,7 +19,7 @@ _FIRST = tuple(map(key, ("mechanism", "mechanism_packages", "claim_stated_by", "
 """The fields that are shown first: the audited code, and the author of the claim."""
 
 
-_SEED = (
+SEED = (
     "If the mechanism uses only the random generator that it receives, the same seed and versions give the same "
     "outputs, verdict and bounds. A mechanism with another source of randomness gives different outputs, but the "
     "guarantee is the same."
@@ -28,27 +28,31 @@ _SEED = (
 
 def provenance(result: AuditResult) -> tuple[Block, ...]:
     """Return the recorded facts about the audit, the fingerprint of its evidence, and the config."""
+    config = result.provenance.audit
+    return (
+        Heading("Provenance"),
+        KeyValues(origin(result)),
+        Paragraph(SEED, quiet=True),
+        *((Heading("Config", level=2), Listing(config.strip())) if config else ()),
+    )
+
+
+def origin(result: AuditResult) -> tuple[tuple[str, Text], ...]:
+    """Return the names and values of the recorded facts, without the config."""
     runs = f"{count(result.trials_used)} of at most {count(result.trials_allowed)} per dataset"
     if not result.evidence.of_pairs or result.evidence.words.data:
         runs = "one" if result.evidence.once else spent(result.evidence, result.trials_used, result.warnings)
     shown = result.provenance.besides(*_ELSEWHERE)
     about = [(name, shown[name]) for name in _FIRST if name in shown]
     about += [(name, value) for name, value in shown.items() if name not in _FIRST]
-    config, outputs = result.provenance.audit, result.provenance.outputs
+    outputs = result.provenance.outputs
     return (
-        Heading("Provenance"),
-        KeyValues(
-            (
-                *((str(name), _value(value)) for name, value in about),
-                ("runs", runs),
-                ("stopped by", result.stopped_by),
-                ("elapsed", seconds(result.elapsed_s)),
-                ("outputs", (Code(outputs),) if outputs else "–"),
-                ("counts", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
-            )
-        ),
-        Paragraph(_SEED, quiet=True),
-        *((Heading("Config", level=2), Listing(config.strip())) if config else ()),
+        *((str(name), _value(value)) for name, value in about),
+        ("runs", runs),
+        ("stopped by", result.stopped_by),
+        ("elapsed", seconds(result.elapsed_s)),
+        ("outputs", (Code(outputs),) if outputs else "–"),
+        ("counts", (Code(f"sha256:{result.evidence.fingerprint()}"),)),
     )
 
 

@@ -7,49 +7,23 @@ from collections.abc import Sequence
 from dpaudit.result.model import AuditResult, p_value_words
 from dpaudit.result.suite import named_together, promised_together
 from dpaudit.result.values import Verdict
-from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Reference, Strong, Table
-from dpaudit_reports.claimed import certified_of_claimed, label, tells
-from dpaudit_reports.marks import MARKS
-from dpaudit_reports.numbers import at_most, count, percent_at_least
+from dpaudit_reports.blocks import Block, Paragraph, Strong
+from dpaudit_reports.claimed import tells
+from dpaudit_reports.marks import MARKS, WORST_FIRST
+from dpaudit_reports.numbers import at_most, percent_at_least
+from dpaudit_reports.sections.overview import overview
 
 
 def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
-    """Return a tally of the verdicts, and a table with one row for each audit in the given order."""
-    one = len({result.confidence for result in results}) == 1
-    return (
-        Paragraph((Strong(tally(results)),)),
-        Table(
-            (
-                Column("Verdict"),
-                Column("Audit", grow=3),
-                Column("Claim", grow=3),
-                *(() if one else (Column("Confidence", align="right"),)),
-                Column("Runs", align="right"),
-                Column("p-value", align="right"),
-                Column("Certified / claimed", grow=3),
-            ),
-            tuple(
-                (
-                    (Strong(f"{MARKS[result.verdict].sign} {MARKS[result.verdict].word}"),),
-                    (Reference(result.name, i),),
-                    (Code(label(result.claim)),),
-                    *(() if one else (percent_at_least(result.confidence),)),
-                    count(result.trials_used),
-                    p_value(result),
-                    certified_of_claimed(result),
-                )
-                for i, result in enumerate(results)
-            ),
-        ),
-        *caveat(results),
-    )
+    """Return a tally of the verdicts, and an overview with one line for each audit in the given order."""
+    return Paragraph((Strong(tally(results)),)), *overview(results), *caveat(results)
 
 
 def tally(results: Sequence[AuditResult]) -> str:
-    """Return how many results have each verdict, such as "Violation: 2. Inconclusive: 1."."""
+    """Return how many results have each verdict, worst first, such as "▲ Violation: 2. ? Inconclusive: 1."."""
     counted = (
-        f"{mark.word}: {sum(result.verdict is verdict for result in results)}"
-        for verdict, mark in MARKS.items()
+        f"{mark.sign} {mark.word}: {sum(result.verdict is verdict for result in results)}"
+        for verdict, mark in ((verdict, MARKS[verdict]) for verdict in WORST_FIRST)
         if any(result.verdict is verdict for result in results)
     )
     return f"{'. '.join(counted)}."

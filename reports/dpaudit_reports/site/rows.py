@@ -13,8 +13,8 @@ from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import one_line, shortened
 from dpaudit_reports.blocks import Code, Text
 from dpaudit_reports.claimed import Bound, certified_of_claimed, headline, label
-from dpaudit_reports.document import WORST_FIRST, date_of, title_of
-from dpaudit_reports.marks import MARKS
+from dpaudit_reports.document import date_of, title_of
+from dpaudit_reports.marks import MARKS, WORST_FIRST
 from dpaudit_reports.numbers import count, percent_at_least
 
 _MAX_TEXT = 200  # characters of a name or a claim in the index; the page of the audit has all of them

@@ -1,0 +1,113 @@
+"""The end of a report of several audits: each method once, and the details of each audit in compact form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from dpaudit.result.model import AuditResult, p_value_words
+from dpaudit.result.words import Words
+from dpaudit_reports.blocks import (
+    Block,
+    Entries,
+    Figure,
+    Heading,
+    Items,
+    KeyValues,
+    Listing,
+    Paragraph,
+    Part,
+    Text,
+    with_mathematics,
+)
+from dpaudit_reports.claimed import tells
+from dpaudit_reports.first import first
+from dpaudit_reports.foreign import foreign_blocks
+from dpaudit_reports.numbers import at_most, count, percent
+from dpaudit_reports.rates import RegionStatus, region_status
+from dpaudit_reports.sections.one_run import one_run
+from dpaudit_reports.sections.provenance import SEED, origin
+from dpaudit_reports.sections.training import training
+
+_MAX_LINES = 24  # maximum number of lines of a config; the result file has all lines
+_MAX_WIDTH = 400  # maximum number of characters in a line of a config
+_MAX_ATTACKS = 4  # maximum number of attacks, by weight
+_FULL = "The option --full of the command dpaudit report gives every audit the pages of a report of one audit."
+
+
+def methods(results: Sequence[AuditResult]) -> tuple[Block, ...]:
+    """Return each method once, with the number of its audits if there are several methods, and all references once."""
+    users = Counter(_method(result.evidence.words) for result in results)
+    references = dict.fromkeys(source for result in results for source in result.evidence.words.references)
+    paragraphs = []
+    for method, many in users.items():
+        audits = f"{count(many)} of {count(len(results))} audits: " if len(users) > 1 else ""
+        paragraphs.append(Paragraph((audits, *with_mathematics(method))))
+    return Heading("Method"), *paragraphs, Items(tuple(references), quiet=True)
+
+
+def _method(words: Words) -> str:
+    return f"{words.principle} {words.errors} {words.untried}"
+
+
+def appendix(results: Sequence[AuditResult], titles: Sequence[str]) -> tuple[Block, ...]:
+    """Return the facts that all audits share, and then the other facts and the config of each audit.
+
+    Args:
+        results: The results.
+        titles: The titles of their parts.
+    """
+    origins = [origin(result) for result in results]
+    shared = [row for row in origins[0] if row[1] != "–" and all(row in rows for rows in origins)]
+    parts = tuple(
+        Part(title, _details(result, [row for row in rows if row not in shared]))
+        for title, result, rows in zip(titles, results, origins, strict=True)
+    )
+    shown, left_out = first(parts, "audits")
+    return (
+        Heading("Details"),
+        *((Heading("The same in all audits", level=2), KeyValues(tuple(shared))) if shared else ()),
+        Heading("Each audit", level=2),
+        Paragraph(f"{SEED} {_FULL}", quiet=True),
+        Entries(tuple(shown)),
+        *left_out,
+    )
+
+
+def _details(result: AuditResult, rows: Sequence[tuple[str, Text]]) -> tuple[Block, ...]:
+    config = result.provenance.audit
+    known = tuple(row for row in (*_evidence(result), *rows) if row[1] != "–")
+    special = (block for block in (*one_run(result), *training(result)) if not isinstance(block, Figure | Heading))
+    return KeyValues(known), *special, *((_listing(config.strip()),) if config else ()), *foreign_blocks(result)
+
+
+def _listing(config: str) -> Listing:
+    lines = config.splitlines()
+    shown = [line if len(line) <= _MAX_WIDTH else f"{line[:_MAX_WIDTH]}…" for line in lines[:_MAX_LINES]]
+    more = len(lines) - len(shown)
+    return Listing("\n".join([*shown, *([f"# {count(more)} more lines are in the result file"] if more else [])]))
+
+
+def _evidence(result: AuditResult) -> tuple[tuple[str, Text], ...]:
+    """Return the p-value, the counts of the region, the pairs and the attacks."""
+    rows: list[tuple[str, Text]] = []
+    if tells(result):
+        rows.append(("p-value", p_value_words(result, at_most)))
+    found = result.witness
+    if found is not None and region_status(result) not in (RegionStatus.NONE, RegionStatus.FAR):
+        counts = found.counts
+        hits1 = counts.n1 - counts.false_negatives
+        inside = f"{count(counts.false_positives)} of {count(counts.n0)} outputs of d0, "
+        rows.append(("in the region", f"{inside}{count(hits1)} of {count(counts.n1)} of d1"))
+    if result.evidence.of_pairs:
+        if len(result.pairs) > 1:
+            rows.append(("pairs", count(len(result.pairs))))
+        rows.append(("attacks", _attacks(result)))
+    return tuple(rows)
+
+
+def _attacks(result: AuditResult) -> str:
+    used = sorted((row for row in result.attacks if row.weight > 0), key=lambda row: -row.weight)
+    named = [f"{row.name} {percent(round(row.weight, 3), 2)}" for row in used[:_MAX_ATTACKS]]
+    more = len(used) - len(named)
+    return ", ".join([*named, *([f"{count(more)} more"] if more else [])]) or "–"

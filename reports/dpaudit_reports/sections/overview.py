@@ -1,0 +1,84 @@
+"""Shows several audits on one scale, with one line for each audit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+from dpaudit.result.model import AuditResult
+from dpaudit.text.rounding import lower, upper
+from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Picture, Reference, Span, Strong, Table, Text
+from dpaudit_reports.claimed import certified_of_claimed, label
+from dpaudit_reports.figures.overview import Key, axis_svg, key_svg, scale_end, strip_svg
+from dpaudit_reports.marks import MARKS
+from dpaudit_reports.numbers import count, percent_at_least
+from dpaudit_reports.ranges import Ranges, ranges
+
+_KEYS: tuple[tuple[Key, str], ...] = (
+    ("certified", "certified: the loss is at least this large"),
+    ("unproven", "unproven: nothing is known about the loss here"),
+    ("blind", "blind: a violation here may have been missed"),
+    ("found", "found: from here, a violation would have been found with 90\u00a0% probability"),
+)
+
+
+def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
+    """Return a table with a line for each audit, and its legend.
+
+    Each line shows the certified, the unproven and the blind range of the privacy loss, as multiples of the loss that
+    the claim allows.
+    """
+    places = [ranges(result) for result in results]
+    end = scale_end(places)
+    one = len({result.confidence for result in results}) == 1
+    columns = (
+        Column("Audit", grow=2.9),
+        Column(("Loss, as a multiple of the claim ", Picture(partial(axis_svg, end), "")), grow=3.3),
+        Column("Certified / claimed", grow=2.3),
+        Column("Claim", grow=2.3),
+        *(() if one else (Column("Confidence", align="right"),)),
+        Column("Runs", align="right"),
+    )
+    rows = tuple(
+        (
+            (Strong(f"{MARKS[result.verdict].sign} "), Reference(result.name, i)),
+            _strip(result, place, end),
+            certified_of_claimed(result),
+            (Code(label(result.claim)),),
+            *(() if one else (percent_at_least(result.confidence),)),
+            count(result.trials_used),
+        )
+        for i, (result, place) in enumerate(zip(results, places, strict=True))
+    )
+    return Table(columns, rows), Paragraph(tuple(_legend()), quiet=True)
+
+
+def _legend() -> list[Span]:
+    spans: list[Span] = []
+    for key, meaning in _KEYS:
+        spans += ["; " if spans else "", Picture(partial(key_svg, key), f"sample: {key}", wide=False)]
+        spans.append(meaning)
+    spans.append(", if its trade-off curve is the one that the part about the audit names.")
+    return spans
+
+
+def _strip(result: AuditResult, place: Ranges | None, end: float) -> Text:
+    """Return the ranges of an audit as a drawing, or the reason why they have no place on the scale."""
+    mark = MARKS[result.verdict]
+    if place is None:
+        return "no claim" if result.measurement else "this claim has no place on the scale"
+    return (Picture(partial(strip_svg, place, mark.tone, end), _in_words(result, place)),)
+
+
+def _in_words(result: AuditResult, place: Ranges) -> str:
+    if not result.bounds_valid:
+        return "nothing certified"
+    if result.violated and not place.certified > 1:
+        return "certified more than the claim"
+    certified = f"certified {lower(place.certified, 3, over=1.0)} times the claim"
+    if result.violated:
+        return certified
+    if math.isinf(place.blind_until):
+        return f"{certified}; no violation would have been found"
+    return f"{certified}; blind up to {upper(place.blind_until, 3)} times the claim"

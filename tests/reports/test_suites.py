@@ -1,0 +1,140 @@
+"""A report of several audits is short: an overview, half a page for each audit, and everything else once."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from functools import cache
+from io import BytesIO
+
+import pypdf
+import pytest
+
+import dpaudit_reports
+from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, ZeroConcentratedDP
+from dpaudit.claims.nothing import NO_CLAIM
+from dpaudit.result.model import AuditResult
+from dpaudit.result.provenance import Provenance
+from dpaudit_reports.blocks import Document, Entries, Picture, Table
+from dpaudit_reports.document import document
+from dpaudit_reports.figures.overview import scale_end, strip_svg
+from dpaudit_reports.ranges import Ranges, ranges
+
+from . import audits, sample
+
+CONFIG = "name: a\nclaim: gaussian(mu=1)\nmechanism: quickstart.opendp_sum:gaussian\n" + "- one line of a config\n" * 15
+
+
+@cache
+def kinds() -> tuple[AuditResult, ...]:
+    about = Provenance.read({**sample.ENVIRONMENT, "audit": CONFIG})
+    made = (sample.violation(), sample.no_violation(), sample.inconclusive())
+    return tuple(dataclasses.replace(result, provenance=about) for result in made)
+
+
+def many(number: int) -> list[AuditResult]:
+    """Return results of all verdicts.  Equal results are the same object, since each computes its bounds once."""
+    return [kinds()[i % 3] for i in range(number)]
+
+
+@pytest.mark.parametrize(("number", "most"), [(12, 10), (50, 35)])
+def test_a_suite_has_few_pages(number: int, most: int) -> None:
+    assert len(pypdf.PdfReader(BytesIO(dpaudit_reports.to_pdf(many(number)))).pages) <= most
+
+
+@cache
+def twelve() -> Document:
+    return audits.undrawn(document(many(12)))
+
+
+def test_a_method_and_shared_facts_are_stated_once() -> None:
+    page = dpaudit_reports.to_html(twelve())
+    assert page.count("Ville, J. (1939)") == page.count(">Method<") == page.count("opendp 0.14.2") == 1
+    assert page.count("- one line of a config") == 12 * 15
+    assert page.count("How to repeat it") == 12
+    assert "404 of 700 runs" in page
+
+
+def test_the_full_form_has_every_section_of_every_audit() -> None:
+    full = document(many(2), full=True)
+    alone = [document([result]).parts[0].blocks for result in many(2)]
+    assert [list(map(type, part.blocks)) for part in full.parts] == [list(map(type, blocks)) for blocks in alone]
+    assert not full.dense
+
+
+def test_a_report_of_one_audit_is_not_short() -> None:
+    assert not document([sample.violation()]).dense
+    assert not document([sample.violation()]).back
+
+
+def test_fifty_audits_fit_into_one_comment() -> None:
+    text = dpaudit_reports.to_markdown(many(50))
+    assert text.count("<details>") == 50
+    assert "do not fit" not in text
+    assert "certified 0.871 times the claim; blind up to 1.12 times the claim" in text
+
+
+def test_the_ranges_are_multiples_of_the_claim() -> None:
+    assert ranges(sample.no_violation()) == Ranges(0.8719, 1.12)
+    assert ranges(sample.violation()) == Ranges(1.0432, float("inf"))
+    assert ranges(sample.inconclusive()) == Ranges(0.0, float("inf"))
+    assert ranges(audits.dependent()) == Ranges(0.0, float("inf"))
+
+
+def test_a_claim_of_another_family_than_its_detectable_violation_has_a_blind_range() -> None:
+    """The expected value is epsilon at delta = 10^-6 of both curves, from the claims themselves."""
+    claim = ZeroConcentratedDP(0.5)
+    result = dataclasses.replace(sample.no_violation(), claim=claim)
+    found = ranges(result)
+    assert found is not None
+    assert found.blind_until == pytest.approx(max(1.0, GaussianDP(1.12).epsilon(1e-6) / claim.epsilon(1e-6)))
+
+
+@pytest.mark.parametrize("claim", [NO_CLAIM, PureDP(0.0)])
+def test_what_has_no_place_on_the_scale_is_said_in_words(claim: TradeoffFunction) -> None:
+    result = dataclasses.replace(sample.inconclusive(), claim=claim)
+    assert ranges(result) is None
+    table = next(block for block in document([result, sample.violation()]).front if isinstance(block, Table))
+    assert [type(row[1]) for row in table.rows] == [tuple, str]
+
+
+def test_the_ranges_can_be_told_apart_without_colour() -> None:
+    """Brightness differs by at least a quarter of the scale, and the blind range is hatched."""
+    drawn = strip_svg(Ranges(0.8, 1.3), "clear", 2.0)
+    fills = re.findall(r'<rect [^>]*fill="#(..)(..)(..)"', drawn)
+    dark, light = (sum(int(c, 16) * w for c, w in zip(color, (0.3, 0.59, 0.11), strict=True)) for color in fills)
+    assert light - dark > 64
+    assert len(re.findall("L", drawn)) >= 5
+    marks = [strip_svg(Ranges(1.2, 1.3), tone, 2.0).split("<")[-2] for tone in ("bad", "clear", "open")]
+    assert marks[1].startswith("circle")
+    assert [mark.count("l") - mark.count("fill") * 2 for mark in (marks[0], marks[2])] == [1, 3]
+
+
+def test_large_losses_stay_on_the_scale() -> None:
+    assert scale_end([Ranges(0.5, 1.2), None]) == 2.0
+    assert scale_end([Ranges(40.0, float("inf"))]) == 3.0
+    places = [float(x) for x in re.findall(r"[MH ](\d+\.\d)", strip_svg(Ranges(40.0, float("inf")), "bad", 3.0))]
+    assert max(places) <= 150
+
+
+def test_long_names_configs_and_warnings_do_not_fill_pages() -> None:
+    about = Provenance.read({"audit": "\n".join(f"- {i}" for i in range(5000))})
+    loud = dataclasses.replace(sample.long(), warnings=("w" * 5000,) * 50, provenance=about)
+    report = document([loud, sample.hostile()])
+    entries = next(block for block in report.back if isinstance(block, Entries))
+    assert len(entries.parts) == 2
+    assert len(dpaudit_reports.to_markdown([loud, loud])) < 20_000
+    shown = dpaudit_reports.to_html(audits.undrawn(report))
+    assert "47 more warnings are in the full report" in shown
+    assert "4,976 more lines are in the result file" in shown
+
+
+def test_each_strip_is_described() -> None:
+    table = next(block for block in twelve().front if isinstance(block, Table))
+    words = {cell.text for row in table.rows for cell in row[1] if isinstance(cell, Picture)}
+    assert words == {
+        "certified 1.04 times the claim",
+        "certified 0 times the claim; no violation would have been found",
+        "certified 0.871 times the claim; blind up to 1.12 times the claim",
+    }
+    assert [part.title for part in twelve().parts] == ["opendp-gaussian-sum"] * 12
