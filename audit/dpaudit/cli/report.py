@@ -12,6 +12,9 @@ from dpaudit.cli.ending import refuse
 from dpaudit.cli.terminal import say, waiting
 from dpaudit.cli.values import check_writable, file_meant
 
+BISECTION = "bisection.json"
+"""The file of `dpaudit bisect` in the folder of the results; it is no result."""
+
 
 def report(
     files: Annotated[
@@ -67,7 +70,7 @@ def _results_in(given: Path) -> list[Path]:
             return [given]
     except OSError as error:  # for example, the name is too long
         refuse(unreadable(given, error))
-    found = sorted(given.glob("*.json"))
+    found = sorted(file for file in given.glob("*.json") if file.name != BISECTION)
     if not found:
         refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
     return found
