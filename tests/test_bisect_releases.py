@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from dpaudit.cli.audit_releases import release_audits
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.run_configs import Outcome
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
-from dpaudit.mechanisms import MechanismError
+from dpaudit.mechanisms import MechanismError, releases
 from dpaudit.mechanisms.releases import NoSuchPackage, Releases
 from dpaudit.result.suite import Promise
 
@@ -58,7 +59,7 @@ class Index:
         return Releases(final=final, left_out=left_out, unread=self.unread)
 
     def letter(self, planned: PlannedAudit) -> str:
-        (required,) = planned.config.mechanism.requires or ()
+        required = (planned.config.mechanism.requires or [""])[0]
         return self.history[required.partition("==")[2]]
 
     def first_run(self, planned: PlannedAudit, command: CommandSettings) -> None:
@@ -119,9 +120,17 @@ HISTORIES = {
     "never": ("gggggggg", 0, ["All 8 audited releases are good: no change was found."]),
     "always": ("bbbbbbbb", 1, ["All 8 audited releases are bad: no change was found."]),
     "one": ("b", 1, ["The only audited release is bad"]),
-    "skipped": ("ggssbb", 1, ["First bad release: 1.5, or a release between it and 1.2, which is good: 1.3, 1.4 (without"]),
-    "inconclusive": ("ggog", 3, ["1 release inside a stretch has no verdict, and may differ from its neighbours."]),
-    "newest skipped": ("gggs", 3, ["– no result tinylaw 1.4", "skipped: installing it failed; pip printed: No space left"]),
+    "skipped": (
+        "ggssbb",
+        1,
+        ["First bad release: 1.5, or a release between it and 1.2, which is good: 1.3, 1.4 ("],
+    ),
+    "inconclusive": ("ggog", 3, ["1 release inside a stretch has no verdict, and may differ from the audited ones."]),
+    "newest skipped": (
+        "gggs",
+        3,
+        ["– no result tinylaw 1.4", "installing it failed; pip printed: No space left"],
+    ),
     "oldest skipped": ("sggg", 0, ["tinylaw 1.1 to 1.4: 3 of 4 releases audited with a verdict."]),
     "bad and inconclusive": ("gob", 1, ["First bad release: 1.3, or a release between it and 1.1"]),
     "internal error": ("gxg", 4, ["noise (1.2)", "internal error"]),
@@ -232,7 +241,7 @@ def test_pre_releases_and_yanked_releases_are_left_out_unless_an_end_names_them(
 
 
 WRONG = {
-    "--from 9.9": "error: --from 9.9: tinylaw has no such release for the Python of the audits. The releases are 1.1, 1.2",
+    "--from 9.9": "--from 9.9: tinylaw has no such release for the Python of the audits. The releases are 1.1, 1",
     "--to 1.33": "--to 1.33: tinylaw has no such release for the Python of the audits; did you mean 1.3?",
     "--from newest": "error: --from must be a version such as 1.4, got 'newest'",
     "--from 1.3 --to 1.2": "error: --from 1.3 is newer than --to 1.2; exchange them",
@@ -267,13 +276,30 @@ def test_a_package_that_no_audit_requires_is_refused_before_the_index_is_asked(
     assert words in done.stderr
 
 
-@pytest.mark.parametrize("error", [NoSuchPackage("pip finds no release"), MechanismError("the index could not be read")])
+@pytest.mark.parametrize("error", [NoSuchPackage("there is no release"), MechanismError("it could not be read")])
 def test_an_index_without_an_answer_ends_the_command(error: MechanismError, index: Index) -> None:
     index.error = error
     done = bisected(index, "gg")
     assert done.exit_code == 2
     assert f"error: {error}" in done.stderr
     assert done.stdout == ""
+
+
+def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of versions become requirements and parts of file names."""
+    said = "Available versions: 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
+    answers = iter(["23.2.1\n", said])
+    monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 0, next(answers), ""))
+    found = releases.released("tinylaw")
+    assert [str(version) for version in found.final] == ["1.0", "1.0.post1", "3.0"]
+    assert found.left_out == {}
+
+
+def test_a_pip_that_answers_something_else_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["21.2\n", "ERROR: unknown command index\n"])
+    monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 1, next(answers), ""))
+    with pytest.raises(MechanismError, match=r"pip did not list the releases of tinylaw; it printed:\n    ERROR: unkn"):
+        releases.released("tinylaw")
 
 
 def test_an_index_that_could_not_be_read_is_reported_although_others_answered(index: Index) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_a_history_without_a_change_is_looked_at_in_evenly_spaced_releases() -> 
         assert not changes(states)
         assert len(tried) == most_audits(33) == 14
         known = decided(states)
-        assert max(b - a for a, b in zip(known, known[1:], strict=False)) <= 4
+        assert max(b - a for a, b in pairwise(known)) <= 4
 
 
 def test_a_bug_that_was_introduced_and_mended_is_found_between_two_good_ends() -> None:

@@ -96,7 +96,7 @@ def test_an_index_that_cannot_be_read_is_named(tmp_path: Path, pip: pytest.Monke
     """Nothing listens on port 9 (discard) of this machine, so the connection is refused at once."""
     pip.setenv("PIP_INDEX_URL", "http://user:secret@127.0.0.1:9/simple")
     pip.setenv("PIP_RETRIES", "0")
-    with pytest.raises(MechanismError, match=r"could not be read: http://.*127\.0\.0\.1:9/simple/.*connection") as raised:
+    with pytest.raises(MechanismError, match=r"could not be read: http://.*127\.0\.0\.1:9/.*connection") as raised:
         released("tinystep")
     assert "secret" not in str(raised.value)
     assert "PIP_INDEX_URL" in str(raised.value)

@@ -22,7 +22,7 @@ _MIN_MOST = 2  # one audit for each end of the range
 @with_run_options
 def bisect(
     configs: Configs,
-    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Package that the configs require, such as opendp.")],
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Package that the configs require.")],
     *,
     options: RunOptions,
     from_: Annotated[
@@ -54,7 +54,9 @@ def bisect(
 
     The command asks the package index of pip for the releases of PACKAGE.  It audits the release that the config
     requires, both ends of the range, and then the middle between a good and a bad release.  The remaining audits, up to
-    --most, look for changes elsewhere.  Pre-releases and yanked releases are left out unless --from or --to names them.  Releases that cannot be installed,
+    --most, look for changes elsewhere.
+
+    Pre-releases and yanked releases are left out unless --from or --to names them.  Releases that cannot be installed,
     loaded or run once are skipped.
 
     A release is bad if an audit refutes its claim.  A release is good only in the sense that no violation was found.

@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from dpaudit.result.releases import State, changes, decided
+
 
 def most_audits(releases: int, named: int = 0) -> int:
     """Return the default of the maximum number of releases that one command audits.
@@ -59,7 +61,7 @@ def next_release(states: Sequence[State | None], named: Collection[int] = ()) ->
         if inner := _untried(states, change.before, change.after):
             return inner[len(inner) // 2]
     known = decided(states)
-    longest = max((_untried(states, *ends) for ends in zip(known, known[1:], strict=False)), key=len, default=[])
+    longest = max((_untried(states, *ends) for ends in pairwise(known)), key=len, default=[])
     return longest[len(longest) // 2] if longest else None
 
 

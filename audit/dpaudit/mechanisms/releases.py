@@ -19,7 +19,7 @@ _OPTIONS = ("--disable-pip-version-check", "--no-input")
 _OLDEST_PIP = (21, 2)  # the first pip with the command `pip index versions`
 _SHOWN = 300  # maximum number of characters of pip's message about an index
 
-# `pip index versions` leaves out yanked releases.  The script lists them, and also prints which releases are yanked.  If
+# `pip index versions` leaves out yanked releases.  The script lists them, and prints which releases are yanked.  If
 # this pip has other internals, the script is only `pip index versions`.
 _SCRIPT = """
 import sys

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 from dpaudit.result.model import AuditResult
@@ -149,7 +150,7 @@ def decided(states: Sequence[State | None]) -> list[int]:
 def changes(states: Sequence[State | None]) -> list[Change]:
     """Return all changes, from old to new."""
     known = decided(states)
-    return [Change(a, b) for a, b in zip(known, known[1:], strict=False) if states[a] is not states[b]]
+    return [Change(a, b) for a, b in pairwise(known) if states[a] is not states[b]]
 
 
 def stretches_of(states: Sequence[State | None]) -> list[Stretch]:

@@ -38,7 +38,8 @@ def text(found: Bisection, screen: Screen) -> str:
         style = "" if state is None else _SIGNS[state].style
         indent = "" if state is None else "    "
         room = None if screen.width is None else max(screen.width - len(indent), 1)
-        lines += [Text(indent + part, style=style) for part in wrapped(encodable(one_line(words), screen.encoding), room)]
+        parts = wrapped(encodable(one_line(words), screen.encoding), room)
+        lines += [Text(indent + part, style=style) for part in parts]
     for words in [_MEANING, promise(found)]:
         lines += [Text(), *(Text(part) for part in wrapped(encodable(words, screen.encoding), screen.width))]
     return table.text(run, screen) + drawn(lines, screen)
@@ -95,14 +96,11 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         yield f"The oldest audited release, {oldest}, is bad.", None
     if not found.monotone:
         yield f"The history is not monotone: the verdict changes {len(changes(states))} times.", None
-    if inside := [n for one in stretches_of(states) for n in range(one.first, one.last) if n not in known]:
-        many = len(inside) > 1
-        advice = "  --most NUMBER audits more of them." if any(states[n] is None for n in inside) else ""
-        yield (
-            f"{_counted(len(inside), 'release')} inside {'these stretches have' if many else 'a stretch has'} no verdict, "
-            f"and may differ from {'their' if many else 'its'} neighbours.{advice}",
-            None,
-        )
+    if passed := [n for one in stretches_of(states) for n in range(one.first, one.last) if n not in known]:
+        has = "these stretches have" if len(passed) > 1 else "a stretch has"
+        advice = "  --most NUMBER audits more of them." if any(states[n] is None for n in passed) else ""
+        words = f"{_counted(len(passed), 'release')} inside {has} no verdict, and may differ from the audited ones."
+        yield words + advice, None
 
 
 def _change(found: Bisection, change: Change) -> str:
@@ -114,7 +112,8 @@ def _change(found: Bisection, change: Change) -> str:
     if not between:
         return f"{words}.  The release before it, {before.version}, is {before.state.value}."
     names = [release.version for release in between]
-    shown = ", ".join(names[:_SHOWN_RELEASES]) + (f" and {len(names) - _SHOWN_RELEASES} more" * (len(names) > _SHOWN_RELEASES))
+    more = f" and {len(names) - _SHOWN_RELEASES} more" if len(names) > _SHOWN_RELEASES else ""
+    shown = ", ".join(names[:_SHOWN_RELEASES]) + more
     untried = any(release.state is None for release in between)
     why = "not audited; use --most NUMBER to audit more releases" if untried else "without a verdict"
     return f"{words}, or a release between it and {before.version}, which is {before.state.value}: {shown} ({why})."
