@@ -114,7 +114,7 @@ def prose(done: Result) -> str:
 
 
 HISTORIES = {
-    "introduced": ("ggggbbbb", 1, ["First bad release: 1.5. The release before it, 1.4, is good."]),
+    "introduced": ("ggggbbbb", 1, ["First bad release: 1.5. The release before it, 1.4, is good.", "changes once."]),
     "mended": ("bbbggggg", 1, ["The oldest audited release, 1.1, is bad.", "First good release: 1.4."]),
     "both": ("ggbbbbgg", 1, ["First bad release: 1.3.", "First good release: 1.7.", "not monotone", "changes 2 times"]),
     "never": ("gggggggg", 0, ["All 8 audited releases are good: no change was found."]),
@@ -131,7 +131,11 @@ HISTORIES = {
         3,
         ["– no result tinylaw 1.4", "installing it failed; pip printed: No space left"],
     ),
-    "oldest skipped": ("sggg", 0, ["tinylaw 1.1 to 1.4: 3 of 4 releases audited with a verdict."]),
+    "oldest skipped": (
+        "sggg",
+        0,
+        ["1.4: 3 of 4 releases audited with a verdict.", "verdict: 1 release before 1.2."],
+    ),
     "bad and inconclusive": ("gob", 1, ["First bad release: 1.3, or a release between it and 1.1"]),
     "internal error": ("gxg", 4, ["noise (1.2)", "internal error"]),
     "no verdict": ("ooo", 3, ["No release was found good or bad."]),
@@ -325,7 +329,11 @@ def test_if_no_release_can_be_loaded_no_file_is_written(index: Index) -> None:
 def test_a_report_of_the_folder_reads_only_results(index: Index) -> None:
     bisected(index, "gg")
     sample.violation().to_json("dpaudit-results/noise.json")
-    assert CliRunner().invoke(app, ["report", "dpaudit-results"], catch_exceptions=False).exit_code == 0
+    done = CliRunner().invoke(app, ["report", "dpaudit-results"], catch_exceptions=False)
+    assert done.exit_code == 0
+    sample.violation().to_json("dpaudit-results/bisection.json")
+    both = CliRunner().invoke(app, ["report", "dpaudit-results"], catch_exceptions=False)
+    assert len(both.stdout) > len(done.stdout), "an audit may have the name bisection"
 
 
 def test_the_page_shows_what_the_command_prints(index: Index, tmp_path: Path) -> None:

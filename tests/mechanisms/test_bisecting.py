@@ -41,13 +41,12 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_a_bug_is_found_between_releases_that_cannot_be_installed_loaded_or_run(
+def test_a_bug_is_found_between_releases_that_cannot_be_installed_or_run(
     tmp_path: Path, pip: pytest.MonkeyPatch
 ) -> None:
     """The seed is fixed: noise four times as large as needed is not refuted, noise of 0.05 gives disjoint outputs."""
     wheel(tmp_path, "tinystep", "1.2", GOOD)
     wheel(tmp_path, "tinystep", "1.3", GOOD, requires="nowhere")
-    wheel(tmp_path, "tinystep", "1.10", "raise ImportError('no compiler')\n")
     wheel(tmp_path, "tinystep", "1.11", FAILS)
     wheel(tmp_path, "tinystep", "2.0", BAD)
     wheel(tmp_path, "tinystep", "2.1rc1", GOOD)
@@ -60,14 +59,13 @@ def test_a_bug_is_found_between_releases_that_cannot_be_installed_loaded_or_run(
     done = CliRunner().invoke(app, line, catch_exceptions=False)
     assert done.exit_code == 1, done.output
     said = " ".join(done.stdout.split())
-    assert "First bad release: 2.0, or a release between it and 1.2, which is good: 1.3, 1.10, 1.11" in said
+    assert "First bad release: 2.0, or a release between it and 1.2, which is good: 1.3, 1.11" in said
     found = json.loads((tmp_path / "dpaudit-results" / "bisection.json").read_text())
     releases = {one["version"]: one for one in found["releases"]}
     assert {name: one["state"] for name, one in releases.items()} == {
-        "1.2": "good", "1.3": "skipped", "1.10": "skipped", "1.11": "skipped", "2.0": "bad",
+        "1.2": "good", "1.3": "skipped", "1.11": "skipped", "2.0": "bad",
     }  # fmt: skip
     assert "nowhere" in releases["1.3"]["reason"]
-    assert "ImportError: no compiler" in releases["1.10"]["reason"]
     assert "KeyError: 'no such column'" in releases["1.11"]["reason"]
     assert found["left_out"] == {"2.1rc1": "pre-release"}
 

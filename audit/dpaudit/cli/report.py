@@ -15,6 +15,8 @@ from dpaudit.cli.values import check_writable, file_meant
 BISECTION = "bisection.json"
 """The file of `dpaudit bisect` in the folder of the results; it is no result."""
 
+_BEGINNING = 60  # number of bytes at the start of that file that hold its format
+
 
 def report(
     files: Annotated[
@@ -70,10 +72,21 @@ def _results_in(given: Path) -> list[Path]:
             return [given]
     except OSError as error:  # for example, the name is too long
         refuse(unreadable(given, error))
-    found = sorted(file for file in given.glob("*.json") if file.name != BISECTION)
+    found = sorted(file for file in given.glob("*.json") if not _is_history(file))
     if not found:
         refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
     return found
+
+
+def _is_history(file: Path) -> bool:
+    """Whether the file is the history that `dpaudit bisect` wrote, and not the result of an audit with this name."""
+    try:
+        if file.name != BISECTION or not file.is_file():
+            return False
+        with file.open("rb") as stream:
+            return b'"dpaudit-bisection/' in stream.read(_BEGINNING)
+    except OSError:
+        return False
 
 
 def unreadable(file: Path, error: BaseException) -> str:

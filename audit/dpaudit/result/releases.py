@@ -82,7 +82,7 @@ class Bisection:
         return self.releases[change.before + 1 : change.after]
 
     def to_dict(self) -> JsonObject:
-        """Return the outcome as plain JSON values, without the results, which have files of their own."""
+        """Return the outcome as plain JSON values, without the evidence of the audits."""
         stretches = stretches_of(self.states)
         return {
             "format": FORMAT,

@@ -72,7 +72,7 @@ def _rows(package: str, release: Release) -> Iterator[Audited]:
 
 
 def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
-    """Yield sentences, and one line for each stretch with its state."""
+    """Yield sentences, and one line for each stretch with its state, from all releases of the range."""
     releases, states = found.releases, found.states
     known = decided(states)
     span = f"{found.package} {releases[0].version} to {releases[-1].version}"
@@ -88,6 +88,10 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         yield "No release was found good or bad.", None
         return
     oldest = releases[known[0]].version
+    if known[0] > 0:
+        yield f"Without a verdict: {_counted(known[0], 'release')} before {oldest}.", None
+    if after := len(releases) - 1 - known[-1]:
+        yield f"Without a verdict: {_counted(after, 'release')} after {releases[known[-1]].version}.", None
     if len({states[n] for n in known}) == 1:
         word = "bad" if states[known[0]] is State.BAD else "good"
         both = f"All {len(known)} audited releases are" if len(known) > 1 else "The only audited release is"
@@ -96,6 +100,8 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         yield f"The oldest audited release, {oldest}, is bad.", None
     if not found.monotone:
         yield f"The history is not monotone: the verdict changes {len(changes(states))} times.", None
+    elif changes(states):
+        yield "The audited releases agree with a history in which the verdict changes once.", None
     if passed := [n for one in stretches_of(states) for n in range(one.first, one.last) if n not in known]:
         has = "these stretches have" if len(passed) > 1 else "a stretch has"
         advice = "  --most NUMBER audits more of them." if any(states[n] is None for n in passed) else ""
