@@ -46,7 +46,7 @@ def test_short_option_for_the_version(command: Command) -> None:
     assert command("-V").stdout == command("--version").stdout != ""
 
 
-@pytest.mark.parametrize("name", ["run", "compare", "replay"])
+@pytest.mark.parametrize("name", ["run", "compare", "bisect", "replay"])
 def test_options_are_grouped_and_flags_have_no_type(name: str, command: Command) -> None:
     shown = command(name, "--help").stdout
     places = [shown.index(f"─ {title} ─") for title in ("Arguments", "What is run", "What is shown")]

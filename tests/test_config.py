@@ -280,6 +280,11 @@ def test_another_version_takes_the_place_of_the_one_required(tmp_path: Path) -> 
     assert one.config.mechanism.requires == ["some.thing==2", "numpy"]
     assert two is audits[1]
     assert audits[0].config.mechanism.requires == ["Some_Thing==1", "numpy"]
+    (tmp_path / "c.yaml").write_text(ISOLATED.replace("Some_Thing==1", "'Some_Thing[b,a]==1'"))
+    one, _ = with_requirements(read_configs([tmp_path]), ["some.thing==2"])
+    assert one.config.mechanism.requires == ["some.thing[a,b]==2", "numpy"], "a version replaces a version only"
+    one, _ = with_requirements(read_configs([tmp_path]), ["some.thing[c]==2"])
+    assert one.config.mechanism.requires == ["some.thing[c]==2", "numpy"]
     for wrong, message in [
         (["other==1"], "--with other==1: no audit requires other; the audits require numpy, some-thing"),
         (["-r x"], "--with: a requirement must read like"),

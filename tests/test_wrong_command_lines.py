@@ -83,6 +83,14 @@ WRONG: dict[str, tuple[int, tuple[str, ...]]] = {
     "compare pinned.yaml --with opendp": (2, ("must have the form package==number, such as \"opendp==0.14.2\", got 'opendp'",)),
     "compare pinned.yaml --with opndp==0.15": (2, ("no audit requires opndp; did you mean opendp?",)),
     "compare c.yaml --with opendp==0.15 --backend rya": (2, ("--backend must be one of loky, dask, ray; got 'rya'; did you mean ray?",)),
+    # bisect
+    "bisect": (2, ("Missing argument 'CONFIG'", "Try 'dpaudit bisect -h' for help")),
+    "bisect c.yaml": (2, ("Missing argument", "Try 'dpaudit bisect -h' for help")),
+    "bisect c.yaml opendp": (2, ("error: PACKAGE opendp: no audit requires opendp; the audits require no packages",)),
+    "bisect pinned.yaml opndp": (2, ("error: PACKAGE opndp: no audit requires opndp; did you mean opendp?",)),
+    "bisect pinned.yaml opendp==0.15": (2, ("error: PACKAGE must be a name such as opendp, got 'opendp==0.15'; see --from and --to",)),
+    "bisect pinned.yaml opendp --most 1": (2, ("'--most': must be at least 2, got 1",)),
+    "bisect pinned.yaml opendp --form 0.1": (2, ("No such option: --form", "--from")),
     # replay and report
     "replay": (2, ("Missing argument 'RESULT.json'", "Try 'dpaudit replay -h' for help")),
     "replay c.yaml": (2, ("c.yaml is a config, not a result; run it first: dpaudit run c.yaml",)),
@@ -209,6 +217,7 @@ def test_the_table_has_every_command_and_the_57_lines_of_the_review() -> None:
     commands = {
         "run",
         "compare",
+        "bisect",
         "replay",
         "reproduce",
         "report",

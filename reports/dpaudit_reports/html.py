@@ -120,7 +120,8 @@ def _body(document: Document) -> str:
         return "\n".join([head, blocks_html(document.front), blocks_html(document.parts[0].blocks)])
     kind = ' class="short"' if document.dense else ""
     parts = (
-        f'<section id="part-{i}"{kind}>\n<h2>{text_html(part.title)}</h2>\n{blocks_html(part.blocks, below=2)}\n</section>'
+        f'<section id="part-{i}"{kind}>\n<h2>{text_html(part.title)}</h2>\n'
+        f"{blocks_html(part.blocks, below=2)}\n</section>"
         for i, part in enumerate(document.parts)
     )
     return "\n".join([head, blocks_html(document.front), *parts, blocks_html(document.back)])

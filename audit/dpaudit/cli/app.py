@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from dpaudit.cli.bisect import bisect
 from dpaudit.cli.claims import convert, plan
 from dpaudit.cli.clean import clean
 from dpaudit.cli.commands import Command, Commands
@@ -85,6 +86,7 @@ def _help(command: Callable[..., None]) -> str:
 COMMANDS: dict[str, Callable[..., None]] = {
     "run": run,
     "compare": compare,
+    "bisect": bisect,
     "replay": replay,
     "reproduce": reproduce,
     "report": report,

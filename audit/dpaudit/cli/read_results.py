@@ -14,6 +14,11 @@ from dpaudit.cli.values import file_meant
 if TYPE_CHECKING:
     from dpaudit.result.model import AuditResult
 
+BISECTION = "bisection.json"
+"""The file of `dpaudit bisect` in the folder of the results; it is no result."""
+
+_BEGINNING = 60  # number of bytes at the start of that file that hold its format
+
 
 def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
     """Return the results in files and folders, or end the command if a file is not a sound result.
@@ -59,10 +64,21 @@ def _results_in(given: Path) -> list[Path]:
             return [given]
     except OSError as error:  # for example, the name is too long
         refuse(unreadable(given, error))
-    found = sorted(given.glob("*.json"))
+    found = sorted(file for file in given.glob("*.json") if not _is_history(file))
     if not found:
         refuse(f"{given}: no result (NAME.json) in this folder; `dpaudit run` writes results")
     return found
+
+
+def _is_history(file: Path) -> bool:
+    """Whether the file is the history that `dpaudit bisect` wrote, and not the result of an audit with this name."""
+    try:
+        if file.name != BISECTION or not file.is_file():
+            return False
+        with file.open("rb") as stream:
+            return b'"dpaudit-bisection/' in stream.read(_BEGINNING)
+    except OSError:
+        return False
 
 
 def unreadable(file: Path, error: BaseException) -> str:

@@ -58,15 +58,22 @@ class Outcome:
 
 
 @exits_refused()
-def run_all(planned: Sequence[PlannedAudit], command: CommandSettings) -> Outcome:
+def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise | None = None) -> Outcome:
     """Run audits, and write and print their results.
+
+    Args:
+        planned: The audits.
+        command: The settings that all audits share.
+        promise: The guarantee of a command that calls this function several times, whose first confidences belong to
+            these audits.  The command itself then prints the results.  None: these are all audits of the command.
 
     Raises:
         NotReady: If a check before the first audit finds a problem.
     """
     if not command.quiet:
         log_to_stderr("dpaudit.environments")
-    promise = share_guarantee(planned, command)
+    of_several = promise is not None
+    promise = promise or share_guarantee(planned, command)
     check_claims(planned, command)
     replaced = prepare_folder(planned, command)
     outcome = Outcome()
@@ -75,7 +82,7 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings) -> Outcom
         write_lock(one, mechanism, command)
     with event_log(command.log) as log, workers(command):
         try:
-            for number, (audit_, confidence) in enumerate(zip(ready, promise.confidences, strict=True), 1):
+            for number, (audit_, confidence) in enumerate(zip(ready, promise.confidences, strict=not of_several), 1):
                 if audit_ is None:
                     continue
                 place = numbered(number, len(planned), audit_[0].config.name)
@@ -100,7 +107,8 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings) -> Outcom
             say(_interrupted(command))
     if outcome.stopped and not command.quiet:
         say("stopped at the first violation (-x); the later audits were not run")
-    _show(planned, outcome, promise, command)
+    if not of_several:
+        _show(planned, outcome, promise, command)
     return outcome
 
 

@@ -9,7 +9,7 @@ from dpaudit.config.locked import lock_file, with_locks
 from dpaudit.config.models import FROM_MECHANISM, MAX_NAME_BYTES, AuditConfig, schema
 from dpaudit.config.planned import ConfigError, PlannedAudit
 from dpaudit.config.selection import only_named
-from dpaudit.config.versions import side_by_side, with_requirements
+from dpaudit.config.versions import pinned_versions, requiring, side_by_side, with_requirements
 
 __all__ = [
     "FROM_MECHANISM",
@@ -19,8 +19,10 @@ __all__ = [
     "PlannedAudit",
     "lock_file",
     "only_named",
+    "pinned_versions",
     "read_configs",
     "read_text",
+    "requiring",
     "schema",
     "side_by_side",
     "with_locks",

@@ -6,8 +6,10 @@ import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from packaging.version import Version
+
 from dpaudit.config.planned import ConfigError, PlannedAudit
-from dpaudit.mechanisms.environments import pinned_version, project_name
+from dpaudit.mechanisms.requirements import is_bare_name, parsed_requirement, pinned_version, project_name, with_extras
 from dpaudit.text.spelling import hint
 
 
@@ -45,9 +47,54 @@ def _with_requirement(audit: PlannedAudit, project: str, requirement: str) -> Pl
     mechanism = audit.config.mechanism
     if project not in map(project_name, mechanism.requires or ()):
         return audit
-    requires = [requirement if project_name(r) == project else r for r in mechanism.requires or ()]
+    requires = [with_extras(requirement, r) if project_name(r) == project else r for r in mechanism.requires or ()]
     changed = mechanism.model_copy(update={"requires": requires})
     return replace(audit, config=audit.config.model_copy(update={"mechanism": changed}))
+
+
+def requiring(audits: Iterable[PlannedAudit], package: str) -> list[PlannedAudit]:
+    """Return the audits that require a package.
+
+    Args:
+        audits: Audits of configs.
+        package: The name of the package, without a version.
+
+    Raises:
+        ConfigError: If `package` is not a name, or if no audit requires the package.
+    """
+    try:
+        project = project_name(package)
+        bare = is_bare_name(package)
+    except ValueError as error:
+        raise ConfigError(f"PACKAGE: {error}") from None
+    if not bare:
+        raise ConfigError(f"PACKAGE must be a name such as {project}, got {package!r:.200}; see --from and --to")
+    required = [(one, {project_name(r) for r in one.config.mechanism.requires or ()}) for one in audits]
+    found = [one for one, projects in required if project in projects]
+    if not found:
+        known = sorted({name for _, projects in required for name in projects})
+        raise ConfigError(
+            f"PACKAGE {project}: no audit requires {project}; "
+            + hint(project, known, f"the audits require {', '.join(known) or 'no packages'}")
+        )
+    return found
+
+
+def pinned_versions(audits: Iterable[PlannedAudit], package: str) -> set[Version]:
+    """Return the versions of a package that audits require exactly, such as 0.14.1 for `opendp[polars]==0.14.1`.
+
+    Args:
+        audits: Audits of configs.
+        package: The name of the package.
+    """
+    project, found = project_name(package), set()
+    for requirement in (one for audit in audits for one in audit.config.mechanism.requires or ()):
+        parsed = parsed_requirement(requirement)
+        if project_name(requirement) == project and len(parsed.specifier) == 1:
+            (only,) = parsed.specifier
+            if only.operator == "==" and not only.version.endswith(".*"):
+                found.add(Version(only.version))
+    return found
 
 
 def side_by_side(audits: Sequence[PlannedAudit], versions: Sequence[str]) -> dict[tuple[str, str], PlannedAudit]:

@@ -47,6 +47,33 @@ def pinned_version(requirement: str) -> tuple[str, str] | None:
     return (parsed.name, exact[0]) if plain and exact else None
 
 
+def is_bare_name(requirement: str) -> bool:
+    """Whether a requirement is only the name of a project, without extras, versions, markers or a URL.
+
+    Raises:
+        ValueError: If the text is not a PEP 508 requirement.
+    """
+    parsed = parsed_requirement(requirement)
+    return not (parsed.specifier or parsed.extras or parsed.marker or parsed.url)
+
+
+def with_extras(requirement: str, replaced: str) -> str:
+    """Return a requirement `name==version` with the extras of the requirement that it replaces.
+
+    Another requirement, or a requirement with extras, is returned unchanged.
+
+    Args:
+        requirement: The new requirement, such as "opendp==0.16.0".
+        replaced: The old requirement of the same project, such as "opendp[polars]==0.15.1".
+
+    Raises:
+        ValueError: If a text is not a PEP 508 requirement.
+    """
+    extras = sorted(parsed_requirement(replaced).extras)
+    pinned = pinned_version(requirement)
+    return f"{pinned[0]}[{','.join(extras)}]=={pinned[1]}" if extras and pinned else requirement
+
+
 def parsed_requirement(requirement: str) -> Requirement:
     """Parse a requirement into its parts.
 

@@ -1,0 +1,211 @@
+"""Audits releases of a package one after the other, in the order that `engine.release_search` chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from packaging.version import Version
+
+from dpaudit.cli.prepare_run import CommandSettings, NotReady, check_claims, load, prepare_folder, share_guarantee
+from dpaudit.cli.release_range import ReleaseRange
+from dpaudit.cli.run_configs import Outcome, run_all
+from dpaudit.cli.terminal import say
+from dpaudit.config import PlannedAudit, pinned_versions, side_by_side
+from dpaudit.engine.release_search import most_audits, next_release
+from dpaudit.mechanisms import IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.protocol import message_of
+from dpaudit.result.model import AuditResult
+from dpaudit.result.releases import Bisection, Release, State
+from dpaudit.result.suite import Promise
+from dpaudit.result.values import Verdict
+from dpaudit.sampling.streams import stream
+from dpaudit.values import Foreign
+
+Audits = dict[str, PlannedAudit]
+"""The audits of one release, by their names without a version."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What the command found."""
+
+    bisection: Bisection
+    broken: bool  # whether an audit ended in an internal error of dpaudit
+
+    @property
+    def started(self) -> bool:
+        """Whether any release was audited."""
+        return any(state not in (None, State.SKIPPED) for state in self.bisection.states)
+
+    @property
+    def by_audit(self) -> dict[str, dict[str, AuditResult]]:
+        """The results by audit and release."""
+        found: dict[str, dict[str, AuditResult]] = {}
+        for release in self.bisection.releases:
+            for title, result in release.results.items():
+                found.setdefault(title, {})[release.version] = result
+        return found
+
+    @property
+    def missing(self) -> dict[tuple[str, str], str]:
+        """The reason why an audit of an audited release has no result, by audit and release."""
+        return {
+            (title, release.version): reason
+            for release in self.bisection.releases
+            for title, reason in release.missing.items()
+        }
+
+
+@dataclass(slots=True)
+class _Search:
+    """The releases so far, and what all audits share."""
+
+    audits: Sequence[PlannedAudit]
+    package: str
+    releases: list[Release]
+    command: CommandSettings
+    promise: Promise
+    most: int  # maximum number of releases that are audited
+    named: list[int]  # indices of the releases that the configs name
+    audited: int = 0  # number of releases whose audits were started
+    broken: bool = False
+    interrupted: bool = field(default=False)
+
+    def go_on(self) -> None:
+        """Audit releases until the search ends, the maximum is reached or the user interrupts the command.
+
+        Raises:
+            NotReady: If the first audits cannot be started.
+        """
+        while self.audited < self.most and not self.interrupted:
+            number = next_release([release.state for release in self.releases], self.named)
+            if number is None:
+                return
+            try:
+                self.releases[number] = self._audited(self.releases[number].version)
+            except KeyboardInterrupt:
+                self.interrupted = True
+
+    def _audited(self, version: str) -> Release:
+        """Audit a release, or skip it."""
+        audits = release_audits(self.audits, self.package, version, self.command.seed)
+        if not self.command.quiet:
+            say(f"release {version} of {self.package}: {self.audited + 1} of at most {self.most} to audit")
+        try:
+            for one in audits.values():
+                _first_run(one, self.command)
+        except NotReady as error:
+            say(f"release {version} of {self.package} is skipped: {error}")
+            return Release(version=version, state=State.SKIPPED, reason=error.reason)
+        self.audited += 1
+        # Each release has its own seed, so the command's seed does not replace it.
+        outcome = run_all(list(audits.values()), replace(self.command, seed=None), self.promise)
+        self.broken = self.broken or bool(outcome.broken)
+        self.interrupted = outcome.interrupted
+        return _release(version, audits, outcome)
+
+
+def audit_releases(
+    audits: Sequence[PlannedAudit], package: str, between: ReleaseRange, command: CommandSettings, most: int | None
+) -> Found:
+    """Audit releases of a package until the changes between bad and good releases are located.
+
+    Theorem:
+        Let each audit have significance s / (K m), where K is `most`, m is the number of audits of a release, and s is
+        the requested significance.  The command refutes a true claim with probability at most s.
+
+        *Proof.*  Different releases have different seeds, so their audits are independent.  Whatever the earlier audits
+        have shown, the k-th audited release thus has m tests that are valid at significance s / (K m).  So the
+        probability that the k-th audited release has a true claim that is refuted is at most s / K, and k <= K.
+
+    The first run of each audit, which decides whether a release is skipped, is not used by the audit.
+
+    Args:
+        audits: Audits that require the package.
+        package: The name of the package.
+        between: The releases that may be audited.
+        command: The settings of the command.
+        most: Maximum number of releases to audit; None selects `most_audits`.
+
+    Raises:
+        NotReady: If the audits cannot start.
+    """
+    versions = between.versions
+    pinned = pinned_versions(audits, package)
+    named = [number for number, version in enumerate(versions) if Version(version) in pinned]
+    limit = min(len(versions), most or most_audits(len(versions), len(named)))
+    first = list(release_audits(audits, package, versions[0], command.seed).values())
+    promise = share_guarantee(first * limit, command)
+    check_claims(first, command)
+    prepare_folder(first, command)
+    releases = [Release(version=version) for version in versions]
+    search = _Search(audits, package, releases, command, promise, limit, named)
+    search.go_on()
+    bisection = Bisection(
+        package=package,
+        releases=tuple(search.releases),
+        left_out=between.left_out,
+        most=limit,
+        audits=len(first),
+        false_alarm=promise.false_alarm,
+        shared=promise.shared,
+        interrupted=search.interrupted,
+    )
+    return Found(bisection=bisection, broken=search.broken)
+
+
+def release_audits(audits: Sequence[PlannedAudit], package: str, version: str, seed: int | None) -> Audits:
+    """Return the audits of one release, each with a seed that depends on the release.
+
+    Args:
+        audits: Audits that require the package.
+        package: The name of the package.
+        version: The release.
+        seed: The seed of the command line; None selects the seeds of the configs.
+    """
+    found = side_by_side(audits, [f"{package}=={version}"])
+    return {title: _with_seed(one, package, version, seed) for (title, _), one in found.items()}
+
+
+def _with_seed(planned: PlannedAudit, package: str, version: str, seed: int | None) -> PlannedAudit:
+    base = planned.config.seed if seed is None else seed
+    if base is None:  # each audit then draws its seed at random
+        return planned
+    own = int(stream(base, "release", package, version).integers(10**9))
+    return replace(planned, config=planned.config.model_copy(update={"seed": own}))
+
+
+def _first_run(planned: PlannedAudit, command: CommandSettings) -> None:
+    """Load a mechanism, and run it once, with random numbers that the audit does not use.
+
+    Raises:
+        NotReady: If the mechanism cannot be loaded, or if its first run fails and failures are not outcomes.
+    """
+    mechanism, _ = load(planned, command)
+    if isinstance(mechanism, IsolatedMechanism) and planned.config.failures == "stop":
+        _try(mechanism, planned)
+
+
+def _try(mechanism: IsolatedMechanism, planned: PlannedAudit) -> None:
+    try:
+        dataset: Foreign = planned.pairs[0].d0
+        with mechanism:  # the audit begins with a new worker
+            mechanism.sample(dataset, 1, stream(planned.config.seed or 0, "first run of a release"))
+    except (MechanismError, ValueError) as error:
+        place = f"{planned.file}:{planned.line}: audit {planned.config.name}"
+        raise NotReady(f"{place}: {message_of(error)}", reason=message_of(error)) from None
+
+
+def _release(version: str, audits: Audits, outcome: Outcome) -> Release:
+    by_name = {result.name: result for result in outcome.results}
+    results = {title: by_name[one.config.name] for title, one in audits.items() if one.config.name in by_name}
+    missing = {
+        title: outcome.reasons.get(one.config.name, "not run: the command was interrupted")
+        for title, one in audits.items()
+        if title not in results
+    }
+    open_ = missing or any(result.verdict is Verdict.INCONCLUSIVE for result in results.values())
+    bad = any(result.violated for result in results.values())
+    state = State.BAD if bad else State.OPEN if open_ else State.GOOD
+    return Release(version=version, state=state, results=results, missing=missing)

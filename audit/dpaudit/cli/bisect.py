@@ -1,0 +1,132 @@
+"""`dpaudit bisect`: finds the releases of a package at which the verdict of audits changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
+from dpaudit.cli.options import RUNS, Configs, RunOptions, with_run_options
+from dpaudit.cli.run import checked_settings
+from dpaudit.cli.terminal import say, waiting
+from dpaudit.cli.values import check_choice, whole_option
+from dpaudit.settings.audit import BACKENDS
+
+if TYPE_CHECKING:
+    from dpaudit.cli.audit_releases import Found
+
+_MIN_MOST = 2  # one audit for each end of the range
+
+
+@with_run_options
+def bisect(
+    configs: Configs,
+    package: Annotated[str, typer.Argument(metavar="PACKAGE", help="Package that the configs require.")],
+    *,
+    options: RunOptions,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="VERSION", rich_help_panel=RUNS, help="Oldest release.  Default: the first."),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="VERSION", rich_help_panel=RUNS, help="Newest release.  Default: the latest."),
+    ] = None,
+    most: Annotated[
+        int | None,
+        whole_option(
+            panel=RUNS,
+            least=_MIN_MOST,
+            help="Maximum number of releases to audit.  Default: about 2 * log2(number of releases) + 3.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=RUNS,
+            help="Run only audits with this name or pattern, such as 'sum-*'; repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """Find the first bad and the first good release of a package, and write DIR/bisection.json.
+
+    The command asks the package index of pip for the releases of PACKAGE.  It audits the release that the config
+    requires, both ends of the range, and then the middle between a good and a bad release.  The remaining audits, up to
+    --most, look for changes elsewhere.
+
+    Pre-releases and yanked releases are left out unless --from or --to names them.  Releases that cannot be installed,
+    loaded or run once are skipped.
+
+    A release is bad if an audit refutes its claim.  A release is good only in the sense that no violation was found.
+
+    All audits share one guarantee: the probability that the command refutes any true claim of any release is at most 1
+    - confidence.
+
+    Exit codes: 0 no bad release found; 1 a bad release found; 2 wrong usage or config, or no release can be audited; 3
+    inconclusive: no bad release found, and an audit was inconclusive or the newest release could not be audited; 4
+    internal error.
+    """
+    check_choice("--backend", options.backend, BACKENDS)
+    command = checked_settings(options, pdf=False)
+    with waiting("loading", shown=not options.quiet):
+        from dpaudit.cli.audit_releases import audit_releases
+        from dpaudit.cli.prepare_run import NotReady
+        from dpaudit.cli.release_range import release_range
+        from dpaudit.config import ConfigError, only_named, read_configs, requiring
+        from dpaudit.mechanisms import MechanismError
+    try:
+        audits = requiring(only_named(read_configs(configs), only or []), package)
+        pythons = {one.config.mechanism.python_version for one in audits}
+        with waiting(f"asking pip for the releases of {package}", shown=not options.quiet):
+            between = release_range(package, pythons, from_, to)
+    except (ConfigError, MechanismError) as error:
+        refuse(*getattr(error, "problems", [str(error)]))
+    for message in between.unread:
+        say(f"a package index could not be read, so releases may be missing: {message}")
+    try:
+        found = audit_releases(audits, package, between, command, most)
+    except NotReady as error:
+        refuse(*error.problems)
+    if not found.started:
+        refuse(f"no release of {package} could be audited; see the messages above")
+    _report(found, options)
+    leave(_exit_code(found))
+
+
+def _report(found: Found, options: RunOptions) -> None:
+    """Print the outcome, and write DIR/bisection.json and DIR/bisection.pdf."""
+    import json
+
+    from dpaudit.cli.console import screen
+    from dpaudit.cli.read_results import BISECTION
+    from dpaudit.cli.terminal import drawn
+    from dpaudit.result.atomic_write import write_placed
+    from dpaudit_reports import comparison, to_pdf
+    from dpaudit_reports.formats.releases import text
+
+    drawn(text(found.bisection, screen()))
+    file = BISECTION
+    try:
+        write_placed(options.output / file, json.dumps(found.bisection.to_dict(), indent=1) + "\n")
+        if found.by_audit and not options.no_pdf:
+            file = "bisection.pdf"
+            write_placed(options.output / file, to_pdf(comparison(found.by_audit, found.missing)))
+        if not options.quiet:
+            say(f"the history is in {options.shown}/{BISECTION}, and the results of the audits are next to it")
+    except OSError as error:
+        say(f"{options.shown}/{file} could not be written: {error.strerror}")
+
+
+def _exit_code(found: Found) -> int:
+    """Return the code of the most serious outcome: a bad release, an internal error, inconclusive, no bad release."""
+    from dpaudit.result.releases import State
+
+    states = found.bisection.states
+    if State.BAD in states:
+        return VIOLATION
+    if found.broken:
+        return INTERNAL_ERROR
+    unanswered = found.bisection.interrupted or State.OPEN in states or states[-1] is not State.GOOD
+    return INCONCLUSIVE if unanswered else NO_VIOLATION

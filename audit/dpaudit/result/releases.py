@@ -1,0 +1,166 @@
+"""The verdicts of a package's releases, from old to new, and where they change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from itertools import pairwise
+from typing import NamedTuple
+
+from dpaudit.result.model import AuditResult
+from dpaudit.values import JsonObject
+
+FORMAT = "dpaudit-bisection/1"
+
+
+class State(Enum):
+    """What the audits of a release have shown."""
+
+    BAD = "bad"  # at least one audit refuted its claim
+    GOOD = "good"  # no audit found a violation, and none was inconclusive; this does not show that claims are true
+    OPEN = "inconclusive"  # no audit refuted its claim, and at least one audit was inconclusive or has no result
+    SKIPPED = "skipped"  # the release could not be installed or loaded, so no audit was made
+
+
+class Change(NamedTuple):
+    """Two decided releases with different states, without a decided release between them."""
+
+    before: int
+    after: int
+
+
+class Stretch(NamedTuple):
+    """Consecutive decided releases with the same state."""
+
+    state: State
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A release in the range of a bisection."""
+
+    version: str
+    state: State | None = None  # None if the release was not tried
+    reason: str = ""  # why the release was skipped, or why it is inconclusive
+    results: Mapping[str, AuditResult] = field(default_factory=dict)  # by the name of the audit without a version
+    missing: Mapping[str, str] = field(default_factory=dict)  # why audits of the release have no result, by that name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisection:
+    """The outcome of `dpaudit bisect`.
+
+    If all claims of the audits of a release are true, the command calls this release bad with a small probability.  The
+    probability that it does so for any release is at most `false_alarm`, whichever releases it audits.
+    """
+
+    package: str
+    releases: tuple[Release, ...]  # all releases in the range, from old to new
+    left_out: Mapping[str, str]  # releases in the range that were not considered: "yanked" or "pre-release"
+    most: int  # maximum number of releases that the command audits
+    audits: int  # number of audits of each release
+    false_alarm: Fraction  # maximum probability that the command refutes any true claim
+    shared: bool = True  # False if each audit uses its requested confidence
+    interrupted: bool = False
+
+    @property
+    def states(self) -> list[State | None]:
+        """The state of each release."""
+        return [release.state for release in self.releases]
+
+    @property
+    def monotone(self) -> bool | None:
+        """Whether the decided releases change their state at most once; None if no release is decided."""
+        return len(changes(self.states)) <= 1 if decided(self.states) else None
+
+    def between(self, change: Change) -> tuple[Release, ...]:
+        """Return the releases inside a change, which were not tried or not decided."""
+        return self.releases[change.before + 1 : change.after]
+
+    def to_dict(self) -> JsonObject:
+        """Return the outcome as plain JSON values, without the evidence of the audits."""
+        stretches = stretches_of(self.states)
+        return {
+            "format": FORMAT,
+            "package": self.package,
+            "from": self.releases[0].version,
+            "to": self.releases[-1].version,
+            "first_bad": self._first(State.BAD),
+            "first_good": self._first(State.GOOD),
+            "monotone": self.monotone,
+            "stretches": [
+                {
+                    "state": one.state.value,
+                    "first": self.releases[one.first].version,
+                    "last": self.releases[one.last].version,
+                }
+                for one in stretches
+            ],
+            "changes": [
+                {
+                    "to": self.releases[one.after].state.value,  # type: ignore[union-attr]
+                    "last_before": self.releases[one.before].version,
+                    "first_after": self.releases[one.after].version,
+                    "undecided_between": [release.version for release in self.between(one)],
+                }
+                for one in changes(self.states)
+            ],
+            "releases": [_release(one) for one in self.releases],
+            "left_out": dict(self.left_out),
+            "maximum_audited_releases": self.most,
+            "audits_per_release": self.audits,
+            "false_alarm_at_most": float(self.false_alarm),
+            "interrupted": self.interrupted,
+        }
+
+    def _first(self, state: State) -> str | None:
+        """Return the first release with a state that was audited."""
+        return next((release.version for release in self.releases if release.state is state), None)
+
+
+def _release(release: Release) -> JsonObject:
+    return {
+        "version": release.version,
+        "state": "not audited" if release.state is None else release.state.value,
+        "reason": release.reason,
+        "audits": {
+            title: {
+                "result": f"{result.name}.json",
+                "verdict": result.verdict.value,
+                "p_value": result.p_value,
+                "runs_per_dataset": result.trials_used,
+                "confidence": result.confidence,
+                "detectable_claim": result.detectable.claim if result.bounds_valid else "",
+            }
+            for title, result in release.results.items()
+        },
+        "without_result": dict(release.missing),
+    }
+
+
+def decided(states: Sequence[State | None]) -> list[int]:
+    """Return the indices of the releases that are bad or good."""
+    return [n for n, state in enumerate(states) if state in (State.BAD, State.GOOD)]
+
+
+def changes(states: Sequence[State | None]) -> list[Change]:
+    """Return all changes, from old to new."""
+    known = decided(states)
+    return [Change(a, b) for a, b in pairwise(known) if states[a] is not states[b]]
+
+
+def stretches_of(states: Sequence[State | None]) -> list[Stretch]:
+    """Return the longest stretches of decided releases with the same state, from old to new."""
+    found: list[Stretch] = []
+    for n in decided(states):
+        state = states[n]
+        assert state is not None
+        if found and found[-1].state is state:
+            found[-1] = found[-1]._replace(last=n)
+        else:
+            found.append(Stretch(state, n, n))
+    return found

@@ -1,0 +1,134 @@
+"""The outcome of `dpaudit bisect` in a terminal: a table of the audits, and where the verdict changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.text import Text
+
+from dpaudit.result.releases import Bisection, Change, Release, State, changes, decided, stretches_of
+from dpaudit.text.encodable import encodable
+from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.rounding import percent_at_most
+from dpaudit.text.signs import SIGNS
+from dpaudit_reports.formats import table
+from dpaudit_reports.formats.run import Audited, Run, Screen
+from dpaudit_reports.formats.table import drawn
+from dpaudit_reports.formats.wrapping import wrapped
+
+_SHOWN_REASON = 200  # maximum number of characters of a reason in the table; the file holds all of it
+_SHOWN_RELEASES = 5  # maximum number of undecided releases that a sentence names
+_SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]}
+_MEANING = (
+    "A release is bad if an audit refuted its claim.  A release is good only in the sense that no audit found a "
+    "violation, and smaller violations than the detectable ones may be missed."
+)
+
+
+def text(found: Bisection, screen: Screen) -> str:
+    """Return the table of all audits, and sentences on the history.
+
+    Args:
+        found: The outcome.
+        screen: The output device.
+    """
+    run = Run(audits=[audited for release in found.releases for audited in _rows(found.package, release)])
+    lines: list[Text] = [Text()]
+    for words, state in _history(found):
+        style = "" if state is None else _SIGNS[state].style
+        indent = "" if state is None else "    "
+        room = None if screen.width is None else max(screen.width - len(indent), 1)
+        parts = wrapped(encodable(one_line(words), screen.encoding), room)
+        lines += [Text(indent + part, style=style) for part in parts]
+    for words in [_MEANING, promise(found)]:
+        lines += [Text(), *(Text(part) for part in wrapped(encodable(words, screen.encoding), screen.width))]
+    return table.text(run, screen) + drawn(lines, screen)
+
+
+def promise(found: Bisection) -> str:
+    """State the joint guarantee of the command."""
+    each = "an audit" if found.audits == 1 else f"{found.audits} audits"
+    own = "" if found.shared else "  Each audit has its own confidence (--each)."
+    return (
+        f"The command makes {each} of each of at most {found.most} releases.  Whichever releases it audits, it refutes "
+        f"a true claim of any release with probability at most {percent_at_most(float(found.false_alarm))}.{own}"
+    )
+
+
+def short_reason(reason: str) -> str:
+    """Shorten why a release was skipped: the first line, and what an installer printed last."""
+    first, *others = [line.strip() for line in reason.splitlines() if line.strip()] or [""]
+    return shortened(one_line(f"{first} {others[-1]}" if others and first.endswith(":") else first), _SHOWN_REASON)
+
+
+def _rows(package: str, release: Release) -> Iterator[Audited]:
+    if release.state is State.SKIPPED:
+        reason = f"skipped: {short_reason(release.reason)}"
+        yield Audited(name=f"{package} {release.version}", reason=reason, failed=True)
+    for result in release.results.values():
+        yield Audited(name=result.name, result=result)
+    for name, reason in release.missing.items():
+        yield Audited(name=f"{name} ({release.version})", reason=short_reason(reason), failed=True)
+
+
+def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
+    """Yield sentences, and one line for each stretch with its state, from all releases of the range."""
+    releases, states = found.releases, found.states
+    known = decided(states)
+    span = f"{found.package} {releases[0].version} to {releases[-1].version}"
+    yield f"{span}: {len(known)} of {_counted(len(releases), 'release')} audited with a verdict.", None
+    for one in stretches_of(states):
+        inside = sum(state is one.state for state in states[one.first : one.last + 1])
+        words = f"{_SIGNS[one.state].sign} {one.state.value:<5} {_span(found, one.first, one.last)}"
+        yield f"{words} ({inside} of {one.last - one.first + 1} audited)", one.state
+    yield from ((_change(found, change), None) for change in changes(states))
+    if found.interrupted:
+        yield "The command was interrupted, so changes may be missing.", None
+    if not known:
+        yield "No release was found good or bad.", None
+        return
+    oldest = releases[known[0]].version
+    if known[0] > 0:
+        yield f"Without a verdict: {_counted(known[0], 'release')} before {oldest}.", None
+    if after := len(releases) - 1 - known[-1]:
+        yield f"Without a verdict: {_counted(after, 'release')} after {releases[known[-1]].version}.", None
+    if len({states[n] for n in known}) == 1:
+        word = "bad" if states[known[0]] is State.BAD else "good"
+        both = f"All {len(known)} audited releases are" if len(known) > 1 else "The only audited release is"
+        yield f"{both} {word}: no change was found.", None
+    elif states[known[0]] is State.BAD:
+        yield f"The oldest audited release, {oldest}, is bad.", None
+    if not found.monotone:
+        yield f"The history is not monotone: the verdict changes {len(changes(states))} times.", None
+    elif changes(states):
+        yield "The audited releases agree with a history in which the verdict changes once.", None
+    if passed := [n for one in stretches_of(states) for n in range(one.first, one.last) if n not in known]:
+        has = "these stretches have" if len(passed) > 1 else "a stretch has"
+        advice = "  --most NUMBER audits more of them." if any(states[n] is None for n in passed) else ""
+        words = f"{_counted(len(passed), 'release')} inside {has} no verdict, and may differ from the audited ones."
+        yield words + advice, None
+
+
+def _change(found: Bisection, change: Change) -> str:
+    before, after = found.releases[change.before], found.releases[change.after]
+    assert after.state is not None
+    assert before.state is not None
+    words = f"First {after.state.value} release: {after.version}"
+    between = found.between(change)
+    if not between:
+        return f"{words}.  The release before it, {before.version}, is {before.state.value}."
+    names = [release.version for release in between]
+    more = f" and {len(names) - _SHOWN_RELEASES} more" if len(names) > _SHOWN_RELEASES else ""
+    shown = ", ".join(names[:_SHOWN_RELEASES]) + more
+    untried = any(release.state is None for release in between)
+    why = "not audited; use --most NUMBER to audit more releases" if untried else "without a verdict"
+    return f"{words}, or a release between it and {before.version}, which is {before.state.value}: {shown} ({why})."
+
+
+def _span(found: Bisection, first: int, last: int) -> str:
+    one, other = found.releases[first].version, found.releases[last].version
+    return one if first == last else f"{one} to {other}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

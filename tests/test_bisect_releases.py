@@ -1,0 +1,345 @@
+"""`dpaudit bisect` with an index and audits that are replaced, so that no test installs a package or runs an audit."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from packaging.version import Version
+from typer.testing import CliRunner, Result
+
+from dpaudit.cli import audit_releases, release_range
+from dpaudit.cli.app import app
+from dpaudit.cli.audit_releases import release_audits
+from dpaudit.cli.prepare_run import CommandSettings, NotReady
+from dpaudit.cli.run_configs import Outcome
+from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
+from dpaudit.mechanisms import MechanismError, releases
+from dpaudit.mechanisms.releases import NoSuchPackage, Releases
+from dpaudit.result.suite import Promise
+
+from .reports import sample
+
+DOCS = Path(__file__).parent.parent / "docs"
+CONFIG = """\
+audits:
+  - &noise
+    name: noise
+    claim: gaussian(mu=1)
+    mechanism: {python: noise.py:release, requires: ["tinylaw[fast]>=1"]}
+    pairs: [{d0: [0], d1: [1]}]
+    seed: 7
+"""
+RESULTS = {"b": sample.violation, "g": sample.no_violation, "o": sample.inconclusive}
+
+
+@dataclass
+class Index:
+    """The releases of an index, one letter a release as in `tests/engine/test_release_search.py`."""
+
+    history: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    error: MechanismError | None = None
+    confidences: dict[str, float] = field(default_factory=dict)  # of each audit that was run
+    seeds: dict[str, int | None] = field(default_factory=dict)
+
+    def released(self, package: str, python_version: str | None = None) -> Releases:
+        if self.error is not None:
+            raise self.error
+        final = tuple(sorted(Version(name) for name in self.history if name not in self.left_out))
+        left_out = {Version(name): kind for name, kind in self.left_out.items()}
+        return Releases(final=final, left_out=left_out, unread=self.unread)
+
+    def letter(self, planned: PlannedAudit) -> str:
+        required = (planned.config.mechanism.requires or [""])[0]
+        return self.history[required.partition("==")[2]]
+
+    def first_run(self, planned: PlannedAudit, command: CommandSettings) -> None:
+        if self.letter(planned) == "s":
+            raise NotReady("noise.yaml:3: ...", reason="installing it failed; pip printed:\n    one\n    No space left")
+
+    def run_all(self, planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise) -> Outcome:
+        outcome = Outcome()
+        for one, confidence in zip(planned, promise.confidences, strict=False):
+            letter = self.letter(one)
+            self.confidences[one.config.name], self.seeds[one.config.name] = confidence, one.config.seed
+            if letter == "i":
+                outcome.interrupted = True
+            elif letter == "x":
+                outcome.broken.append(one.config.name)
+                outcome.reasons[one.config.name] = "could not be run: internal error"
+            else:
+                outcome.results.append(replace(RESULTS[letter](), name=one.config.name))
+        return outcome
+
+
+Bisect = Callable[..., Result]
+
+
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
+    """Return an index for the commands of the test, in the folder of a config."""
+    found = Index()
+    monkeypatch.setattr(release_range, "released", found.released)
+    monkeypatch.setattr(audit_releases, "_first_run", found.first_run)
+    monkeypatch.setattr(audit_releases, "run_all", found.run_all)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "noise.yaml").write_text(CONFIG)
+    return found
+
+
+def bisected(index: Index, history: str | dict[str, str], *options: str) -> Result:
+    """Run the command on releases 1.1, 1.2, ... with this history."""
+    index.history = {f"1.{n}": letter for n, letter in enumerate(history, 1)} if isinstance(history, str) else history
+    line = ["bisect", "noise.yaml", "tinylaw", "--no-pdf", *options]
+    return CliRunner().invoke(app, line, catch_exceptions=False)
+
+
+def written() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path("dpaudit-results/bisection.json").read_text())
+    return found
+
+
+def prose(done: Result) -> str:
+    return " ".join(done.stdout.split())
+
+
+HISTORIES = {
+    "introduced": ("ggggbbbb", 1, ["First bad release: 1.5. The release before it, 1.4, is good.", "changes once."]),
+    "mended": ("bbbggggg", 1, ["The oldest audited release, 1.1, is bad.", "First good release: 1.4."]),
+    "both": ("ggbbbbgg", 1, ["First bad release: 1.3.", "First good release: 1.7.", "not monotone", "changes 2 times"]),
+    "never": ("gggggggg", 0, ["All 8 audited releases are good: no change was found."]),
+    "always": ("bbbbbbbb", 1, ["All 8 audited releases are bad: no change was found."]),
+    "one": ("b", 1, ["The only audited release is bad"]),
+    "skipped": (
+        "ggssbb",
+        1,
+        ["First bad release: 1.5, or a release between it and 1.2, which is good: 1.3, 1.4 ("],
+    ),
+    "inconclusive": ("ggog", 3, ["1 release inside a stretch has no verdict, and may differ from the audited ones."]),
+    "newest skipped": (
+        "gggs",
+        3,
+        ["– no result tinylaw 1.4", "installing it failed; pip printed: No space left"],
+    ),
+    "oldest skipped": (
+        "sggg",
+        0,
+        ["1.4: 3 of 4 releases audited with a verdict.", "verdict: 1 release before 1.2."],
+    ),
+    "bad and inconclusive": ("gob", 1, ["First bad release: 1.3, or a release between it and 1.1"]),
+    "internal error": ("gxg", 4, ["noise (1.2)", "internal error"]),
+    "no verdict": ("ooo", 3, ["No release was found good or bad."]),
+}
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_history_gives_its_changes_and_its_exit_code(name: str, index: Index) -> None:
+    history, code, words = HISTORIES[name]
+    done = bisected(index, history)
+    assert done.exit_code == code, done.output
+    for part in words:
+        assert part in prose(done)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    states = {"g": "good", "b": "bad", "o": "inconclusive", "s": "skipped", "x": "inconclusive"}
+    assert [one["state"] for one in written()["releases"]] == [states[letter] for letter in history]
+
+
+def test_the_file_names_changes_stretches_and_the_guarantee(index: Index) -> None:
+    bisected(index, "ggbbbbgg", "--confidence", "0.95")
+    found = written()
+    assert found["format"] == "dpaudit-bisection/1"
+    assert (found["from"], found["to"], found["first_bad"], found["first_good"]) == ("1.1", "1.8", "1.3", "1.1")
+    assert found["monotone"] is False
+    assert [(one["to"], one["last_before"], one["first_after"]) for one in found["changes"]] == [
+        ("bad", "1.2", "1.3"),
+        ("good", "1.6", "1.7"),
+    ]
+    assert [(one["state"], one["first"], one["last"]) for one in found["stretches"]][1] == ("bad", "1.3", "1.6")
+    assert found["false_alarm_at_most"] == 0.05
+    audit = found["releases"][0]["audits"]["noise"]
+    assert audit["detectable_claim"] == sample.no_violation().detectable.claim
+
+
+def test_the_significance_is_divided_among_the_most_releases_that_may_be_audited(index: Index) -> None:
+    """The audits that a command makes never have more significance together than one audit had alone."""
+    done = bisected(index, "g" * 40, "--confidence", "0.95")
+    assert len(index.confidences) == written()["maximum_audited_releases"] == 14
+    spent = sum(1 - Fraction(confidence) for confidence in index.confidences.values())
+    assert Fraction("0.0499") < spent <= Fraction("0.05")
+    assert "audit of each of at most 14 releases" in prose(done)
+    assert "a true claim of any release with probability at most 5 %." in prose(done)
+
+
+def test_the_audits_of_a_release_share_its_part(index: Index, tmp_path: Path) -> None:
+    (tmp_path / "noise.yaml").write_text(CONFIG + "  - {<<: *noise, name: other, claim: gaussian(mu=2)}\n")
+    done = bisected(index, "g" * 4, "--confidence", "0.9", "--most", "3")
+    assert len(index.confidences) == 6
+    assert sum(1 - Fraction(confidence) for confidence in index.confidences.values()) <= Fraction("0.1")
+    assert "makes 2 audits of each of at most 3 releases" in prose(done)
+    assert bisected(index, "g" * 4, "--only", "other", "--most", "3").exit_code == 0
+    assert written()["audits_per_release"] == 1
+
+
+def test_without_a_shared_guarantee_the_sum_is_stated(index: Index) -> None:
+    done = bisected(index, "gggg", "--confidence", "0.99", "--each")
+    assert set(index.confidences.values()) == {0.99}
+    assert "with probability at most 4 %. Each audit has its own confidence (--each)." in prose(done)
+
+
+def test_each_release_has_its_own_seed_because_earlier_verdicts_choose_the_releases(index: Index) -> None:
+    """With one seed, the outcome of an audit that earlier verdicts chose would depend on those verdicts."""
+    bisected(index, "ggggbbbb")
+    seeds = dict(index.seeds)
+    assert len(set(seeds.values())) == len(seeds) > 3
+    bisected(index, "gggggggg", "--seed", "7")
+    assert {name: index.seeds[name] for name in seeds} == seeds, "the same seed repeats the command"
+    bisected(index, "ggggbbbb", "--seed", "8")
+    assert not set(seeds.values()) & set(index.seeds.values())
+
+
+def test_without_a_seed_every_audit_draws_one(index: Index, tmp_path: Path) -> None:
+    (tmp_path / "noise.yaml").write_text(CONFIG.replace("    seed: 7\n", ""))
+    bisected(index, "gg")
+    assert set(index.seeds.values()) == {None}
+
+
+def test_extras_are_kept_and_the_required_release_is_audited_first(index: Index, tmp_path: Path) -> None:
+    audits = requiring(read_configs([tmp_path]), "TinyLaw")
+    (planned,) = release_audits(audits, "TinyLaw", "1.4", None).values()
+    assert planned.config.mechanism.requires == ["TinyLaw[fast]==1.4"]
+    (tmp_path / "noise.yaml").write_text(CONFIG.replace("[fast]>=1", "[fast]==1.14"))
+    assert pinned_versions(read_configs([tmp_path]), "tinylaw") == {Version("1.14")}
+    index.history = {}
+    assert bisected(index, "g" * 13 + "b" + "g" * 20).exit_code == 1
+    assert next(iter(index.seeds)) == "noise-tinylaw-1.14"
+    assert [one["first_after"] for one in written()["changes"]] == ["1.14", "1.15"]
+
+
+def test_an_interruption_keeps_what_was_found(index: Index) -> None:
+    done = bisected(index, "ggib")
+    assert done.exit_code == 1
+    assert "The command was interrupted, so changes may be missing." in prose(done)
+    assert written()["interrupted"] is True
+    assert bisected(index, "ig").exit_code == 3
+
+
+def test_pre_releases_and_yanked_releases_are_left_out_unless_an_end_names_them(index: Index) -> None:
+    history = {"1.0": "b", "1.1": "b", "2.0rc1": "g", "2.0": "g", "2.1": "g", "3.0a1": "g"}
+    index.left_out = {"1.0": "yanked", "2.0rc1": "pre-release", "3.0a1": "pre-release"}
+    bisected(index, history)
+    assert [one["version"] for one in written()["releases"]] == ["1.1", "2.0", "2.1"]
+    assert written()["left_out"] == index.left_out
+    bisected(index, history, "--from", "v1", "--to", "3.0.a1")
+    assert [one["version"] for one in written()["releases"]] == ["1.0", "1.1", "2.0", "2.1", "3.0a1"]
+    assert written()["left_out"] == {"2.0rc1": "pre-release"}
+
+
+WRONG = {
+    "--from 9.9": "--from 9.9: tinylaw has no such release for the Python of the audits. The releases are 1.1, 1",
+    "--to 1.33": "--to 1.33: tinylaw has no such release for the Python of the audits; did you mean 1.3?",
+    "--from newest": "error: --from must be a version such as 1.4, got 'newest'",
+    "--from 1.3 --to 1.2": "error: --from 1.3 is newer than --to 1.2; exchange them",
+    "--most 1": "'--most': must be at least 2, got 1",
+    "--only nois": "--only nois: no audit has this name; did you mean noise?",
+}
+
+
+@pytest.mark.parametrize("options", WRONG)
+def test_wrong_ends_are_explained(options: str, index: Index) -> None:
+    done = bisected(index, "gggg", *options.split())
+    assert done.exit_code == 2
+    assert WRONG[options] in " ".join(done.stderr.replace("│", " ").split())
+    assert not index.seeds
+
+
+@pytest.mark.parametrize(
+    ("package", "words"),
+    [
+        ("tinylow", "PACKAGE tinylow: no audit requires tinylow; did you mean tinylaw?"),
+        ("numpy", "PACKAGE numpy: no audit requires numpy; the audits require tinylaw"),
+        ("tinylaw==1.0", "PACKAGE must be a name such as tinylaw, got 'tinylaw==1.0'; see --from and --to"),
+        ("tiny law", "PACKAGE: a requirement must read like"),
+    ],
+)
+def test_a_package_that_no_audit_requires_is_refused_before_the_index_is_asked(
+    package: str, words: str, index: Index
+) -> None:
+    index.error = MechanismError("the index was asked")
+    done = CliRunner().invoke(app, ["bisect", "noise.yaml", package])
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize("error", [NoSuchPackage("there is no release"), MechanismError("it could not be read")])
+def test_an_index_without_an_answer_ends_the_command(error: MechanismError, index: Index) -> None:
+    index.error = error
+    done = bisected(index, "gg")
+    assert done.exit_code == 2
+    assert f"error: {error}" in done.stderr
+    assert done.stdout == ""
+
+
+def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of versions become requirements and parts of file names."""
+    said = "Available versions: 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
+    answers = iter(["23.2.1\n", said])
+    monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 0, next(answers), ""))
+    found = releases.released("tinylaw")
+    assert [str(version) for version in found.final] == ["1.0", "1.0.post1", "3.0"]
+    assert found.left_out == {}
+
+
+def test_a_pip_that_answers_something_else_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = iter(["21.2\n", "ERROR: unknown command index\n"])
+    monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 1, next(answers), ""))
+    with pytest.raises(MechanismError, match=r"pip did not list the releases of tinylaw; it printed:\n    ERROR: unkn"):
+        releases.released("tinylaw")
+
+
+def test_an_index_that_could_not_be_read_is_reported_although_others_answered(index: Index) -> None:
+    index.unread = ("https://example.org/simple/: 503 Server Error",)
+    done = bisected(index, "gg", "-q")
+    assert "releases may be missing: https://example.org/simple/: 503 Server Error" in done.stderr
+
+
+def test_only_left_out_releases_are_no_range(index: Index) -> None:
+    index.left_out = {"1.1": "yanked", "1.2": "pre-release"}
+    done = bisected(index, "gg")
+    assert done.exit_code == 2
+    assert "has no final release from the first to the latest that is not yanked; name pre-releases" in done.stderr
+
+
+def test_if_no_release_can_be_loaded_no_file_is_written(index: Index) -> None:
+    done = bisected(index, "sss")
+    assert done.exit_code == 2
+    assert "error: no release of tinylaw could be audited; see the messages above" in done.stderr
+    assert not Path("dpaudit-results/bisection.json").exists()
+
+
+def test_a_report_of_the_folder_reads_only_results(index: Index) -> None:
+    bisected(index, "gg")
+    sample.violation().to_json("dpaudit-results/noise.json")
+    done = CliRunner().invoke(app, ["report", "dpaudit-results"], catch_exceptions=False)
+    assert done.exit_code == 0
+    sample.violation().to_json("dpaudit-results/bisection.json")
+    both = CliRunner().invoke(app, ["report", "dpaudit-results"], catch_exceptions=False)
+    assert len(both.stdout) > len(done.stdout), "an audit may have the name bisection"
+
+
+def test_the_page_shows_what_the_command_prints(index: Index, tmp_path: Path) -> None:
+    page = (DOCS / "after-a-violation.md").read_text(encoding="utf-8")
+    shown = page.partition("dpaudit bisect noise.yaml")[2].partition("```text\n")[2].partition("```")[0]
+    (tmp_path / "noise.yaml").write_text(CONFIG.replace("[fast]>=1", "==1.6"))
+    done = bisected(index, "gggggbbbssgggggg")
+    assert shown.strip()
+    assert shown in re.sub(r"(?s)^.*?\n(?=tinylaw 1)", "", done.stdout)
