@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit.catalogue import Gaussian
 from dpaudit.claims import GaussianDP, PureDP
-from dpaudit.config import ConfigError, read_configs, schema, side_by_side, with_requirements
+from dpaudit.config import ConfigError, read_configs, schema
 from dpaudit.mechanisms import CommandMechanism, MechanismError
 
 GOOD = """\
@@ -271,56 +271,6 @@ def test_the_claim_of_an_isolated_mechanism_is_text(tmp_path: Path) -> None:
     mechanism, claim = read_configs([tmp_path])[0].load()
     assert claim == PureDP(2.0)
     mechanism.close()
-
-
-def test_another_version_takes_the_place_of_the_one_required(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(ISOLATED)
-    audits = read_configs([tmp_path])
-    one, two = with_requirements(audits, ["some.thing==2"])
-    assert one.config.mechanism.requires == ["some.thing==2", "numpy"]
-    assert two is audits[1]
-    assert audits[0].config.mechanism.requires == ["Some_Thing==1", "numpy"]
-    (tmp_path / "c.yaml").write_text(ISOLATED.replace("Some_Thing==1", "'Some_Thing[b,a]==1'"))
-    one, _ = with_requirements(read_configs([tmp_path]), ["some.thing==2"])
-    assert one.config.mechanism.requires == ["some.thing[a,b]==2", "numpy"], "a version replaces a version only"
-    one, _ = with_requirements(read_configs([tmp_path]), ["some.thing[c]==2"])
-    assert one.config.mechanism.requires == ["some.thing[c]==2", "numpy"]
-    for wrong, message in [
-        (["other==1"], "--with other==1: no audit requires other; the audits require numpy, some-thing"),
-        (["-r x"], "--with: a requirement must read like"),
-        (["numpy==1", "numpy==2"], "--with: numpy is given twice"),
-    ]:
-        with pytest.raises(ConfigError, match=message):
-            with_requirements(audits, wrong)
-
-
-def test_versions_side_by_side_are_named_after_what_they_run(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(
-        ISOLATED.replace("one", "sum-Some_Thing-1").replace(
-            "pairs: *p",
-            "pairs: *p\n  - {name: sum-Some_Thing-2, claim: from mechanism, pairs: *p, mechanism: "
-            "{<<: *m, requires: [Some_Thing==2, numpy]}}\n  - {name: other, claim: from mechanism, pairs: *p, "
-            "seed: 1, mechanism: *m}",
-        )
-    )
-    audits = read_configs([tmp_path])
-    assert len(audits) == 4
-    beside = side_by_side(audits, ["some-thing==2", "some-thing==3"])
-    assert {key: audit.config.name for key, audit in beside.items()} == {
-        ("sum-Some_Thing", "some-thing==2"): "sum-Some_Thing-2",
-        ("sum-Some_Thing", "some-thing==3"): "sum-Some_Thing-3",
-        ("other", "some-thing==2"): "other-some-thing-2",
-        ("other", "some-thing==3"): "other-some-thing-3",
-    }
-    assert all(key[1] in (audit.config.mechanism.requires or ()) for key, audit in beside.items())
-    for wrong, message in [
-        ("nowhere==1", "no audit requires nowhere"),
-        ("some-thing>=2", "must have the form package==number"),
-        ("some-thing==2.*", "must have the form package==number"),
-        ("-r x", "must have the form package==number"),
-    ]:
-        with pytest.raises(ConfigError, match=message):
-            side_by_side(audits, [wrong])
 
 
 def test_the_schema_knows_every_key() -> None:

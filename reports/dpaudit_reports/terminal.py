@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich import box
 from rich.console import RenderableType
@@ -71,19 +71,9 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield Words(f"\n{one_line(mark)} {one_line(title)}", style=_TONES[tone])
             yield _prose(text)
         case Answers(rows) | KeyValues(rows):
-            grid = Grid.grid(padding=(0, 2))
-            grid.add_column()
-            grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared
-            for name, value in rows:
-                grid.add_row(Words(one_line(name), style="dim"), _prose(value))
-            yield Padding(grid, (1, 0, 0, 0))
-        case Table(columns, rows):
-            table = Grid(box=box.SIMPLE, pad_edge=False)
-            for column in columns:
-                table.add_column(_prose(column.title), justify=column.align, overflow="fold")
-            for row in rows:
-                table.add_row(*map(_prose, row))
-            yield table
+            yield Padding(_named(rows), (1, 0, 0, 0))
+        case Table():
+            yield _table(block)
         case Figure(panels):
             for panel in panels:
                 yield Words(one_line(panel.alt))
@@ -97,6 +87,24 @@ def _block(block: Block) -> Iterator[RenderableType]:
             yield Padding(Words(printable(text)), (0, 0, 0, 4))  # the indentation distinguishes foreign lines from ours
         case _:
             raise TypeError(f"{type(block).__name__} is not a block of dpaudit_reports.blocks")
+
+
+def _named(rows: Iterable[tuple[str, Text]]) -> Grid:
+    grid = Grid.grid(padding=(0, 2))
+    grid.add_column()
+    grid.add_column(overflow="fold")  # a truncated fingerprint cannot be compared
+    for name, value in rows:
+        grid.add_row(Words(one_line(name), style="dim"), _prose(value))
+    return grid
+
+
+def _table(table: Table) -> Grid:
+    grid = Grid(box=box.SIMPLE, pad_edge=False)
+    for column in table.columns:
+        grid.add_column(_prose(column.title), justify=column.align, overflow="fold")
+    for row in table.rows:
+        grid.add_row(*map(_prose, row))
+    return grid
 
 
 def _prose(text: Text, style: str = "") -> Words:

@@ -1,0 +1,166 @@
+"""Parts of scripts of `dpaudit reproduce`: conditions, literals, and the inequality that a script tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit import PureDP
+from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
+from dpaudit.engine.region_words import best_condition, interval_words
+from dpaudit.reproduce.features import expression
+from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
+from dpaudit.reproduce.literals import literal, value_of
+from dpaudit.reproduce.regions import event_of
+from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.result.values import Counts
+
+
+@pytest.mark.parametrize(
+    ("region", "inside", "outside"),
+    [
+        ("output above 1.5", [2, 1.6], [1, float("nan"), None]),
+        ("output below -1.5 or between 2 and 3 or nan", [-2, 2.5, float("nan")], [0, 3.5]),
+        ("output in {0, 3}", [0, 3.0], [1]),
+        ("output in {0.333333, 1}", [1 / 3, 1], [0.33]),
+        ("output in {'a, b', \"it's\"}", ["a, b", "it's"], ["a"]),
+        ("output in {bytes 01ff}", [b"\x01\xff"], [b"\x01"]),
+        ("output[1] above 3", [[0, 4], np.array([0, 4])], [[0, 3], [9], None]),
+        ("output[1] below 3 or missing", [[0, 2], [1], None], [[0, 4]]),
+        ("output['a above 3'][-1] below 3", [{"a above 3": [9, 1]}], [{"a above 3": [4]}, {}]),
+        ("length of output above 1.5", ["ab", [1, 2]], ["a", None]),
+        ("number of 'a' in output above 0.5", [["a"]], [["b"]]),
+        ("'a' in output = 1", [{"a": 1}, {"a"}], [{"b"}]),
+        ("not: output is a whole number", [1.5], [2.0]),
+        ("not: output[0] is above output[1]", [[0, 1]], [[1, 0]]),
+        ("output[0] equals output[1]", [[1, 1]], [[1, 2]]),
+        ("distance of output[0] and output[1] below 0.5", [[1, 1.2]], [[1, 2]]),
+        ("sum of all numbers above 3", [[2, 2], {"a": 4}], [[1, 1]]),
+        ("type of output is None", [None], [0]),
+        ("not: type of output is number", [None, 3, ValueError()], [1.5]),
+        ("type of output is raised ValueError", [ValueError("x")], [KeyError("x"), 1]),
+        ("message of output is 'bad'", [ValueError("bad")], [ValueError("good")]),
+        ("type of output[0] is nan", [[float("nan")]], [[1.0], []]),
+        ("output[0] is missing", [[float("nan")], []], [[1.0]]),
+        ("output[0] = 0", [[0.0]], [[1.0]]),
+        ("estimated log-likelihood ratio above 1; nearly the same as: output above 2", [3], [1]),
+    ],
+)
+def test_regions_become_conditions(region: str, inside: list[object], outside: list[object]) -> None:
+    event = event_of(region)
+    lines = ["def event(output):"]
+    if event.flattens:
+        lines += ["    output = output.ravel() if isinstance(output, np.ndarray) else output"]
+    lines += ["    try:", f"        found = bool({event.condition})"]
+    lines += ["    except (AttributeError, LookupError, TypeError, ValueError):", "        found = False"]
+    lines += [f"    return found != {event.negated}"]
+    names: dict[str, Any] = {
+        "np": np,
+        "entries": lambda output: np.ravel(list(output.values()) if isinstance(output, dict) else output),
+    }
+    exec("\n".join(lines), names)
+    assert [names["event"](one) for one in inside] == [True] * len(inside)
+    assert [names["event"](one) for one in outside] == [False] * len(outside)
+
+
+@pytest.mark.parametrize(
+    ("region", "reason"),
+    [
+        ("estimated log-likelihood ratio above 1.2", "a threshold on the score of the attacks"),
+        ("low-order bits of the numbers: estimated log-likelihood ratio above 1.2", "low-order bits"),
+        ("running time: estimated log-likelihood ratio above 1.2", "running time"),
+        ("denominator of output above 3", "no short expression"),
+        ("output in {#1234abcd}", "hash"),
+        ("output[x] above 3", "no short expression"),
+        ("output above 1 + 1", "no short expression"),
+        ("", "no short expression"),
+    ],
+)
+def test_other_regions_are_refused_with_advice(region: str, reason: str) -> None:
+    with pytest.raises(Unwritable) as error:
+        event_of(region)
+    assert reason in str(error.value)
+    assert "audit again with an attack whose region can be written" in str(error.value)
+
+
+def test_names_of_parts_hold_no_code() -> None:
+    for name in ("output[0]; x", "output.__class__", "output[exit()]", "__import__('os')", "length of exit()"):
+        with pytest.raises(Unwritable):
+            expression(name)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        [0.5, float("inf"), -3],
+        (1,),
+        {"a": [True, None]},
+        b"\x00",
+        "a\x1b\u202e'\"\n",
+        {1, 2},
+        [1.0] * 500,
+        -(2**70),
+    ],
+)
+def test_literals_can_be_read_back(value: object) -> None:
+    text = literal(value)
+    assert text.isascii()
+    assert text.isprintable()
+    assert repr(eval(text)) == repr(value)
+    assert repr(value_of(repr(value))) == repr(value)
+
+
+def test_texts_of_arrays_are_read_and_calls_are_not() -> None:
+    assert literal(value_of("array([0.5, nan])")) == "np.array([0.5, float('nan')], dtype='float64')"
+    assert value_of("[np.float64(0.5)]") == [0.5]
+    for text in ("open('x')", "[1, 2…", "a", "f'{1}'", "array([0, 1], dtype=exit)", "(" * 300, "1" * 5000, "x.y", ""):
+        with pytest.raises(Unwritable):
+            value_of(text)
+
+
+def inequality(epsilon: float, delta: float) -> Inequality:
+    return Inequality(epsilon=epsilon, delta=delta, flipped=False, x=10, n_first=100, y=60, n_second=100)
+
+
+def test_the_script_computes_the_p_value_of_the_theorem() -> None:
+    from scipy.stats import beta
+
+    for x, y in ((0, 30), (20, 90), (100, 100), (0, 0)):
+        names = {"np": np, "beta": beta, "binom": binom, "x": x, "y": y, "RUNS": 100, "EPSILON": 0.5, "DELTA": 0.01}
+        exec(TEST, names)
+        assert names["p"] == p_value(inequality(0.5, 0.01), x, y, 100)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "rate"), [(1.0, 0.0, 0.2), (0.5, 0.2, 0.05)])
+def test_a_true_claim_is_refuted_at_most_as_often_as_stated(epsilon: float, delta: float, rate: float) -> None:
+    """The probability of p <= t is computed exactly for 8 runs, at the limit of the claim."""
+    n = 8
+    law0, law1 = (binom.pmf(np.arange(n + 1), n, p) for p in (rate, np.exp(epsilon) * rate + delta))
+    found = np.array([[p_value(inequality(epsilon, delta), x, y, n) for y in range(n + 1)] for x in range(n + 1)])
+    for level in np.unique(found):
+        assert np.outer(law0, law1)[found <= level].sum() <= level + 1e-12  # rounding of sums
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(epsilon=0.5, delta=0.1), GaussianDP(1.0)])
+def test_the_claim_implies_the_inequality(claim: TradeoffFunction) -> None:
+    """For both directions, no point of the claim's curve contradicts the chosen inequality."""
+    alpha = np.linspace(0, 1, 2001)
+    for counts in ((2, 100, 40, 100), (60, 100, 1, 100)):
+        chosen = strongest(claim, Counts(false_positives=counts[0], n0=100, false_negatives=counts[2], n1=100))
+        assert chosen.strength > 0
+        slope = np.exp(chosen.epsilon)
+        beta = np.asarray(claim.symmetrized().beta(alpha))
+        assert np.all(1 - beta <= slope * alpha + chosen.delta + 1e-12)
+        assert np.all(1 - alpha <= slope * beta + chosen.delta + 1e-12)
+
+
+def test_ends_of_intervals_have_enough_digits_to_separate_the_outputs() -> None:
+    values = np.array([100_000.0, 100_001.0, 100_002.0, 100_003.0])
+    assert interval_words(values, 1, 3) == "above 100000.5"
+    assert interval_words(values, 1, 2) == "between 100000.5 and 100002.5"
+    assert best_condition("x", np.repeat(values, 5), np.repeat(values, 5) > 100_001)[0] == "x above 100001.5"
+    assert interval_words(np.array([1.0, 2.0]), 1, 1) == "above 1.5"
