@@ -84,7 +84,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("audited")
     (folder / "release.py").write_text(MECHANISMS)
     (folder / "c.yaml").write_text(CONFIG)
-    done = CliRunner().invoke(app, ["run", str(folder / "c.yaml"), "--no-pdf", "-q", "-o", str(folder)])
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("dpaudit.engine.reproduced.NEWCOMERS", 2)  # fewer new processes, whose imports take long
+        done = CliRunner().invoke(app, ["run", str(folder / "c.yaml"), "--no-pdf", "-q", "-o", str(folder)])
     assert done.exit_code == 1, done.output
     return folder
 
