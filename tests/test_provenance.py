@@ -26,6 +26,7 @@ FULL: dict[str, Any] = {
     "first outputs": ["1", "2"],
     "seconds of attacks": {"threshold": 0.5, "events": 1},
     "runs after the evidence": 3,
+    "running times": "the worker",
     "trials of the second stage": 4,
     "config": "c.yaml",
     "folder": "/a",

@@ -21,6 +21,9 @@ from dpaudit.numerics.bisect import bisect
 Law = tuple[Array, Array]
 """Probability of each bin of the log-likelihood ratio under d0, and under d1; two arrays of shape (BINS,)."""
 
+_NO_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
+_BETS = 40  # bets among which `certain_trials` finds the best one
+_EXPONENTS = np.geomspace(0.02, 3.0, 25)  # grid of exponents of Chernoff bounds
 _MIN_LOG_PAYOFF = -60.0  # log payoffs of a bet are clipped at this value, in nats, at which its wealth is negligible
 
 
@@ -66,6 +69,41 @@ def growths(strategy: Strategy, claim: TradeoffFunction, truth: Law) -> tuple[Ar
     mean0, mean1 = payoffs0 @ p, payoffs1 @ q
     variance = (squares0 @ p - mean0**2) + (squares1 @ q - mean1**2)
     return mean0 + mean1 - strategy.log_prices(claim), np.maximum(variance, 0.0)
+
+
+def certain_trials(strategy: Strategy, claim: TradeoffFunction, truth: Law, needed: Array, power: float) -> float:
+    """Return trials after which the log-wealth of one bet exceeds its threshold with a given probability.
+
+    Theorem (Chernoff 1952).  Let G be the sum of the changes in log-wealth of a bet in n independent trials, and let
+    k(s) = log E[exp(-s g)] be the logarithm of the moment generating function of one change g.  For all s > 0,
+
+        P[G < c] <= exp(s c + n k(s)).
+
+    So n = (s c - log(1 - power)) / -k(s) trials suffice for every s with k(s) < 0.  The least number over a grid of s
+    and over the bets with the largest growth is returned.  In contrast to a normal approximation, the number is on the
+    safe side if few outputs decide, as under claims that allow large losses.
+
+    Args:
+        strategy: The m bets of the sequential test.
+        claim: The claim under test.
+        truth: Probabilities of the bins under the mechanism.
+        needed: The log-wealth c that each bet has to attain, in nats; an array of shape (m,).
+        power: The probability, in (0, 1).
+
+    Returns:
+        The number of trials; inf if no bet grows.
+    """
+    p, q = truth
+    payoffs0, _, payoffs1, _ = _payoffs(strategy)
+    growth, _ = growths(strategy, claim, truth)
+    best = np.argsort(needed / np.maximum(growth, _NO_GROWTH))[:_BETS]
+    prices = strategy.log_prices(claim)[best, None]
+    exponents = _EXPONENTS[None, :, None]
+    moments0 = np.exp(-exponents * payoffs0[best, None, :]) @ p
+    moments1 = np.exp(-exponents * payoffs1[best, None, :]) @ q
+    rates = np.log(moments0) + np.log(moments1) + _EXPONENTS * prices
+    trials = (_EXPONENTS * needed[best, None] - math.log1p(-power)) / np.maximum(-rates, _NO_GROWTH)
+    return float(np.min(np.where((rates < -_NO_GROWTH) & (growth[best, None] > _NO_GROWTH), trials, math.inf)))
 
 
 @lru_cache(maxsize=4)

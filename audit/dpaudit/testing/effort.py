@@ -9,11 +9,12 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
-from dpaudit.engine.plan import LEARNING
-from dpaudit.inference.power import Law, growths
+from dpaudit.engine.plan import HEAD_START, LEARNING
+from dpaudit.inference.power import Law, certain_trials, growths
 from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
-from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.inference.sequential.strategy import Strategy, strategy
 from dpaudit.learning import FIRST_FIT
+from dpaudit.numerics.arrays import Array
 from dpaudit.settings.audit import POWER as AUDIT_POWER
 
 DETECT = 1.2  # default violation: the factor by which the mechanism is less private than claimed
@@ -30,7 +31,9 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
     """Estimate the runs per dataset, over all pairs, that detect the violation with probability `POWER`.
 
     Each of several pairs gets enough runs to detect the violation on this pair alone.  The estimate multiplies a normal
-    approximation for the best bet by the cost of learning the scores.
+    approximation for the best bet by the cost of learning the scores.  If few outputs decide, as under claims that
+    allow large losses, a normal approximation is too small.  Therefore the number is at least Chernoff's bound for
+    known scores plus `HEAD_START`.
 
     Args:
         claim: The claim under test.
@@ -38,7 +41,13 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
         significance: Significance of the audit, in (0, 1).
         pairs: Number of pairs, at least 1.
     """
-    return pairs * (FIRST_FIT + math.ceil(LEARNING * runs_of_known_scores(claim, detect, significance, pairs, POWER)))
+    normal = LEARNING * runs_of_known_scores(claim, detect, significance, pairs, POWER)
+    if normal >= _NEVER:
+        return pairs * _NEVER
+    tested = claim.symmetrized()
+    bets, needed = _bets(tested, significance, pairs)
+    certain = max(certain_trials(bets, tested, law, needed, POWER) for law in _laws(claim, detect))
+    return pairs * (FIRST_FIT + math.ceil(min(max(normal, certain + HEAD_START), _NEVER)))
 
 
 def shows(claim: TradeoffFunction, detect: Detect, runs: int, *, significance: float, pairs: int) -> bool:
@@ -70,10 +79,8 @@ def runs_of_known_scores(claim: TradeoffFunction, detect: Detect, significance: 
     quantile of `power`.
     """
     tested = claim.symmetrized()
-    bets = strategy(tested)
-    share = 1.0 if pairs == 1 else 1 / (2 * pairs)  # share of the wealth that is bet on this pair alone
-    z, needed = float(ndtri(power)), -math.log(significance * share) - bets.log_weights
-    worst = 0.0
+    bets, needed = _bets(tested, significance, pairs)
+    z, worst = float(ndtri(power)), 0.0
     for law in _laws(claim, detect):
         growth, variance = growths(bets, tested, law)
         grows = growth > _MIN_GROWTH
@@ -82,6 +89,13 @@ def runs_of_known_scores(claim: TradeoffFunction, detect: Detect, significance: 
         g, v, n = growth[grows], variance[grows], needed[grows]
         worst = max(worst, float(np.min((z * np.sqrt(v) + np.sqrt(z**2 * v + 4 * g * n)) / (2 * g))))
     return min(math.ceil(worst**2), _NEVER)
+
+
+def _bets(tested: TradeoffFunction, significance: float, pairs: int) -> tuple[Strategy, Array]:
+    """Return the bets of the test on one pair, and the log-wealth that each of them has to attain."""
+    bets = strategy(tested)
+    share = 1.0 if pairs == 1 else 1 / (2 * pairs)  # share of the wealth that is bet on this pair alone
+    return bets, -math.log(significance * share) - bets.log_weights
 
 
 @lru_cache(maxsize=256)
