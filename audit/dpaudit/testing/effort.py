@@ -12,9 +12,8 @@ from dpaudit.claims import GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.engine.plan import HEAD_START, LEARNING
 from dpaudit.inference.power import Law, certain_trials, growths
 from dpaudit.inference.sequential.alternatives import laplace_noise, scaled
-from dpaudit.inference.sequential.strategy import Strategy, strategy
+from dpaudit.inference.sequential.strategy import strategy
 from dpaudit.learning import FIRST_FIT
-from dpaudit.numerics.arrays import Array
 from dpaudit.settings.audit import POWER as AUDIT_POWER
 
 DETECT = 1.2  # default violation: the factor by which the mechanism is less private than claimed
@@ -45,7 +44,8 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
     if normal >= _NEVER:
         return pairs * _NEVER
     tested = claim.symmetrized()
-    bets, needed = _bets(tested, significance, pairs)
+    bets = strategy(tested)
+    needed = _log_threshold(significance, pairs) - bets.log_weights
     certain = max(certain_trials(bets, tested, law, needed, POWER) for law in _laws(claim, detect))
     return pairs * (FIRST_FIT + math.ceil(min(max(normal, certain + HEAD_START), _NEVER)))
 
@@ -79,7 +79,8 @@ def runs_of_known_scores(claim: TradeoffFunction, detect: Detect, significance: 
     quantile of `power`.
     """
     tested = claim.symmetrized()
-    bets, needed = _bets(tested, significance, pairs)
+    bets = strategy(tested)
+    needed = _log_threshold(significance, pairs) - bets.log_weights
     z, worst = float(ndtri(power)), 0.0
     for law in _laws(claim, detect):
         growth, variance = growths(bets, tested, law)
@@ -91,11 +92,10 @@ def runs_of_known_scores(claim: TradeoffFunction, detect: Detect, significance: 
     return min(math.ceil(worst**2), _NEVER)
 
 
-def _bets(tested: TradeoffFunction, significance: float, pairs: int) -> tuple[Strategy, Array]:
-    """Return the bets of the test on one pair, and the log-wealth that each of them has to attain."""
-    bets = strategy(tested)
+def _log_threshold(significance: float, pairs: int) -> float:
+    """Return the log-wealth that the bets on one pair have to attain."""
     share = 1.0 if pairs == 1 else 1 / (2 * pairs)  # share of the wealth that is bet on this pair alone
-    return bets, -math.log(significance * share) - bets.log_weights
+    return -math.log(significance * share)
 
 
 @lru_cache(maxsize=256)
