@@ -14,7 +14,7 @@ from dpaudit.reproduce.regions import Event, event_of
 from dpaudit.reproduce.unwritable import Unwritable
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Witness
-from dpaudit.text.rounding import percent
+from dpaudit.text.rounding import lower, percent
 
 MAX_LINES = 40
 """Maximum number of lines of a script."""
@@ -187,4 +187,4 @@ def _conclusion(result: AuditResult, tested: Inequality) -> Iterator[str]:
     counts = f"{first}: {{x:,}} of {{RUNS:,}} runs in the event, {second}: {{y:,}}"
     yield f'print(f"{counts}; p <= {{min(1, 1.05 * p):.1e}}")  # rounded up'
     yield 'kept = "These runs do not refute the claim, which does not show that the claim is true."'
-    yield f'print("These runs refute the claim." if p <= {min(_LEVEL, 1 - result.confidence)!r} else kept)'
+    yield f'print("These runs refute the claim." if p <= {lower(min(_LEVEL, 1 - result.confidence))} else kept)'
