@@ -11,7 +11,7 @@ Each kind has at least 20 settings.
 
 - "seen, fixed" and "seen, sequential": the violation that a report says would have been seen with 90 % probability, by
   an attack that knows the likelihood ratio, as the report assumes.  The mechanism has just that law.
-- "seen, one run" and "seen, canaries": the same for `audit_one_run`, and for scores of few independent canaries.
+- "seen, one run" and "seen, canaries": the same for `audit_one_run`, and for scores of independent canaries.
 - "plan": audits with as many trials as `plan` states and `attacks="auto"`, so all scores are learned.
 - "planned runs": the same for `assert_private`, which plans for a probability of 99.9 %.
 - "replay": p-values of at most 0.05 in replays of audits of true claims.

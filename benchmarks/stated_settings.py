@@ -186,7 +186,7 @@ def guessed(claim: str, canaries: int) -> Setting:
 
 
 def seen_in_scores(claim: str, confidence: float, canaries: int, guesses: int) -> Setting:
-    """Test the violation that an audit of independent canaries names, with Gaussian or Laplace likelihood ratios."""
+    """Test the violation that an audit of independent canaries names, with scores of just its curve."""
 
     def named() -> tuple[Any, int]:
         scores = np.random.default_rng(10**6).normal(size=canaries)
@@ -198,11 +198,8 @@ def seen_in_scores(claim: str, confidence: float, canaries: int, guesses: int) -
     def came_true(said: Any, seed: int) -> bool:
         (truth, needed), rng = said, np.random.default_rng([seed, canaries, guesses])
         coins = rng.random(canaries) < 0.5
-        if "mu" in truth.parameters:
-            scores = rng.normal(coins * truth.parameters["mu"])
-        else:
-            epsilon = truth.parameters["epsilon"]
-            scores = np.clip(rng.laplace(coins * epsilon), 0, epsilon)
+        uniform = rng.random(canaries)
+        scores = -np.where(coins, truth.beta(uniform), uniform)  # the most distinguishable pair; see `confident`
         evidence, _ = count_guesses(scores[~coins], scores[coins], "canaries", guesses, rng)
         return bool(evidence.right >= needed)
 
@@ -279,7 +276,12 @@ def _canaries() -> list[Setting]:
         ("laplace(epsilon=0.5)", 0.95),
     ]
     sizes = [(20, 12), (30, 19), (30, 21), (40, 28), (60, 42)]
-    return [seen_in_scores(*claim, *size) for claim, size in product(claims, sizes)]
+    revealed = "approximate(epsilon=0.5, delta=0.05)"
+    many = [(300, 60), (300, 186), (300, 300), (1000, 100), (1000, 1000)]
+    return [
+        *(seen_in_scores(*claim, *size) for claim, size in product(claims, sizes)),
+        *(seen_in_scores(revealed, 0.95, *size) for size in many),
+    ]
 
 
 def _seen() -> list[Setting]:

@@ -236,43 +236,6 @@ def test_a_command_that_is_not_there_is_named_before_anything_runs(tmp_path: Pat
         read_configs([tmp_path])[0].load()
 
 
-ISOLATED = """\
-audits:
-  - name: one
-    claim: from mechanism
-    mechanism: &m {python: "mine.py:m", requires: [Some_Thing==1, numpy], python_version: "3.11"}
-    pairs: &p [{d0: 0, d1: 1}]
-  - name: two
-    claim: pure(epsilon=1)
-    mechanism: {<<: *m, requires: []}
-    pairs: *p
-"""
-
-
-def test_requires_makes_an_environment_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "c.yaml").write_text(ISOLATED)
-    one, two = (audit.config.mechanism.mechanism(tmp_path, 7.0) for audit in read_configs([tmp_path]))
-    assert (one.requires, one.python_version, one.folder, one.timeout) == (
-        ("Some_Thing==1", "numpy"),
-        "3.11",
-        tmp_path,
-        7,
-    )
-    assert (two.requires, two.python_version) == ((), "3.11")
-
-
-def test_the_claim_of_an_isolated_mechanism_is_text(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
-        "class M:\n    claim = 'pure(epsilon=2)'\n    def __call__(self, d, rng): return d\nm = M()"
-    )
-    (tmp_path / "c.yaml").write_text(
-        ISOLATED.replace("Some_Thing==1, numpy", "").replace(', python_version: "3.11"', "")
-    )
-    mechanism, claim = read_configs([tmp_path])[0].load()
-    assert claim == PureDP(2.0)
-    mechanism.close()
-
-
 def test_the_schema_knows_every_key() -> None:
     properties = schema()["$defs"]["AuditConfig"]["properties"]
     assert {"name", "claim", "mechanism", "pairs", "expect", "detect"} <= set(properties)

@@ -1,4 +1,4 @@
-"""Other versions of packages in the audits of a config."""
+"""Environments of the audits of a config, and other versions of packages in them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit import PureDP
 from dpaudit.config import ConfigError, read_configs, side_by_side, with_requirements
 
 ISOLATED = """\
@@ -69,3 +70,27 @@ def test_versions_side_by_side_are_named_after_what_they_run(tmp_path: Path) -> 
     ]:
         with pytest.raises(ConfigError, match=message):
             side_by_side(audits, [wrong])
+
+
+def test_requires_makes_an_environment_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(ISOLATED)
+    one, two = (audit.config.mechanism.mechanism(tmp_path, 7.0) for audit in read_configs([tmp_path]))
+    assert (one.requires, one.python_version, one.folder, one.timeout) == (
+        ("Some_Thing==1", "numpy"),
+        "3.11",
+        tmp_path,
+        7,
+    )
+    assert (two.requires, two.python_version) == ((), "3.11")
+
+
+def test_the_claim_of_an_isolated_mechanism_is_text(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "class M:\n    claim = 'pure(epsilon=2)'\n    def __call__(self, d, rng): return d\nm = M()"
+    )
+    (tmp_path / "c.yaml").write_text(
+        ISOLATED.replace("Some_Thing==1, numpy", "").replace(', python_version: "3.11"', "")
+    )
+    mechanism, claim = read_configs([tmp_path])[0].load()
+    assert claim == PureDP(2.0)
+    mechanism.close()

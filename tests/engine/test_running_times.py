@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import time
@@ -62,6 +63,25 @@ def test_copies_of_the_dataset_do_not_start_the_garbage_collector_during_a_run()
     pair = Pair([[i] for i in range(350)], [[i] for i in range(450)])
     result = audit_unseeded(allocating, PureDP(0.5), pair, trials=200, attacks="time", observe_time=True)
     assert not result.violated
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_during_a_timed_run(enabled: bool) -> None:
+    """A full collection visits all copies of the dataset, so its duration depends on their sizes."""
+    states: list[bool] = []
+
+    def mechanism(dataset: list[int], rng: np.random.Generator) -> float:
+        states.append(gc.isenabled())
+        return float(rng.normal())
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        audit(mechanism, "gaussian(mu=1)", PAIR, trials=50, observe_time=True, confidence=0.95, seed=0)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert not any(states)
 
 
 def test_coins_decide_which_runs_count_and_their_order() -> None:

@@ -10,7 +10,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.score_designs import check_design
 from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of
-from dpaudit.engine.scores import LEFT_OUT, SLACK, check_independence
+from dpaudit.engine.scores import LEFT_OUT, check_independence
 from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.result.evidence import RunScoresEvidence
@@ -71,18 +71,16 @@ def plan_scores(
         least = evidence.least_right(claimed, confidence=confidence)
         return 0.0 if least is None else evidence.attained(true, least)
 
-    wanted = min(SLACK * power, (1 + power) / 2)
-
     def enough(n: int) -> bool:
         usual = chance(planned_evidence(n, independence, inclusion))
         by_chance = 0.0 if independence == "runs" or inclusion == "fixed_number" else half_by_chance(n)
-        if usual < wanted or not by_chance:
-            return usual >= wanted
-        if (1 - by_chance) * usual >= wanted:
+        if usual < power or not by_chance:
+            return usual >= power
+        if (1 - by_chance) * usual >= power:
             return True
         return (1 - by_chance) * usual + by_chance * chance(
             planned_evidence(n, independence, inclusion, half=True)
-        ) >= wanted
+        ) >= power
 
     return _fewest(enough)
 

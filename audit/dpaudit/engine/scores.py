@@ -69,7 +69,6 @@ TESTED = "fixed"
 
 _UNFAIR = 1e-6  # probability with which fair coins are called unfair
 _CURVE_POINTS = 400  # maximum number of thresholds of the observed curve in a result
-SLACK = 1.03  # probabilities may be overestimated by up to 3 %
 LEFT_OUT: Any = "left out"
 
 
@@ -311,7 +310,7 @@ def _detectable(evidence: ScoresEvidence, claim: TradeoffFunction, fewest: int |
     """Return the smallest violation that this number of guesses by the likelihood ratio would have detected."""
     least = None
     if fewest is not None:
-        least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= SLACK * POWER)
+        least = least_in_family(claim, lambda truth: evidence.attained(truth, fewest) >= POWER)
     return Detectable(
         claim="" if least is None else str(least),
         assumption="" if least is None else f"{if_curve(least)} and {evidence.attained_if}",

@@ -145,10 +145,16 @@ class _Loaded:
         if self.many is not None:
             raise TypeError("a mechanism that makes many runs in one call has no observable time of a run")
         rng, given = _seeded(seed), _copied(dataset)
-        gc.collect(0)  # otherwise the size of the dataset would determine when the mechanism's objects are collected
-        began = perf_counter()
-        output = self._call(self.found, given, rng)
-        seconds = perf_counter() - began
+        collects = gc.isenabled()
+        gc.collect(1)
+        gc.disable()  # start and duration of collections depend on the size of the dataset
+        try:
+            began = perf_counter()
+            output = self._call(self.found, given, rng)
+            seconds = perf_counter() - began
+        finally:
+            if collects:
+                gc.enable()
         self._look(dataset, given)
         return _copied(output), seconds
 

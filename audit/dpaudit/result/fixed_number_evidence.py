@@ -20,7 +20,7 @@ def attained(truth: TradeoffFunction, m: int, included: int, guesses: int, right
     The approximation assumes that independent fair coins decided the inclusions.
     """
     if fixed_number.about_both_sides(m, included):
-        return both_sides.attained(truth, m, guesses, right)
+        return both_sides.attained(truth, m, (guesses,), right)
     rare = min(included, m - included)
     if right <= max(0, guesses - (m - rare)):
         return 1.0  # every ranking of the canaries gives at least this many right guesses

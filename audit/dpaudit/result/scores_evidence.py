@@ -299,7 +299,7 @@ class CanaryGuesses(ScoresGuesses):
         return (1 - confidence) / self.p_value_factor
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return both_sides.attained(truth, self.m, self.guesses, right)
+        return both_sides.attained(truth, self.m, (self.guesses,), right)
 
     @property
     def about(self) -> str:

@@ -195,7 +195,7 @@ class SeveralRunsEvidence(_OfRuns):
 
     def tail_attained(self, truth: TradeoffFunction, run: Run, right: int) -> float:
         m, _, guesses = run
-        return both_sides.attained(truth, m, guesses, right)
+        return both_sides.attained(truth, m, (guesses,), right)
 
     def coins_p_value(self, sizes: tuple[int, int]) -> float:
         """Combine the p-values of the total and of the least balanced run; see `ScoresGuesses.coins_p_value`."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import bdtr
 
 from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.scores import both_sides, confident, few_canaries, weighted
+from dpaudit.inference.scores import both_sides, weighted
 from dpaudit.result.histograms import sha256
 from dpaudit.result.scores_evidence import MAX_SCORES, CanaryGuesses
 from dpaudit.result.scores_words import OF_WEIGHTED_CANARIES
@@ -48,31 +47,7 @@ class WeightedGuessesEvidence(CanaryGuesses):
         return weighted.p_value(claim, self.m, self.numbers, right)
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        """Approximate the probability of at least `right` right guesses from independent likelihood ratios.
-
-        With fewer than `few_canaries.FEW` canaries, the probability is rounded down; see the theorem of that module.
-
-        Otherwise, a block consists of the guesses that one number of guesses adds to the previous number, and all
-        guesses of a block are taken to have the block's mean error rate.  The probability that the coins leave too few
-        canaries on a side is subtracted, as in `both_sides.attained`.  With guesses about nearly all canaries, the
-        error rates are those of `both_sides.split`.
-        """
-        if right <= 0:
-            return 1.0
-        if self.m < few_canaries.FEW:
-            return few_canaries.at_least(truth, self.m, self.numbers, right)
-        if both_sides.many(self.m, self.numbers[-1]):
-            chance, means = both_sides.split(truth, self.m, self.numbers)
-            each = np.diff(means, axis=0, prepend=0.0) / np.diff((0, *self.numbers))[:, None]
-            return sum(
-                float(one * weighted.total_law(rates, self.numbers)[right:].sum())
-                for one, rates in zip(chance, np.clip(each, 0.0, 1.0).T, strict=True)
-            )
-        shares = np.array((0, *self.numbers)) / self.m
-        rates = 1 - np.diff(confident.wrong_share(truth.symmetrized(), shares)) / np.diff(shares)
-        wrong, r = self.guesses - right, self.numbers[-1]
-        uneven = sum(float(bdtr(half - wrong - 1, self.m, 0.5)) for half in (r // 2, r - r // 2) if half > wrong)
-        return max(0.0, float(weighted.total_law(rates, self.numbers)[right:].sum()) - uneven)
+        return both_sides.attained(truth, self.m, self.numbers, right)
 
     def mu_lower(self, *, confidence: float) -> float:
         return weighted.mu_lower(self.m, self.numbers, self.right, significance=self._level(confidence))

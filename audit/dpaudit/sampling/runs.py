@@ -6,6 +6,7 @@ import gc
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -30,6 +31,18 @@ from dpaudit.values import Foreign, Output, RawOutputs
 ATTEMPTS = 10  # maximum number of attempts at one run if failures="retry"
 # Changes of the dataset are checked after each of the first runs, and later after runs whose index is a power of 2.
 _FIRST_RUNS = 8
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Disable automatic garbage collection, whose start and duration depend on the sizes of copies of datasets."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +120,11 @@ class Runs:
         """
         mechanism = resolved(self.mechanism)
         seed_global_randomness(self.seed, self.pair, self.side, self.start)
-        with watched(randomness=self.start == 0) as side_effects, timeout_after(self.execution.timeout) as timeout:
+        with (
+            watched(randomness=self.start == 0) as side_effects,
+            timeout_after(self.execution.timeout) as timeout,
+            without_collections() if self.execution.observe_time else nullcontext(),
+        ):
             if self.execution.observe_time and isinstance(mechanism, CommandMechanism | IsolatedMechanism):
                 outcome = self._timed_elsewhere(mechanism, timeout, side_effects)
             elif members.samples(mechanism):
@@ -130,7 +147,7 @@ class Runs:
             for rng in self._attempts(first, run) if self.execution.attempts > 1 else (first,):
                 dataset, error = fresh_dataset(), None
                 if timed:
-                    gc.collect(0)  # otherwise the size of the dataset determines when the garbage collector starts
+                    gc.collect(1)
                     began = clock()
                 try:
                     output = called(dataset, rng)

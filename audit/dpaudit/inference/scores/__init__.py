@@ -1,7 +1,7 @@
 """Exact tests and bounds from two arrays of scores that another program computed, without a pilot.
 
 - `confident`: independent canaries of one run.
-- `few_canaries`: the power of guesses about few independent canaries.
+- `both_sides`: the power of guesses about both sides, for independent canaries.
 - `runs`: independent runs.
 - `tight`, `several`: canaries that may depend on each other arbitrarily.
 - `dependence`: tests of whether canaries are independent.

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.special import expit, ndtr
 from scipy.stats import binom
 
+from dpaudit.claims import TradeoffFunction
+
 
 def plain_gaussian(mu: float, m: int, r: int, v: int, points: int = 60) -> float:
     """Compute P[at least v of r < m - 1 guesses are right] by quadrature over the two ranks next to the guesses."""
@@ -38,3 +40,20 @@ def plain_response(epsilon: float, m: int, r: int, v: int) -> float:
         )
         total += float(binom.pmf(out, m, 0.5) * right[v:].sum())
     return total
+
+
+def simulated_right(
+    truth: TradeoffFunction, m: int, numbers: tuple[int, ...], *, runs: int, half: bool = False
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """Simulate runs with the most distinguishable scores: U if a canary is left out, and the claim's f(U) if not."""
+    rng = np.random.default_rng(7)
+    coins = rng.random((runs, m)) < 0.5
+    if half:
+        coins = rng.permuted(np.tile(np.arange(m) < m // 2, (runs, 1)), axis=1)
+    uniform = rng.random((runs, m))
+    value = np.where(coins, truth.beta(uniform), uniform)
+    # the ratio of the densities of f(U) and U rises as the value falls; ties and atoms are ordered at random
+    order = np.argsort(-value + 1e-12 * rng.random((runs, m)), axis=1)
+    ranked = np.take_along_axis(coins, order, axis=1)
+    each = [(~ranked[:, : r // 2]).sum(axis=1) + ranked[:, m - (r - r // 2) :].sum(axis=1) for r in numbers]
+    return np.asarray(np.sum(each, axis=0))
