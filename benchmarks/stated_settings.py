@@ -276,12 +276,10 @@ def _canaries() -> list[Setting]:
         ("laplace(epsilon=0.5)", 0.95),
     ]
     sizes = [(20, 12), (30, 19), (30, 21), (40, 28), (60, 42)]
-    revealed = "approximate(epsilon=0.5, delta=0.05)"
-    many = [(300, 60), (300, 186), (300, 300), (1000, 100), (1000, 1000)]
-    return [
-        *(seen_in_scores(*claim, *size) for claim, size in product(claims, sizes)),
-        *(seen_in_scores(revealed, 0.95, *size) for size in many),
-    ]
+    given = [(*claim, *size) for claim, size in product(claims, sizes)]
+    for size in [(300, 60), (300, 186), (300, 300), (1000, 100), (1000, 1000)]:
+        given.append(("approximate(epsilon=0.5, delta=0.05)", 0.95, *size))
+    return [seen_in_scores(*one) for one in given]
 
 
 def _seen() -> list[Setting]:

@@ -145,16 +145,12 @@ class _Loaded:
         if self.many is not None:
             raise TypeError("a mechanism that makes many runs in one call has no observable time of a run")
         rng, given = _seeded(seed), _copied(dataset)
-        collects = gc.isenabled()
         gc.collect(1)
         gc.disable()  # start and duration of collections depend on the size of the dataset
-        try:
-            began = perf_counter()
-            output = self._call(self.found, given, rng)
-            seconds = perf_counter() - began
-        finally:
-            if collects:
-                gc.enable()
+        began = perf_counter()
+        output = self._call(self.found, given, rng)
+        seconds = perf_counter() - began
+        gc.enable()
         self._look(dataset, given)
         return _copied(output), seconds
 
@@ -192,9 +188,8 @@ def _refuse_shared(outputs: RawOutputs) -> None:
     seen = {}  # type: dict[int, int]
     for run, output in enumerate(outputs):
         if isinstance(output, (list, dict, set, bytearray)) or hasattr(output, "__array_interface__"):
-            if numpy is not None and isinstance(output, numpy.generic):
-                continue
-            if seen.setdefault(id(output), run) != run:
+            scalar = numpy is not None and isinstance(output, numpy.generic)
+            if not scalar and seen.setdefault(id(output), run) != run:
                 raise ValueError(
                     f"returned the same {type(output).__name__} object for several runs ({seen[id(output)]} "
                     f"and {run} of the batch); return a new object for each run"
@@ -350,7 +345,6 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 if __name__ == "__main__":
     # Printed text of a mechanism must not mix with the answers.  So stdout becomes stderr, and stdin is empty.
     own_in, own_out = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     serve(os.fdopen(own_in, "rb"), os.fdopen(own_out, "wb"))
