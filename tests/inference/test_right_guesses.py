@@ -31,7 +31,7 @@ def test_the_power_of_randomised_responses_is_that_of_a_sum(m: int, r: int, v: i
     assert plain - 9 * ERROR < attained(PureDP(1.7), m, (r,), v) <= plain + 3 * ERROR
 
 
-@pytest.mark.parametrize("m", [40, 300, 1000])
+@pytest.mark.parametrize("m", [40, 400])
 @pytest.mark.parametrize("numbers", [(0.1,), (0.05, 0.1), (0.1, 0.3), (0.2, 0.5, 1.0)])
 @pytest.mark.parametrize("truth", [GaussianDP(2.0), ApproxDP(epsilon=0.5, delta=0.1), PureDP(1.0)])
 def test_the_power_of_any_numbers_of_guesses_is_that_of_simulated_scores(
@@ -42,10 +42,10 @@ def test_the_power_of_any_numbers_of_guesses_is_that_of_simulated_scores(
     If delta is 0.1, a tenth of the canaries is revealed.  Earlier approximations were up to 14 % too large there.
     """
     counts = tuple(round(share * m) for share in numbers)
-    right = simulated_right(truth, m, counts, runs=8_000)
+    right = simulated_right(truth, m, counts, runs=4_000)
     v = int(np.quantile(right, 0.1))
     share = float(np.mean(right >= v))
-    error = np.sqrt(share * (1 - share)) * (1 / 8_000 + 1 / 40_000) ** 0.5
+    error = np.sqrt(share * (1 - share)) * (1 / 4_000 + 1 / 40_000) ** 0.5
     assert share - 0.02 - 5 * error < attained(truth, m, counts, v) <= share + 5 * error
 
 
@@ -53,10 +53,10 @@ def test_the_power_of_any_numbers_of_guesses_is_that_of_simulated_scores(
 @pytest.mark.parametrize("mu", [1.0, 2.0, 3.0])
 def test_the_power_is_no_smaller_if_exactly_half_of_the_canaries_are_included(mu: float, m: int, r: int) -> None:
     """Fails by chance < 1 in 10**6 with another seed: the share has 5 standard errors."""
-    right = simulated_right(GaussianDP(mu), m, (r,), runs=8_000, half=True)
+    right = simulated_right(GaussianDP(mu), m, (r,), runs=4_000, half=True)
     v = int(np.quantile(right, 0.1))
     share = float(np.mean(right >= v))
-    assert attained(GaussianDP(mu), m, (r,), v) <= share + 5 * np.sqrt(share * (1 - share) / 8_000)
+    assert attained(GaussianDP(mu), m, (r,), v) <= share + 5 * np.sqrt(share * (1 - share) / 4_000)
 
 
 def test_certain_and_impossible_numbers_of_right_guesses() -> None:
