@@ -75,6 +75,13 @@ def test_nothing_to_refute_needs_no_number_of_scores() -> None:
     assert plan_scores("gaussian(mu=1)", "gaussian(mu=0.5)", independence=None) is None
 
 
+@pytest.mark.parametrize("independence", ["canaries", None])
+def test_a_power_that_the_simulation_cannot_show_is_refused(independence: Any) -> None:
+    with pytest.raises(ValueError, match=r"power must be at most 0\.999 for canaries, got 0\.9999"):
+        plan_scores("gaussian(mu=1)", "gaussian(mu=4)", independence=independence, power=0.9999)
+    assert plan_scores("gaussian(mu=1)", "gaussian(mu=4)", independence=independence, power=0.999) is not None
+
+
 @pytest.mark.parametrize("independence", CHOICES)
 def test_wrong_arguments_are_explained(independence: Any) -> None:
     with pytest.raises(ValueError, match=r"power must lie in \(0, 1\), got 1"):

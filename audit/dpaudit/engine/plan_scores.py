@@ -11,6 +11,7 @@ from dpaudit.engine.arguments import claim_of
 from dpaudit.engine.score_designs import check_design
 from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of
 from dpaudit.engine.scores import LEFT_OUT, check_independence
+from dpaudit.inference.scores import both_sides
 from dpaudit.inference.scores.dependence import number_factor
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.result.evidence import RunScoresEvidence
@@ -47,7 +48,8 @@ def plan_scores(
         independence: As in `audit_scores`.
         included_at_random: As in `audit_scores`; a fixed number is taken to be half of the canaries.
         confidence: As in `audit_scores`.
-        power: Probability, in (0, 1), with which the number of scores is enough.
+        power: Probability, in (0, 1), with which the number of scores is enough; at most 0.999 for canaries, because
+            their right guesses are simulated.
 
     Returns:
         The number of runs on both datasets together, half of them on each; or the number of canaries.  None if
@@ -62,6 +64,8 @@ def plan_scores(
     check_confidence(confidence)
     if not 0 < power < 1:
         raise ValueError(f"power must lie in (0, 1), got {power}")
+    if independence != "runs" and power > both_sides.MOST_POWER:
+        raise ValueError(f"power must be at most {both_sides.MOST_POWER} for canaries, got {power}")
     claimed, true = claim_of("claim", claim), claim_of("truth", truth)
 
     if np.all(true.symmetrized().beta(_ALPHAS) >= claimed.symmetrized().beta(_ALPHAS)):

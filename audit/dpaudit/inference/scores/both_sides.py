@@ -25,9 +25,8 @@ canary at a cut, g is rounded to the unfavourable side.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
+from scipy.special import betaincinv, ndtr
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.scores.confident import wrong_share
@@ -35,9 +34,12 @@ from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.caches import kept, read_only
 
 _DRAWS = 40_000
-_ERRORS = 3.0  # standard errors of the simulation, about 0.5 % of a probability near 0.9
+_ERRORS = 3.0  # standard deviations of a normal variable; reduces a probability near 0.9 by about 0.5 %
 _KNOTS = 2_000  # c is interpolated between these points; the error is below 1e-6
 _SEED = 8_128
+
+MOST_POWER = 0.999
+"""Maximum probability that a simulation can show with some room, because it shows at most 0.9998."""
 
 
 def cuts(m: int, guesses: int) -> tuple[int, int]:
@@ -53,10 +55,10 @@ def cuts(m: int, guesses: int) -> tuple[int, int]:
 def attained(truth: TradeoffFunction, m: int, numbers: tuple[int, ...], right: int) -> float:
     """Return the probability of `right` or more right guesses from independent likelihood ratios under fair coins.
 
-    The result is the simulated probability, less three standard errors.
+    The result is the lower Clopper-Pearson bound of the simulated probability at the level of three standard errors.
 
-    If exactly half of the canaries are included, instead of each with a fair coin, the probability of nearly certain
-    numbers of right guesses is larger, as measured (`benchmarks/stated_probabilities.py`).
+    If exactly half of the canaries are included, instead of each with a fair coin, the probability is larger if it is
+    near 0.9 or more, as measured in `tests/inference/test_right_guesses.py`.
 
     Args:
         truth: The curve of the mechanism, which is made symmetric.
@@ -66,9 +68,8 @@ def attained(truth: TradeoffFunction, m: int, numbers: tuple[int, ...], right: i
     """
     if right <= 0:
         return 1.0
-    simulated = _right_guesses(truth, m, numbers)
-    share = 1 - float(np.searchsorted(simulated, right)) / len(simulated)
-    return max(0.0, share - _ERRORS * math.sqrt(share * (1 - share) / len(simulated)))
+    enough = _DRAWS - int(np.searchsorted(_right_guesses(truth, m, numbers), right))
+    return float(betaincinv(enough, _DRAWS - enough + 1, ndtr(-_ERRORS))) if enough else 0.0
 
 
 @kept(8)  # an audit of several runs needs many tails of one law
