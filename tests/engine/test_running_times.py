@@ -6,6 +6,9 @@ import gc
 import json
 import math
 import time
+import weakref
+from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -84,7 +87,58 @@ def test_no_garbage_is_collected_during_a_timed_run(enabled: bool) -> None:
     assert not any(states)
 
 
-def test_coins_decide_which_runs_count_and_their_order() -> None:
+class Followed:
+    """A dataset that records its copies."""
+
+    alive: ClassVar[weakref.WeakSet[Followed]] = weakref.WeakSet()
+    copied: ClassVar[list[int]] = []
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __deepcopy__(self, memo: object) -> Followed:
+        copy = Followed(self.value)
+        Followed.alive.add(copy)
+        Followed.copied.append(self.value)
+        return copy
+
+
+def test_both_datasets_are_copied_in_random_order_before_each_run() -> None:
+    """Copies determine the state of caches and of memory, which must not depend on the dataset of the run."""
+    seen: list[tuple[int, ...]] = []
+
+    def mechanism(dataset: Followed, rng: np.random.Generator) -> float:
+        held = Counter(copy.value for copy in Followed.alive)
+        seen.append((dataset.value, *Followed.copied[-2:], held[0], held[1]))
+        return float(rng.normal())
+
+    pair = Pair(Followed(0), Followed(1), relation="replace_one")
+    audit(mechanism, "gaussian(mu=1)", pair, trials=200, observe_time=True, confidence=0.95, seed=0)
+    runs = seen[-300:]
+    assert {run[3] - run[4] for run in runs} == {seen[0][3] - seen[0][4]}, "both copies live during the run"
+    assert len({run[3:] for run in runs}) == 1, "earlier copies are gone"
+    kinds = Counter(run[:3] for run in runs)
+    assert set(kinds) == {(side, *order) for side in (0, 1) for order in ((0, 1), (1, 0))}
+    assert min(kinds.values()) > 40
+
+
+@pytest.mark.chance
+def test_a_larger_record_is_not_revealed_by_the_time_to_copy_it() -> None:
+    """The mechanism reads only its own memory.  Fails by chance < 1 in 10**6, as the claim is true.
+
+    When only one dataset was copied before a run, such claims were refuted after 134 to 341 runs.
+    """
+    own = {i: [i] for i in range(3_000)}
+
+    def mechanism(dataset: object, rng: np.random.Generator) -> float:
+        return float(rng.random()) + 0 * sum(item[0] for item in own.values())
+
+    pair = Pair([np.zeros(10)], [np.zeros(10), np.ones(100_000)])
+    result = audit_unseeded(mechanism, PureDP(0.1), pair, trials=400, attacks="time", observe_time=True)
+    assert not result.violated
+
+
+def test_a_coin_decides_the_order_of_the_runs_and_the_first_counts() -> None:
     order: list[int] = []
 
     def mechanism(dataset: list[int], rng: np.random.Generator) -> float:
@@ -97,5 +151,5 @@ def test_coins_decide_which_runs_count_and_their_order() -> None:
     assert np.all(pairs.sum(axis=1) == 1)
     assert 0.2 < pairs[:, 0].mean() < 0.8
     counted = result.evidence.counts[0].sum(axis=1)  # type: ignore[attr-defined]
-    assert counted.sum() == result.trials_used - 10
-    assert counted.min() > 0.3 * counted.sum()
+    first = pairs[10 : result.trials_used, 0]  # the first ten trials are only learned from
+    assert counted.tolist() == [np.sum(first == 0), np.sum(first == 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, GaussianDP, PureDP, audit_scores, parse_claim
+from dpaudit import ApproxDP, GaussianDP, PureDP, audit_scores, parse_claim, plan_scores
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.scores.both_sides import attained
 from dpaudit.result.evidence import CanaryScoresEvidence
@@ -49,14 +49,49 @@ def test_the_power_of_any_numbers_of_guesses_is_that_of_simulated_scores(
     assert share - 0.02 - 5 * error < attained(truth, m, counts, v) <= share + 5 * error
 
 
-@pytest.mark.parametrize(("m", "r"), [(20, 12), (20, 20), (60, 12), (60, 60), (250, 150), (250, 250)])
-@pytest.mark.parametrize("mu", [1.0, 2.0, 3.0])
-def test_the_power_is_no_smaller_if_exactly_half_of_the_canaries_are_included(mu: float, m: int, r: int) -> None:
-    """Fails by chance < 1 in 10**6 with another seed: the share has 5 standard errors."""
-    right = simulated_right(GaussianDP(mu), m, (r,), runs=4_000, half=True)
-    v = int(np.quantile(right, 0.1))
-    share = float(np.mean(right >= v))
-    assert attained(GaussianDP(mu), m, (r,), v) <= share + 5 * np.sqrt(share * (1 - share) / 4_000)
+@pytest.mark.parametrize(
+    ("m", "numbers"), [(20, (12,)), (20, (20,)), (61, (12,)), (60, (60,)), (250, (155,)), (250, (250,)), (60, (10, 40))]
+)
+@pytest.mark.parametrize("truth", [GaussianDP(2.0), PureDP(0.6), ApproxDP(epsilon=0.5, delta=0.1)])
+def test_the_power_with_half_of_the_canaries_included_is_that_of_simulated_scores(
+    truth: TradeoffFunction, m: int, numbers: tuple[int, ...]
+) -> None:
+    """Fails by chance < 1 in 10**6 with another seed: both shares have 5 standard errors.
+
+    The law differs from that under coins.  If guesses are about all canaries, their right guesses are an even number.
+    """
+    right = simulated_right(truth, m, numbers, runs=4_000, half=True)
+    for v in (int(np.quantile(right, 0.1)), int(np.quantile(right, 0.1)) - 1):
+        share = float(np.mean(right >= v))
+        error = np.sqrt(share * (1 - share) * (1 / 4_000 + 1 / 2_000))
+        found = attained(truth, m, numbers, v, included=m // 2)
+        assert share - 0.03 - 5 * error < found <= share + 5 * error
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4])
+def test_the_power_of_a_few_canaries_with_half_included_is_exact(m: int) -> None:
+    """With certain scores, all guesses are right but for the rounding of the half."""
+    right = min(m // 2, m - m // 2) + min(m - m // 2, m // 2)
+    assert attained(PureDP(40.0), m, (m,), right, included=m // 2) > 0.99
+    assert attained(PureDP(40.0), m, (m,), right + 1, included=m // 2) < 1e-6
+
+
+def test_a_violation_by_few_canaries_of_which_half_are_included_is_detectable() -> None:
+    """Under coins, some of the guesses about all 30 canaries would be wrong; 26 must be right."""
+    scores = np.random.default_rng(1).normal(size=30)
+    result = audit_scores(
+        scores[:15],
+        scores[15:],
+        "pure(epsilon=0.5)",
+        independence=None,
+        included_at_random="fixed_number",
+        confidence=0.95,
+    )
+    assert result.detectable.claim
+    n = plan_scores(
+        "pure(epsilon=0.5)", "pure(epsilon=20)", independence=None, included_at_random="fixed_number", confidence=0.95
+    )
+    assert n == 10
 
 
 def test_certain_and_impossible_numbers_of_right_guesses() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binom, hypergeom
+from scipy.integrate import quad
+from scipy.stats import beta, binom, hypergeom
 
 from dpaudit.claims import ApproxDP, GaussianDP, LaplaceDP, PureDP, TradeoffFunction
 from dpaudit.inference.scores import runs
@@ -51,6 +52,29 @@ def test_bounds_are_where_the_p_value_is_the_significance() -> None:
     eps = runs.epsilon_lower(1000, 1000, 1000, 700, delta=0.01, significance=0.05)
     assert 0 < eps < np.log(0.7 / 0.3)
     assert runs.mu_lower(10, 10, 10, 5, significance=0.05) == 0.0
+
+
+@pytest.mark.parametrize(("n0", "n1", "r", "k"), [(80, 20, 8, 6), (50, 50, 50, 32), (5, 4, 3, 2), (300, 200, 230, 120)])
+@pytest.mark.parametrize("truth", [GaussianDP(1.27), LaplaceDP(0.8)])
+def test_power_is_rounded_down_and_p_values_are_rounded_up(
+    truth: TradeoffFunction, n0: int, n1: int, r: int, k: int
+) -> None:
+    law = beta(r - k + 1, n0 - r + k)
+
+    def integrand(share: float) -> float:
+        u = float(law.ppf(share))
+        return float(binom.sf(k - 1, n1, 1 - float(truth.beta(u))))
+
+    plain, error = quad(integrand, 0, 1, limit=200, epsabs=1e-7)
+    low, high = runs.attained(truth, n0, n1, r, k), runs.p_value(truth, n0, n1, r, k)
+    assert plain - 0.02 < low <= plain + error
+    assert plain - error <= high < plain + 0.02
+    assert low < high
+
+
+def test_power_of_certain_and_impossible_counts() -> None:
+    assert runs.attained(GaussianDP(1.0), 10, 10, 12, 2) == 1.0
+    assert runs.attained(GaussianDP(1.0), 10, 10, 5, 6) == 0.0
 
 
 def test_equal_scores_are_no_evidence() -> None:

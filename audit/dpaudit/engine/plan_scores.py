@@ -80,11 +80,9 @@ def plan_scores(
         by_chance = 0.0 if independence == "runs" or inclusion == "fixed_number" else half_by_chance(n)
         if usual < power or not by_chance:
             return usual >= power
-        if (1 - by_chance) * usual >= power:
-            return True
-        return (1 - by_chance) * usual + by_chance * chance(
-            planned_evidence(n, independence, inclusion, half=True)
-        ) >= power
+        # The usual power includes the case that coins include half; at most all of that case is taken away.
+        halved = by_chance * chance(planned_evidence(n, independence, inclusion, half=True))
+        return usual - by_chance + halved >= power
 
     return _fewest(enough)
 

@@ -17,7 +17,6 @@ from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strat
 from dpaudit.learning import FIRST_FIT
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.evidence import Counts, SequentialEvidence
-from dpaudit.sampling.streams import stream
 
 _NEAR = 1.0  # nats from the threshold at which blocks become small; large blocks often change evidence by this much
 _MIN_SHARE = 0.25  # every pair gets at least this part of an even share of the trials
@@ -149,10 +148,10 @@ class SequentialAudit:
         """Count the scores of d0 and d1 in a block, and update the wealth; None means that there is no score yet."""
         if scores is not None:
             scores0, scores1 = scores
-            if self._coin_selected:  # the coins have a separate stream, which neither mechanism nor attacks use
-                trials = self.collector.learners[pair].trials
-                coins = stream(self.collector.sampler.seed, "coin", pair, trials).integers(2, size=len(scores0))
-                scores0, scores1 = scores0[coins == 0], scores1[coins == 1]
+            if self._coin_selected:
+                start = self.collector.learners[pair].trials
+                first = self.collector.sampler.first_sides(pair, start, len(scores0))
+                scores0, scores1 = scores0[~first], scores1[first]
             self._counts[pair] += [bin_counts(scores0), bin_counts(scores1)]
             counts = self._counts[pair : pair + 1]
             self._gains[pair] = self._bets.gains(self._log_prices, counts, coin_selected=self._coin_selected)[0]

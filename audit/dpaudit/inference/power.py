@@ -94,13 +94,16 @@ def certain_trials(strategy: Strategy, claim: TradeoffFunction, truth: Law, need
         The number of trials; inf if no bet grows.
     """
     p, q = truth
-    payoffs0, _, payoffs1, _ = _payoffs(strategy)
+    payoffs0, payoffs1 = strategy.log_payoffs0, strategy.log_payoffs1  # not clipped, because rare ruin counts
     growth, _ = growths(strategy, claim, truth)
     best = np.argsort(needed / np.maximum(growth, _NO_GROWTH))[:_BETS]
     prices = strategy.log_prices(claim)[best, None]
     exponents = _EXPONENTS[None, :, None]
-    moments0 = np.exp(-exponents * payoffs0[best, None, :]) @ p
-    moments1 = np.exp(-exponents * payoffs1[best, None, :]) @ q
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments0, moments1 = (
+            np.where(law > 0, np.exp(-exponents * payoffs[best, None, :]) * law, 0.0).sum(axis=-1)
+            for payoffs, law in ((payoffs0, p), (payoffs1, q))
+        )
     rates = np.log(moments0) + np.log(moments1) + _EXPONENTS * prices
     trials = (_EXPONENTS * needed[best, None] - math.log1p(-power)) / np.maximum(-rates, _NO_GROWTH)
     return float(np.min(np.where((rates < -_NO_GROWTH) & (growth[best, None] > _NO_GROWTH), trials, math.inf)))

@@ -104,17 +104,18 @@ class CommandMechanism:
         """
         return self._answered(dataset, n, rng)[1]
 
-    def timed_run(self, dataset: Dataset, rng: np.random.Generator) -> TimedRun:
+    def timed_run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator) -> TimedRun:
         """Make one run, and return the time that the program reports, or else the time from request to answer.
 
         Args:
-            dataset: The dataset, which must have a JSON form (see `json_values`).
+            datasets: Datasets.  The one that is used must have a JSON form (see `json_values`).
+            index: Index of the dataset for the run.
             rng: The random generator that chooses the program's seed.
 
         Raises:
             MechanismError: As for `sample`, or if the program reports something other than a time.
         """
-        found, (output,), elapsed = self._answered(dataset, 1, rng)
+        found, (output,), elapsed = self._answered(datasets[index], 1, rng)
         if "seconds" not in found:
             return TimedRun(output, elapsed, OUTSIDE)
         times = found["seconds"]

@@ -112,11 +112,13 @@ class IsolatedMechanism:
         found: RawOutputs = outputs
         return found
 
-    def timed_run(self, dataset: Dataset, rng: np.random.Generator) -> TimedRun:
+    def timed_run(self, datasets: Sequence[Dataset], index: int, rng: np.random.Generator) -> TimedRun:
         """Make one run, whose time the worker measures around the call of the mechanism.
 
         Args:
-            dataset: The dataset, which must have an encoding (see `wire`).
+            datasets: Datasets, which must have an encoding (see `wire`).  The worker copies all of them in this order
+                before the run, so that the state of its memory does not depend on `index`.
+            index: Index of the dataset for the run.
             rng: The random generator that chooses the seed of the worker.
 
         Raises:
@@ -124,7 +126,7 @@ class IsolatedMechanism:
                 if the answer does not have the time of the run.
         """
         child = self._child()
-        request = {"do": "time", "dataset": dataset, "seed": int(rng.integers(2**63))}
+        request = {"do": "time", "datasets": list(datasets), "index": index, "seed": int(rng.integers(2**63))}
         answer = answer_of(child, request, self.timeout, "an output and its time")
         self.__dict__["changed_dataset"] = bool(answer.get("changed"))
         if "output" not in answer or "seconds" not in answer:

@@ -6,9 +6,9 @@ same encoding.  The three files need only the standard library of Python 3.8 or 
 installed.
 
 Requests are dicts with the key `do`.  The first request is `load` (address, folder, params, batched, memory).  Any
-number of `sample` (dataset, n, seed), `time` (dataset, seed) and `claim` requests follow.  Answers are dicts with
-`outputs` and `changed`, with `output`, `seconds` and `changed`, with `claim` (text or None), or with `error` and
-`traceback`.  The value of `changed` is true if the dataset was changed in place.
+number of `sample` (dataset, n, seed), `time` (datasets, index, seed) and `claim` requests follow.  Answers are dicts
+with `outputs`, or `output` and `seconds`, and with `changed`, which is true if the dataset was changed in place; with
+`claim` (text or None); or with `error` and `traceback`.
 """
 
 from __future__ import annotations
@@ -140,18 +140,19 @@ class _Loaded:
         self._look(dataset, given)
         return output
 
-    def time(self, dataset: Dataset, seed: int) -> tuple[Output, float]:
-        """Make one run, and return its output and its time in seconds."""
+    def time(self, datasets: list[Dataset], index: int, seed: int) -> tuple[Output, float]:
+        """Make one run on one of the datasets, which are all copied, and return its output and its time in seconds."""
         if self.many is not None:
             raise TypeError("a mechanism that makes many runs in one call has no observable time of a run")
-        rng, given = _seeded(seed), _copied(dataset)
+        rng, copies, collects = _seeded(seed), [_copied(dataset) for dataset in datasets], gc.isenabled()
         gc.collect(1)
         gc.disable()  # start and duration of collections depend on the size of the dataset
         began = perf_counter()
-        output = self._call(self.found, given, rng)
+        output = self._call(self.found, copies[index], rng)
         seconds = perf_counter() - began
-        gc.enable()
-        self._look(dataset, given)
+        if collects:
+            gc.enable()
+        self._look(datasets[index], copies[index])
         return _copied(output), seconds
 
     def _call(self, mechanism: Callable[..., Foreign], *arguments: Foreign) -> Foreign:
@@ -276,8 +277,7 @@ def _limit_memory(memory: int) -> None:
     import resource
 
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    limit = address_space_limit(memory)
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    limit = min(address_space_limit(memory), sys.maxsize if hard == resource.RLIM_INFINITY else hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
@@ -296,7 +296,7 @@ def _answer(request: Foreign, loaded: _Loaded | None) -> tuple[bytes, _Loaded | 
             return wire.frame({"claim": None if claim is None else str(claim)}), loaded
         loaded.changed = None
         if request["do"] == "time":
-            output, seconds = loaded.time(request["dataset"], request["seed"])
+            output, seconds = loaded.time(request["datasets"], request["index"], request["seed"])
             return wire.frame({"output": output, "seconds": seconds, "changed": bool(loaded.changed)}), loaded
         outputs = loaded.sample(request["dataset"], request["n"], request["seed"])
         return wire.frame({"outputs": outputs, "changed": bool(loaded.changed)}), loaded

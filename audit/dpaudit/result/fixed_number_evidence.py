@@ -15,16 +15,12 @@ from dpaudit.result.words import Words
 def attained(truth: TradeoffFunction, m: int, included: int, guesses: int, right: int) -> float:
     """Return the probability of at least `right` right guesses if scores are independent likelihood ratios.
 
-    Exactly `included` of the `m` canaries are included, so the inclusions of different canaries are dependent.  If
-    there are guesses that canaries were included and guesses that canaries were excluded, the result is approximate.
-    The approximation assumes that independent fair coins decided the inclusions.
+    Exactly `included` of the `m` canaries are included, so the inclusions of different canaries are dependent.
     """
     if fixed_number.about_both_sides(m, included):
-        return both_sides.attained(truth, m, (guesses,), right)
+        return both_sides.attained(truth, m, (guesses,), right, included=included)
     rare = min(included, m - included)
-    if right <= max(0, guesses - (m - rare)):
-        return 1.0  # every ranking of the canaries gives at least this many right guesses
-    return runs.p_value(truth, m - rare, rare, guesses, right) if right <= min(guesses, rare) else 0.0
+    return runs.attained(truth, m - rare, rare, guesses, right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,7 +212,7 @@ class RunScoresEvidence(ScoresGuesses):
         return runs.p_value(claim, self.n0, self.n1, self.guesses, right)
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return self.chance(truth, right)
+        return runs.attained(truth, self.n0, self.n1, self.guesses, right)
 
     @property
     def about(self) -> str:
@@ -291,6 +291,11 @@ class CanaryGuesses(ScoresGuesses):
         )
 
     @property
+    def _fixed(self) -> int | None:
+        """The number of included canaries if it may have been fixed beforehand, and None otherwise."""
+        return self.included if self.half else None
+
+    @property
     def _counted(self) -> tuple[int, int, int]:
         return self.m, self.guesses, self.right
 
@@ -299,7 +304,7 @@ class CanaryGuesses(ScoresGuesses):
         return (1 - confidence) / self.p_value_factor
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return both_sides.attained(truth, self.m, (self.guesses,), right)
+        return both_sides.attained(truth, self.m, (self.guesses,), right, included=self._fixed)
 
     @property
     def about(self) -> str:

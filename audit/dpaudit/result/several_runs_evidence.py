@@ -194,8 +194,8 @@ class SeveralRunsEvidence(_OfRuns):
         return min(1.0, factor * one_run.p_value(claim, m, guesses, right))
 
     def tail_attained(self, truth: TradeoffFunction, run: Run, right: int) -> float:
-        m, _, guesses = run
-        return both_sides.attained(truth, m, (guesses,), right)
+        m, included, guesses = run
+        return both_sides.attained(truth, m, (guesses,), right, included=included if self._halves else None)
 
     def coins_p_value(self, sizes: tuple[int, int]) -> float:
         """Combine the p-values of the total and of the least balanced run; see `ScoresGuesses.coins_p_value`."""

@@ -102,6 +102,8 @@ class Runs:
         start: Index of the first run.
         stop: Index after the last run.
         execution: The settings for the execution.
+        beside: The dataset of the other side, if running times are observed.  Before each run, both datasets are copied
+            in random order.  So the state of memory and caches does not depend on the side of the run.
     """
 
     mechanism: object
@@ -112,6 +114,7 @@ class Runs:
     start: int
     stop: int
     execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    beside: Dataset | None = None
 
     def __call__(self) -> Outcome:
         """Make the runs.  Among the mechanism's exceptions, only KeyboardInterrupt propagates.
@@ -145,8 +148,12 @@ class Runs:
         getpid, process = os.getpid, os.getpid()
         for run, first in enumerate(streams, self.start):
             for rng in self._attempts(first, run) if self.execution.attempts > 1 else (first,):
-                dataset, error = fresh_dataset(), None
-                if timed:
+                error = None
+                if not timed:
+                    dataset = fresh_dataset()
+                else:
+                    copies, index = self._copies(run)
+                    dataset = copies[index]
                     gc.collect(1)
                     began = clock()
                 try:
@@ -177,6 +184,14 @@ class Runs:
             outputs.append(Timed(output, seconds) if timed else output)
         return Outcome(outputs)
 
+    def _copies(self, run: int) -> tuple[list[Foreign], int]:
+        """Return copies of the datasets of both sides in random order, and the index of the copy for this side."""
+        if self.beside is None:
+            return [self.dataset.copy()], 0
+        index = int(stream(self.seed, "copies", self.pair, self.side, run).integers(2))
+        both = (self.beside, self.dataset) if index else (self.dataset, self.beside)
+        return [one.copy() for one in both], index
+
     def _timed_elsewhere(
         self, mechanism: CommandMechanism | IsolatedMechanism, timeout: Timeout, side_effects: SideEffects
     ) -> Outcome:
@@ -190,7 +205,7 @@ class Runs:
             rng = stream(self.seed, "batch", self.pair, self.side, run)
             try:
                 with only_this_process():
-                    found = timeout(mechanism.timed_run, self.dataset.copy(), rng)
+                    found = timeout(mechanism.timed_run, *self._copies(run), rng)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:

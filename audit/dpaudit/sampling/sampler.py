@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from dpaudit.mechanisms import members
 from dpaudit.mechanisms.memory import advice
@@ -136,6 +137,16 @@ class Sampler:
             self._seconds_per_run = (time.perf_counter() - began) / (2 * (stop - start))
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
+    def first_sides(self, pair: int, start: int, trials: int) -> npt.NDArray[np.bool_]:
+        """Return the side of the first run of each trial, as fair coins decide it if times are observed.
+
+        Args:
+            pair: Index of the pair.
+            start: Index of the first trial of the block.
+            trials: Number of trials.
+        """
+        return stream(self.seed, "order", pair, start).random(trials) < 0.5
+
     def _timed(self, pair: int, start: int, stop: int) -> tuple[Outcome, Outcome]:
         """Make trials one by one, with the two runs of each trial in random order.
 
@@ -145,11 +156,12 @@ class Sampler:
         """
         parts: tuple[list[Outcome], list[Outcome]] = ([], [])
         datasets = self._datasets[pair]
-        order = stream(self.seed, "order", pair, start).integers(2, size=stop - start)
+        order = self.first_sides(pair, start, stop - start)
         with kept_global_randomness():
             for t, first in enumerate(order, start):
                 for side in (int(first), 1 - int(first)):
-                    runs = Runs(self.mechanism, datasets[side], self.seed, pair, side, t, t + 1, self.execution)
+                    given, beside = datasets[side], datasets[1 - side]
+                    runs = Runs(self.mechanism, given, self.seed, pair, side, t, t + 1, self.execution, beside)
                     parts[side].append(self._same_clock(runs()))
                 if parts[0][-1].failure or parts[1][-1].failure:
                     break

@@ -19,18 +19,26 @@ canary at a cut x is included with probability g(x).  All of these events are in
 these are independent and uniform between them.  The coins are independent given the ranks.  QED
 
 V is simulated by this theorem: cuts are sums of exponential variables, and the right guesses between them are binomial.
+If a fixed number of canaries is included instead, the law is that of the coins, given their total.  The number of
+included canaries in the largest block is then determined by all other numbers.  Its binomial probability is the weight
+of the draw.
+
 The time does not depend on m.  The random numbers are always the same, so equal arguments give equal results.  For the
 canary at a cut, g is rounded to the unfavourable side.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.special import betaincinv, ndtr
+from scipy.special import betaincinv, ndtr, xlog1py, xlogy
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.scores.confident import wrong_share
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.binomials import log_choose
 from dpaudit.numerics.caches import kept, read_only
 
 _DRAWS = 40_000
@@ -52,44 +60,81 @@ def cuts(m: int, guesses: int) -> tuple[int, int]:
     return guesses // 2, m - (guesses - guesses // 2)
 
 
-def attained(truth: TradeoffFunction, m: int, numbers: tuple[int, ...], right: int) -> float:
-    """Return the probability of `right` or more right guesses from independent likelihood ratios under fair coins.
+def attained(
+    truth: TradeoffFunction, m: int, numbers: tuple[int, ...], right: int, *, included: int | None = None
+) -> float:
+    """Return the probability of `right` or more right guesses from independent likelihood ratios.
 
     The result is the lower Clopper-Pearson bound of the simulated probability at the level of three standard errors.
-
-    If exactly half of the canaries are included, instead of each with a fair coin, the probability is larger if it is
-    near 0.9 or more, as measured in `tests/inference/test_right_guesses.py`.
+    For weighted draws, it is computed with their effective number (Kish 1965).
 
     Args:
         truth: The curve of the mechanism, which is made symmetric.
         m: Number of canaries.
         numbers: Numbers of guesses, at most m, in ascending order.
         right: Number of right guesses, summed over all numbers of guesses.
+        included: Number of included canaries, if it is fixed; otherwise fair coins decide.
     """
     if right <= 0:
         return 1.0
-    enough = _DRAWS - int(np.searchsorted(_right_guesses(truth, m, numbers), right))
-    return float(betaincinv(enough, _DRAWS - enough + 1, ndtr(-_ERRORS))) if enough else 0.0
+    values, weights = _right_guesses(truth, m, numbers, included)
+    total = float(weights.sum())
+    share = float(weights[np.searchsorted(values, right) :].sum()) / total if total else 0.0
+    draws = total**2 / float(weights @ weights) if total else 0.0
+    return float(betaincinv(share * draws, (1 - share) * draws + 1, ndtr(-_ERRORS))) if share else 0.0
 
 
 @kept(8)  # an audit of several runs needs many tails of one law
-def _right_guesses(truth: TradeoffFunction, m: int, numbers: tuple[int, ...]) -> Array:
-    """Return simulated values of V, sorted; see the theorem of this module."""
+def _right_guesses(
+    truth: TradeoffFunction, m: int, numbers: tuple[int, ...], included: int | None
+) -> tuple[Array, Array]:
+    """Return simulated values of V, sorted, and their weights."""
     low, high = zip(*(cuts(m, r) for r in numbers), strict=True)
     places = [0, *low, *(place + 1 for place in reversed(high)), m + 1]  # of the canaries at the cuts, from 1 to m
+    steps = np.diff(places)
     rng = np.random.default_rng(_SEED)
-    ranks = np.cumsum([rng.standard_gamma(steps, _DRAWS) for steps in np.diff(places)], axis=0)
+    ranks = np.cumsum([rng.standard_gamma(step, _DRAWS) for step in steps], axis=0)
     ranks = np.concatenate([np.zeros((1, _DRAWS)), ranks / ranks[-1]])
     knots = (1 - np.cos(np.linspace(0, np.pi, _KNOTS))) / 2
     wrong = _integral(truth.symmetrized(), knots)
-    left_out = _right_on_one_side(knots, wrong, ranks[: len(low) + 1], np.diff(places[: len(low) + 1]), rng)
-    steps = np.diff(places)[::-1][: len(high)]
-    included = _right_on_one_side(knots, wrong, 1 - ranks[: -len(high) - 2 : -1], steps, rng)
-    return read_only(np.sort(left_out + included))
+    b = len(numbers)
+    groups = [
+        *_groups(knots, wrong, ranks[: b + 1], steps[:b], into=True),
+        *_groups(knots, wrong, 1 - ranks[: -b - 2 : -1], steps[: -b - 1 : -1], into=False),
+        _Group(m - numbers[-1], _mean(knots, wrong, ranks[b], ranks[b + 1]), 0, into=True),
+    ]
+    solved = max(range(len(groups)), key=lambda i: groups[i].size) if included is not None else len(groups) - 1
+    count, total = np.zeros(_DRAWS), np.zeros(_DRAWS)
+    for i, group in enumerate(groups):
+        if i != solved:
+            failed = rng.binomial(group.size, group.chance)
+            count += failed if group.into else group.size - failed
+            total += group.weight * (group.size - failed)
+    if included is None:
+        return read_only(np.sort(total)), read_only(np.ones(_DRAWS))
+    last = groups[solved]
+    failed = included - count if last.into else last.size - (included - count)
+    possible = (failed >= 0) & (failed <= last.size)
+    n = np.where(possible, failed, 0)
+    log: Array = log_choose(last.size, n) + xlogy(n, last.chance) + xlog1py(last.size - n, -last.chance)
+    weights = np.where(possible, np.exp(log), 0.0)
+    total = total + last.weight * (last.size - n)
+    order = np.argsort(total)
+    return read_only(total[order]), read_only(weights[order])
 
 
-def _right_on_one_side(knots: Array, wrong: Array, ranks: Array, steps: Array, rng: np.random.Generator) -> Array:
-    """Return the right guesses on one side, summed over all numbers of guesses, (draws,).
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Canaries that are guessed wrong independently and with equal probability."""
+
+    size: int
+    chance: Array  # probability of a wrong guess, (draws,)
+    weight: int  # how many numbers of guesses contain each of these guesses
+    into: bool  # whether a wrong guess means that the canary is included
+
+
+def _groups(knots: Array, wrong: Array, ranks: Array, steps: Array, *, into: bool) -> Iterator[_Group]:
+    """Yield the guesses on one side: those between two cuts, and that at each cut.
 
     By symmetry, guesses "included" have the law of guesses "left out" if ranks are counted from 1 downwards.
 
@@ -98,17 +143,21 @@ def _right_on_one_side(knots: Array, wrong: Array, ranks: Array, steps: Array, r
         wrong: Values of c at the knots.
         ranks: 0 and the cuts of each number of guesses, (numbers + 1, draws), ascending.
         steps: Number of canaries that each cut adds to the previous ones, (numbers,).
-        rng: Generator.
+        into: Whether the guesses are "left out", so that the canaries of wrong guesses are included.
     """
     slope = np.diff(wrong) / np.diff(knots)
-    total = np.zeros(ranks.shape[1])
     for added, (size, x, y) in enumerate(zip(steps, ranks[:-1], ranks[1:], strict=True)):
         if size:
-            between = (np.interp(y, knots, wrong) - np.interp(x, knots, wrong)) / np.maximum(y - x, 1e-300)
             at_cut = slope[np.minimum(np.searchsorted(knots, y), len(slope) - 1)]  # at least g(y), because g rises
-            right = rng.binomial(size - 1, 1 - np.clip(between, 0.0, 1.0)) + (rng.random(len(y)) >= at_cut)
-            total += (len(steps) - added) * right  # these guesses belong to this number and to all larger ones
-    return total
+            weight = len(steps) - added  # these guesses belong to this number and to all larger ones
+            yield _Group(int(size) - 1, _mean(knots, wrong, x, y), weight, into)
+            yield _Group(1, np.clip(at_cut, 0.0, 1.0), weight, into)
+
+
+def _mean(knots: Array, wrong: Array, x: Array, y: Array) -> Array:
+    """Return the mean of g between the ranks x and y."""
+    difference = np.interp(y, knots, wrong) - np.interp(x, knots, wrong)
+    return np.clip(difference / np.maximum(y - x, 1e-300), 0.0, 1.0)
 
 
 def _integral(claim: TradeoffFunction, x: Array) -> Array:

@@ -112,6 +112,23 @@ def p_value(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float:
     return p if p > _TINY else min(p, _chance(f, n0, n1, r, k, _FAR))
 
 
+def attained(truth: TradeoffFunction, n0: int, n1: int, r: int, k: int) -> float:
+    """Return the probability that k or more of the r highest scores are of d1, if scores are likelihood ratios.
+
+    The result is that of the corollary, rounded down.
+
+    Args:
+        truth: The curve of the mechanism, which is made symmetric.
+        n0: Number of runs on d0.
+        n1: Number of runs on d1.
+        r: Number of scores that count as high.
+        k: Number of high scores that are of d1.
+    """
+    if k <= max(0, r - n0):
+        return 1.0  # every order of the scores gives at least this number
+    return _chance(truth.symmetrized(), n0, n1, r, k, _NEAR, up=False) if k <= min(r, n1) else 0.0
+
+
 def parameter_lower(
     family: Callable[[float], TradeoffFunction],
     n0: int,
@@ -194,11 +211,13 @@ def epsilon_lower(n0: int, n1: int, r: int, k: int, *, delta: float, significanc
     return parameter_lower(lambda t: ApproxDP(epsilon=t, delta=delta), n0, n1, r, k, significance=significance)
 
 
-def _chance(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int, reach: float) -> float:
-    """Return an upper bound of the corollary's E P[Binomial(n1, g(U')) >= k], where g = 1 - f."""
+def _chance(claim: TradeoffFunction, n0: int, n1: int, r: int, k: int, reach: float, *, up: bool = True) -> float:
+    """Return an upper or a lower bound of the corollary's E P[Binomial(n1, g(U')) >= k], where g = 1 - f."""
     high, mass = _cells(float(r - k + 1), float(n0 - r + k), reach)
-    reached = betainc(float(k), n1 - k + 1.0, np.minimum(1 - np.asarray(claim.beta(high)), 1.0))
-    return min(1.0, float(mass @ reached) * (1 + 1e-9) + 1e-300)
+    ends = high if up else np.concatenate([[0.0], high[:-1]])
+    reached = betainc(float(k), n1 - k + 1.0, np.clip(1 - np.asarray(claim.beta(ends)), 0.0, 1.0))
+    bound = float(mass @ reached)
+    return min(1.0, bound * (1 + 1e-9) + 1e-300) if up else max(0.0, bound * (1 - 1e-9) - 1e-12)
 
 
 @lru_cache(maxsize=256)  # the cells do not depend on the claim

@@ -16,9 +16,9 @@ P(S_k) <= delta_f(s_k).  X and Y are independent, so E e = E A E B / (budget/2)^
 and geometric means.
 
 The two runs of a trial may depend on each other, for example if their running times are measured on the same machine.
-In this case, a fair coin selects one run of each trial, and only the selected run is counted.  The e-value is then
-A(X) / (budget/2) or B(Y) / (budget/2).  Given the past and the state of the machine, its expectation is (E A + E
-B) / budget <= 1.
+In this case, a fair coin decides which run of each trial is made first, and only the first run is counted.  The e-value
+is then A(X) / (budget/2) or B(Y) / (budget/2).  Given the past and the state of the machine before the trial, its
+expectation is (E A + E B) / budget <= 1, if the claim holds in that state.
 
 If the claim is true, the probability that the product of the e-values ever reaches 1/significance is at most
 `significance`, by Ville's inequality.
