@@ -107,9 +107,9 @@ def _right_guesses(
     count, total = np.zeros(_DRAWS), np.zeros(_DRAWS)
     for i, group in enumerate(groups):
         if i != solved:
-            failed = rng.binomial(group.size, group.chance)
-            count += failed if group.into else group.size - failed
-            total += group.weight * (group.size - failed)
+            wrong_guesses = rng.binomial(group.size, group.chance)
+            count += wrong_guesses if group.into else group.size - wrong_guesses
+            total += group.weight * (group.size - wrong_guesses)
     if included is None:
         return read_only(np.sort(total)), read_only(np.ones(_DRAWS))
     last = groups[solved]
