@@ -48,6 +48,7 @@ class Index:
     left_out: dict[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     error: MechanismError | None = None
+    installed: dict[str, str] = field(default_factory=dict)  # the installed version, where it is not the asked one
     confidences: dict[str, float] = field(default_factory=dict)  # of each audit that was run
     seeds: dict[str, int | None] = field(default_factory=dict)
 
@@ -58,13 +59,17 @@ class Index:
         left_out = {Version(name): kind for name, kind in self.left_out.items()}
         return Releases(final=final, left_out=left_out, unread=self.unread)
 
-    def letter(self, planned: PlannedAudit) -> str:
-        required = (planned.config.mechanism.requires or [""])[0]
-        return self.history[required.partition("==")[2]]
+    def version(self, planned: PlannedAudit) -> str:
+        return (planned.config.mechanism.requires or [""])[0].partition("==")[2]
 
-    def first_run(self, planned: PlannedAudit, command: CommandSettings) -> None:
+    def letter(self, planned: PlannedAudit) -> str:
+        return self.history[self.version(planned)]
+
+    def first_run(self, planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
+        version = self.version(planned)
         if self.letter(planned) == "s":
             raise NotReady("noise.yaml:3: ...", reason="installing it failed; pip printed:\n    one\n    No space left")
+        return {"Tinylaw": self.installed.get(version, version), "other": "1"}
 
     def run_all(self, planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise) -> Outcome:
         outcome = Outcome()
@@ -223,6 +228,17 @@ def test_extras_are_kept_and_the_required_release_is_audited_first(index: Index,
     assert bisected(index, "g" * 13 + "b" + "g" * 20).exit_code == 1
     assert next(iter(index.seeds)) == "noise-tinylaw-1.14"
     assert [one["first_after"] for one in written()["changes"]] == ["1.14", "1.15"]
+
+
+def test_a_release_is_skipped_if_the_installer_chose_another_local_version(index: Index) -> None:
+    """`pip install tinylaw==1.0` takes 1.0+cpu if an index has both."""
+    index.installed = {"1.0": "1.0+cpu"}
+    done = bisected(index, {"1.0": "b", "1.0+cpu": "g", "1.1": "g"})
+    assert done.exit_code != 1, "the code of 1.0 was never run"
+    skipped, *others = written()["releases"]
+    assert (skipped["version"], skipped["state"]) == ("1.0", "skipped")
+    assert skipped["reason"] == "the installer was asked for tinylaw 1.0, but the environment has tinylaw 1.0+cpu"
+    assert [one["state"] for one in others] == ["good", "good"]
 
 
 def test_an_interruption_keeps_what_was_found(index: Index) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
@@ -15,6 +15,7 @@ from dpaudit.config import PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.requirements import is_version, project_name
 from dpaudit.result.model import AuditResult
 from dpaudit.result.releases import Bisection, Release, State
 from dpaudit.result.suite import Promise
@@ -94,7 +95,7 @@ class _Search:
             say(f"release {version} of {self.package}: {self.audited + 1} of at most {self.most} to audit")
         try:
             for one in audits.values():
-                _first_run(one, self.command)
+                _check_version(_first_run(one, self.command), self.package, version)
         except NotReady as error:
             say(f"release {version} of {self.package} is skipped: {error}")
             return Release(version=version, state=State.SKIPPED, reason=error.reason)
@@ -176,15 +177,33 @@ def _with_seed(planned: PlannedAudit, package: str, version: str, seed: int | No
     return replace(planned, config=planned.config.model_copy(update={"seed": own}))
 
 
-def _first_run(planned: PlannedAudit, command: CommandSettings) -> None:
+def _first_run(planned: PlannedAudit, command: CommandSettings) -> Mapping[str, str]:
     """Load a mechanism, and run it once, with random numbers that the audit does not use.
+
+    Returns:
+        The version of each package in the environment of the mechanism, by package name.
 
     Raises:
         NotReady: If the mechanism cannot be loaded, or if its first run fails and failures are not outcomes.
     """
     mechanism, _ = load(planned, command)
-    if isinstance(mechanism, IsolatedMechanism) and planned.config.failures == "stop":
+    if not isinstance(mechanism, IsolatedMechanism):
+        return {}
+    if planned.config.failures == "stop":
         _try(mechanism, planned)
+    return mechanism.packages
+
+
+def _check_version(packages: Mapping[str, str], package: str, version: str) -> None:
+    """Check that an environment holds the release, because `x==1.0` also allows the local version 1.0+cpu.
+
+    Raises:
+        NotReady: If the environment has another version, even if only its local part differs.
+    """
+    found = next((found for name, found in packages.items() if project_name(name) == project_name(package)), None)
+    if found is None or not is_version(found, version):
+        have = f"{package} {found}" if found else f"no {package}"
+        raise NotReady(f"the installer was asked for {package} {version}, but the environment has {have}")
 
 
 def _try(mechanism: IsolatedMechanism, planned: PlannedAudit) -> None:
