@@ -76,6 +76,8 @@ class Index:
         for one, confidence in zip(planned, promise.confidences, strict=False):
             letter = self.letter(one)
             self.confidences[one.config.name], self.seeds[one.config.name] = confidence, one.config.seed
+            if letter == "n":
+                raise NotReady("noise.yaml:3: noise.json is a folder; remove it or use another -o")
             if letter == "i":
                 outcome.interrupted = True
             elif letter == "x":
@@ -143,6 +145,7 @@ HISTORIES = {
     ),
     "bad and inconclusive": ("gob", 1, ["First bad release: 1.3, or a release between it and 1.1"]),
     "internal error": ("gxg", 4, ["noise (1.2)", "internal error"]),
+    "not ready": ("gngbb", 1, ["noise (1.2)", "is a folder", "First bad release: 1.4."]),
     "no verdict": ("ooo", 3, ["No release was found good or bad."]),
 }
 
@@ -155,7 +158,7 @@ def test_a_history_gives_its_changes_and_its_exit_code(name: str, index: Index) 
     for part in words:
         assert part in prose(done)
     assert max(map(len, done.stdout.splitlines())) <= 80
-    states = {"g": "good", "b": "bad", "o": "inconclusive", "s": "skipped", "x": "inconclusive"}
+    states = {"g": "good", "b": "bad", "o": "inconclusive", "s": "skipped", "x": "inconclusive", "n": "inconclusive"}
     assert [one["state"] for one in written()["releases"]] == [states[letter] for letter in history]
 
 
@@ -247,6 +250,25 @@ def test_an_interruption_keeps_what_was_found(index: Index) -> None:
     assert "The command was interrupted, so changes may be missing." in prose(done)
     assert written()["interrupted"] is True
     assert bisected(index, "ig").exit_code == 3
+
+
+def test_audits_that_can_never_start_are_refused_as_wrong_usage(index: Index) -> None:
+    done = bisected(index, "ngg")
+    assert done.exit_code == 2
+    assert "error: noise.yaml:3: noise.json is a folder; remove it or use another -o" in done.stderr
+
+
+def test_ctrl_c_during_the_first_installation_has_the_code_of_an_interruption(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(audit_releases, "_first_run", interrupted)
+    done = bisected(index, "ggg")
+    assert done.exit_code == 130
+    assert "could be audited" not in done.stderr
+    assert not Path("dpaudit-results/bisection.json").exists()
 
 
 def test_pre_releases_and_yanked_releases_are_left_out_unless_an_end_names_them(index: Index) -> None:

@@ -77,7 +77,7 @@ class _Search:
         """Audit releases until the search ends, the maximum is reached or the user interrupts the command.
 
         Raises:
-            NotReady: If the first audits cannot be started.
+            NotReady: If the audits cannot be started before any release has a result.
         """
         while self.audited < self.most and not self.interrupted:
             number = next_release([release.state for release in self.releases], self.named)
@@ -101,7 +101,13 @@ class _Search:
             return Release(version=version, state=State.SKIPPED, reason=error.reason)
         self.audited += 1
         # Each release has its own seed, so the command's seed does not replace it.
-        outcome = run_all(list(audits.values()), replace(self.command, seed=None), self.promise)
+        try:
+            outcome = run_all(list(audits.values()), replace(self.command, seed=None), self.promise)
+        except NotReady as error:
+            if not any(release.results for release in self.releases):
+                raise  # nothing was measured that could be lost
+            say(f"release {version} of {self.package} has no result: {error}")
+            return Release(version=version, state=State.OPEN, missing=dict.fromkeys(audits, error.reason))
         self.broken = self.broken or bool(outcome.broken)
         self.interrupted = outcome.interrupted
         return _release(version, audits, outcome)

@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
+from dpaudit.cli.ending import (
+    INCONCLUSIVE,
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    NO_VIOLATION,
+    VIOLATION,
+    leave,
+    refuse,
+)
 from dpaudit.cli.options import RUNS, Configs, RunOptions, with_run_options
 from dpaudit.cli.run import checked_settings
+from dpaudit.cli.signals import interrupted_code
 from dpaudit.cli.terminal import say, waiting
 from dpaudit.cli.values import check_choice, whole_option
 from dpaudit.settings.audit import BACKENDS
@@ -89,6 +98,8 @@ def bisect(
         found = audit_releases(audits, package, between, command, most)
     except NotReady as error:
         refuse(*error.problems)
+    if not found.started and found.bisection.interrupted:
+        leave(interrupted_code(INTERRUPTED))
     if not found.started:
         refuse(f"no release of {package} could be audited; see the messages above")
     _report(found, options)
