@@ -121,7 +121,11 @@ def prose(done: Result) -> str:
 
 
 HISTORIES = {
-    "introduced": ("ggggbbbb", 1, ["First bad release: 1.5. The release before it, 1.4, is good.", "changes once."]),
+    "introduced": (
+        "ggggbbbb",
+        1,
+        ["First bad release: 1.5. The listed release before it, 1.4, is good.", "changes once."],
+    ),
     "mended": ("bbbggggg", 1, ["The oldest audited release, 1.1, is bad.", "First good release: 1.4."]),
     "both": ("ggbbbbgg", 1, ["First bad release: 1.3.", "First good release: 1.7.", "not monotone", "changes 2 times"]),
     "never": ("gggggggg", 0, ["All 8 audited releases are good: no change was found."]),
@@ -166,7 +170,8 @@ def test_the_file_names_changes_stretches_and_the_guarantee(index: Index) -> Non
     bisected(index, "ggbbbbgg", "--confidence", "0.95")
     found = written()
     assert found["format"] == "dpaudit-bisection/1"
-    assert (found["from"], found["to"], found["first_bad"], found["first_good"]) == ("1.1", "1.8", "1.3", "1.1")
+    assert (found["from"], found["to"]) == ("1.1", "1.8")
+    assert not {"first_bad", "first_good"} & set(found), "no single release answers for a history like this"
     assert found["monotone"] is False
     assert [(one["to"], one["last_before"], one["first_after"]) for one in found["changes"]] == [
         ("bad", "1.2", "1.3"),
@@ -174,6 +179,7 @@ def test_the_file_names_changes_stretches_and_the_guarantee(index: Index) -> Non
     ]
     assert [(one["state"], one["first"], one["last"]) for one in found["stretches"]][1] == ("bad", "1.3", "1.6")
     assert found["false_alarm_at_most"] == 0.05
+    assert found["unread"] == []
     audit = found["releases"][0]["audits"]["noise"]
     assert audit["detectable_claim"] == sample.no_violation().detectable.claim
 
@@ -274,7 +280,10 @@ def test_ctrl_c_during_the_first_installation_has_the_code_of_an_interruption(
 def test_pre_releases_and_yanked_releases_are_left_out_unless_an_end_names_them(index: Index) -> None:
     history = {"1.0": "b", "1.1": "b", "2.0rc1": "g", "2.0": "g", "2.1": "g", "3.0a1": "g"}
     index.left_out = {"1.0": "yanked", "2.0rc1": "pre-release", "3.0a1": "pre-release"}
-    bisected(index, history)
+    done = bisected(index, history)
+    assert "First good release: 2.0. The listed release before it, 1.1, is bad." in prose(done)
+    assert "Not considered between the two: 2.0rc1 (pre-release)." in prose(done)
+    assert written()["changes"][0]["left_out_between"] == {"2.0rc1": "pre-release"}
     assert [one["version"] for one in written()["releases"]] == ["1.1", "2.0", "2.1"]
     assert written()["left_out"] == index.left_out
     bisected(index, history, "--from", "v1", "--to", "3.0.a1")
@@ -327,6 +336,12 @@ def test_an_index_without_an_answer_ends_the_command(error: MechanismError, inde
     assert done.stdout == ""
 
 
+def test_a_good_release_and_a_named_release_may_be_wrong(index: Index) -> None:
+    said = prose(bisected(index, "gb"))
+    assert "misses a violation of the detectable size with probability 10 % under an optimal attack, and more" in said
+    assert "The probability that a named first release is wrong is not bounded." in said
+
+
 def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of versions become requirements and parts of file names."""
     said = "Available versions: 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
@@ -348,6 +363,40 @@ def test_an_index_that_could_not_be_read_is_reported_although_others_answered(in
     index.unread = ("https://example.org/simple/: 503 Server Error",)
     done = bisected(index, "gg", "-q")
     assert "releases may be missing: https://example.org/simple/: 503 Server Error" in done.stderr
+    assert "releases may be missing: https://example.org/simple/: 503 Server Error." in prose(done)
+    assert written()["unread"] == list(index.unread)
+
+
+def test_a_release_for_only_one_python_of_the_audits_is_named_at_its_change(
+    index: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    second = "  - {<<: *noise, name: other, mechanism: {python: noise.py:release, requires: [tinylaw], "
+    (tmp_path / "noise.yaml").write_text(CONFIG + second + 'python_version: "3.9"}}\n')
+
+    def released(package: str, python_version: str | None = None) -> Releases:
+        names = ["1.1", "1.3"] if python_version == "3.9" else ["1.1", "1.2", "1.3"]
+        return Releases(final=tuple(map(Version, names)), left_out={})
+
+    monkeypatch.setattr(release_range, "released", released)
+    done = bisected(index, "ggb")
+    assert "Not considered between the two: 1.2 (not for every Python of the audits)." in prose(done)
+
+
+def test_the_releases_that_each_audit_refuted_are_named(
+    index: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All releases are bad, although one audit is refuted in the older ones, and another audit in the newer ones."""
+    (tmp_path / "noise.yaml").write_text(CONFIG + "  - {<<: *noise, name: other, claim: gaussian(mu=2)}\n")
+
+    def letter(planned: PlannedAudit) -> str:
+        return "b" if ("other" in planned.config.name) is (index.version(planned) > "1.3") else "g"
+
+    monkeypatch.setattr(index, "letter", letter)
+    said = prose(bisected(index, "bbbbbb", "--most", "6"))
+    assert "All 6 audited releases are bad by at least one audit: no change was found." in said
+    assert "Audit noise refuted 1.1, 1.2, 1.3." in said
+    assert "Audit other refuted 1.4, 1.5, 1.6." in said
+    assert "With --only NAME" in said
 
 
 def test_only_left_out_releases_are_no_range(index: Index) -> None:

@@ -153,6 +153,7 @@ def audit_releases(
         package=package,
         releases=tuple(search.releases),
         left_out=between.left_out,
+        unread=between.unread,
         most=limit,
         audits=len(first),
         false_alarm=promise.false_alarm,

@@ -59,7 +59,7 @@ def bisect(
         ),
     ] = None,
 ) -> None:
-    """Find the first bad and the first good release of a package, and write DIR/bisection.json.
+    """Find the releases of a package at which the verdict changes, and write DIR/bisection.json.
 
     The command asks the package index of pip for the releases of PACKAGE.  It audits the release that the config
     requires, both ends of the range, and then the middle between a good and a bad release.  The remaining audits, up to
@@ -69,6 +69,7 @@ def bisect(
     loaded or run once are skipped.
 
     A release is bad if an audit refutes its claim.  A release is good only in the sense that no violation was found.
+    Bad releases that no audit detects can make a named release wrong, and the probability of this is not bounded.
 
     All audits share one guarantee: the probability that the command refutes any true claim of any release is at most 1
     - confidence.
