@@ -21,7 +21,7 @@ from dpaudit.cli.audit_releases import release_audits
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.run_configs import Outcome
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
-from dpaudit.mechanisms import MechanismError, releases
+from dpaudit.mechanisms import MechanismError, index_settings, releases
 from dpaudit.mechanisms.releases import NoSuchPackage, Releases
 from dpaudit.result.suite import Promise
 
@@ -49,6 +49,7 @@ class Index:
     unread: tuple[str, ...] = ()
     error: MechanismError | None = None
     installed: dict[str, str] = field(default_factory=dict)  # the installed version, where it is not the asked one
+    environments: dict[str, dict[str, str]] = field(default_factory=dict)  # the packages that results record
     confidences: dict[str, float] = field(default_factory=dict)  # of each audit that was run
     seeds: dict[str, int | None] = field(default_factory=dict)
 
@@ -84,7 +85,10 @@ class Index:
                 outcome.broken.append(one.config.name)
                 outcome.reasons[one.config.name] = "could not be run: internal error"
             else:
-                outcome.results.append(replace(RESULTS[letter](), name=one.config.name))
+                result = RESULTS[letter]()
+                packages = self.environments.get(self.version(one))
+                provenance = replace(result.provenance, mechanism_packages=packages)
+                outcome.results.append(replace(result, name=one.config.name, provenance=provenance))
         return outcome
 
 
@@ -340,6 +344,36 @@ def test_a_good_release_and_a_named_release_may_be_wrong(index: Index) -> None:
     said = prose(bisected(index, "gb"))
     assert "misses a violation of the detectable size with probability 10 % under an optimal attack, and more" in said
     assert "The probability that a named first release is wrong is not bounded." in said
+
+
+def test_other_packages_that_differ_at_a_change_are_named(index: Index) -> None:
+    """The releases allow any numpy, so a change of numpy may be the cause."""
+    index.environments = {
+        "1.2": {"tinylaw": "1.2", "NumPy": "1.26.4", "scipy": "1.16.0", "six": "1.17"},
+        "1.3": {"TinyLaw": "1.3", "numpy": "2.4.6", "scipy": "1.16.0", "pytz": "2026.1"},
+    }
+    said = prose(bisected(index, "ggbb"))
+    words = (
+        "the environments of 1.2 and 1.3: numpy (1.26.4, then 2.4.6), pytz (none, then 2026.1), six (1.17, then none)"
+    )
+    assert words in said
+    assert written()["changes"][0]["other_packages"] == [
+        {"name": "numpy", "before": "1.26.4", "after": "2.4.6"},
+        {"name": "pytz", "before": None, "after": "2026.1"},
+        {"name": "six", "before": "1.17", "after": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "uv"), [({}, True), ({"PIP_INDEX_URL": "x"}, False), ({"PIP_INDEX_URL": "x"}, True)]
+)
+def test_a_warning_says_that_uv_ignores_the_index_of_pip(
+    settings: dict[str, str], uv: bool, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_settings, "uv_is_used", lambda: uv)
+    monkeypatch.setattr(index_settings, "index_settings", lambda: settings)
+    done = bisected(index, "g", "-q")
+    assert ("uv installs them, and uv ignores pip.conf and PIP_*" in done.stderr) is (uv and bool(settings))
 
 
 def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,7 @@ def bisect(
         from dpaudit.cli.release_range import release_range
         from dpaudit.config import ConfigError, only_named, read_configs, requiring
         from dpaudit.mechanisms import MechanismError
+        from dpaudit.mechanisms.index_settings import index_settings, uv_is_used
     try:
         audits = requiring(only_named(read_configs(configs), only or []), package)
         pythons = {one.config.mechanism.python_version for one in audits}
@@ -95,6 +96,11 @@ def bisect(
         refuse(*getattr(error, "problems", [str(error)]))
     for message in between.unread:
         say(f"a package index could not be read, so releases may be missing: {message}")
+    if uv_is_used() and index_settings():
+        say(
+            f"pip lists the releases of {package}, but uv installs them, and uv ignores pip.conf and PIP_*.  Give both "
+            "the same indexes (see UV_DEFAULT_INDEX), or remove uv from PATH"
+        )
     try:
         found = audit_releases(audits, package, between, command, most)
     except NotReady as error:

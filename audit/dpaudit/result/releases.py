@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from dpaudit.result.model import AuditResult
@@ -90,6 +91,22 @@ class Bisection:
         inside = [name for name in self.left_out if before < Version(name) < after]
         return {name: self.left_out[name] for name in sorted(inside, key=Version)}
 
+    def other_packages(self, change: Change) -> list[tuple[str, str | None, str | None]]:
+        """Return the other packages whose versions differ between the environments of the two ends of a change.
+
+        Returns:
+            The name and the two versions of each package, in alphabetical order.  A version is None if the environment
+            lacks the package.  Audits without recorded packages are passed over.
+        """
+        before, after = (self.releases[end].results for end in change)
+        found = set()
+        for title in before.keys() & after.keys():
+            old, new = (_packages(results[title]) for results in (before, after))
+            if old and new:
+                found |= {(name, old.get(name), new.get(name)) for name in old.keys() | new.keys()}
+        own = canonicalize_name(self.package)
+        return sorted((one for one in found if one[0] != own and one[1] != one[2]), key=str)
+
     def to_dict(self) -> JsonObject:
         """Return the outcome as plain JSON values, without the evidence of the audits."""
         stretches = stretches_of(self.states)
@@ -114,6 +131,9 @@ class Bisection:
                     "first_after": self.releases[one.after].version,
                     "undecided_between": [release.version for release in self.between(one)],
                     "left_out_between": self.left_out_inside(one),
+                    "other_packages": [
+                        {"name": name, "before": old, "after": new} for name, old, new in self.other_packages(one)
+                    ],
                 }
                 for one in changes(self.states)
             ],
@@ -125,6 +145,11 @@ class Bisection:
             "false_alarm_at_most": float(self.false_alarm),
             "interrupted": self.interrupted,
         }
+
+
+def _packages(result: AuditResult) -> dict[str, str]:
+    found = result.provenance.mechanism_packages or {}
+    return {str(canonicalize_name(name)): version for name, version in found.items()}
 
 
 def _release(release: Release) -> JsonObject:

@@ -17,7 +17,7 @@ from dpaudit_reports.formats.table import drawn
 from dpaudit_reports.formats.wrapping import wrapped
 
 _SHOWN_REASON = 200  # maximum number of characters of a reason in the table; the file holds all of it
-_SHOWN_RELEASES = 5  # maximum number of undecided or left-out releases that a sentence names
+_SHOWN_RELEASES = 5  # maximum number of undecided or left-out releases, or of packages, that a sentence names
 _SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]}
 _MEANING = (
     "A release is bad if an audit refuted its claim.  A release is good only in the sense that no audit found a "
@@ -83,7 +83,12 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         inside = sum(state is one.state for state in states[one.first : one.last + 1])
         words = f"{_SIGNS[one.state].sign} {one.state.value:<5} {_span(found, one.first, one.last)}"
         yield f"{words} ({inside} of {one.last - one.first + 1} audited)", one.state
-    yield from ((_change(found, change), None) for change in changes(states))
+    for change in changes(states):
+        yield _change(found, change), None
+        if others := found.other_packages(change):
+            both = f"{releases[change.before].version} and {releases[change.after].version}"
+            names = [f"{name} ({old or 'none'}, then {new or 'none'})" for name, old, new in others]
+            yield f"Other packages also differ between the environments of {both}: {_some(names)}.", None
     if found.interrupted:
         yield "The command was interrupted, so changes may be missing.", None
     for message in found.unread:
