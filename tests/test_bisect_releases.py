@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import CompletedProcess, TimeoutExpired
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from dpaudit.cli.audit_releases import release_audits
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.run_configs import Outcome
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
-from dpaudit.mechanisms import MechanismError, index_settings, releases
+from dpaudit.mechanisms import MechanismError, index_settings, installer, releases
 from dpaudit.mechanisms.releases import NoSuchPackage, Releases
 from dpaudit.result.suite import Promise
 
@@ -37,6 +37,7 @@ audits:
     pairs: [{d0: [0], d1: [1]}]
     seed: 7
 """
+OFFLINE = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)': /simple/tinylaw/"
 RESULTS = {"b": sample.violation, "g": sample.no_violation, "o": sample.inconclusive}
 
 
@@ -70,6 +71,8 @@ class Index:
         version = self.version(planned)
         if self.letter(planned) == "s":
             raise NotReady("noise.yaml:3: ...", reason="installing it failed; pip printed:\n    one\n    No space left")
+        if self.letter(planned) == "w":
+            raise NotReady("noise.yaml:3: ...", reason=f"installing tinylaw failed; pip printed:\n    {OFFLINE}")
         return {"Tinylaw": self.installed.get(version, version), "other": "1"}
 
     def run_all(self, planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise) -> Outcome:
@@ -148,9 +151,12 @@ HISTORIES = {
     ),
     "oldest skipped": (
         "sggg",
-        0,
+        3,
         ["1.4: 3 of 4 releases audited with a verdict.", "verdict: 1 release before 1.2."],
     ),
+    "mostly skipped": ("gsssssg", 3, ["1.7: 2 of 7 releases audited with a verdict."]),
+    "a few skipped": ("gsgsg", 0, ["1.5: 3 of 5 releases audited with a verdict."]),
+    "network": ("gwg", 3, ["noise (1.2)", "connection broken"]),
     "bad and inconclusive": ("gob", 1, ["First bad release: 1.3, or a release between it and 1.1"]),
     "internal error": ("gxg", 4, ["noise (1.2)", "internal error"]),
     "not ready": ("gngbb", 1, ["noise (1.2)", "is a folder", "First bad release: 1.4."]),
@@ -166,7 +172,15 @@ def test_a_history_gives_its_changes_and_its_exit_code(name: str, index: Index) 
     for part in words:
         assert part in prose(done)
     assert max(map(len, done.stdout.splitlines())) <= 80
-    states = {"g": "good", "b": "bad", "o": "inconclusive", "s": "skipped", "x": "inconclusive", "n": "inconclusive"}
+    states = {
+        "g": "good",
+        "b": "bad",
+        "o": "inconclusive",
+        "s": "skipped",
+        "x": "inconclusive",
+        "n": "inconclusive",
+        "w": "inconclusive",
+    }
     assert [one["state"] for one in written()["releases"]] == [states[letter] for letter in history]
 
 
@@ -374,6 +388,40 @@ def test_a_warning_says_that_uv_ignores_the_index_of_pip(
     monkeypatch.setattr(index_settings, "index_settings", lambda: settings)
     done = bisected(index, "g", "-q")
     assert ("uv installs them, and uv ignores pip.conf and PIP_*" in done.stderr) is (uv and bool(settings))
+
+
+def test_three_releases_in_a_row_without_a_network_end_the_search(index: Index) -> None:
+    done = bisected(index, "g" + "w" * 30 + "g")
+    assert done.exit_code == 3
+    assert sum(one["state"] == "inconclusive" for one in written()["releases"]) == 3
+    assert written()["ended_by_network"] is True
+    assert "The network failed during several installations in a row, which ended the search." in prose(done)
+
+
+@pytest.mark.parametrize(
+    ("said", "failed"),
+    [
+        ("pip printed:\n    " + OFFLINE, True),
+        ("uv printed:\n    error: Failed to fetch: `https://x/`\n      Caused by: dns error: failed to lookup", True),
+        ("uv printed:\n    Caused by: HTTP status server error (503 Service Unavailable) for url (https://x/)", True),
+        ("pip printed:\n    ERROR: HTTP error 502 while getting https://x/\n    502 Server Error: Bad Gateway", True),
+        ("pip printed:\n    ERROR: Read timed out.", True),
+        ("pip printed:\n    ERROR: No matching distribution found for tinylaw==500", False),
+        ("pip printed:\n    404 Client Error: Not Found for url: https://x/", False),
+    ],
+)
+def test_a_network_failure_is_recognised(said: str, failed: bool) -> None:
+    assert installer.is_network_failure(f"installing tinylaw==1.1 for Python 3.11 failed; {said}") is failed
+    assert not installer.is_network_failure(f"noise.py raised an error; {said}")
+
+
+def test_an_installer_that_never_ends_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never_ends(command: Sequence[str], timeout: float, **_: object) -> None:
+        raise TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr("subprocess.run", never_ends)
+    with pytest.raises(MechanismError, match=r"^installing x failed: pip did not end within 7,200 s$"):
+        installer.run(["/bin/pip", "install", "x"], "installing x")
 
 
 def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

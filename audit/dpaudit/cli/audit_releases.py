@@ -14,6 +14,7 @@ from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.installer import is_network_failure
 from dpaudit.mechanisms.protocol import message_of
 from dpaudit.mechanisms.requirements import is_version, project_name
 from dpaudit.result.model import AuditResult
@@ -22,6 +23,8 @@ from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.streams import stream
 from dpaudit.values import Foreign
+
+_MOST_OFFLINE = 3  # number of releases in a row after which a network failure ends the search
 
 Audits = dict[str, PlannedAudit]
 """The audits of one release, by their names without a version."""
@@ -70,16 +73,17 @@ class _Search:
     most: int  # maximum number of releases that are audited
     named: list[int]  # indices of the releases that the configs name
     audited: int = 0  # number of releases whose audits were started
+    offline: int = 0  # number of last releases in a row that the network kept from being installed
     broken: bool = False
     interrupted: bool = field(default=False)
 
     def go_on(self) -> None:
-        """Audit releases until the search ends, the maximum is reached or the user interrupts the command.
+        """Audit releases until the search ends, the maximum is reached, the network fails or the user interrupts.
 
         Raises:
             NotReady: If the audits cannot be started before any release has a result.
         """
-        while self.audited < self.most and not self.interrupted:
+        while self.audited < self.most and not self.interrupted and self.offline < _MOST_OFFLINE:
             number = next_release([release.state for release in self.releases], self.named)
             if number is None:
                 return
@@ -97,20 +101,30 @@ class _Search:
             for one in audits.values():
                 _check_version(_first_run(one, self.command), self.package, version)
         except NotReady as error:
+            if is_network_failure(error.reason):
+                self.offline += 1
+                return self._open(version, audits, error)
+            self.offline = 0
             say(f"release {version} of {self.package} is skipped: {error}")
             return Release(version=version, state=State.SKIPPED, reason=error.reason)
-        self.audited += 1
+        self.audited, self.offline = self.audited + 1, 0
         # Each release has its own seed, so the command's seed does not replace it.
         try:
             outcome = run_all(list(audits.values()), replace(self.command, seed=None), self.promise)
         except NotReady as error:
             if not any(release.results for release in self.releases):
                 raise  # nothing was measured that could be lost
-            say(f"release {version} of {self.package} has no result: {error}")
-            return Release(version=version, state=State.OPEN, missing=dict.fromkeys(audits, error.reason))
+            return self._open(version, audits, error)
         self.broken = self.broken or bool(outcome.broken)
         self.interrupted = outcome.interrupted
         return _release(version, audits, outcome)
+
+    def _open(self, version: str, audits: Audits, error: NotReady) -> Release:
+        """Return a release without results, for a reason that need not lie in the release."""
+        say(f"release {version} of {self.package} has no result: {error}")
+        return Release(
+            version=version, state=State.OPEN, reason=error.reason, missing=dict.fromkeys(audits, error.reason)
+        )
 
 
 def audit_releases(
@@ -154,6 +168,7 @@ def audit_releases(
         releases=tuple(search.releases),
         left_out=between.left_out,
         unread=between.unread,
+        offline=search.offline == _MOST_OFFLINE,
         most=limit,
         audits=len(first),
         false_alarm=promise.false_alarm,

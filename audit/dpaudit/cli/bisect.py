@@ -66,7 +66,8 @@ def bisect(
     --most, look for changes elsewhere.
 
     Pre-releases and yanked releases are left out unless --from or --to names them.  Releases that cannot be installed,
-    loaded or run once are skipped.
+    loaded or run once are skipped.  After three releases in a row that cannot be installed because of the network, the
+    search ends.
 
     A release is bad if an audit refutes its claim.  A release is good only in the sense that no violation was found.
     Bad releases that no audit detects can make a named release wrong, and the probability of this is not bounded.
@@ -75,8 +76,8 @@ def bisect(
     - confidence.
 
     Exit codes: 0 no bad release found; 1 a bad release found; 2 wrong usage or config, or no release can be audited; 3
-    inconclusive: no bad release found, and an audit was inconclusive or the newest release could not be audited; 4
-    internal error.
+    inconclusive: no bad release found, and an audit was inconclusive, or the oldest release, the newest release or most
+    of the chosen releases could not be audited; 4 internal error.
     """
     check_choice("--backend", options.backend, BACKENDS)
     command = checked_settings(options, pdf=False)
@@ -146,5 +147,8 @@ def _exit_code(found: Found) -> int:
         return VIOLATION
     if found.broken:
         return INTERNAL_ERROR
-    unanswered = found.bisection.interrupted or State.OPEN in states or states[-1] is not State.GOOD
-    return INCONCLUSIVE if unanswered else NO_VIOLATION
+    ended = found.bisection.interrupted or found.bisection.offline
+    ends = {states[0], states[-1]} == {State.GOOD}
+    tried = [state for state in states if state is not None]
+    most = 2 * tried.count(State.GOOD) >= len(tried)
+    return NO_VIOLATION if ends and most and not ended and State.OPEN not in states else INCONCLUSIVE

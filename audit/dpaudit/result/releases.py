@@ -69,6 +69,9 @@ class Bisection:
     false_alarm: Fraction  # maximum probability that the command refutes any true claim
     shared: bool = True  # False if each audit uses its requested confidence
     interrupted: bool = False
+    offline: bool = (
+        False  # whether several installations in a row failed because of the network, which ended the search
+    )
     unread: tuple[str, ...] = ()  # a message for each package index that could not be read
 
     @property
@@ -144,6 +147,7 @@ class Bisection:
             "audits_per_release": self.audits,
             "false_alarm_at_most": float(self.false_alarm),
             "interrupted": self.interrupted,
+            "ended_by_network": self.offline,
         }
 
 

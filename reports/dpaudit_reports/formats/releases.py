@@ -91,6 +91,8 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
             yield f"Other packages also differ between the environments of {both}: {_some(names)}.", None
     if found.interrupted:
         yield "The command was interrupted, so changes may be missing.", None
+    if found.offline:
+        yield "The network failed during several installations in a row, which ended the search.", None
     for message in found.unread:
         yield f"A package index could not be read, so releases may be missing: {message}.", None
     if not known:
