@@ -427,11 +427,13 @@ def test_an_installer_that_never_ends_is_killed(monkeypatch: pytest.MonkeyPatch)
 def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of versions become requirements and parts of file names."""
     said = "Available versions: 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
+    said += "Unsupported versions: 0.9, ../y, 1.0\n"
     answers = iter(["23.2.1\n", said])
     monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 0, next(answers), ""))
     found = releases.released("tinylaw")
     assert [str(version) for version in found.final] == ["1.0", "1.0.post1", "3.0"]
     assert found.left_out == {}
+    assert found.unsupported == {Version("0.9")}
 
 
 def test_a_pip_that_answers_something_else_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -457,11 +459,13 @@ def test_a_release_for_only_one_python_of_the_audits_is_named_at_its_change(
 
     def released(package: str, python_version: str | None = None) -> Releases:
         names = ["1.1", "1.3"] if python_version == "3.9" else ["1.1", "1.2", "1.3"]
-        return Releases(final=tuple(map(Version, names)), left_out={})
+        return Releases(final=tuple(map(Version, names)), left_out={}, unsupported=frozenset({Version("1.2.1")}))
 
     monkeypatch.setattr(release_range, "released", released)
     done = bisected(index, "ggb")
-    assert "Not considered between the two: 1.2 (not for every Python of the audits)." in prose(done)
+    why = "not for every Python of the audits"
+    assert f"Not considered between the two: 1.2 ({why}), 1.2.1 ({why})." in prose(done)
+    assert bisected(index, "ggb", "--from", "1.2.1").exit_code == 2
 
 
 def test_the_releases_that_each_audit_refuted_are_named(

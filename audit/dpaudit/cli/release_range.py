@@ -51,10 +51,11 @@ def release_range(
     first, last = _end("--from", oldest, package, lists), _end("--to", newest, package, lists)
     if first is not None and last is not None and first > last:
         raise ConfigError(f"--from {first} is newer than --to {last}; exchange them")
-    known = [{*one.final, *one.left_out} for one in lists]
-    kinds = dict.fromkeys(set.union(*known) - set.intersection(*known), UNSUPPORTED)
+    known: list[set[Version]] = [{*one.final, *one.left_out} for one in lists]
+    listed = set[Version]().union(*known, *(one.unsupported for one in lists))
+    kinds = dict.fromkeys(listed.intersection(*known) ^ listed, UNSUPPORTED)
     kinds |= {version: kind for one in lists for version, kind in one.left_out.items()}
-    inside = [v for v in sorted(set.union(*known)) if (first is None or first <= v) and (last is None or v <= last)]
+    inside = [v for v in sorted(listed) if (first is None or first <= v) and (last is None or v <= last)]
     chosen = [v for v in inside if v not in kinds or v in (first, last)]
     if not chosen:
         raise ConfigError(
