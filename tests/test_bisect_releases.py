@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from subprocess import CompletedProcess
+from subprocess import CompletedProcess, TimeoutExpired
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from dpaudit.cli.audit_releases import release_audits
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.run_configs import Outcome
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
-from dpaudit.mechanisms import MechanismError, releases
+from dpaudit.mechanisms import MechanismError, index_settings, installer, releases
 from dpaudit.mechanisms.releases import NoSuchPackage, Releases
 from dpaudit.result.suite import Promise
 
@@ -37,6 +37,7 @@ audits:
     pairs: [{d0: [0], d1: [1]}]
     seed: 7
 """
+OFFLINE = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)': /simple/tinylaw/"
 RESULTS = {"b": sample.violation, "g": sample.no_violation, "o": sample.inconclusive}
 
 
@@ -48,6 +49,8 @@ class Index:
     left_out: dict[str, str] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     error: MechanismError | None = None
+    installed: dict[str, str] = field(default_factory=dict)  # the installed version, where it is not the asked one
+    environments: dict[str, dict[str, str]] = field(default_factory=dict)  # the packages that results record
     confidences: dict[str, float] = field(default_factory=dict)  # of each audit that was run
     seeds: dict[str, int | None] = field(default_factory=dict)
 
@@ -58,26 +61,37 @@ class Index:
         left_out = {Version(name): kind for name, kind in self.left_out.items()}
         return Releases(final=final, left_out=left_out, unread=self.unread)
 
-    def letter(self, planned: PlannedAudit) -> str:
-        required = (planned.config.mechanism.requires or [""])[0]
-        return self.history[required.partition("==")[2]]
+    def version(self, planned: PlannedAudit) -> str:
+        return (planned.config.mechanism.requires or [""])[0].partition("==")[2]
 
-    def first_run(self, planned: PlannedAudit, command: CommandSettings) -> None:
+    def letter(self, planned: PlannedAudit) -> str:
+        return self.history[self.version(planned)]
+
+    def first_run(self, planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
+        version = self.version(planned)
         if self.letter(planned) == "s":
             raise NotReady("noise.yaml:3: ...", reason="installing it failed; pip printed:\n    one\n    No space left")
+        if self.letter(planned) == "w":
+            raise NotReady("noise.yaml:3: ...", reason=f"installing tinylaw failed; pip printed:\n    {OFFLINE}")
+        return {"Tinylaw": self.installed.get(version, version), "other": "1"}
 
     def run_all(self, planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise) -> Outcome:
         outcome = Outcome()
         for one, confidence in zip(planned, promise.confidences, strict=False):
             letter = self.letter(one)
             self.confidences[one.config.name], self.seeds[one.config.name] = confidence, one.config.seed
+            if letter == "n":
+                raise NotReady("noise.yaml:3: noise.json is a folder; remove it or use another -o")
             if letter == "i":
                 outcome.interrupted = True
             elif letter == "x":
                 outcome.broken.append(one.config.name)
                 outcome.reasons[one.config.name] = "could not be run: internal error"
             else:
-                outcome.results.append(replace(RESULTS[letter](), name=one.config.name))
+                result = RESULTS[letter]()
+                packages = self.environments.get(self.version(one))
+                provenance = replace(result.provenance, mechanism_packages=packages)
+                outcome.results.append(replace(result, name=one.config.name, provenance=provenance))
         return outcome
 
 
@@ -114,7 +128,11 @@ def prose(done: Result) -> str:
 
 
 HISTORIES = {
-    "introduced": ("ggggbbbb", 1, ["First bad release: 1.5. The release before it, 1.4, is good.", "changes once."]),
+    "introduced": (
+        "ggggbbbb",
+        1,
+        ["First bad release: 1.5. The listed release before it, 1.4, is good.", "changes once."],
+    ),
     "mended": ("bbbggggg", 1, ["The oldest audited release, 1.1, is bad.", "First good release: 1.4."]),
     "both": ("ggbbbbgg", 1, ["First bad release: 1.3.", "First good release: 1.7.", "not monotone", "changes 2 times"]),
     "never": ("gggggggg", 0, ["All 8 audited releases are good: no change was found."]),
@@ -133,11 +151,15 @@ HISTORIES = {
     ),
     "oldest skipped": (
         "sggg",
-        0,
+        3,
         ["1.4: 3 of 4 releases audited with a verdict.", "verdict: 1 release before 1.2."],
     ),
+    "mostly skipped": ("gsssssg", 3, ["1.7: 2 of 7 releases audited with a verdict."]),
+    "a few skipped": ("gsgsg", 0, ["1.5: 3 of 5 releases audited with a verdict."]),
+    "network": ("gwg", 3, ["noise (1.2)", "connection broken"]),
     "bad and inconclusive": ("gob", 1, ["First bad release: 1.3, or a release between it and 1.1"]),
     "internal error": ("gxg", 4, ["noise (1.2)", "internal error"]),
+    "not ready": ("gngbb", 1, ["noise (1.2)", "is a folder", "First bad release: 1.4."]),
     "no verdict": ("ooo", 3, ["No release was found good or bad."]),
 }
 
@@ -150,7 +172,15 @@ def test_a_history_gives_its_changes_and_its_exit_code(name: str, index: Index) 
     for part in words:
         assert part in prose(done)
     assert max(map(len, done.stdout.splitlines())) <= 80
-    states = {"g": "good", "b": "bad", "o": "inconclusive", "s": "skipped", "x": "inconclusive"}
+    states = {
+        "g": "good",
+        "b": "bad",
+        "o": "inconclusive",
+        "s": "skipped",
+        "x": "inconclusive",
+        "n": "inconclusive",
+        "w": "inconclusive",
+    }
     assert [one["state"] for one in written()["releases"]] == [states[letter] for letter in history]
 
 
@@ -158,7 +188,8 @@ def test_the_file_names_changes_stretches_and_the_guarantee(index: Index) -> Non
     bisected(index, "ggbbbbgg", "--confidence", "0.95")
     found = written()
     assert found["format"] == "dpaudit-bisection/1"
-    assert (found["from"], found["to"], found["first_bad"], found["first_good"]) == ("1.1", "1.8", "1.3", "1.1")
+    assert (found["from"], found["to"]) == ("1.1", "1.8")
+    assert not {"first_bad", "first_good"} & set(found), "no single release answers for a history like this"
     assert found["monotone"] is False
     assert [(one["to"], one["last_before"], one["first_after"]) for one in found["changes"]] == [
         ("bad", "1.2", "1.3"),
@@ -166,6 +197,7 @@ def test_the_file_names_changes_stretches_and_the_guarantee(index: Index) -> Non
     ]
     assert [(one["state"], one["first"], one["last"]) for one in found["stretches"]][1] == ("bad", "1.3", "1.6")
     assert found["false_alarm_at_most"] == 0.05
+    assert found["unread"] == []
     audit = found["releases"][0]["audits"]["noise"]
     assert audit["detectable_claim"] == sample.no_violation().detectable.claim
 
@@ -225,6 +257,17 @@ def test_extras_are_kept_and_the_required_release_is_audited_first(index: Index,
     assert [one["first_after"] for one in written()["changes"]] == ["1.14", "1.15"]
 
 
+def test_a_release_is_skipped_if_the_installer_chose_another_local_version(index: Index) -> None:
+    """`pip install tinylaw==1.0` takes 1.0+cpu if an index has both."""
+    index.installed = {"1.0": "1.0+cpu"}
+    done = bisected(index, {"1.0": "b", "1.0+cpu": "g", "1.1": "g"})
+    assert done.exit_code != 1, "the code of 1.0 was never run"
+    skipped, *others = written()["releases"]
+    assert (skipped["version"], skipped["state"]) == ("1.0", "skipped")
+    assert skipped["reason"] == "the installer was asked for tinylaw 1.0, but the environment has tinylaw 1.0+cpu"
+    assert [one["state"] for one in others] == ["good", "good"]
+
+
 def test_an_interruption_keeps_what_was_found(index: Index) -> None:
     done = bisected(index, "ggib")
     assert done.exit_code == 1
@@ -233,10 +276,32 @@ def test_an_interruption_keeps_what_was_found(index: Index) -> None:
     assert bisected(index, "ig").exit_code == 3
 
 
+def test_audits_that_can_never_start_are_refused_as_wrong_usage(index: Index) -> None:
+    done = bisected(index, "ngg")
+    assert done.exit_code == 2
+    assert "error: noise.yaml:3: noise.json is a folder; remove it or use another -o" in done.stderr
+
+
+def test_ctrl_c_during_the_first_installation_has_the_code_of_an_interruption(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(audit_releases, "_first_run", interrupted)
+    done = bisected(index, "ggg")
+    assert done.exit_code == 130
+    assert "could be audited" not in done.stderr
+    assert not Path("dpaudit-results/bisection.json").exists()
+
+
 def test_pre_releases_and_yanked_releases_are_left_out_unless_an_end_names_them(index: Index) -> None:
     history = {"1.0": "b", "1.1": "b", "2.0rc1": "g", "2.0": "g", "2.1": "g", "3.0a1": "g"}
     index.left_out = {"1.0": "yanked", "2.0rc1": "pre-release", "3.0a1": "pre-release"}
-    bisected(index, history)
+    done = bisected(index, history)
+    assert "First good release: 2.0. The listed release before it, 1.1, is bad." in prose(done)
+    assert "Not considered between the two: 2.0rc1 (pre-release)." in prose(done)
+    assert written()["changes"][0]["left_out_between"] == {"2.0rc1": "pre-release"}
     assert [one["version"] for one in written()["releases"]] == ["1.1", "2.0", "2.1"]
     assert written()["left_out"] == index.left_out
     bisected(index, history, "--from", "v1", "--to", "3.0.a1")
@@ -289,14 +354,86 @@ def test_an_index_without_an_answer_ends_the_command(error: MechanismError, inde
     assert done.stdout == ""
 
 
+def test_a_good_release_and_a_named_release_may_be_wrong(index: Index) -> None:
+    said = prose(bisected(index, "gb"))
+    assert "misses a violation of the detectable size with probability 10 % under an optimal attack, and more" in said
+    assert "The probability that a named first release is wrong is not bounded." in said
+
+
+def test_other_packages_that_differ_at_a_change_are_named(index: Index) -> None:
+    """The releases allow any numpy, so a change of numpy may be the cause."""
+    index.environments = {
+        "1.2": {"tinylaw": "1.2", "NumPy": "1.26.4", "scipy": "1.16.0", "six": "1.17"},
+        "1.3": {"TinyLaw": "1.3", "numpy": "2.4.6", "scipy": "1.16.0", "pytz": "2026.1"},
+    }
+    said = prose(bisected(index, "ggbb"))
+    words = (
+        "the environments of 1.2 and 1.3: numpy (1.26.4, then 2.4.6), pytz (none, then 2026.1), six (1.17, then none)"
+    )
+    assert words in said
+    assert written()["changes"][0]["other_packages"] == [
+        {"name": "numpy", "before": "1.26.4", "after": "2.4.6"},
+        {"name": "pytz", "before": None, "after": "2026.1"},
+        {"name": "six", "before": "1.17", "after": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "uv"), [({}, True), ({"PIP_INDEX_URL": "x"}, False), ({"PIP_INDEX_URL": "x"}, True)]
+)
+def test_a_warning_says_that_uv_ignores_the_index_of_pip(
+    settings: dict[str, str], uv: bool, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_settings, "uv_is_used", lambda: uv)
+    monkeypatch.setattr(index_settings, "index_settings", lambda: settings)
+    done = bisected(index, "g", "-q")
+    assert ("uv installs them, and uv ignores pip.conf and PIP_*" in done.stderr) is (uv and bool(settings))
+
+
+def test_three_releases_in_a_row_without_a_network_end_the_search(index: Index) -> None:
+    done = bisected(index, "g" + "w" * 30 + "g")
+    assert done.exit_code == 3
+    assert sum(one["state"] == "inconclusive" for one in written()["releases"]) == 3
+    assert written()["ended_by_network"] is True
+    assert "The network failed during several installations in a row, which ended the search." in prose(done)
+
+
+@pytest.mark.parametrize(
+    ("said", "failed"),
+    [
+        ("pip printed:\n    " + OFFLINE, True),
+        ("uv printed:\n    error: Failed to fetch: `https://x/`\n      Caused by: dns error: failed to lookup", True),
+        ("uv printed:\n    Caused by: HTTP status server error (503 Service Unavailable) for url (https://x/)", True),
+        ("pip printed:\n    ERROR: HTTP error 502 while getting https://x/\n    502 Server Error: Bad Gateway", True),
+        ("pip printed:\n    ERROR: Read timed out.", True),
+        ("pip printed:\n    ERROR: No matching distribution found for tinylaw==500", False),
+        ("pip printed:\n    404 Client Error: Not Found for url: https://x/", False),
+    ],
+)
+def test_a_network_failure_is_recognised(said: str, failed: bool) -> None:
+    assert installer.is_network_failure(f"installing tinylaw==1.1 for Python 3.11 failed; {said}") is failed
+    assert not installer.is_network_failure(f"noise.py raised an error; {said}")
+
+
+def test_an_installer_that_never_ends_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never_ends(command: Sequence[str], timeout: float, **_: object) -> None:
+        raise TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr("subprocess.run", never_ends)
+    with pytest.raises(MechanismError, match=r"^installing x failed: pip did not end within 7,200 s$"):
+        installer.run(["/bin/pip", "install", "x"], "installing x")
+
+
 def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of versions become requirements and parts of file names."""
     said = "Available versions: 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
+    said += "Unsupported versions: 0.9, ../y, 1.0\n"
     answers = iter(["23.2.1\n", said])
     monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 0, next(answers), ""))
     found = releases.released("tinylaw")
     assert [str(version) for version in found.final] == ["1.0", "1.0.post1", "3.0"]
     assert found.left_out == {}
+    assert found.unsupported == {Version("0.9")}
 
 
 def test_a_pip_that_answers_something_else_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,6 +447,42 @@ def test_an_index_that_could_not_be_read_is_reported_although_others_answered(in
     index.unread = ("https://example.org/simple/: 503 Server Error",)
     done = bisected(index, "gg", "-q")
     assert "releases may be missing: https://example.org/simple/: 503 Server Error" in done.stderr
+    assert "releases may be missing: https://example.org/simple/: 503 Server Error." in prose(done)
+    assert written()["unread"] == list(index.unread)
+
+
+def test_a_release_for_only_one_python_of_the_audits_is_named_at_its_change(
+    index: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    second = "  - {<<: *noise, name: other, mechanism: {python: noise.py:release, requires: [tinylaw], "
+    (tmp_path / "noise.yaml").write_text(CONFIG + second + 'python_version: "3.9"}}\n')
+
+    def released(package: str, python_version: str | None = None) -> Releases:
+        names = ["1.1", "1.3"] if python_version == "3.9" else ["1.1", "1.2", "1.3"]
+        return Releases(final=tuple(map(Version, names)), left_out={}, unsupported=frozenset({Version("1.2.1")}))
+
+    monkeypatch.setattr(release_range, "released", released)
+    done = bisected(index, "ggb")
+    why = "not for every Python of the audits"
+    assert f"Not considered between the two: 1.2 ({why}), 1.2.1 ({why})." in prose(done)
+    assert bisected(index, "ggb", "--from", "1.2.1").exit_code == 2
+
+
+def test_the_releases_that_each_audit_refuted_are_named(
+    index: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All releases are bad, although one audit is refuted in the older ones, and another audit in the newer ones."""
+    (tmp_path / "noise.yaml").write_text(CONFIG + "  - {<<: *noise, name: other, claim: gaussian(mu=2)}\n")
+
+    def letter(planned: PlannedAudit) -> str:
+        return "b" if ("other" in planned.config.name) is (index.version(planned) > "1.3") else "g"
+
+    monkeypatch.setattr(index, "letter", letter)
+    said = prose(bisected(index, "bbbbbb", "--most", "6"))
+    assert "All 6 audited releases are bad by at least one audit: no change was found." in said
+    assert "Audit noise refuted 1.1, 1.2, 1.3." in said
+    assert "Audit other refuted 1.4, 1.5, 1.6." in said
+    assert "With --only NAME" in said
 
 
 def test_only_left_out_releases_are_no_range(index: Index) -> None:

@@ -80,12 +80,14 @@ def test_yanked_releases_and_pre_releases_are_told_apart(tmp_path: Path, pip: py
         python = ' data-requires-python="&lt;3"' if version == "0.1" else ""
         file = f"tinystep-{version}-py3-none-any.whl"
         links.append(f'<a href="{file}"{yanked}{python}>{file}</a>')
+    links.append('<a href="tinystep-0.2-cp27-none-any.whl">tinystep-0.2-cp27-none-any.whl</a>')
     (page / "index.html").write_text("<!DOCTYPE html><html><body>" + "\n".join(links) + "</body></html>")
     pip.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
     found = released("tinystep")
     assert found.final == (Version("1.10"),)
     assert found.left_out == {Version("1.9"): "yanked", Version("2.0.dev3"): "pre-release"}
     assert found.unread == ()
+    assert found.unsupported == {Version("0.1"), Version("0.2")}
     with pytest.raises(NoSuchPackage, match=r"pip finds no release of tinystop for Python 3\.\d+\.  Check the name"):
         released("tinystop")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
@@ -14,13 +14,17 @@ from dpaudit.cli.terminal import say
 from dpaudit.config import PlannedAudit, pinned_versions, side_by_side
 from dpaudit.engine.release_search import most_audits, next_release
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.installer import is_network_failure
 from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.requirements import is_version, project_name
 from dpaudit.result.model import AuditResult
 from dpaudit.result.releases import Bisection, Release, State
 from dpaudit.result.suite import Promise
 from dpaudit.result.values import Verdict
 from dpaudit.sampling.streams import stream
 from dpaudit.values import Foreign
+
+_MOST_OFFLINE = 3  # number of releases in a row after which a network failure ends the search
 
 Audits = dict[str, PlannedAudit]
 """The audits of one release, by their names without a version."""
@@ -69,16 +73,17 @@ class _Search:
     most: int  # maximum number of releases that are audited
     named: list[int]  # indices of the releases that the configs name
     audited: int = 0  # number of releases whose audits were started
+    offline: int = 0  # number of last releases in a row that the network kept from being installed
     broken: bool = False
     interrupted: bool = field(default=False)
 
     def go_on(self) -> None:
-        """Audit releases until the search ends, the maximum is reached or the user interrupts the command.
+        """Audit releases until the search ends, the maximum is reached, the network fails or the user interrupts.
 
         Raises:
-            NotReady: If the first audits cannot be started.
+            NotReady: If the audits cannot be started before any release has a result.
         """
-        while self.audited < self.most and not self.interrupted:
+        while self.audited < self.most and not self.interrupted and self.offline < _MOST_OFFLINE:
             number = next_release([release.state for release in self.releases], self.named)
             if number is None:
                 return
@@ -94,16 +99,32 @@ class _Search:
             say(f"release {version} of {self.package}: {self.audited + 1} of at most {self.most} to audit")
         try:
             for one in audits.values():
-                _first_run(one, self.command)
+                _check_version(_first_run(one, self.command), self.package, version)
         except NotReady as error:
+            if is_network_failure(error.reason):
+                self.offline += 1
+                return self._open(version, audits, error)
+            self.offline = 0
             say(f"release {version} of {self.package} is skipped: {error}")
             return Release(version=version, state=State.SKIPPED, reason=error.reason)
-        self.audited += 1
+        self.audited, self.offline = self.audited + 1, 0
         # Each release has its own seed, so the command's seed does not replace it.
-        outcome = run_all(list(audits.values()), replace(self.command, seed=None), self.promise)
+        try:
+            outcome = run_all(list(audits.values()), replace(self.command, seed=None), self.promise)
+        except NotReady as error:
+            if not any(release.results for release in self.releases):
+                raise  # nothing was measured that could be lost
+            return self._open(version, audits, error)
         self.broken = self.broken or bool(outcome.broken)
         self.interrupted = outcome.interrupted
         return _release(version, audits, outcome)
+
+    def _open(self, version: str, audits: Audits, error: NotReady) -> Release:
+        """Return a release without results, for a reason that need not lie in the release."""
+        say(f"release {version} of {self.package} has no result: {error}")
+        return Release(
+            version=version, state=State.OPEN, reason=error.reason, missing=dict.fromkeys(audits, error.reason)
+        )
 
 
 def audit_releases(
@@ -146,6 +167,8 @@ def audit_releases(
         package=package,
         releases=tuple(search.releases),
         left_out=between.left_out,
+        unread=between.unread,
+        offline=search.offline == _MOST_OFFLINE,
         most=limit,
         audits=len(first),
         false_alarm=promise.false_alarm,
@@ -176,15 +199,33 @@ def _with_seed(planned: PlannedAudit, package: str, version: str, seed: int | No
     return replace(planned, config=planned.config.model_copy(update={"seed": own}))
 
 
-def _first_run(planned: PlannedAudit, command: CommandSettings) -> None:
+def _first_run(planned: PlannedAudit, command: CommandSettings) -> Mapping[str, str]:
     """Load a mechanism, and run it once, with random numbers that the audit does not use.
+
+    Returns:
+        The version of each package in the environment of the mechanism, by package name.
 
     Raises:
         NotReady: If the mechanism cannot be loaded, or if its first run fails and failures are not outcomes.
     """
     mechanism, _ = load(planned, command)
-    if isinstance(mechanism, IsolatedMechanism) and planned.config.failures == "stop":
+    if not isinstance(mechanism, IsolatedMechanism):
+        return {}
+    if planned.config.failures == "stop":
         _try(mechanism, planned)
+    return mechanism.packages
+
+
+def _check_version(packages: Mapping[str, str], package: str, version: str) -> None:
+    """Check that an environment holds the release, because `x==1.0` also allows the local version 1.0+cpu.
+
+    Raises:
+        NotReady: If the environment has another version, even if only its local part differs.
+    """
+    found = next((found for name, found in packages.items() if project_name(name) == project_name(package)), None)
+    if found is None or not is_version(found, version):
+        have = f"{package} {found}" if found else f"no {package}"
+        raise NotReady(f"the installer was asked for {package} {version}, but the environment has {have}")
 
 
 def _try(mechanism: IsolatedMechanism, planned: PlannedAudit) -> None:

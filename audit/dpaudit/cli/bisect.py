@@ -6,9 +6,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpaudit.cli.ending import INCONCLUSIVE, INTERNAL_ERROR, NO_VIOLATION, VIOLATION, leave, refuse
+from dpaudit.cli.ending import (
+    INCONCLUSIVE,
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    NO_VIOLATION,
+    VIOLATION,
+    leave,
+    refuse,
+)
 from dpaudit.cli.options import RUNS, Configs, RunOptions, with_run_options
 from dpaudit.cli.run import checked_settings
+from dpaudit.cli.signals import interrupted_code
 from dpaudit.cli.terminal import say, waiting
 from dpaudit.cli.values import check_choice, whole_option
 from dpaudit.settings.audit import BACKENDS
@@ -50,23 +59,25 @@ def bisect(
         ),
     ] = None,
 ) -> None:
-    """Find the first bad and the first good release of a package, and write DIR/bisection.json.
+    """Find the releases of a package at which the verdict changes, and write DIR/bisection.json.
 
     The command asks the package index of pip for the releases of PACKAGE.  It audits the release that the config
     requires, both ends of the range, and then the middle between a good and a bad release.  The remaining audits, up to
     --most, look for changes elsewhere.
 
     Pre-releases and yanked releases are left out unless --from or --to names them.  Releases that cannot be installed,
-    loaded or run once are skipped.
+    loaded or run once are skipped.  After three releases in a row that cannot be installed because of the network, the
+    search ends.
 
     A release is bad if an audit refutes its claim.  A release is good only in the sense that no violation was found.
+    Bad releases that no audit detects can make a named release wrong, and the probability of this is not bounded.
 
     All audits share one guarantee: the probability that the command refutes any true claim of any release is at most 1
     - confidence.
 
     Exit codes: 0 no bad release found; 1 a bad release found; 2 wrong usage or config, or no release can be audited; 3
-    inconclusive: no bad release found, and an audit was inconclusive or the newest release could not be audited; 4
-    internal error.
+    inconclusive: no bad release found, and an audit was inconclusive, or the oldest release, the newest release or most
+    of the chosen releases could not be audited; 4 internal error.
     """
     check_choice("--backend", options.backend, BACKENDS)
     command = checked_settings(options, pdf=False)
@@ -76,6 +87,7 @@ def bisect(
         from dpaudit.cli.release_range import release_range
         from dpaudit.config import ConfigError, only_named, read_configs, requiring
         from dpaudit.mechanisms import MechanismError
+        from dpaudit.mechanisms.index_settings import index_settings, uv_is_used
     try:
         audits = requiring(only_named(read_configs(configs), only or []), package)
         pythons = {one.config.mechanism.python_version for one in audits}
@@ -85,10 +97,17 @@ def bisect(
         refuse(*getattr(error, "problems", [str(error)]))
     for message in between.unread:
         say(f"a package index could not be read, so releases may be missing: {message}")
+    if uv_is_used() and index_settings():
+        say(
+            f"pip lists the releases of {package}, but uv installs them, and uv ignores pip.conf and PIP_*.  Give both "
+            "the same indexes (see UV_DEFAULT_INDEX), or remove uv from PATH"
+        )
     try:
         found = audit_releases(audits, package, between, command, most)
     except NotReady as error:
         refuse(*error.problems)
+    if not found.started and found.bisection.interrupted:
+        leave(interrupted_code(INTERRUPTED))
     if not found.started:
         refuse(f"no release of {package} could be audited; see the messages above")
     _report(found, options)
@@ -128,5 +147,8 @@ def _exit_code(found: Found) -> int:
         return VIOLATION
     if found.broken:
         return INTERNAL_ERROR
-    unanswered = found.bisection.interrupted or State.OPEN in states or states[-1] is not State.GOOD
-    return INCONCLUSIVE if unanswered else NO_VIOLATION
+    ended = found.bisection.interrupted or found.bisection.offline
+    ends = {states[0], states[-1]} == {State.GOOD}
+    tried = [state for state in states if state is not None]
+    most = 2 * tried.count(State.GOOD) >= len(tried)
+    return NO_VIOLATION if ends and most and not ended and State.OPEN not in states else INCONCLUSIVE

@@ -12,6 +12,7 @@ from dpaudit.mechanisms.releases import Releases, released
 from dpaudit.text.printable import shortened
 from dpaudit.text.spelling import nearest
 
+UNSUPPORTED = "not for every Python of the audits"
 _LISTED = 6  # number of releases that a message names
 
 
@@ -21,7 +22,8 @@ class ReleaseRange:
 
     Args:
         versions: The releases that may be audited; at least one.
-        left_out: The releases between the ends that are not considered: "yanked" or "pre-release".
+        left_out: Why the other listed releases between the ends are not considered: "yanked", "pre-release" or
+            `UNSUPPORTED`.
         unread: One message for each package index that could not be read.
     """
 
@@ -49,9 +51,11 @@ def release_range(
     first, last = _end("--from", oldest, package, lists), _end("--to", newest, package, lists)
     if first is not None and last is not None and first > last:
         raise ConfigError(f"--from {first} is newer than --to {last}; exchange them")
-    final = set.intersection(*({*one.final, *one.left_out} for one in lists))
-    kinds = {version: kind for one in lists for version, kind in one.left_out.items()}
-    inside = [v for v in sorted(final) if (first is None or first <= v) and (last is None or v <= last)]
+    known: list[set[Version]] = [{*one.final, *one.left_out} for one in lists]
+    listed = set[Version]().union(*known, *(one.unsupported for one in lists))
+    kinds = dict.fromkeys(listed.intersection(*known) ^ listed, UNSUPPORTED)
+    kinds |= {version: kind for one in lists for version, kind in one.left_out.items()}
+    inside = [v for v in sorted(listed) if (first is None or first <= v) and (last is None or v <= last)]
     chosen = [v for v in inside if v not in kinds or v in (first, last)]
     if not chosen:
         raise ConfigError(

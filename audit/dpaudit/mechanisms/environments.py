@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from dpaudit.mechanisms.index_settings import index_settings, uv_is_used
 from dpaudit.mechanisms.installer import Archive, archives, check_installed, pip_of
 from dpaudit.mechanisms.installer import run as _run
 from dpaudit.mechanisms.interpreters import find_interpreter, this_version
@@ -134,8 +135,14 @@ def cached_environment(requires: Sequence[str], python_version: str | None = Non
 
 
 def _pointer(version: str, wanted: list[str], files: Mapping[str, str], lock: Lock | None) -> Path:
-    """Return the path of the file that names the environment after its completion."""
-    about = [version, wanted, files if lock is None else lock.text]
+    """Return the path of the file that names the environment after its completion.
+
+    Without a lock, the name depends on the indexes and on the installer, because another index may have other code
+    under the same version.  The name holds only a hash of these settings.
+    """
+    about: list[object] = [version, wanted, files if lock is None else lock.text]
+    if lock is None and (settings := index_settings()):
+        about += [settings, uv_is_used()]
     key = hashlib.sha256(json.dumps(about).encode()).hexdigest()[:16]
     return environments_folder() / f"py{version}-{key}.json"
 

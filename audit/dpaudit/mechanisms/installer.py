@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dpaudit.mechanisms.neutral_folder import completed
+from dpaudit.mechanisms.neutral_folder import TimedOut, completed
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.mechanisms.requirements import unmet
 from dpaudit.values import Foreign
@@ -16,6 +16,13 @@ from dpaudit.values import Foreign
 _SHOWN = 15  # number of final lines of a failed installer that a message quotes
 
 _RUNNER = "__pip-runner__.py"  # the file of pip that implements `pip --python`
+
+# Words of pip and uv for a server that cannot be reached or that fails.
+_NETWORK = re.compile(
+    r"(?i)connection (?:aborted|broken|error|refused|reset|timed out)|(?:connect|read|operation) ?timed? ?out"
+    r"|max retries exceeded|name resolution|name or service not known|dns error|network is unreachable"
+    r"|no route to host|error sending request|cannot connect to proxy|\b5\d\d server error|server error \(5\d\d"
+)
 
 # The script reads RECORD, because `Distribution.files` omits missing files from Python 3.12 on.
 _LIST = """
@@ -106,6 +113,11 @@ def _archive(item: Foreign) -> Archive | None:
     return Archive(str(item["metadata"]["version"]), sha256, str(download["url"]) if item["is_direct"] else "")
 
 
+def is_network_failure(reason: str) -> bool:
+    """Whether the message of a failed installation shows that the network failed, which may be temporary."""
+    return reason.startswith("installing ") and _NETWORK.search(reason) is not None
+
+
 def run(command: list[str], what: str) -> str:
     """Run a command, and return its stdout.
 
@@ -114,9 +126,12 @@ def run(command: list[str], what: str) -> str:
         what: A description of the command for the message, such as "listing the packages".
 
     Raises:
-        MechanismError: If the command fails.  The message quotes the last lines of the output.
+        MechanismError: If the command fails or takes too long.  The message quotes the last lines of the output.
     """
-    done = completed(command)
+    try:
+        done = completed(command)
+    except TimedOut as error:
+        raise MechanismError(f"{what} failed: {error}") from None
     if done.returncode != 0:
         lines = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN:]
         said = "\n".join(f"    {line}" for line in lines) or "    (nothing)"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpaudit.mechanisms.neutral_folder import completed
+from dpaudit.mechanisms.neutral_folder import TimedOut, completed
 from dpaudit.mechanisms.protocol import MechanismError
 
 OLDEST = (3, 8)  # the oldest Python version that worker.py supports
@@ -105,6 +104,6 @@ def _is(candidate: str, version: str) -> bool:
     code = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
     try:
         said = completed([candidate, "-I", "-c", code], timeout=_TIMEOUT_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, TimedOut):
         return False
     return said.returncode == 0 and f"{said.stdout.strip()}.".startswith(f"{version}.")

@@ -17,6 +17,8 @@ from pathlib import Path
 from dpaudit.mechanisms.protocol import MechanismError
 from dpaudit.text.leftovers import temporary_folder
 
+MAX_SECONDS = 7_200.0  # long enough to build a large package from its source
+
 # uv reads only the nearest of these files.  So empty files hide the files of parent folders.
 _END_OF_SEARCH = ("pyproject.toml", "uv.toml")
 _ELSEWHERE = ("target", "prefix", "root", "dry_run", "user", "python", "require_virtualenv", "requirement", "editable")
@@ -31,33 +33,40 @@ _DROPPED = frozenset(
 )
 
 
-def completed(command: Sequence[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+class TimedOut(MechanismError):
+    """Raised if an installer or an interpreter does not end in time."""
+
+
+def completed(command: Sequence[str], timeout: float = MAX_SECONDS) -> subprocess.CompletedProcess[str]:
     """Run a command in a fresh folder, without the environment variables that redirect installations.
 
     Args:
         command: The program and its arguments.  Paths must be absolute.
-        timeout: The command is killed after this number of seconds.  None means no limit.
+        timeout: The command is killed after this number of seconds.  Programs that it has started are not killed.
 
     Raises:
         MechanismError: If the variable PIP_CONFIG_FILE or UV_CONFIG_FILE names a file that does not exist.
+        TimedOut: If the command does not end within `timeout` seconds.
         OSError: If the command cannot be started.
-        subprocess.TimeoutExpired: If the command does not end within `timeout` seconds.
     """
     variables = {name: value for name, value in os.environ.items() if name.upper() not in _DROPPED}
     variables |= {name: _absolute(name, variables[name]) for name in _SETTINGS if variables.get(name)}
     with temporary_folder() as folder:
         for name in _END_OF_SEARCH:
             Path(folder, name).touch()
-        return subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env=variables,
-            cwd=folder,
-            timeout=timeout,
-        )
+        try:
+            return subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                env=variables,
+                cwd=folder,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired:
+            raise TimedOut(f"{Path(command[0]).name} did not end within {timeout:,g} s") from None
 
 
 def _absolute(name: str, value: str) -> str:

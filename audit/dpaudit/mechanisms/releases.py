@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -19,8 +19,8 @@ _OPTIONS = ("--disable-pip-version-check", "--no-input")
 _OLDEST_PIP = (21, 2)  # the first pip with the command `pip index versions`
 _SHOWN = 300  # maximum number of characters of pip's message about an index
 
-# `pip index versions` leaves out yanked releases.  The script lists them, and prints which releases are yanked.  If
-# this pip has other internals, the script is only `pip index versions`.
+# `pip index versions` leaves out yanked releases.  The script lists them, and prints which releases are yanked, and
+# which have no file for this Python.  If this pip has other internals, the script is only `pip index versions`.
 _SCRIPT = """
 import sys
 try:
@@ -30,7 +30,13 @@ try:
         self._allow_yanked = True
         all_ = find(self, name)
         kept = {str(one.version) for one in all_ if not one.link.is_yanked}
-        print("Yanked versions: " + ", ".join(sorted({str(one.version) for one in all_} - kept)))
+        every = {str(one.version) for one in all_}
+        print("Yanked versions: " + ", ".join(sorted(every - kept)))
+        skipped = [one for one in getattr(self, "_logged_links", ()) if isinstance(one, tuple) and len(one) == 3]
+        other = {why.partition(" ")[0] for _, kind, why in skipped if kind.name == "requires_python_mismatch"}
+        files = [link.filename for link, kind, _ in skipped if kind.name == "platform_mismatch"]
+        other |= {file.split("-")[1] for file in files if file.endswith(".whl")}
+        print("Unsupported versions: " + ", ".join(sorted(other - every)))
         return all_
     PackageFinder.find_all_candidates = found
 except (ImportError, AttributeError):
@@ -52,18 +58,20 @@ class Releases:
         final: Final releases and post-releases that are not yanked.
         left_out: The kind of each other release: "yanked" or "pre-release".
         unread: One message for each index that could not be read, so that releases may be missing.
+        unsupported: Releases that have no file for this version of Python.
     """
 
     final: tuple[Version, ...]
     left_out: dict[Version, str]
     unread: tuple[str, ...] = ()
+    unsupported: frozenset[Version] = frozenset()
 
 
 def released(package: str, python_version: str | None = None) -> Releases:
     """Ask pip for the releases of a package.
 
     pip reads the indexes, folders and credentials of its own settings, as it does when it builds an environment.
-    Releases that need another Python are not listed.
+    Releases that need another Python are only named.
 
     Args:
         package: The name of the package.
@@ -93,7 +101,9 @@ def released(package: str, python_version: str | None = None) -> Releases:
     if not names:
         said = "\n".join(f"    {line}" for line in lines[-5:]) or "    (nothing)"
         raise MechanismError(f"pip did not list the releases of {package}; it printed:\n{said}")
-    return _sorted(names, set(_listed(lines, "Yanked versions: ")), unread)
+    found = _sorted(names, set(_listed(lines, "Yanked versions: ")), unread)
+    unsupported = set(filter(None, map(_version, _listed(lines, "Unsupported versions: "))))
+    return replace(found, unsupported=frozenset(unsupported.difference(found.final, found.left_out)))
 
 
 def _with_pip(base: str, folder: Path) -> str:
@@ -118,12 +128,17 @@ def _failure(line: str) -> str:
     return masked(f"{found[1]}: {found[2]}")[:_SHOWN]
 
 
+def _version(name: str) -> Version | None:
+    try:
+        return Version(name)
+    except InvalidVersion:  # a name from before PEP 440, which newer versions of pip do not install
+        return None
+
+
 def _sorted(names: list[str], yanked: set[str], unread: tuple[str, ...]) -> Releases:
     final, left_out = [], {}
     for name in names:
-        try:
-            version = Version(name)
-        except InvalidVersion:  # a name from before PEP 440, which newer versions of pip do not install
+        if (version := _version(name)) is None:
             continue
         if name in yanked:
             left_out[version] = "yanked"

@@ -57,6 +57,16 @@ def is_bare_name(requirement: str) -> bool:
     return not (parsed.specifier or parsed.extras or parsed.marker or parsed.url)
 
 
+def is_version(found: str, wanted: str) -> bool:
+    """Whether two texts name the same version by PEP 440, including the local part, such as "+cpu"."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return Version(found) == Version(wanted)
+    except InvalidVersion:
+        return False
+
+
 def with_extras(requirement: str, replaced: str) -> str:
     """Return a requirement `name==version` with the extras of the requirement that it replaces.
 

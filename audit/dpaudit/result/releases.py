@@ -9,6 +9,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
 
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
 from dpaudit.result.model import AuditResult
 from dpaudit.values import JsonObject
 
@@ -60,12 +63,16 @@ class Bisection:
 
     package: str
     releases: tuple[Release, ...]  # all releases in the range, from old to new
-    left_out: Mapping[str, str]  # releases in the range that were not considered: "yanked" or "pre-release"
+    left_out: Mapping[str, str]  # why listed releases in the range were not considered, such as "yanked"
     most: int  # maximum number of releases that the command audits
     audits: int  # number of audits of each release
     false_alarm: Fraction  # maximum probability that the command refutes any true claim
     shared: bool = True  # False if each audit uses its requested confidence
     interrupted: bool = False
+    offline: bool = (
+        False  # whether several installations in a row failed because of the network, which ended the search
+    )
+    unread: tuple[str, ...] = ()  # a message for each package index that could not be read
 
     @property
     def states(self) -> list[State | None]:
@@ -81,6 +88,28 @@ class Bisection:
         """Return the releases inside a change, which were not tried or not decided."""
         return self.releases[change.before + 1 : change.after]
 
+    def left_out_inside(self, change: Change) -> dict[str, str]:
+        """Return the releases inside a change that were not considered, with the reasons, from old to new."""
+        before, after = (Version(self.releases[end].version) for end in change)
+        inside = [name for name in self.left_out if before < Version(name) < after]
+        return {name: self.left_out[name] for name in sorted(inside, key=Version)}
+
+    def other_packages(self, change: Change) -> list[tuple[str, str | None, str | None]]:
+        """Return the other packages whose versions differ between the environments of the two ends of a change.
+
+        Returns:
+            The name and the two versions of each package, in alphabetical order.  A version is None if the environment
+            lacks the package.  Audits without recorded packages are passed over.
+        """
+        before, after = (self.releases[end].results for end in change)
+        found = set()
+        for title in before.keys() & after.keys():
+            old, new = (_packages(results[title]) for results in (before, after))
+            if old and new:
+                found |= {(name, old.get(name), new.get(name)) for name in old.keys() | new.keys()}
+        own = canonicalize_name(self.package)
+        return sorted((one for one in found if one[0] != own and one[1] != one[2]), key=str)
+
     def to_dict(self) -> JsonObject:
         """Return the outcome as plain JSON values, without the evidence of the audits."""
         stretches = stretches_of(self.states)
@@ -89,8 +118,6 @@ class Bisection:
             "package": self.package,
             "from": self.releases[0].version,
             "to": self.releases[-1].version,
-            "first_bad": self._first(State.BAD),
-            "first_good": self._first(State.GOOD),
             "monotone": self.monotone,
             "stretches": [
                 {
@@ -106,20 +133,27 @@ class Bisection:
                     "last_before": self.releases[one.before].version,
                     "first_after": self.releases[one.after].version,
                     "undecided_between": [release.version for release in self.between(one)],
+                    "left_out_between": self.left_out_inside(one),
+                    "other_packages": [
+                        {"name": name, "before": old, "after": new} for name, old, new in self.other_packages(one)
+                    ],
                 }
                 for one in changes(self.states)
             ],
             "releases": [_release(one) for one in self.releases],
             "left_out": dict(self.left_out),
+            "unread": list(self.unread),
             "maximum_audited_releases": self.most,
             "audits_per_release": self.audits,
             "false_alarm_at_most": float(self.false_alarm),
             "interrupted": self.interrupted,
+            "ended_by_network": self.offline,
         }
 
-    def _first(self, state: State) -> str | None:
-        """Return the first release with a state that was audited."""
-        return next((release.version for release in self.releases if release.state is state), None)
+
+def _packages(result: AuditResult) -> dict[str, str]:
+    found = result.provenance.mechanism_packages or {}
+    return {str(canonicalize_name(name)): version for name, version in found.items()}
 
 
 def _release(release: Release) -> JsonObject:

@@ -17,11 +17,13 @@ from dpaudit_reports.formats.table import drawn
 from dpaudit_reports.formats.wrapping import wrapped
 
 _SHOWN_REASON = 200  # maximum number of characters of a reason in the table; the file holds all of it
-_SHOWN_RELEASES = 5  # maximum number of undecided releases that a sentence names
+_SHOWN_RELEASES = 5  # maximum number of undecided or left-out releases, or of packages, that a sentence names
 _SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]}
 _MEANING = (
     "A release is bad if an audit refuted its claim.  A release is good only in the sense that no audit found a "
-    "violation, and smaller violations than the detectable ones may be missed."
+    "violation.  An audit misses a violation of the detectable size with probability 10 % under an optimal attack, and "
+    "more often otherwise.  Only the probability of a false bad verdict is bounded.  The probability that a named "
+    "first release is wrong is not bounded."
 )
 
 
@@ -81,9 +83,18 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         inside = sum(state is one.state for state in states[one.first : one.last + 1])
         words = f"{_SIGNS[one.state].sign} {one.state.value:<5} {_span(found, one.first, one.last)}"
         yield f"{words} ({inside} of {one.last - one.first + 1} audited)", one.state
-    yield from ((_change(found, change), None) for change in changes(states))
+    for change in changes(states):
+        yield _change(found, change), None
+        if others := found.other_packages(change):
+            both = f"{releases[change.before].version} and {releases[change.after].version}"
+            names = [f"{name} ({old or 'none'}, then {new or 'none'})" for name, old, new in others]
+            yield f"Other packages also differ between the environments of {both}: {_some(names)}.", None
     if found.interrupted:
         yield "The command was interrupted, so changes may be missing.", None
+    if found.offline:
+        yield "The network failed during several installations in a row, which ended the search.", None
+    for message in found.unread:
+        yield f"A package index could not be read, so releases may be missing: {message}.", None
     if not known:
         yield "No release was found good or bad.", None
         return
@@ -95,9 +106,12 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
     if len({states[n] for n in known}) == 1:
         word = "bad" if states[known[0]] is State.BAD else "good"
         both = f"All {len(known)} audited releases are" if len(known) > 1 else "The only audited release is"
-        yield f"{both} {word}: no change was found.", None
+        by = " by at least one audit" if word == "bad" and found.audits > 1 else ""
+        yield f"{both} {word}{by}: no change was found.", None
     elif states[known[0]] is State.BAD:
         yield f"The oldest audited release, {oldest}, is bad.", None
+    if found.audits > 1 and State.BAD in states:
+        yield from ((words, None) for words in _refuted(found))
     if not found.monotone:
         yield f"The history is not monotone: the verdict changes {len(changes(states))} times.", None
     elif changes(states):
@@ -109,20 +123,36 @@ def _history(found: Bisection) -> Iterator[tuple[str, State | None]]:
         yield words + advice, None
 
 
+def _refuted(found: Bisection) -> Iterator[str]:
+    """Yield which releases each audit refuted, because a release is bad if a single audit refutes it."""
+    for title in sorted({title for release in found.releases for title in release.results}):
+        names = [one.version for one in found.releases if title in one.results and one.results[title].violated]
+        yield f"Audit {title} refuted {', '.join(names) or 'no release'}."
+    yield (
+        "The search looks for changes of all audits together.  With --only NAME, it looks for those of a single audit."
+    )
+
+
 def _change(found: Bisection, change: Change) -> str:
     before, after = found.releases[change.before], found.releases[change.after]
     assert after.state is not None
     assert before.state is not None
     words = f"First {after.state.value} release: {after.version}"
+    others = [f"{version} ({why})" for version, why in found.left_out_inside(change).items()]
+    left_out = f"  Not considered between the two: {_some(others)}." if others else ""
     between = found.between(change)
     if not between:
-        return f"{words}.  The release before it, {before.version}, is {before.state.value}."
-    names = [release.version for release in between]
-    more = f" and {len(names) - _SHOWN_RELEASES} more" if len(names) > _SHOWN_RELEASES else ""
-    shown = ", ".join(names[:_SHOWN_RELEASES]) + more
+        return f"{words}.  The listed release before it, {before.version}, is {before.state.value}.{left_out}"
+    shown = _some([release.version for release in between])
     untried = any(release.state is None for release in between)
     why = "not audited; use --most NUMBER to audit more releases" if untried else "without a verdict"
-    return f"{words}, or a release between it and {before.version}, which is {before.state.value}: {shown} ({why})."
+    or_ = f"{words}, or a release between it and {before.version}, which is {before.state.value}: {shown} ({why})."
+    return or_ + left_out
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN_RELEASES} more" if len(names) > _SHOWN_RELEASES else ""
+    return ", ".join(names[:_SHOWN_RELEASES]) + more
 
 
 def _span(found: Bisection, first: int, last: int) -> str:
