@@ -114,6 +114,18 @@ def test_literals_can_be_read_back(value: object) -> None:
     assert repr(value_of(repr(value))) == repr(value)
 
 
+def test_equal_records_of_a_literal_are_separate_objects() -> None:
+    """A mechanism that doubles each record in place doubled one shared record eight times."""
+    for record in ({"income": 1}, [1]):
+        text = literal([record] * 8)
+        assert len(text) < 40
+        found = eval(text)
+        assert found == [record] * 8
+        assert len(set(map(id, found))) == 8
+    found = eval(literal([[[1]] * 8] * 8))
+    assert len({id(one) for row in found for one in row}) == 64
+
+
 def test_texts_of_arrays_are_read_and_calls_are_not() -> None:
     assert literal(value_of("array([0.5, nan])")) == "np.array([0.5, float('nan')], dtype='float64')"
     assert value_of("[np.float64(0.5)]") == [0.5]

@@ -59,7 +59,10 @@ def _written(value: Foreign, depth: int) -> str:
         case int():
             return repr(int(value))
         case list() if len(value) >= _MIN_REPEATED and len({repr(one) for one in value}) == 1:
-            return f"[{_written(value[0], depth + 1)}] * {len(value)}"
+            one = _written(value[0], depth + 1)
+            if value[0] is None or isinstance(value[0], bool | int | float | str | bytes):
+                return f"[{one}] * {len(value)}"
+            return f"[{one} for _ in range({len(value)})]"  # separate objects, which a mechanism may change in place
         case list():
             return f"[{', '.join(_written(one, depth + 1) for one in value)}]"
         case tuple():
