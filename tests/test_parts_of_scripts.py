@@ -11,6 +11,7 @@ from scipy.stats import binom
 from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.engine.region_words import best_condition, interval_words
+from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.features import expression
 from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
 from dpaudit.reproduce.literals import literal, value_of
@@ -93,6 +94,25 @@ def test_names_of_parts_hold_no_code() -> None:
 
 
 @pytest.mark.parametrize(
+    "dataset",
+    [
+        np.array([0.123456789012, 1.0]),
+        np.array([0.500000001]),
+        [np.array([16777217.123456789])],
+        np.array([0.1], np.float32),
+        "a  b",
+        ["a", {"two  words": 1}],
+        b"a  b",
+        np.arange(2000),
+        np.array([[1], [2.5]]),
+    ],
+)
+def test_a_text_that_may_belong_to_another_dataset_is_not_read(dataset: object) -> None:
+    with pytest.raises(Unwritable):
+        value_of(brief(dataset, MAX_DATASET))
+
+
+@pytest.mark.parametrize(
     "value",
     [
         None,
@@ -127,7 +147,8 @@ def test_equal_records_of_a_literal_are_separate_objects() -> None:
 
 
 def test_texts_of_arrays_are_read_and_calls_are_not() -> None:
-    assert literal(value_of("array([0.5, nan])")) == "np.array([0.5, float('nan')], dtype='float64')"
+    assert literal(value_of("array([1, -2])")) == "np.array([1, -2], dtype='int64')"
+    assert literal(np.array([0.5, np.nan])) == "np.array([0.5, float('nan')], dtype='float64')"
     assert value_of("[np.float64(0.5)]") == [0.5]
     for text in ("open('x')", "[1, 2…", "a", "f'{1}'", "array([0, 1], dtype=exit)", "(" * 300, "1" * 5000, "x.y", ""):
         with pytest.raises(Unwritable):

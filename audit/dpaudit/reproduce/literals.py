@@ -79,13 +79,14 @@ def _written(value: Foreign, depth: int) -> str:
 def value_of(text: str) -> Foreign:
     """Return the plain value whose `repr` a result file holds.
 
-    Besides literals, the text may contain `nan`, `inf` and numpy arrays, as in `array([0.5, nan])`.
+    Besides literals, the text may contain `nan`, `inf` and numpy arrays of integers and booleans.
 
     Raises:
-        Unwritable: If the text is no such value, for example because it has been shortened.
+        Unwritable: If the text is no such value, or does not determine the value.  For example, the text may have been
+            shortened, numpy rounds floats in arrays, and a result joins repeated spaces.
     """
-    if len(text) > MAX_LITERAL:
-        raise Unwritable("the text is too long")
+    if len(text) > MAX_LITERAL or "..." in text:
+        raise Unwritable("the text is too long or shortened")
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError, OverflowError):
@@ -94,8 +95,10 @@ def value_of(text: str) -> Foreign:
 
 def _value(node: ast.expr) -> Foreign:
     match node:
-        case ast.Constant(value=None | bool() | int() | float() | str() | bytes() as value):
+        case ast.Constant(value=None | bool() | int() | float() as value):
             return value
+        case ast.Constant(value=str() | bytes() as value) if (" " if isinstance(value, str) else b" ") not in value:
+            return value  # a result holds one space in place of several
         case ast.Name(id="nan" | "inf" as name):
             return float(name)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
@@ -112,9 +115,12 @@ def _value(node: ast.expr) -> Foreign:
             return {_value(k): _value(v) for k, v in zip(keys, values, strict=True) if k is not None}
         case ast.Call(func=ast.Name(id="array"), args=[ast.List() as items], keywords=given):
             dtypes = [one.value.id for one in given if one.arg == "dtype" and isinstance(one.value, ast.Name)]
-            if len(dtypes) != len(given) or not set(dtypes) <= {"float32", "float16", "int32", "int8", "uint8", "bool"}:
+            if len(dtypes) != len(given) or not set(dtypes) <= {"int32", "int8", "uint8", "bool"}:
                 raise ValueError
-            return np.array(_value(items), *dtypes)
+            array = np.array(_value(items), *dtypes)
+            if array.dtype.kind not in "biu":  # the text of an array rounds floats to eight decimals
+                raise ValueError
+            return array
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=kind), args=[inner], keywords=[]) if kind in (
             "float64",
             "int64",
