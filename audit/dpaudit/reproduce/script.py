@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
+from dpaudit.pairs.brief import MAX_DATASET, brief
+from dpaudit.pairs.pair import Pair
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
 from dpaudit.reproduce.inequality import TEST, Inequality, strongest
 from dpaudit.reproduce.literals import brief_text, comment, literal, value_of
@@ -114,19 +116,33 @@ def _datasets(
     result: AuditResult, witness: Witness, planned: PlannedAudit | None
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the literals of both datasets, and in words which of them are missing."""
-    rows = [row for row in result.pairs if row.label == witness.pair]
-    if not rows:
-        raise Unwritable(f"the result has no pair {brief_text(witness.pair)}, to which its witness belongs")
-    entries = [] if planned is None else [pair for entry in planned.config.pairs for pair in entry.pairs()]
-    pair = next((pair for pair in entries if witness.pair in (str(pair), pair.shortened)), None)
+    shown = {(row.d0, row.d1) for row in result.pairs if row.label == witness.pair}
+    entries = [] if planned is None else planned.config.pairs
+    known = [pair for entry in entries for pair in entry.pairs() if witness.pair in (str(pair), pair.shortened)]
+    choices: dict[str, tuple[tuple[str, str], Pair | None]] = {
+        repr((pair.d0, pair.d1)): (_texts(pair), pair) for pair in known if _texts(pair) in shown
+    }
+    if planned is None or (not known and any(entry.from_library for entry in entries)):
+        choices = {repr(texts): (texts, None) for texts in shown}
+    if len(choices) != 1:
+        raise Unwritable(
+            f"{'several pairs' if choices else 'no pair'} of the audit can be {brief_text(witness.pair)}, the pair of "
+            "the witness; give each pair another label, and audit again"
+        )
+    ((texts, pair),) = choices.values()
     found, unknown = {}, []
-    for name, text in (("D0", rows[0].d0), ("D1", rows[0].d1)):
+    for name, text in zip(("D0", "D1"), texts, strict=True):
         try:
             found[name] = literal(value_of(text) if pair is None else pair.d0 if name == "D0" else pair.d1)
         except Unwritable:
             found[name] = f"...  # FILL IN: {comment(text, 120)}"
             unknown.append(f"write the dataset {name}")
     return found, tuple(unknown)
+
+
+def _texts(pair: Pair) -> tuple[str, str]:
+    """Return the texts of both datasets in a result."""
+    return brief(pair.d0, MAX_DATASET), brief(pair.d1, MAX_DATASET)
 
 
 def _header(result: AuditResult, call: Call) -> Iterator[str]:
