@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from scipy.stats import binom
 
 from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.engine.region_words import best_condition, interval_words
+from dpaudit.engine.region_words import _one_feature, best_condition, interval_words
+from dpaudit.outputs import Outputs, PartsEncoding
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.features import expression
 from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
@@ -39,7 +41,9 @@ from dpaudit.result.values import Counts
         ("not: output[0] is above output[1]", [[0, 1]], [[1, 0]]),
         ("output[0] equals output[1]", [[1, 1]], [[1, 2]]),
         ("distance of output[0] and output[1] below 0.5", [[1, 1.2]], [[1, 2]]),
-        ("sum of all numbers above 3", [[2, 2], {"a": 4}], [[1, 1]]),
+        ("sum of all numbers above 3", [[2, 2], np.array([[2], [2]])], [[1, 1], {"a": 4}, [None, 4]]),
+        ("largest number above 3", [[4, float("nan")], (1, 4)], [[1, 2], {"a": 4}, ["4"], [[4]] * 0]),
+        ("number of zeros below 1.5", [[0, 1]], [[0, 0]]),
         ("type of output is None", [None], [0]),
         ("not: type of output is number", [None, 3, ValueError()], [1.5]),
         ("type of output is raised ValueError", [ValueError("x")], [KeyError("x"), 1]),
@@ -60,6 +64,7 @@ def test_regions_become_conditions(region: str, inside: list[object], outside: l
     lines += [f"    return found != {event.negated}"]
     names: dict[str, Any] = {
         "np": np,
+        "numbers": lambda output: np.nan_to_num(np.ravel(output) + 0.0, nan=0, posinf=0, neginf=0),
         "entries": lambda output: np.ravel(list(output.values()) if isinstance(output, dict) else output),
     }
     exec("\n".join(lines), names)
@@ -74,6 +79,7 @@ def test_regions_become_conditions(region: str, inside: list[object], outside: l
         ("low-order bits of the numbers: estimated log-likelihood ratio above 1.2", "low-order bits"),
         ("running time: estimated log-likelihood ratio above 1.2", "running time"),
         ("denominator of output above 3", "no short expression"),
+        ("sum of all numbers among the parts above 3", "no short expression"),
         ("output in {#1234abcd}", "hash"),
         ("output[x] above 3", "no short expression"),
         ("output above 1 + 1", "no short expression"),
@@ -189,6 +195,19 @@ def test_the_claim_implies_the_inequality(claim: TradeoffFunction) -> None:
         beta = np.asarray(claim.symmetrized().beta(alpha))
         assert np.all(1 - beta <= slope * alpha + chosen.delta + 1e-12)
         assert np.all(1 - alpha <= slope * beta + chosen.delta + 1e-12)
+
+
+def test_numbers_of_a_dict_are_not_described_as_those_of_a_vector() -> None:
+    """The parts of a dict include its sum and its extremes, so that the sum of all parts is another number."""
+    rng = np.random.default_rng(1)
+    inside = np.arange(200) >= 100
+    drawn = (rng.normal(size=(200, 3)) + inside[:, None]).tolist()
+    outputs = Outputs.read([dict(zip("abc", row, strict=True)) for row in drawn])
+    score: Any = SimpleNamespace(encoding=PartsEncoding.of(outputs.parts(), inside))
+    words = _one_feature(score, outputs, inside, "score")
+    assert words.startswith("score; nearly the same as: sum of products of neighbours among the parts above 1.4")
+    with pytest.raises(Unwritable, match="no short expression"):
+        event_of(words)
 
 
 def test_ends_of_intervals_have_enough_digits_to_separate_the_outputs() -> None:

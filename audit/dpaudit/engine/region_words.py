@@ -94,7 +94,10 @@ def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_],
     assert score.encoding is not None
     columns = examples.view(score.encoding, "derived")
     names = score.encoding.names
-    names = [*names, *derived_names(names[: score.encoding.numeric])]
+    derived = derived_names(names[: score.encoding.numeric])
+    if isinstance(score.encoding, PartsEncoding):  # the numbers that vary, which the output alone does not determine
+        derived = [name if "output" in name else f"{name} among the parts" for name in derived]
+    names = [*names, *derived]
     best, agreement, plain = "", 0.0, False
     for name, column in zip(names, columns.T, strict=True):
         words, share = best_condition(name, column, inside)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dpaudit.reproduce.features import ENTRIES, expression, labelled
+from dpaudit.reproduce.features import ENTRIES, NUMBERS, expression, labelled
 from dpaudit.reproduce.literals import brief_text, literal
 from dpaudit.reproduce.unwritable import Unwritable
 
@@ -59,6 +59,11 @@ class Event:
     def takes_entries(self) -> bool:
         """Whether the condition calls the function `entries`."""
         return f"{ENTRIES}(" in self.condition
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether the condition calls the function `numbers`."""
+        return f"{NUMBERS}(" in self.condition
 
 
 def event_of(region: str) -> Event:

@@ -165,6 +165,9 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
     if event.takes_entries:
         yield "def entries(output):"
         yield "    return np.ravel(list(output.values()) if isinstance(output, dict) else output)"
+    if event.takes_numbers:
+        yield "def numbers(output):"
+        yield "    return np.nan_to_num(np.ravel(output) + 0.0, nan=0, posinf=0, neginf=0)"
     if outcomes:
         yield "def outcome(dataset):"
         yield from ("    try:", "        return release(dataset)", "    except Exception as error:")
