@@ -12,7 +12,7 @@ from scipy.stats import binom
 from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.engine.region_words import _one_feature, best_condition, interval_words
-from dpaudit.outputs import Outputs, PartsEncoding
+from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.features import expression
 from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
@@ -208,6 +208,34 @@ def test_numbers_of_a_dict_are_not_described_as_those_of_a_vector() -> None:
     assert words.startswith("score; nearly the same as: sum of products of neighbours among the parts above 1.4")
     with pytest.raises(Unwritable, match="no short expression"):
         event_of(words)
+
+
+def test_conditions_on_large_integers_state_the_integers_exactly() -> None:
+    """The words stated the distance from the median: "output[0] above 20" for numbers near 10**17."""
+    rng = np.random.default_rng(1)
+    inside = np.arange(200) >= 100
+    for gap in (40, 1):
+        drawn = [10**17 + gap * int(side) + np.array([0, int(rng.integers(9))]) for side in inside]
+        for read in (lambda row: row, lambda row: row.tolist(), lambda row: {"a": int(row[0]), "b": int(row[1])}):
+            raw = [read(row) for row in drawn]
+            outputs = Outputs.read(raw)
+            plain = outputs.array is not None
+            encoding = PlainEncoding.of(outputs.array) if plain else PartsEncoding.of(outputs.parts(), inside)
+            score: Any = SimpleNamespace(encoding=encoding)
+            for region, opposite in ((inside, 1), (~inside, 0)):
+                words = _one_feature(score, outputs, region, "score")
+                cut = 10**17 + gap // 2
+                place = "output[0]" if plain else "output['a']"
+                assert words == f"{place} {'above' if opposite else 'at most'} {cut}"
+                event = event_of(words)
+                found = [eval(event.condition, {"output": output}) != event.negated for output in raw]
+                assert np.array_equal(found, region)
+
+
+def test_ends_of_intervals_of_large_integers_are_outputs_outside() -> None:
+    values = 10**17 + np.arange(4)
+    assert interval_words(values, 1, 2) == f"between {10**17} and {10**17 + 3}"
+    assert interval_words(values, 2, 3) == f"above {10**17 + 1}"
 
 
 def test_ends_of_intervals_have_enough_digits_to_separate_the_outputs() -> None:
