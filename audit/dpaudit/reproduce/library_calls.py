@@ -91,6 +91,8 @@ def _diffprivlib(call: str, given: Foreign) -> list[str]:
         key: tuple(value) if isinstance(value, list) and key in _TUPLES else value
         for key, value in (given or {}).items()
     }
+    if name in ("histogram2d", "histogramdd"):
+        raise Unwritable(f"{name} of diffprivlib needs columns of records; audit a function in a file instead")
     if name in MODELS:
         raise Unwritable("a model of diffprivlib releases several attributes; audit a function in a file instead")
     if not name[0].isupper():
@@ -100,7 +102,7 @@ def _diffprivlib(call: str, given: Foreign) -> list[str]:
             f"from diffprivlib.tools import {name}",
             "from diffprivlib.accountant import BudgetAccountant",
             "def release(dataset):",
-            f"    return {name}({records}, accountant=BudgetAccountant(){more})",
+            f"    return {name}({records}, accountant=BudgetAccountant(){more}){'[0]' * (name == 'histogram')}",
         ]
     imported = f"from diffprivlib.mechanisms import {name}"
     if name.startswith(("Exponential", "PermuteAndFlip")):
