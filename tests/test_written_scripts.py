@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from dpaudit import AuditResult, Pair, PureDP, audit
 from dpaudit.pairs.brief import MAX_DATASET, brief
-from dpaudit.reproduce.script import script_of
+from dpaudit.reproduce.markdown import as_markdown
+from dpaudit.reproduce.script import MAX_LINES, script_of
 from dpaudit.reproduce.unwritable import Unwritable
 from dpaudit.result.values import PairRow
 
@@ -80,3 +82,55 @@ def test_rounded_texts_of_datasets_become_places_to_fill_in(found: AuditResult) 
     script = script_of(replace(found, pairs=rows))
     assert "D0 = ...  # FILL IN: array([0.12345679])\nD1 = ...  # FILL IN: 'a b'\n" in script.text
     assert script.missing[1:] == ("write the dataset D0", "write the dataset D1")
+
+
+def test_a_histogram_of_diffprivlib_is_the_first_part_of_what_the_tool_returns(found: AuditResult) -> None:
+    """The tool returns counts and edges, of which the audit reads the counts."""
+    call = "{library: diffprivlib, call: histogram, arguments: {epsilon: 1.0, bins: 3, range: [0, 3]}}"
+    text = script_of(of_config(found, mechanism=call)).text
+    assert "accountant=BudgetAccountant(), epsilon=1.0, bins=3, range=(0, 3))[0]\n" in text
+    for name in ("histogram2d", "histogramdd"):
+        with pytest.raises(Unwritable, match="needs columns of records"):
+            script_of(of_config(found, mechanism=call.replace("histogram,", f"{name},")))
+
+
+def ran(text: str, capsys: pytest.CaptureFixture[str], *, runs: int = 50) -> list[str]:
+    """Run a script with few runs, and return the lines that it prints."""
+    text = re.sub(r"RUNS = \d+", f"RUNS = {runs}", text).replace("default_rng()", "default_rng(7)")
+    exec(compile(text, "script", "exec"), {})
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_script_says_if_the_event_could_not_be_read_from_any_output(
+    found: AuditResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a script said only that its runs do not refute the claim."""
+    assert found.witness is not None
+    for region in ("output['a'] above 3", "not: output['a'] is a whole number"):
+        text = script_of(of_config(replace(found, witness=replace(found.witness, region=region)))).text
+        assert len(text.splitlines()) <= MAX_LINES
+        raised = "The condition of the event raised an exception on every run, so check the function release."
+        assert ran(text, capsys)[1:] == [raised]
+    assert ran(script_of(of_config(found)).text, capsys)[1:] == ["These runs refute the claim."]
+
+
+def test_the_script_says_if_its_event_is_not_the_region_of_the_audit(found: AuditResult) -> None:
+    """A description may agree with the region for 85 % of the outputs, and a region may move during the audit."""
+    assert found.witness is not None
+    nearly = "estimated log-likelihood ratio above 1; nearly the same as: output above 0.5"
+    for region, counted, exact in (
+        ("output above 0.5", "later", True),
+        ("output above 0.5", "moving", False),
+        (nearly, "later", False),
+    ):
+        witness = replace(found.witness, region=region, counted=counted)
+        text = script_of(of_config(replace(found, witness=witness))).text
+        assert (" in the event.\n" in text) is exact
+        assert ("its region, which this event approximates.\n" in text) is not exact
+
+
+def test_the_script_and_the_text_for_an_issue_tracker_state_that_runs_are_independent(found: AuditResult) -> None:
+    result = of_config(found)
+    script = script_of(result)
+    assert "the test assumes that they are independent" in script.text
+    assert "assumes that runs are independent" in as_markdown(result, script)

@@ -17,9 +17,7 @@ from dpaudit.text.masking import MASK
 
 _SAMPLE = [
     "def release(dataset):",
-    '    if hasattr(mechanism, "sample"):',
-    "        return mechanism.sample(dataset, 1, rng)[0]",
-    "    return mechanism(dataset, rng)",
+    '    return mechanism.sample(dataset, 1, rng)[0] if hasattr(mechanism, "sample") else mechanism(dataset, rng)',
 ]
 _BATCHED = ["def release(dataset):", '    return getattr(mechanism, "sample", mechanism)(dataset, 1, rng)[0]']
 

@@ -71,15 +71,15 @@ def script_of(result: AuditResult) -> Script:
         "from copy import deepcopy",
         "import numpy as np",
         "from scipy.stats import beta, binom",
-        f"RUNS = {runs}  # runs on each dataset, fixed before the first run",
+        f"RUNS = {runs}  # runs on each dataset, fixed before the first run; the test assumes that they are independent",
         *(f"{name} = {text}" for name, text in datasets.items()),
         *_claim_lines(result, tested),
         "rng = np.random.default_rng()",
         *call.lines,
         *_event_lines(event, flipped=tested.flipped, outcomes=outcomes, complete=not unknown),
-        *_counting_lines(tested, outcomes=outcomes),
+        *_counting_lines(tested, outcomes=outcomes, exact=not event.nearly and witness.counted != "moving"),
         *TEST.splitlines(),
-        *_conclusion(result, tested),
+        *_conclusion(result, tested, may_raise=event.partial or outcomes),
     ]
     if len(lines) > MAX_LINES:
         raise Unwritable(f"the script would have {len(lines)} lines, but a script has at most {MAX_LINES}")
@@ -177,7 +177,7 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
         yield "    output = output.ravel() if isinstance(output, np.ndarray) else output"
     opposite = event.negated != flipped
     if event.partial or outcomes:
-        yield from ("    try:", f"        found = bool({event.condition})", f"    except {_EXCEPTIONS}:")
+        yield from ("    try:", f"        found = event.read = bool({event.condition})", f"    except {_EXCEPTIONS}:")
         yield "        found = False  # a part of the output is missing"
     else:
         yield f"    found = bool({event.condition})"
@@ -186,11 +186,12 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
         yield 'assert D0 is not ... and D1 is not ..., "fill in the datasets"'
 
 
-def _counting_lines(tested: Inequality, *, outcomes: bool) -> Iterator[str]:
+def _counting_lines(tested: Inequality, *, outcomes: bool, exact: bool) -> Iterator[str]:
     first, second = tested.sides
     counts = [(first, tested.x, tested.n_first), (second, tested.y, tested.n_second)]
     words = " and ".join(f"{k:,} of {n:,} runs on {name} ({_percent(k, n)})" for name, k, n in counts)
-    yield f"# The audit counted {words} in the event."
+    region = f"{'the complement of ' * tested.flipped}its region, which this event approximates"
+    yield f"# The audit counted {words} in {'the event' if exact else region}."
     function = "outcome" if outcomes else "release"
     yield f"x, y = (sum(event({function}(deepcopy(data))) for _ in range(RUNS)) for data in ({first}, {second}))"
     yield f"# Exact test: P on {first} is at most `most`, its Clopper-Pearson bound with significance levels / 2."
@@ -201,9 +202,12 @@ def _percent(k: int, n: int) -> str:
     return percent(k / max(1, n)).replace("\u00a0", " ")
 
 
-def _conclusion(result: AuditResult, tested: Inequality) -> Iterator[str]:
+def _conclusion(result: AuditResult, tested: Inequality, *, may_raise: bool) -> Iterator[str]:
     first, second = tested.sides
     counts = f"{first}: {{x:,}} of {{RUNS:,}} runs in the event, {second}: {{y:,}}"
     yield f'print(f"{counts}; p <= {{min(1, 1.05 * p):.1e}}")  # rounded up'
     yield 'kept = "These runs do not refute the claim, which does not show that the claim is true."'
+    if may_raise:  # then `event` has no attribute `read`
+        yield 'if not hasattr(event, "read"):'
+        yield '    kept = "The condition of the event raised an exception on every run, so check the function release."'
     yield f'print("These runs refute the claim." if p <= {lower(min(_LEVEL, 1 - result.confidence))} else kept)'
