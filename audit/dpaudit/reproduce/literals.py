@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.reproduce.unwritable import Unwritable
 from dpaudit.text.masking import MASK, masked, masked_values
 from dpaudit.text.printable import one_line, shortened
-from dpaudit.values import Foreign
+from dpaudit.values import Foreign, JsonObject
 
 MAX_LITERAL = 4_000
 """Maximum length of the literal of one value, in characters.  Longer scripts cannot be read or pasted."""
@@ -166,8 +166,19 @@ def arguments(values: Foreign) -> str:
     """
     if isinstance(values, list | tuple):
         return ", ".join(map(literal, values))
-    refuse_secrets(values or {})  # the names help to recognise secrets
-    names = {name: _NAME.fullmatch(name) and not keyword.iskeyword(name) for name in values or {}}
-    if not all(names.values()):
-        return f"**{literal(values)}"
-    return ", ".join(f"{name}={literal(value)}" for name, value in (values or {}).items())
+    named = named_arguments(values)
+    refuse_secrets(named)  # the names help to recognise secrets
+    if not all(_NAME.fullmatch(name) and not keyword.iskeyword(name) for name in named):
+        return f"**{literal(named)}"
+    return ", ".join(f"{name}={literal(value)}" for name, value in named.items())
+
+
+def named_arguments(values: Foreign) -> JsonObject:
+    """Return the named arguments of a call as a dict; {} for None.
+
+    Raises:
+        Unwritable: If the value is no dict whose keys are texts.
+    """
+    if values is not None and not (isinstance(values, dict) and all(isinstance(name, str) for name in values)):
+        raise Unwritable(f"the arguments of a call must be a dict whose keys are texts, got {brief_text(repr(values))}")
+    return values or {}
