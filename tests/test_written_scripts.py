@@ -134,3 +134,46 @@ def test_the_script_and_the_text_for_an_issue_tracker_state_that_runs_are_indepe
     script = script_of(result)
     assert "the test assumes that they are independent" in script.text
     assert "assumes that runs are independent" in as_markdown(result, script)
+
+
+@pytest.mark.parametrize(("scale", "written"), [("1/3", "0.333"), ("log(3)", "1.098")])
+def test_parameters_of_a_builtin_mechanism_may_be_expressions(found: AuditResult, scale: str, written: str) -> None:
+    """The command ended with an internal error."""
+    text = script_of(of_config(found, mechanism=f"{{builtin: laplace, params: {{scale: '{scale}'}}}}")).text
+    assert f"rng.laplace(0.0, {written}" in text
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        ("{builtin: laplace, params: {scale: -1}}", "scale"),
+        ("{library: opendp, call: make_laplace.foo, arguments: {scale: 1.0}}", "a name without a dot"),
+        ("{library: pydp, call: a.b, arguments: {epsilon: 1.0}}", "a name without a dot"),
+        ("{library: pydp, call: a, arguments: {x: 1.0}, batched: true}", "not valid"),
+        ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: 5}}}", "must be a dict"),
+        ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: abc}}}", "must be a dict"),
+        ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: {1: 2}}}}", "must be a dict"),
+        ("{library: diffprivlib, call: Laplace, arguments: [1.0]}", "must be a dict"),
+    ],
+)
+def test_wrong_calls_of_an_edited_config_are_refused(found: AuditResult, mechanism: str, message: str) -> None:
+    with pytest.raises(Unwritable, match=message):
+        script_of(of_config(found, mechanism=mechanism))
+
+
+@pytest.mark.parametrize("region", ["output in {1}", "output in {1, 2.5}"])
+def test_an_array_without_dimensions_is_looked_up_as_a_number(
+    found: AuditResult, capsys: pytest.CaptureFixture[str], region: str
+) -> None:
+    """The audit reads such an array as a number, but a set cannot hold it."""
+    assert found.witness is not None
+    text = script_of(replace(found, witness=replace(found.witness, region=region))).text
+    text = re.sub(r"def release.*?(?=def event)", "def release(dataset):\n    return np.array(dataset[0])\n", text, flags=re.S)
+    assert ran(text, capsys) == ["D0: 0 of 50 runs in the event, D1: 50; p <= 3.3e-07", "These runs refute the claim."]
+
+
+@pytest.mark.parametrize("name", ["noisy_sum", "nan_survives", "sensitivity_off", "fixed_seed"])
+def test_builtin_mechanisms_read_none_as_nan(found: AuditResult, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    pairs = "[{d0: [], d1: [null], label: edge}]"
+    result = of_config(found, mechanism=f"{{builtin: {name}}}", pairs=pairs, rows=(Pair([], [None], label="edge"),))
+    assert len(ran(script_of(result).text, capsys)) == 2

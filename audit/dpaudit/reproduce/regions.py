@@ -56,6 +56,11 @@ class Event:
         return re.search(r"\boutput\[-?\d", self.condition) is not None
 
     @property
+    def unpacks(self) -> bool:
+        """Whether the condition looks up the output in a set, where an array without dimensions needs to be a number."""
+        return " in {" in self.condition
+
+    @property
     def takes_entries(self) -> bool:
         """Whether the condition calls the function `entries`."""
         return f"{ENTRIES}(" in self.condition

@@ -84,7 +84,10 @@ def script_of(result: AuditResult) -> Script:
     if len(lines) > MAX_LINES:
         raise Unwritable(f"the script would have {len(lines)} lines, but a script has at most {MAX_LINES}")
     text = "\n".join(lines) + "\n"
-    compile(text, "script", "exec")  # every line is built from checked parts; this line checks the whole
+    try:
+        compile(text, "script", "exec")  # every line is built from checked parts; this line checks the whole
+    except SyntaxError:
+        raise Unwritable("a name or a value of the result makes the script invalid") from None
     missing = (*([call.missing] if call.missing else []), *unknown)
     return Script(text=text, module=call.file, missing=missing, runs=runs, seconds=2 * runs * seconds)
 
@@ -175,6 +178,8 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
     yield "def event(output):"
     if event.flattens:
         yield "    output = output.ravel() if isinstance(output, np.ndarray) else output"
+    if event.unpacks:
+        yield "    output = output.item() if isinstance(output, np.ndarray) and output.ndim == 0 else output"
     opposite = event.negated != flipped
     if event.partial or outcomes:
         yield from ("    try:", f"        found = event.read = bool({event.condition})", f"    except {_EXCEPTIONS}:")
