@@ -13,7 +13,7 @@ from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.markdown import as_markdown
 from dpaudit.reproduce.script import MAX_LINES, script_of
 from dpaudit.reproduce.unwritable import Unwritable
-from dpaudit.result.values import PairRow
+from dpaudit.result.values import Counts, PairRow
 
 
 @pytest.fixture(scope="module")
@@ -177,3 +177,35 @@ def test_builtin_mechanisms_read_none_as_nan(found: AuditResult, capsys: pytest.
     pairs = "[{d0: [], d1: [null], label: edge}]"
     result = of_config(found, mechanism=f"{{builtin: {name}}}", pairs=pairs, rows=(Pair([], [None], label="edge"),))
     assert len(ran(script_of(result).text, capsys)) == 2
+
+
+def test_a_mechanism_gets_the_kind_of_generator_that_the_audit_passed(found: AuditResult) -> None:
+    """An environment without numpy passes a `random.Random`, which has other methods than a generator of numpy."""
+    result = of_config(found, mechanism="{python: 'a.py:f', requires: [opendp==0.14.1]}")
+    for packages, random in (({"opendp": "0.14.1"}, True), ({"opendp": "0.14.1", "numpy": "2.0.0"}, False)):
+        about = replace(result.provenance, mechanism_packages=packages)
+        text = script_of(replace(result, provenance=about)).text
+        assert ("rng = Random()" in text) is random
+        assert ("rng = np.random.default_rng()" in text) is not random
+    assert "Random()" not in script_of(of_config(found)).text
+
+
+@pytest.mark.parametrize("violations", [5000, 5530])
+def test_a_script_says_if_its_runs_may_be_too_few(found: AuditResult, violations: int) -> None:
+    """Such a script hardly ever refutes the claim, and its reader believed that the audit was wrong."""
+    assert found.witness is not None
+    claim = PureDP(0.1)
+    counts = Counts(false_positives=5000, n0=10000, false_negatives=10000 - violations, n1=10000)
+    result = of_config(replace(found, claim=claim, witness=replace(found.witness, counts=counts)))
+    script = script_of(result)
+    words = f"{script.runs:,} runs may be too few to refute the claim"
+    assert script.few.startswith(words)
+    assert f"# {words}" in script.text
+    assert not script_of(of_config(found)).few
+
+
+@pytest.mark.parametrize("module", ["dpaudit.catalogue.noise", "dpaudit_attacks.tree", "dpaudit"])
+def test_a_mechanism_of_dpaudit_is_refused(found: AuditResult, module: str) -> None:
+    """The script imported dpaudit, although a script does without it."""
+    with pytest.raises(Unwritable, match="is code of dpaudit; copy it into a file"):
+        script_of(of_config(found, mechanism=f"{{python: '{module}:Laplace', params: {{scale: 0.1}}}}"))

@@ -22,6 +22,7 @@ MAX_LINES = 40
 """Maximum number of lines of a script."""
 
 _LEVEL = 0.001  # the largest p-value that confirms a violation in a replay, too
+_FEW = "may be too few to refute the claim, because the counts of the audit hardly contradict the tested inequality"
 _DOCSTRING = '"""Counts an event on two datasets, and tests a claim of differential privacy.  Needs numpy and scipy."""'
 _EXCEPTIONS = "(AttributeError, LookupError, TypeError, ValueError)"
 
@@ -34,6 +35,7 @@ class Script:
         text: The script, in ASCII characters.
         module: The module in the script's folder that the script imports; "" if there is none.
         missing: What the reader must fill in, in words; empty if the script is complete.
+        few: Words that the runs may be too few; "" if the counts of the audit suggest that they suffice.
         runs: Number of runs on each dataset.
         seconds: Rough upper estimate of the script's running time; the time of the audit includes its attacks.
     """
@@ -41,6 +43,7 @@ class Script:
     text: str
     module: str
     missing: tuple[str, ...]
+    few: str
     runs: int
     seconds: float
 
@@ -63,6 +66,7 @@ def script_of(result: AuditResult) -> Script:
     tested = strongest(result.claim, witness.counts)
     seconds = result.elapsed_s / (2 * max(1, result.trials_used))  # the audit also trained its attacks in this time
     runs = tested.runs(seconds)
+    few = "" if tested.needed else f"{runs:,} runs {_FEW}"
     outcomes = "type(" in event.condition and "Exception" in event.condition
     outcomes |= planned is not None and planned.config.failures == "outcome"
     lines = [
@@ -72,9 +76,10 @@ def script_of(result: AuditResult) -> Script:
         "import numpy as np",
         "from scipy.stats import beta, binom",
         f"RUNS = {runs}  # runs on each dataset, fixed before the first run; the test assumes that they are independent",
+        *([f"# {few[0].upper()}{few[1:]}."] if few else []),
         *(f"{name} = {text}" for name, text in datasets.items()),
         *_claim_lines(result, tested),
-        "rng = np.random.default_rng()",
+        *_generator_lines(result, planned),
         *call.lines,
         *_event_lines(event, flipped=tested.flipped, outcomes=outcomes, complete=not unknown),
         *_counting_lines(tested, outcomes=outcomes, exact=not event.nearly and witness.counted != "moving"),
@@ -89,7 +94,7 @@ def script_of(result: AuditResult) -> Script:
     except SyntaxError:
         raise Unwritable("a name or a value of the result makes the script invalid") from None
     missing = (*([call.missing] if call.missing else []), *unknown)
-    return Script(text=text, module=call.file, missing=missing, runs=runs, seconds=2 * runs * seconds)
+    return Script(text=text, module=call.file, missing=missing, few=few, runs=runs, seconds=2 * runs * seconds)
 
 
 def _witness_of(result: AuditResult) -> Witness:
@@ -155,6 +160,14 @@ def _header(result: AuditResult, call: Call) -> Iterator[str]:
     yield f"# Audit {comment(result.name, 100)} of the claim {comment(result.claim.label)}{about}."
     if call.notes:
         yield f"# {'; '.join(note.rstrip('.') for note in call.notes)}."
+
+
+def _generator_lines(result: AuditResult, planned: PlannedAudit | None) -> list[str]:
+    """Return lines that create a generator of the kind that the audit passed to the mechanism."""
+    isolated = planned is not None and planned.config.mechanism.isolated
+    if isolated and "numpy" not in (result.provenance.mechanism_packages or {}):
+        return ["from random import Random", "rng = Random()  # the environment of the audit had no numpy"]
+    return ["rng = np.random.default_rng()"]
 
 
 def _claim_lines(result: AuditResult, tested: Inequality) -> Iterator[str]:
