@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.engine.region_words import _one_feature, best_condition, interval_words
+from dpaudit.engine.region_words import one_feature, best_condition, interval_words
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.features import expression
@@ -204,7 +204,7 @@ def test_numbers_of_a_dict_are_not_described_as_those_of_a_vector() -> None:
     drawn = (rng.normal(size=(200, 3)) + inside[:, None]).tolist()
     outputs = Outputs.read([dict(zip("abc", row, strict=True)) for row in drawn])
     score: Any = SimpleNamespace(encoding=PartsEncoding.of(outputs.parts(), inside))
-    words = _one_feature(score, outputs, inside, "score")
+    words = one_feature(score, outputs, inside, "score")
     assert words.startswith("score; nearly the same as: sum of products of neighbours among the parts above 1.4")
     with pytest.raises(Unwritable, match="no short expression"):
         event_of(words)
@@ -220,10 +220,11 @@ def test_conditions_on_large_integers_state_the_integers_exactly() -> None:
             raw = [read(row) for row in drawn]
             outputs = Outputs.read(raw)
             plain = outputs.array is not None
-            encoding = PlainEncoding.of(outputs.array) if plain else PartsEncoding.of(outputs.parts(), inside)
-            score: Any = SimpleNamespace(encoding=encoding)
+            score: Any = SimpleNamespace(encoding=PartsEncoding.of(outputs.parts(), inside))
+            if outputs.array is not None:
+                score.encoding = PlainEncoding.of(outputs.array)
             for region, opposite in ((inside, 1), (~inside, 0)):
-                words = _one_feature(score, outputs, region, "score")
+                words = one_feature(score, outputs, region, "score")
                 cut = 10**17 + gap // 2
                 place = "output[0]" if plain else "output['a']"
                 assert words == f"{place} {'above' if opposite else 'at most'} {cut}"

@@ -53,7 +53,7 @@ def describe_region(score: Score, threshold: float, examples: Outputs | None) ->
         named = _labels([parts.labels.get("output", "") for parts in examples.parts()], inside)
         if named:
             return named
-    return _one_feature(score, examples, inside, in_score)
+    return one_feature(score, examples, inside, in_score)
 
 
 def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -> str:
@@ -80,7 +80,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
         if values.dtype.kind == "f" and np.isnan(examples.array).any():
             words += ["nan"] * bool(score(Outputs.read(np.array([np.nan], values.dtype)))[0] > threshold)
         return f"output {' or '.join(words)}" if words else in_score
-    return _one_feature(score, Outputs.read(values), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
+    return one_feature(score, Outputs.read(values), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
 
 
 def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
@@ -91,7 +91,7 @@ def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
     return f"output in {{{', '.join(sorted(label for label, group in groups.items() if group[0]))}}}"
 
 
-def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
+def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
     """Describe the region by the original or derived feature whose best cut agrees most with the region."""
     assert score.encoding is not None
     columns = examples.view(score.encoding, "derived")
@@ -115,9 +115,7 @@ def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_],
     return f"{in_score}; nearly the same as: {best}" if agreement >= _NEARLY else in_score
 
 
-def best_condition(
-    name: str, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0
-) -> tuple[str, float]:
+def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0) -> tuple[str, float]:
     """Return the best condition on one column, in words, and its agreement with the region.
 
     An encoding may have subtracted the integer `centre` from the column.  The words state the original numbers.  The
@@ -152,8 +150,7 @@ def best_condition(
 def _sides(name: str, low: float, high: float, centre: int) -> tuple[str, str]:
     """Describe both sides of a cut between two adjacent values, the upper side first."""
     if centre and math.isfinite(low):
-        middle = low if math.isinf(high) else (Fraction(low) + Fraction(high)) / 2
-        exact = Fraction(middle) + centre
+        exact = centre + (Fraction(low) if math.isinf(high) else (Fraction(low) + Fraction(high)) / 2)
         cut = str(math.floor(exact)) if low.is_integer() else f"{float(exact):.17g}"
         return f"{name} above {cut}", f"{name} at most {cut}"
     if math.isinf(low) or math.isinf(high):  # an infinite value has no midpoint with another value

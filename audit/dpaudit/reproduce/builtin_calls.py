@@ -28,7 +28,7 @@ _FORMS = {
 def _lines(name: str) -> Callable[[Parameters], list[str]]:
     def written(params: Parameters) -> list[str]:
         try:
-            made = builtin_mechanism(name, params)
+            made = builtin_mechanism(name, dict(params))
         except ValueError as error:
             raise Unwritable(f"the config in the result is not valid: {error}") from None
         fields = {field: literal(getattr(made, field)) for field in made.__dataclass_fields__}

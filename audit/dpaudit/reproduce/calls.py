@@ -102,7 +102,9 @@ def _python(address: str, params: object, notes: list[str], *, batched: bool) ->
     else:
         module = checked_name(place, "the module of the mechanism")
         if module.partition(".")[0] in _OWN:
-            raise Unwritable(f"the mechanism {brief_text(address)} is code of dpaudit; copy it into a file, and audit this")
+            raise Unwritable(
+                f"the mechanism {brief_text(address)} is code of dpaudit; copy it into a file, and audit this"
+            )
     if MASK in repr(params):
         raise Unwritable(f"the result hides a parameter of the mechanism ({MASK}), so the call is unknown")
     if not inner and params is None:

@@ -97,7 +97,7 @@ def _value(node: ast.expr) -> Foreign:
     match node:
         case ast.Constant(value=None | bool() | int() | float() as value):
             return value
-        case ast.Constant(value=str() | bytes() as value) if (" " if isinstance(value, str) else b" ") not in value:
+        case ast.Constant(value=str() | bytes() as value) if " " not in repr(value):
             return value  # a result holds one space in place of several
         case ast.Name(id="nan" | "inf" as name):
             return float(name)

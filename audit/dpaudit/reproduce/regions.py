@@ -57,7 +57,7 @@ class Event:
 
     @property
     def unpacks(self) -> bool:
-        """Whether the condition looks up the output in a set, where an array without dimensions needs to be a number."""
+        """Whether the condition looks up the output in a set, which cannot hold an array without dimensions."""
         return " in {" in self.condition
 
     @property

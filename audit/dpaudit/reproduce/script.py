@@ -75,7 +75,7 @@ def script_of(result: AuditResult) -> Script:
         "from copy import deepcopy",
         "import numpy as np",
         "from scipy.stats import beta, binom",
-        f"RUNS = {runs}  # runs on each dataset, fixed before the first run; the test assumes that they are independent",
+        f"RUNS = {runs}  # runs on each dataset, fixed before the first run; the test assumes independent runs",
         *([f"# {few[0].upper()}{few[1:]}."] if few else []),
         *(f"{name} = {text}" for name, text in datasets.items()),
         *_claim_lines(result, tested),
