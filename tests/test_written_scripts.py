@@ -150,7 +150,7 @@ def test_parameters_of_a_builtin_mechanism_may_be_expressions(found: AuditResult
         ("{builtin: laplace, params: {scale: -1}}", "scale"),
         ("{library: opendp, call: make_laplace.foo, arguments: {scale: 1.0}}", "a name without a dot"),
         ("{library: pydp, call: a.b, arguments: {epsilon: 1.0}}", "a name without a dot"),
-        ("{library: pydp, call: a, arguments: {x: 1.0}, batched: true}", "not valid"),
+        ("{python: 'release.py:f', params: {__debug__: 1}}", "makes the script invalid"),
         ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: 5}}}", "must be a dict"),
         ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: abc}}}", "must be a dict"),
         ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: {1: 2}}}}", "must be a dict"),
