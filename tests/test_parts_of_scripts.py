@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.engine.region_words import one_feature, best_condition, interval_words
+from dpaudit.engine.region_words import best_condition, interval_words, one_feature
 from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.features import expression

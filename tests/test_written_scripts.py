@@ -110,7 +110,7 @@ def test_a_script_says_if_the_event_could_not_be_read_from_any_output(
     for region in ("output['a'] above 3", "not: output['a'] is a whole number"):
         text = script_of(of_config(replace(found, witness=replace(found.witness, region=region)))).text
         assert len(text.splitlines()) <= MAX_LINES
-        raised = "The condition of the event raised an exception on every run, so check the function release."
+        raised = "The condition of the event raised an exception on every run."
         assert ran(text, capsys)[1:] == [raised]
     assert ran(script_of(of_config(found)).text, capsys)[1:] == ["These runs refute the claim."]
 

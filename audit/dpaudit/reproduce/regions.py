@@ -56,11 +56,6 @@ class Event:
         return re.search(r"\boutput\[-?\d", self.condition) is not None
 
     @property
-    def unpacks(self) -> bool:
-        """Whether the condition looks up the output in a set, which cannot hold an array without dimensions."""
-        return " in {" in self.condition
-
-    @property
     def takes_entries(self) -> bool:
         """Whether the condition calls the function `entries`."""
         return f"{ENTRIES}(" in self.condition
@@ -148,7 +143,7 @@ def _listed(inside: str) -> str:
         numbers = [item if item in ("True", "False") else _number(item) for item in items]
         whole = all(item.lstrip("-").isdecimal() or item in ("True", "False") for item in items)
         value = "output" if whole else 'float(f"{output:.6g}")'  # the digits of the description
-        return f"{value} in {{{', '.join(numbers)}}}"
+        return f"{value} in [{', '.join(numbers)}]"  # a set cannot look up an array without dimensions
     found: dict[str, list[str]] = {}
     for item in items:
         sides = list(labelled("output", item))
@@ -156,7 +151,7 @@ def _listed(inside: str) -> str:
             raise Unwritable("a long text is stated by its hash only")
         for side, value in sides:
             found.setdefault(side, []).append(value)
-    return " or ".join(f"{side} in {{{', '.join(values)}}}" for side, values in found.items())
+    return " or ".join(f"{side} in [{', '.join(values)}]" for side, values in found.items())
 
 
 def _number(text: str) -> str:

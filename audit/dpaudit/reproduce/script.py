@@ -191,8 +191,6 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
     yield "def event(output):"
     if event.flattens:
         yield "    output = output.ravel() if isinstance(output, np.ndarray) else output"
-    if event.unpacks:
-        yield "    output = output.item() if isinstance(output, np.ndarray) and output.ndim == 0 else output"
     opposite = event.negated != flipped
     if event.partial or outcomes:
         yield from ("    try:", f"        found = event.read = bool({event.condition})", f"    except {_EXCEPTIONS}:")
@@ -226,6 +224,6 @@ def _conclusion(result: AuditResult, tested: Inequality, *, may_raise: bool) -> 
     yield f'print(f"{counts}; p <= {{min(1, 1.05 * p):.1e}}")  # rounded up'
     yield 'kept = "These runs do not refute the claim, which does not show that the claim is true."'
     if may_raise:  # then `event` has no attribute `read`
-        yield 'if not hasattr(event, "read"):'
-        yield '    kept = "The condition of the event raised an exception on every run, so check the function release."'
+        unread = "The condition of the event raised an exception on every run."
+        yield f'kept = kept if hasattr(event, "read") else "{unread}"'
     yield f'print("These runs refute the claim." if p <= {lower(min(_LEVEL, 1 - result.confidence))} else kept)'
