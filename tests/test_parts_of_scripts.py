@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from scipy.stats import binom
 
 from dpaudit import PureDP
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
-from dpaudit.engine.region_words import best_condition, interval_words
+from dpaudit.engine.region_words import best_condition, interval_words, one_feature
+from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
+from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.features import expression
 from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
 from dpaudit.reproduce.literals import literal, value_of
@@ -38,7 +41,9 @@ from dpaudit.result.values import Counts
         ("not: output[0] is above output[1]", [[0, 1]], [[1, 0]]),
         ("output[0] equals output[1]", [[1, 1]], [[1, 2]]),
         ("distance of output[0] and output[1] below 0.5", [[1, 1.2]], [[1, 2]]),
-        ("sum of all numbers above 3", [[2, 2], {"a": 4}], [[1, 1]]),
+        ("sum of all numbers above 3", [[2, 2], np.array([[2], [2]])], [[1, 1], {"a": 4}, [None, 4]]),
+        ("largest number above 3", [[4, float("nan")], (1, 4)], [[1, 2], {"a": 4}, ["4"], [[4]] * 0]),
+        ("number of zeros below 1.5", [[0, 1]], [[0, 0]]),
         ("type of output is None", [None], [0]),
         ("not: type of output is number", [None, 3, ValueError()], [1.5]),
         ("type of output is raised ValueError", [ValueError("x")], [KeyError("x"), 1]),
@@ -59,6 +64,7 @@ def test_regions_become_conditions(region: str, inside: list[object], outside: l
     lines += [f"    return found != {event.negated}"]
     names: dict[str, Any] = {
         "np": np,
+        "numbers": lambda output: np.nan_to_num(np.ravel(output) + 0.0, nan=0, posinf=0, neginf=0),
         "entries": lambda output: np.ravel(list(output.values()) if isinstance(output, dict) else output),
     }
     exec("\n".join(lines), names)
@@ -73,6 +79,7 @@ def test_regions_become_conditions(region: str, inside: list[object], outside: l
         ("low-order bits of the numbers: estimated log-likelihood ratio above 1.2", "low-order bits"),
         ("running time: estimated log-likelihood ratio above 1.2", "running time"),
         ("denominator of output above 3", "no short expression"),
+        ("sum of all numbers among the parts above 3", "no short expression"),
         ("output in {#1234abcd}", "hash"),
         ("output[x] above 3", "no short expression"),
         ("output above 1 + 1", "no short expression"),
@@ -90,6 +97,25 @@ def test_names_of_parts_hold_no_code() -> None:
     for name in ("output[0]; x", "output.__class__", "output[exit()]", "__import__('os')", "length of exit()"):
         with pytest.raises(Unwritable):
             expression(name)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        np.array([0.123456789012, 1.0]),
+        np.array([0.500000001]),
+        [np.array([16777217.123456789])],
+        np.array([0.1], np.float32),
+        "a  b",
+        ["a", {"two  words": 1}],
+        b"a  b",
+        np.arange(2000),
+        np.array([[1], [2.5]]),
+    ],
+)
+def test_a_text_that_may_belong_to_another_dataset_is_not_read(dataset: object) -> None:
+    with pytest.raises(Unwritable):
+        value_of(brief(dataset, MAX_DATASET))
 
 
 @pytest.mark.parametrize(
@@ -114,8 +140,21 @@ def test_literals_can_be_read_back(value: object) -> None:
     assert repr(value_of(repr(value))) == repr(value)
 
 
+def test_equal_records_of_a_literal_are_separate_objects() -> None:
+    """A mechanism that doubles each record in place doubled one shared record eight times."""
+    for record in ({"income": 1}, [1]):
+        text = literal([record] * 8)
+        assert len(text) < 40
+        found = eval(text)
+        assert found == [record] * 8
+        assert len(set(map(id, found))) == 8
+    found = eval(literal([[[1]] * 8] * 8))
+    assert len({id(one) for row in found for one in row}) == 64
+
+
 def test_texts_of_arrays_are_read_and_calls_are_not() -> None:
-    assert literal(value_of("array([0.5, nan])")) == "np.array([0.5, float('nan')], dtype='float64')"
+    assert literal(value_of("array([1, -2])")) == "np.array([1, -2], dtype='int64')"
+    assert literal(np.array([0.5, np.nan])) == "np.array([0.5, float('nan')], dtype='float64')"
     assert value_of("[np.float64(0.5)]") == [0.5]
     for text in ("open('x')", "[1, 2…", "a", "f'{1}'", "array([0, 1], dtype=exit)", "(" * 300, "1" * 5000, "x.y", ""):
         with pytest.raises(Unwritable):
@@ -156,6 +195,48 @@ def test_the_claim_implies_the_inequality(claim: TradeoffFunction) -> None:
         beta = np.asarray(claim.symmetrized().beta(alpha))
         assert np.all(1 - beta <= slope * alpha + chosen.delta + 1e-12)
         assert np.all(1 - alpha <= slope * beta + chosen.delta + 1e-12)
+
+
+def test_numbers_of_a_dict_are_not_described_as_those_of_a_vector() -> None:
+    """The parts of a dict include its sum and its extremes, so that the sum of all parts is another number."""
+    rng = np.random.default_rng(1)
+    inside = np.arange(200) >= 100
+    drawn = (rng.normal(size=(200, 3)) + inside[:, None]).tolist()
+    outputs = Outputs.read([dict(zip("abc", row, strict=True)) for row in drawn])
+    score: Any = SimpleNamespace(encoding=PartsEncoding.of(outputs.parts(), inside))
+    words = one_feature(score, outputs, inside, "score")
+    assert words.startswith("score; nearly the same as: sum of products of neighbours among the parts above 1.4")
+    with pytest.raises(Unwritable, match="no short expression"):
+        event_of(words)
+
+
+def test_conditions_on_large_integers_state_the_integers_exactly() -> None:
+    """The words stated the distance from the median: "output[0] above 20" for numbers near 10**17."""
+    rng = np.random.default_rng(1)
+    inside = np.arange(200) >= 100
+    for gap in (40, 1):
+        drawn = [10**17 + gap * int(side) + np.array([0, int(rng.integers(9))]) for side in inside]
+        for read in (lambda row: row, lambda row: row.tolist(), lambda row: {"a": int(row[0]), "b": int(row[1])}):
+            raw = [read(row) for row in drawn]
+            outputs = Outputs.read(raw)
+            plain = outputs.array is not None
+            score: Any = SimpleNamespace(encoding=PartsEncoding.of(outputs.parts(), inside))
+            if outputs.array is not None:
+                score.encoding = PlainEncoding.of(outputs.array)
+            for region, opposite in ((inside, 1), (~inside, 0)):
+                words = one_feature(score, outputs, region, "score")
+                cut = 10**17 + gap // 2
+                place = "output[0]" if plain else "output['a']"
+                assert words == f"{place} {'above' if opposite else 'at most'} {cut}"
+                event = event_of(words)
+                found = [eval(event.condition, {"output": output}) != event.negated for output in raw]
+                assert np.array_equal(found, region)
+
+
+def test_ends_of_intervals_of_large_integers_are_outputs_outside() -> None:
+    values = 10**17 + np.arange(4)
+    assert interval_words(values, 1, 2) == f"between {10**17} and {10**17 + 3}"
+    assert interval_words(values, 2, 3) == f"above {10**17 + 1}"
 
 
 def test_ends_of_intervals_have_enough_digits_to_separate_the_outputs() -> None:

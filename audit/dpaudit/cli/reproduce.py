@@ -69,6 +69,8 @@ def reproduce(
             refuse(f"--output {output}: {error.strerror or error}")
     for task in script.missing:
         say(f"the script is not complete: {task} where it says FILL IN")
+    if script.few:
+        say(script.few)
     if script.seconds > _MINUTE:
         say(
             f"the script makes {2 * script.runs:,} runs, and the audit needed up to {script.seconds / _MINUTE:,.0f} "

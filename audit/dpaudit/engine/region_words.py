@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ PROBES = 4000
 _MAX_LISTED = 12  # maximum number of distinct outputs that are listed one by one
 _MIN_RECURRENCE = 2  # minimum mean number of times that listed floats occur; outputs with continuous noise never recur
 _SAME, _NEARLY = 0.99, 0.85  # agreement at which a feature replaces the score; agreement at which it is also named
+_EXACT = 2**53  # a float64 represents all integers up to this absolute value exactly
 _MAX_GAPS = 3  # maximum number of intervals; more are harder to read than the score
 
 
@@ -51,7 +53,7 @@ def describe_region(score: Score, threshold: float, examples: Outputs | None) ->
         named = _labels([parts.labels.get("output", "") for parts in examples.parts()], inside)
         if named:
             return named
-    return _one_feature(score, examples, inside, in_score)
+    return one_feature(score, examples, inside, in_score)
 
 
 def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -> str:
@@ -78,7 +80,7 @@ def _numbers(score: Score, examples: Outputs, threshold: float, in_score: str) -
         if values.dtype.kind == "f" and np.isnan(examples.array).any():
             words += ["nan"] * bool(score(Outputs.read(np.array([np.nan], values.dtype)))[0] > threshold)
         return f"output {' or '.join(words)}" if words else in_score
-    return _one_feature(score, Outputs.read(values), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
+    return one_feature(score, Outputs.read(values), inside, in_score) if 0 < inside.sum() < len(inside) else in_score
 
 
 def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
@@ -89,16 +91,23 @@ def _labels(labels: list[str], inside: npt.NDArray[np.bool_]) -> str:
     return f"output in {{{', '.join(sorted(label for label, group in groups.items() if group[0]))}}}"
 
 
-def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
+def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], in_score: str) -> str:
     """Describe the region by the original or derived feature whose best cut agrees most with the region."""
     assert score.encoding is not None
     columns = examples.view(score.encoding, "derived")
     names = score.encoding.names
-    names = [*names, *derived_names(names[: score.encoding.numeric])]
+    derived = derived_names(names[: score.encoding.numeric])
+    if isinstance(score.encoding, PartsEncoding):  # the numbers that vary, which the output alone does not determine
+        derived = [name if "output" in name else f"{name} among the parts" for name in derived]
+    names = [*names, *derived]
+    centres = score.encoding.centre or ()
+    if any(centres):  # derived columns are computed after the subtraction of the centres, so their names would be false
+        names, columns = score.encoding.names, columns[:, : len(score.encoding.names)]
+    centres = (*centres, *[0] * (len(names) - len(centres)))
     best, agreement, plain = "", 0.0, False
-    for name, column in zip(names, columns.T, strict=True):
-        words, share = best_condition(name, column, inside)
-        binary = set(np.unique(column)) <= {0.0, 1.0}
+    for name, column, centre in zip(names, columns.T, centres, strict=True):
+        words, share = best_condition(name, column, inside, centre)
+        binary = not centre and set(np.unique(column)) <= {0.0, 1.0}
         if share > agreement + (0.01 if plain or not binary else -0.01):  # a binary feature is easier to read
             best, agreement, plain = words, share, binary
     if agreement >= _SAME:
@@ -106,10 +115,11 @@ def _one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_],
     return f"{in_score}; nearly the same as: {best}" if agreement >= _NEARLY else in_score
 
 
-def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> tuple[str, float]:
+def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_], centre: int = 0) -> tuple[str, float]:
     """Return the best condition on one column, in words, and its agreement with the region.
 
-    The agreement is the mean of two shares: outputs in the region that satisfy the condition, and outputs outside the
+    An encoding may have subtracted the integer `centre` from the column.  The words state the original numbers.  The
+    agreement is the mean of two shares: outputs in the region that satisfy the condition, and outputs outside the
     region that do not satisfy it.
     """
     known = ~np.isnan(column)
@@ -126,19 +136,23 @@ def best_condition(name: str, column: Array, inside: npt.NDArray[np.bool_]) -> t
         low, high = float(ranked[end]), float(ranked[end + 1])
         with np.errstate(invalid="ignore"):
             above = column > low
-        if set(values) == {0.0, 1.0}:
+        if not centre and set(values) == {0.0, 1.0}:
             states = " " in name  # the name is a statement, such as "output[1] is odd"
             words, opposite = (name, f"not: {name}") if states else (f"{name} = 1", f"{name} = 0")
         else:
-            words, opposite = _sides(name, low, high)
+            words, opposite = _sides(name, low, high, centre)
             opposite += "" if known.all() else " or missing"
     hit, spared = float(above[inside].mean()), float((~above[~inside]).mean())
     share = (hit + spared) / 2
     return (words, share) if share >= 0.5 else (opposite, 1 - share)
 
 
-def _sides(name: str, low: float, high: float) -> tuple[str, str]:
+def _sides(name: str, low: float, high: float, centre: int) -> tuple[str, str]:
     """Describe both sides of a cut between two adjacent values, the upper side first."""
+    if centre and math.isfinite(low):
+        exact = centre + (Fraction(low) if math.isinf(high) else (Fraction(low) + Fraction(high)) / 2)
+        cut = str(math.floor(exact)) if low.is_integer() else f"{float(exact):.17g}"
+        return f"{name} above {cut}", f"{name} at most {cut}"
     if math.isinf(low) or math.isinf(high):  # an infinite value has no midpoint with another value
         return f"{name} above {low:.4g}", f"{name} at most {low:.4g}"
     middle = _cut(low, high)
@@ -153,8 +167,11 @@ def _written(value: object) -> str:
 def _cut(one: float, other: float) -> str:
     """Write the midpoint of two numbers, with at least four digits and enough digits to separate the numbers.
 
-    If the midpoint is not finite, write the second number, which lies outside the region.
+    If the midpoint is not finite, write the second number, which lies outside the region.  The same holds for integers
+    that floats do not represent exactly.
     """
+    if isinstance(other, int | np.integer) and max(abs(int(one)), abs(int(other))) > _EXACT:
+        return str(int(other))
     low, high = sorted((float(one), float(other)))
     middle = low / 2 + high / 2
     if not np.isfinite(middle):

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from dpaudit.claims import TradeoffFunction
 from dpaudit.engine.provenance import mechanism_name
 from dpaudit.engine.replay_outcome import Replay
-from dpaudit.engine.rows import MAX_DATASET
 from dpaudit.engine.training_record import training_words
 from dpaudit.learning.attack import Attack
-from dpaudit.pairs.brief import brief
+from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.difference import hidden_difference
 from dpaudit.pairs.pair import Pair
 from dpaudit.result.model import AuditResult

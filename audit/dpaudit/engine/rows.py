@@ -9,12 +9,9 @@ import numpy as np
 
 from dpaudit.engine.sequential import SequentialAudit
 from dpaudit.learning import Learner
-from dpaudit.pairs.brief import brief
+from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.difference import hidden_difference
 from dpaudit.result.values import AttackRow, History, PairRow
-
-MAX_DATASET = 200
-"""Maximum length of the text of a dataset in a result, in characters."""
 
 
 def history(run: SequentialAudit) -> History:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dpaudit.values import Dataset
 
+MAX_DATASET = 200
+"""Maximum length of the text of a dataset in a result, in characters."""
+
 
 def brief(dataset: Dataset, most: int = 40) -> str:
     """Return the representation of a dataset as one line of text with at most `most` characters."""

@@ -3,6 +3,6 @@
 Nothing that a result names is run or imported.  All text of a result reaches the script as the literal of a plain
 value, as a checked Python name, or in a comment without control characters.
 
-May import: `catalogue`, `claims`, `config`, `libraries`, `mechanisms`, `result`, `text`, `values`.
+May import: `claims`, `config`, `libraries`, `mechanisms`, `pairs`, `result`, `text`, `values`.
 Public names: `script.script_of`, `script.Script`, `unwritable.Unwritable`.
 """

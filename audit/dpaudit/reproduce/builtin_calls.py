@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dpaudit.catalogue import BUILTIN
+from dpaudit.config.builtins import builtin_mechanism
 from dpaudit.reproduce.literals import literal
-from dpaudit.values import Foreign, Parameters
+from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.values import Parameters
 
 _SUM = "np.sum(dataset)"
-_ABSOLUTE = "np.clip(np.nan_to_num(dataset), {low}, 1.0).sum()"
+_COLUMN = "np.array(dataset, float)"  # None becomes NaN
+_CLIPPED = f"np.clip(np.nan_to_num({_COLUMN}), {{low}}, 1.0).sum()"
 _FORMS = {
     "gaussian": f"{_SUM} + rng.normal(0.0, {{sigma}})",
     "laplace": f"{_SUM} + rng.laplace(0.0, {{scale}})",
     "geometric": f"{_SUM} + float(rng.geometric(-np.expm1(-1 / {{scale}})) - rng.geometric(-np.expm1(-1 / {{scale}})))",
     "laplace_parallel": "np.ravel(dataset)[0] + rng.laplace(0.0, {times} / {epsilon}, {times})",
-    "noisy_sum": f"{_ABSOLUTE.format(low='0.0')} + rng.laplace(0.0, 1 / {{epsilon}})",
-    "nan_survives": "np.clip(dataset, 0.0, 1.0).sum() + rng.laplace(0.0, 1 / {epsilon})",
-    "sensitivity_off": f"{_ABSOLUTE.format(low='-1.0')} + rng.laplace(0.0, 1 / {{epsilon}})",
-    "fixed_seed": f"{_SUM} + np.random.default_rng({{seed}}).laplace(0.0, 1 / {{epsilon}})",
+    "noisy_sum": f"{_CLIPPED.format(low='0.0')} + rng.laplace(0.0, 1 / {{epsilon}})",
+    "nan_survives": f"np.clip({_COLUMN}, 0.0, 1.0).sum() + rng.laplace(0.0, 1 / {{epsilon}})",
+    "sensitivity_off": f"{_CLIPPED.format(low='-1.0')} + rng.laplace(0.0, 1 / {{epsilon}})",
+    "fixed_seed": f"{_COLUMN}.sum() + np.random.default_rng({{seed}}).laplace(0.0, 1 / {{epsilon}})",
     "spinner": "int(np.ravel(dataset)[0]) ^ int(rng.random() >= {truth})",
 }
 
 
 def _lines(name: str) -> Callable[[Parameters], list[str]]:
     def written(params: Parameters) -> list[str]:
-        made: Foreign = BUILTIN[name](**params)
+        try:
+            made = builtin_mechanism(name, dict(params))
+        except ValueError as error:
+            raise Unwritable(f"the config in the result is not valid: {error}") from None
         fields = {field: literal(getattr(made, field)) for field in made.__dataclass_fields__}
         return ["def release(dataset):", f"    return {_FORMS[name].format(**fields)}"]
 

@@ -17,11 +17,12 @@ from dpaudit.text.masking import MASK
 
 _SAMPLE = [
     "def release(dataset):",
-    '    if hasattr(mechanism, "sample"):',
-    "        return mechanism.sample(dataset, 1, rng)[0]",
-    "    return mechanism(dataset, rng)",
+    '    return mechanism.sample(dataset, 1, rng)[0] if hasattr(mechanism, "sample") else mechanism(dataset, rng)',
 ]
 _BATCHED = ["def release(dataset):", '    return getattr(mechanism, "sample", mechanism)(dataset, 1, rng)[0]']
+
+
+_OWN = ("dpaudit", "dpaudit_attacks", "dpaudit_reports")  # packages that a script does without
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,10 @@ def _python(address: str, params: object, notes: list[str], *, batched: bool) ->
         notes = [f"Put this script into the folder of {module}.py.", *notes]
     else:
         module = checked_name(place, "the module of the mechanism")
+        if module.partition(".")[0] in _OWN:
+            raise Unwritable(
+                f"the mechanism {brief_text(address)} is code of dpaudit; copy it into a file, and audit this"
+            )
     if MASK in repr(params):
         raise Unwritable(f"the result hides a parameter of the mechanism ({MASK}), so the call is unknown")
     if not inner and params is None:

@@ -16,23 +16,26 @@ from dpaudit.reproduce.unwritable import Unwritable
 ENTRIES = "entries"
 """The name of the function in scripts that returns the entries of a vector, or the values of a dict, as an array."""
 
+NUMBERS = "numbers"
+"""The name of the function in scripts that returns the numbers of an array or a flat list; it raises for a dict."""
+
 _QUOTED = r"(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
 _STEP = re.compile(rf"\[(-?\d{{1,9}}|True|False|None|{_QUOTED})\]")
 _LABEL = re.compile(rf"-?\d{{1,300}}|-?\d{{1,30}}\.\d{{1,30}}(?:e[+-]?\d{{1,3}})?|True|False|None|{_QUOTED}")
 _BYTES = re.compile(r"bytes ((?:[0-9a-f]{2})*)")
 _WORD = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
-_OF_ALL = {  # names that `outputs.derived` gives to columns of vectors
-    "sum of all numbers": "np.sum({0})",
-    "norm of all numbers": "np.linalg.norm({0})",
-    "largest number": "np.max({0})",
-    "least number": "np.min({0})",
-    "place of the largest number": "np.argmax({0})",
-    "place of the least number": "np.argmin({0})",
-    "number of zeros": "np.sum({0} == 0)",
-    "number of different numbers": "len(np.unique({0}))",
-    "number of steps up": "np.sum(np.diff({0}) > 0)",
-    "sum of products of neighbours": "np.sum({0}[1:] * {0}[:-1])",
+_OF_ALL = {  # names that `outputs.derived` gives to columns of vectors; not finite numbers count as 0
+    "sum of all numbers": f"np.sum({NUMBERS}(output))",
+    "norm of all numbers": f"np.linalg.norm({NUMBERS}(output))",
+    "largest number": f"np.max({NUMBERS}(output))",
+    "least number": f"np.min({NUMBERS}(output))",
+    "place of the largest number": f"np.argmax({NUMBERS}(output))",
+    "place of the least number": f"np.argmin({NUMBERS}(output))",
+    "number of zeros": "np.sum(np.ravel(output) + 0.0 == 0)",
+    "number of different numbers": f"len(np.unique({NUMBERS}(output)))",
+    "number of steps up": f"np.sum(np.diff({NUMBERS}(output)) > 0)",
+    "sum of products of neighbours": f"np.sum({NUMBERS}(output)[1:] * {NUMBERS}(output)[:-1])",
 }
 _OF_PART = {
     "length of ": "len({0})",
@@ -85,7 +88,7 @@ def expression(name: str) -> str:
 
 def _candidates(name: str) -> Iterator[str]:
     if name in _OF_ALL:
-        yield _OF_ALL[name].format(f"{ENTRIES}(output)")
+        yield _OF_ALL[name]
     yield from _simple(name)
     for words, form in _OF_TWO.items():
         for first, second in _splits(name, words):

@@ -100,15 +100,18 @@ class Inequality:
         Args:
             seconds: Upper estimate of the duration of one run.
         """
-        a, b = self.rates
-        least = _MIN_SLOW if seconds > _SLOW else MIN_RUNS
         if self.strength <= 0:
             return _DEFAULT_RUNS
+        least = _MIN_SLOW if seconds > _SLOW else MIN_RUNS
+        return MAX_RUNS if (needed := self.needed) is None else max(least, _MARGIN * needed)
+
+    @property
+    def needed(self) -> int | None:
+        """Number of runs per dataset that the observed rates need for p <= 1e-6; None if no tried number suffices."""
+        a, b = self.rates
         sizes = [int(m * 10.0**k) for k in range(2, 6) for m in (1, 2, 5)]
-        for n in sizes:
-            if p_value(self, math.ceil(n * a), math.floor(n * b), n) <= _WANTED:
-                return max(least, _MARGIN * n)
-        return MAX_RUNS
+        found = (n for n in sizes if p_value(self, math.ceil(n * a), math.floor(n * b), n) <= _WANTED)
+        return next(found, None) if self.strength > 0 else None
 
 
 def p_value(tested: Inequality, x: int, y: int, n: int) -> float:

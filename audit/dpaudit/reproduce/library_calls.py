@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from dpaudit.libraries.inside.diffprivlib import MODELS
-from dpaudit.reproduce.literals import arguments, checked_name, literal, refuse_secrets
+from dpaudit.reproduce.literals import arguments, brief_text, checked_name, literal, named_arguments, refuse_secrets
 from dpaudit.reproduce.unwritable import Unwritable
 from dpaudit.values import Foreign
 
@@ -34,6 +34,8 @@ def library_lines(library: str, call: str, given: Foreign) -> list[str]:
     if library == "smartnoise_sql":
         raise Unwritable("a query of smartnoise-sql needs a data frame and metadata, more than a short script holds")
     checked_name(call, "the call of the library")
+    if library != "diffprivlib" and "." in call:
+        raise Unwritable(f"the call of {library} must be a name without a dot, got {brief_text(call)}")
     return {"opendp": _opendp, "diffprivlib": _diffprivlib, "pydp": _pydp}[library](call, given)
 
 
@@ -67,7 +69,7 @@ def _constructed(call: str, given: Foreign, homes: dict[str, set[str]], *, insid
     if isinstance(given, list):
         return f"{call}({', '.join(_built(value, homes) for value in given)})"
     refuse_secrets(given)
-    names = [checked_name(name, "an argument of the call") for name in given or {}]
+    names = [checked_name(name, "an argument of the call") for name in named_arguments(given)]
     return f"{call}({', '.join(f'{name}={_built(given[name], homes)}' for name in names)})"
 
 
@@ -89,8 +91,10 @@ def _diffprivlib(call: str, given: Foreign) -> list[str]:
     name = call.rpartition(".")[2]
     named = {
         key: tuple(value) if isinstance(value, list) and key in _TUPLES else value
-        for key, value in (given or {}).items()
+        for key, value in named_arguments(given).items()
     }
+    if name in ("histogram2d", "histogramdd"):
+        raise Unwritable(f"{name} of diffprivlib needs columns of records; audit a function in a file instead")
     if name in MODELS:
         raise Unwritable("a model of diffprivlib releases several attributes; audit a function in a file instead")
     if not name[0].isupper():
@@ -100,7 +104,7 @@ def _diffprivlib(call: str, given: Foreign) -> list[str]:
             f"from diffprivlib.tools import {name}",
             "from diffprivlib.accountant import BudgetAccountant",
             "def release(dataset):",
-            f"    return {name}({records}, accountant=BudgetAccountant(){more})",
+            f"    return {name}({records}, accountant=BudgetAccountant(){more}){'[0]' * (name == 'histogram')}",
         ]
     imported = f"from diffprivlib.mechanisms import {name}"
     if name.startswith(("Exponential", "PermuteAndFlip")):

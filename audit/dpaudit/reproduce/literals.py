@@ -12,7 +12,7 @@ import numpy as np
 from dpaudit.reproduce.unwritable import Unwritable
 from dpaudit.text.masking import MASK, masked, masked_values
 from dpaudit.text.printable import one_line, shortened
-from dpaudit.values import Foreign
+from dpaudit.values import Foreign, JsonObject
 
 MAX_LITERAL = 4_000
 """Maximum length of the literal of one value, in characters.  Longer scripts cannot be read or pasted."""
@@ -59,7 +59,10 @@ def _written(value: Foreign, depth: int) -> str:
         case int():
             return repr(int(value))
         case list() if len(value) >= _MIN_REPEATED and len({repr(one) for one in value}) == 1:
-            return f"[{_written(value[0], depth + 1)}] * {len(value)}"
+            one = _written(value[0], depth + 1)
+            if value[0] is None or isinstance(value[0], bool | int | float | str | bytes):
+                return f"[{one}] * {len(value)}"
+            return f"[{one} for _ in range({len(value)})]"  # separate objects, which a mechanism may change in place
         case list():
             return f"[{', '.join(_written(one, depth + 1) for one in value)}]"
         case tuple():
@@ -76,13 +79,14 @@ def _written(value: Foreign, depth: int) -> str:
 def value_of(text: str) -> Foreign:
     """Return the plain value whose `repr` a result file holds.
 
-    Besides literals, the text may contain `nan`, `inf` and numpy arrays, as in `array([0.5, nan])`.
+    Besides literals, the text may contain `nan`, `inf` and numpy arrays of integers and booleans.
 
     Raises:
-        Unwritable: If the text is no such value, for example because it has been shortened.
+        Unwritable: If the text is no such value, or does not determine the value.  For example, the text may have been
+            shortened, numpy rounds floats in arrays, and a result joins repeated spaces.
     """
-    if len(text) > MAX_LITERAL:
-        raise Unwritable("the text is too long")
+    if len(text) > MAX_LITERAL or "..." in text:
+        raise Unwritable("the text is too long or shortened")
     try:
         return _value(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError, OverflowError):
@@ -91,8 +95,10 @@ def value_of(text: str) -> Foreign:
 
 def _value(node: ast.expr) -> Foreign:
     match node:
-        case ast.Constant(value=None | bool() | int() | float() | str() | bytes() as value):
+        case ast.Constant(value=None | bool() | int() | float() as value):
             return value
+        case ast.Constant(value=str() | bytes() as value) if " " not in repr(value):
+            return value  # a result holds one space in place of several
         case ast.Name(id="nan" | "inf" as name):
             return float(name)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
@@ -109,9 +115,12 @@ def _value(node: ast.expr) -> Foreign:
             return {_value(k): _value(v) for k, v in zip(keys, values, strict=True) if k is not None}
         case ast.Call(func=ast.Name(id="array"), args=[ast.List() as items], keywords=given):
             dtypes = [one.value.id for one in given if one.arg == "dtype" and isinstance(one.value, ast.Name)]
-            if len(dtypes) != len(given) or not set(dtypes) <= {"float32", "float16", "int32", "int8", "uint8", "bool"}:
+            if len(dtypes) != len(given) or not set(dtypes) <= {"int32", "int8", "uint8", "bool"}:
                 raise ValueError
-            return np.array(_value(items), *dtypes)
+            array = np.array(_value(items), *dtypes)
+            if array.dtype.kind not in "biu":  # the text of an array rounds floats to eight decimals
+                raise ValueError
+            return array
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=kind), args=[inner], keywords=[]) if kind in (
             "float64",
             "int64",
@@ -157,8 +166,19 @@ def arguments(values: Foreign) -> str:
     """
     if isinstance(values, list | tuple):
         return ", ".join(map(literal, values))
-    refuse_secrets(values or {})  # the names help to recognise secrets
-    names = {name: _NAME.fullmatch(name) and not keyword.iskeyword(name) for name in values or {}}
-    if not all(names.values()):
-        return f"**{literal(values)}"
-    return ", ".join(f"{name}={literal(value)}" for name, value in (values or {}).items())
+    named = named_arguments(values)
+    refuse_secrets(named)  # the names help to recognise secrets
+    if not all(_NAME.fullmatch(name) and not keyword.iskeyword(name) for name in named):
+        return f"**{literal(named)}"
+    return ", ".join(f"{name}={literal(value)}" for name, value in named.items())
+
+
+def named_arguments(values: Foreign) -> JsonObject:
+    """Return the named arguments of a call as a dict; {} for None.
+
+    Raises:
+        Unwritable: If the value is no dict whose keys are texts.
+    """
+    if values is not None and not (isinstance(values, dict) and all(isinstance(name, str) for name in values)):
+        raise Unwritable(f"the arguments of a call must be a dict whose keys are texts, got {brief_text(repr(values))}")
+    return values or {}

@@ -33,6 +33,7 @@ The verdict concerns this claim, this pair of datasets and the audited version o
 
 The script needs Python, numpy, scipy and the audited mechanism, but not dpaudit.{todo}
 It makes {script.runs:,} runs on each dataset, counts one event, and prints an exact p-value.
+The p-value assumes that runs are independent, so a mechanism that keeps noise between runs makes it invalid.
 
 ```python
 {script.text}```

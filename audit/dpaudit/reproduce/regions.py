@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dpaudit.reproduce.features import ENTRIES, expression, labelled
+from dpaudit.reproduce.features import ENTRIES, NUMBERS, expression, labelled
 from dpaudit.reproduce.literals import brief_text, literal
 from dpaudit.reproduce.unwritable import Unwritable
 
@@ -59,6 +59,11 @@ class Event:
     def takes_entries(self) -> bool:
         """Whether the condition calls the function `entries`."""
         return f"{ENTRIES}(" in self.condition
+
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether the condition calls the function `numbers`."""
+        return f"{NUMBERS}(" in self.condition
 
 
 def event_of(region: str) -> Event:
@@ -138,7 +143,7 @@ def _listed(inside: str) -> str:
         numbers = [item if item in ("True", "False") else _number(item) for item in items]
         whole = all(item.lstrip("-").isdecimal() or item in ("True", "False") for item in items)
         value = "output" if whole else 'float(f"{output:.6g}")'  # the digits of the description
-        return f"{value} in {{{', '.join(numbers)}}}"
+        return f"{value} in [{', '.join(numbers)}]"  # a set cannot look up an array without dimensions
     found: dict[str, list[str]] = {}
     for item in items:
         sides = list(labelled("output", item))
@@ -146,7 +151,7 @@ def _listed(inside: str) -> str:
             raise Unwritable("a long text is stated by its hash only")
         for side, value in sides:
             found.setdefault(side, []).append(value)
-    return " or ".join(f"{side} in {{{', '.join(values)}}}" for side, values in found.items())
+    return " or ".join(f"{side} in [{', '.join(values)}]" for side, values in found.items())
 
 
 def _number(text: str) -> str:

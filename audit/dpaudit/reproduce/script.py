@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
+from dpaudit.pairs.brief import MAX_DATASET, brief
+from dpaudit.pairs.pair import Pair
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
 from dpaudit.reproduce.inequality import TEST, Inequality, strongest
 from dpaudit.reproduce.literals import brief_text, comment, literal, value_of
@@ -20,6 +22,7 @@ MAX_LINES = 40
 """Maximum number of lines of a script."""
 
 _LEVEL = 0.001  # the largest p-value that confirms a violation in a replay, too
+_FEW = "may be too few to refute the claim, because the counts of the audit hardly contradict the tested inequality"
 _DOCSTRING = '"""Counts an event on two datasets, and tests a claim of differential privacy.  Needs numpy and scipy."""'
 _EXCEPTIONS = "(AttributeError, LookupError, TypeError, ValueError)"
 
@@ -32,6 +35,7 @@ class Script:
         text: The script, in ASCII characters.
         module: The module in the script's folder that the script imports; "" if there is none.
         missing: What the reader must fill in, in words; empty if the script is complete.
+        few: Words that the runs may be too few; "" if the counts of the audit suggest that they suffice.
         runs: Number of runs on each dataset.
         seconds: Rough upper estimate of the script's running time; the time of the audit includes its attacks.
     """
@@ -39,6 +43,7 @@ class Script:
     text: str
     module: str
     missing: tuple[str, ...]
+    few: str
     runs: int
     seconds: float
 
@@ -61,6 +66,7 @@ def script_of(result: AuditResult) -> Script:
     tested = strongest(result.claim, witness.counts)
     seconds = result.elapsed_s / (2 * max(1, result.trials_used))  # the audit also trained its attacks in this time
     runs = tested.runs(seconds)
+    few = "" if tested.needed else f"{runs:,} runs {_FEW}"
     outcomes = "type(" in event.condition and "Exception" in event.condition
     outcomes |= planned is not None and planned.config.failures == "outcome"
     lines = [
@@ -69,22 +75,26 @@ def script_of(result: AuditResult) -> Script:
         "from copy import deepcopy",
         "import numpy as np",
         "from scipy.stats import beta, binom",
-        f"RUNS = {runs}  # runs on each dataset, fixed before the first run",
+        f"RUNS = {runs}  # runs on each dataset, fixed before the first run; the test assumes independent runs",
+        *([f"# {few[0].upper()}{few[1:]}."] if few else []),
         *(f"{name} = {text}" for name, text in datasets.items()),
         *_claim_lines(result, tested),
-        "rng = np.random.default_rng()",
+        *_generator_lines(result, planned),
         *call.lines,
         *_event_lines(event, flipped=tested.flipped, outcomes=outcomes, complete=not unknown),
-        *_counting_lines(tested, outcomes=outcomes),
+        *_counting_lines(tested, outcomes=outcomes, exact=not event.nearly and witness.counted != "moving"),
         *TEST.splitlines(),
-        *_conclusion(result, tested),
+        *_conclusion(result, tested, may_raise=event.partial or outcomes),
     ]
     if len(lines) > MAX_LINES:
         raise Unwritable(f"the script would have {len(lines)} lines, but a script has at most {MAX_LINES}")
     text = "\n".join(lines) + "\n"
-    compile(text, "script", "exec")  # every line is built from checked parts; this line checks the whole
+    try:
+        compile(text, "script", "exec")  # every line is built from checked parts; this line checks the whole
+    except SyntaxError:
+        raise Unwritable("a name or a value of the result makes the script invalid") from None
     missing = (*([call.missing] if call.missing else []), *unknown)
-    return Script(text=text, module=call.file, missing=missing, runs=runs, seconds=2 * runs * seconds)
+    return Script(text=text, module=call.file, missing=missing, few=few, runs=runs, seconds=2 * runs * seconds)
 
 
 def _witness_of(result: AuditResult) -> Witness:
@@ -114,19 +124,33 @@ def _datasets(
     result: AuditResult, witness: Witness, planned: PlannedAudit | None
 ) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the literals of both datasets, and in words which of them are missing."""
-    rows = [row for row in result.pairs if row.label == witness.pair]
-    if not rows:
-        raise Unwritable(f"the result has no pair {brief_text(witness.pair)}, to which its witness belongs")
-    entries = [] if planned is None else [pair for entry in planned.config.pairs for pair in entry.pairs()]
-    pair = next((pair for pair in entries if witness.pair in (str(pair), pair.shortened)), None)
+    shown = {(row.d0, row.d1) for row in result.pairs if row.label == witness.pair}
+    entries = [] if planned is None else planned.config.pairs
+    known = [pair for entry in entries for pair in entry.pairs() if witness.pair in (str(pair), pair.shortened)]
+    choices: dict[str, tuple[tuple[str, str], Pair | None]] = {
+        repr((pair.d0, pair.d1)): (_texts(pair), pair) for pair in known if _texts(pair) in shown
+    }
+    if planned is None or (not known and any(entry.from_library for entry in entries)):
+        choices = {repr(texts): (texts, None) for texts in shown}
+    if len(choices) != 1:
+        raise Unwritable(
+            f"{'several pairs' if choices else 'no pair'} of the audit can be {brief_text(witness.pair)}, the pair of "
+            "the witness; give each pair another label, and audit again"
+        )
+    ((texts, pair),) = choices.values()
     found, unknown = {}, []
-    for name, text in (("D0", rows[0].d0), ("D1", rows[0].d1)):
+    for name, text in zip(("D0", "D1"), texts, strict=True):
         try:
             found[name] = literal(value_of(text) if pair is None else pair.d0 if name == "D0" else pair.d1)
         except Unwritable:
             found[name] = f"...  # FILL IN: {comment(text, 120)}"
             unknown.append(f"write the dataset {name}")
     return found, tuple(unknown)
+
+
+def _texts(pair: Pair) -> tuple[str, str]:
+    """Return the texts of both datasets in a result."""
+    return brief(pair.d0, MAX_DATASET), brief(pair.d1, MAX_DATASET)
 
 
 def _header(result: AuditResult, call: Call) -> Iterator[str]:
@@ -136,6 +160,14 @@ def _header(result: AuditResult, call: Call) -> Iterator[str]:
     yield f"# Audit {comment(result.name, 100)} of the claim {comment(result.claim.label)}{about}."
     if call.notes:
         yield f"# {'; '.join(note.rstrip('.') for note in call.notes)}."
+
+
+def _generator_lines(result: AuditResult, planned: PlannedAudit | None) -> list[str]:
+    """Return lines that create a generator of the kind that the audit passed to the mechanism."""
+    isolated = planned is not None and planned.config.mechanism.isolated
+    if isolated and "numpy" not in (result.provenance.mechanism_packages or {}):
+        return ["from random import Random", "rng = Random()  # the environment of the audit had no numpy"]
+    return ["rng = np.random.default_rng()"]
 
 
 def _claim_lines(result: AuditResult, tested: Inequality) -> Iterator[str]:
@@ -149,6 +181,9 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
     if event.takes_entries:
         yield "def entries(output):"
         yield "    return np.ravel(list(output.values()) if isinstance(output, dict) else output)"
+    if event.takes_numbers:
+        yield "def numbers(output):"
+        yield "    return np.nan_to_num(np.ravel(output) + 0.0, nan=0, posinf=0, neginf=0)"
     if outcomes:
         yield "def outcome(dataset):"
         yield from ("    try:", "        return release(dataset)", "    except Exception as error:")
@@ -158,7 +193,7 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
         yield "    output = output.ravel() if isinstance(output, np.ndarray) else output"
     opposite = event.negated != flipped
     if event.partial or outcomes:
-        yield from ("    try:", f"        found = bool({event.condition})", f"    except {_EXCEPTIONS}:")
+        yield from ("    try:", f"        found = event.read = bool({event.condition})", f"    except {_EXCEPTIONS}:")
         yield "        found = False  # a part of the output is missing"
     else:
         yield f"    found = bool({event.condition})"
@@ -167,11 +202,12 @@ def _event_lines(event: Event, *, flipped: bool, outcomes: bool, complete: bool)
         yield 'assert D0 is not ... and D1 is not ..., "fill in the datasets"'
 
 
-def _counting_lines(tested: Inequality, *, outcomes: bool) -> Iterator[str]:
+def _counting_lines(tested: Inequality, *, outcomes: bool, exact: bool) -> Iterator[str]:
     first, second = tested.sides
     counts = [(first, tested.x, tested.n_first), (second, tested.y, tested.n_second)]
     words = " and ".join(f"{k:,} of {n:,} runs on {name} ({_percent(k, n)})" for name, k, n in counts)
-    yield f"# The audit counted {words} in the event."
+    region = f"{'the complement of ' * tested.flipped}its region, which this event approximates"
+    yield f"# The audit counted {words} in {'the event' if exact else region}."
     function = "outcome" if outcomes else "release"
     yield f"x, y = (sum(event({function}(deepcopy(data))) for _ in range(RUNS)) for data in ({first}, {second}))"
     yield f"# Exact test: P on {first} is at most `most`, its Clopper-Pearson bound with significance levels / 2."
@@ -182,9 +218,12 @@ def _percent(k: int, n: int) -> str:
     return percent(k / max(1, n)).replace("\u00a0", " ")
 
 
-def _conclusion(result: AuditResult, tested: Inequality) -> Iterator[str]:
+def _conclusion(result: AuditResult, tested: Inequality, *, may_raise: bool) -> Iterator[str]:
     first, second = tested.sides
     counts = f"{first}: {{x:,}} of {{RUNS:,}} runs in the event, {second}: {{y:,}}"
     yield f'print(f"{counts}; p <= {{min(1, 1.05 * p):.1e}}")  # rounded up'
     yield 'kept = "These runs do not refute the claim, which does not show that the claim is true."'
+    if may_raise:  # then `event` has no attribute `read`
+        unread = "The condition of the event raised an exception on every run."
+        yield f'kept = kept if hasattr(event, "read") else "{unread}"'
     yield f'print("These runs refute the claim." if p <= {lower(min(_LEVEL, 1 - result.confidence))} else kept)'

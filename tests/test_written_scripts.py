@@ -1,0 +1,213 @@
+"""Scripts of `dpaudit reproduce` that once described another dataset, another call or another event than the audit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, Pair, PureDP, audit
+from dpaudit.pairs.brief import MAX_DATASET, brief
+from dpaudit.reproduce.markdown import as_markdown
+from dpaudit.reproduce.script import MAX_LINES, script_of
+from dpaudit.reproduce.unwritable import Unwritable
+from dpaudit.result.values import Counts, PairRow
+
+
+@pytest.fixture(scope="module")
+def found() -> AuditResult:
+    """Return a violation.  The audit has a seed, so that it always finds the violation."""
+
+    def released(dataset: list[int], rng: np.random.Generator) -> float:
+        return dataset[0] + rng.laplace(0.0, 0.01)
+
+    return audit(released, PureDP(1.0), Pair([0], [1], label="edge"), attacks="median_clipped", seed=1)
+
+
+def of_config(found: AuditResult, *, mechanism: str = "", pairs: str = "", rows: tuple[Pair, ...] = ()) -> AuditResult:
+    """Return the result as that of a config."""
+    mechanism = mechanism or "{builtin: laplace, params: {scale: 0.01}}"
+    pairs = pairs or "[{d0: [0], d1: [1], label: edge}]"
+    text = f"name: x\nclaim: pure(epsilon=1)\nmechanism: {mechanism}\npairs: {pairs}\n"
+    return replace(found, provenance=replace(found.provenance, audit=text), pairs=table(rows) or found.pairs)
+
+
+def table(pairs: tuple[Pair, ...]) -> tuple[PairRow, ...]:
+    """Return rows of a result."""
+    return tuple(
+        PairRow(
+            label=str(pair),
+            relation=pair.relation,
+            d0=brief(pair.d0, MAX_DATASET),
+            d1=brief(pair.d1, MAX_DATASET),
+            trials=10,
+            log_e=0.0,
+        )
+        for pair in pairs
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["{d0: [0], d1: [0], label: edge}", "{d0: [0], d1: [30], label: edge}"],
+)
+def test_two_pairs_with_one_label_are_refused(found: AuditResult, other: str) -> None:
+    """The script held the first of the pairs, although the witness may belong to the second."""
+    pairs = f"[{other}, {{d0: [0], d1: [1], label: edge}}]"
+    rows = (Pair([0], [0 if "[0], l" in other else 30], label="edge"), Pair([0], [1], label="edge"))
+    with pytest.raises(Unwritable, match="several pairs of the audit can be 'edge'"):
+        script_of(of_config(found, pairs=pairs, rows=rows))
+    with pytest.raises(Unwritable, match="several pairs"):
+        script_of(replace(found, pairs=table(rows)))
+    with pytest.raises(Unwritable, match="no pair of the audit"):
+        script_of(of_config(found, pairs=f"[{other}]"))
+
+
+def test_a_label_that_two_pairs_shared_is_clear_if_the_texts_of_the_result_are(found: AuditResult) -> None:
+    pairs = "[{d0: [0], d1: [30], label: edge}, {d0: [0], d1: [1], label: edge}]"
+    assert "D1 = [1]\n" in script_of(of_config(found, pairs=pairs)).text
+
+
+def test_equal_beginnings_of_long_datasets_are_refused(found: AuditResult) -> None:
+    """Labels and texts of both pairs are equal, because the datasets differ after 200 characters only."""
+    long = [Pair([0] * 300, [0] * 300 + [last], label="edge") for last in (1, 2)]
+    pairs = ", ".join(f"{{d0: {pair.d0}, d1: {pair.d1}, label: edge}}" for pair in long)
+    with pytest.raises(Unwritable, match="several pairs"):
+        script_of(of_config(found, pairs=f"[{pairs}]", rows=tuple(long)))
+
+
+def test_rounded_texts_of_datasets_become_places_to_fill_in(found: AuditResult) -> None:
+    rows = table((Pair(np.array([0.123456789012]), "a  b", label="edge"),))
+    script = script_of(replace(found, pairs=rows))
+    assert "D0 = ...  # FILL IN: array([0.12345679])\nD1 = ...  # FILL IN: 'a b'\n" in script.text
+    assert script.missing[1:] == ("write the dataset D0", "write the dataset D1")
+
+
+def test_a_histogram_of_diffprivlib_is_the_first_part_of_what_the_tool_returns(found: AuditResult) -> None:
+    """The tool returns counts and edges, of which the audit reads the counts."""
+    call = "{library: diffprivlib, call: histogram, arguments: {epsilon: 1.0, bins: 3, range: [0, 3]}}"
+    text = script_of(of_config(found, mechanism=call)).text
+    assert "accountant=BudgetAccountant(), epsilon=1.0, bins=3, range=(0, 3))[0]\n" in text
+    for name in ("histogram2d", "histogramdd"):
+        with pytest.raises(Unwritable, match="needs columns of records"):
+            script_of(of_config(found, mechanism=call.replace("histogram,", f"{name},")))
+
+
+def ran(text: str, capsys: pytest.CaptureFixture[str], *, runs: int = 50) -> list[str]:
+    """Run a script with few runs, and return the lines that it prints."""
+    text = re.sub(r"RUNS = \d+", f"RUNS = {runs}", text).replace("default_rng()", "default_rng(7)")
+    exec(compile(text, "script", "exec"), {})
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_script_says_if_the_event_could_not_be_read_from_any_output(
+    found: AuditResult, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a script said only that its runs do not refute the claim."""
+    assert found.witness is not None
+    for region in ("output['a'] above 3", "not: output['a'] is a whole number"):
+        text = script_of(of_config(replace(found, witness=replace(found.witness, region=region)))).text
+        assert len(text.splitlines()) <= MAX_LINES
+        raised = "The condition of the event raised an exception on every run."
+        assert ran(text, capsys)[1:] == [raised]
+    assert ran(script_of(of_config(found)).text, capsys)[1:] == ["These runs refute the claim."]
+
+
+def test_the_script_says_if_its_event_is_not_the_region_of_the_audit(found: AuditResult) -> None:
+    """A description may agree with the region for 85 % of the outputs, and a region may move during the audit."""
+    assert found.witness is not None
+    nearly = "estimated log-likelihood ratio above 1; nearly the same as: output above 0.5"
+    later, moving = replace(found.witness, counted="later"), replace(found.witness, counted="moving")
+    for region, witness, exact in (
+        ("output above 0.5", later, True),
+        ("output above 0.5", moving, False),
+        (nearly, later, False),
+    ):
+        text = script_of(of_config(replace(found, witness=replace(witness, region=region)))).text
+        assert (" in the event.\n" in text) is exact
+        assert ("its region, which this event approximates.\n" in text) is not exact
+
+
+def test_the_script_and_the_text_for_an_issue_tracker_state_that_runs_are_independent(found: AuditResult) -> None:
+    result = of_config(found)
+    script = script_of(result)
+    assert "the test assumes independent runs" in script.text
+    assert "assumes that runs are independent" in as_markdown(result, script)
+
+
+@pytest.mark.parametrize(("scale", "written"), [("1/3", "0.333"), ("log(3)", "1.098")])
+def test_parameters_of_a_builtin_mechanism_may_be_expressions(found: AuditResult, scale: str, written: str) -> None:
+    """The command ended with an internal error."""
+    text = script_of(of_config(found, mechanism=f"{{builtin: laplace, params: {{scale: '{scale}'}}}}")).text
+    assert f"rng.laplace(0.0, {written}" in text
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        ("{builtin: laplace, params: {scale: -1}}", "scale"),
+        ("{library: opendp, call: make_laplace.foo, arguments: {scale: 1.0}}", "a name without a dot"),
+        ("{library: pydp, call: a.b, arguments: {epsilon: 1.0}}", "a name without a dot"),
+        ("{python: 'release.py:f', params: {__debug__: 1}}", "makes the script invalid"),
+        ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: 5}}}", "must be a dict"),
+        ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: abc}}}", "must be a dict"),
+        ("{library: opendp, call: make_laplace, arguments: {input_domain: {atom_domain: {1: 2}}}}", "must be a dict"),
+        ("{library: diffprivlib, call: Laplace, arguments: [1.0]}", "must be a dict"),
+    ],
+)
+def test_wrong_calls_of_an_edited_config_are_refused(found: AuditResult, mechanism: str, message: str) -> None:
+    with pytest.raises(Unwritable, match=message):
+        script_of(of_config(found, mechanism=mechanism))
+
+
+@pytest.mark.parametrize("region", ["output in {1}", "output in {1, 2.5}"])
+def test_an_array_without_dimensions_is_looked_up_as_a_number(
+    found: AuditResult, capsys: pytest.CaptureFixture[str], region: str
+) -> None:
+    """The audit reads such an array as a number, but a set cannot hold it."""
+    assert found.witness is not None
+    text = script_of(replace(found, witness=replace(found.witness, region=region))).text
+    start, end = text.index("def release"), text.index("def event")
+    text = f"{text[:start]}def release(dataset):\n    return np.array(dataset[0])\n{text[end:]}"
+    assert ran(text, capsys) == ["D0: 0 of 50 runs in the event, D1: 50; p <= 3.3e-07", "These runs refute the claim."]
+
+
+@pytest.mark.parametrize("name", ["noisy_sum", "nan_survives", "sensitivity_off", "fixed_seed"])
+def test_builtin_mechanisms_read_none_as_nan(found: AuditResult, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    pairs = "[{d0: [], d1: [null], label: edge}]"
+    result = of_config(found, mechanism=f"{{builtin: {name}}}", pairs=pairs, rows=(Pair([], [None], label="edge"),))
+    assert len(ran(script_of(result).text, capsys)) == 2
+
+
+def test_a_mechanism_gets_the_kind_of_generator_that_the_audit_passed(found: AuditResult) -> None:
+    """An environment without numpy passes a `random.Random`, which has other methods than a generator of numpy."""
+    result = of_config(found, mechanism="{python: 'a.py:f', requires: [opendp==0.14.1]}")
+    for packages, random in (({"opendp": "0.14.1"}, True), ({"opendp": "0.14.1", "numpy": "2.0.0"}, False)):
+        about = replace(result.provenance, mechanism_packages=packages)
+        text = script_of(replace(result, provenance=about)).text
+        assert ("rng = Random()" in text) is random
+        assert ("rng = np.random.default_rng()" in text) is not random
+    assert "Random()" not in script_of(of_config(found)).text
+
+
+@pytest.mark.parametrize("violations", [5000, 5530])
+def test_a_script_says_if_its_runs_may_be_too_few(found: AuditResult, violations: int) -> None:
+    """Such a script hardly ever refutes the claim, and its reader believed that the audit was wrong."""
+    assert found.witness is not None
+    claim = PureDP(0.1)
+    counts = Counts(false_positives=5000, n0=10000, false_negatives=10000 - violations, n1=10000)
+    result = of_config(replace(found, claim=claim, witness=replace(found.witness, counts=counts)))
+    script = script_of(result)
+    words = f"{script.runs:,} runs may be too few to refute the claim"
+    assert script.few.startswith(words)
+    assert f"# {words}" in script.text
+    assert not script_of(of_config(found)).few
+
+
+@pytest.mark.parametrize("module", ["dpaudit.catalogue.noise", "dpaudit_attacks.tree", "dpaudit"])
+def test_a_mechanism_of_dpaudit_is_refused(found: AuditResult, module: str) -> None:
+    """The script imported dpaudit, although a script does without it."""
+    with pytest.raises(Unwritable, match="is code of dpaudit; copy it into a file"):
+        script_of(of_config(found, mechanism=f"{{python: '{module}:Laplace', params: {{scale: 0.1}}}}"))
