@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.result.histograms import Counts as BinCounts
-from dpaudit.result.kept_confidence import of_p_value, version_of
+from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
@@ -37,10 +37,22 @@ def unchecked(result: AuditResult) -> str:
 
 
 def _of_verdict(result: AuditResult) -> list[str]:
-    """Compare the verdict with the stated p-value, with `bounds_valid` and with the number of runs."""
+    """Compare the verdict with the stated p-value, with `bounds_valid`, with the end and with the number of runs.
+
+    The rules are consequences of the table of `engine.verdict.ruling`.  An inconclusive result may have invalid bounds.
+    """
     found = of_p_value(result)
     if not result.bounds_valid and (result.violated or result.mu_lower > 0):
         found.append("nothing is certified, yet a violation or a bound is reported")
+    if not result.bounds_valid and result.verdict is Verdict.NO_VIOLATION:
+        found.append('its bounds are not valid, so its verdict must be "inconclusive", not "no violation found"')
+    if result.bounds_valid and result.verdict is Verdict.INCONCLUSIVE and refutes(result, result.p_value):
+        found.append(
+            f"its bounds are valid and its p-value is {upper(result.p_value, 6)}, so its verdict must be "
+            f'"violation" at confidence {result.confidence}, not "inconclusive"'
+        )
+    if result.verdict is Verdict.NO_VIOLATION and result.stopped_by != "trials":
+        found.append(f'no violation is reported, but the audit ended early: stopped_by is "{result.stopped_by}"')
     together = result.provenance.command_confidence
     if together is not None and together > result.confidence:
         found.append(
@@ -60,7 +72,7 @@ def _differences(result: AuditResult) -> list[str]:
         found.append(f"the p-value is {upper(result.p_value, 6)}, but its counts give {upper(p_value, 6)}")
     if result.violated and p_value > 1 - result.confidence:
         found.append(f"a violation is reported, but its counts give a p-value of {upper(p_value, 6)}")
-    if result.verdict is Verdict.NO_VIOLATION and p_value <= 1 - result.confidence:
+    if not result.violated and refutes(result, p_value):
         found.append(f"no violation is reported, but its counts give a p-value of {upper(p_value, 6)}")
     if result.bounds_valid:
         mu = result.evidence.mu_lower(confidence=result.confidence)

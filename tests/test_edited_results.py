@@ -1,0 +1,110 @@
+"""Edited results: what a reader of a result file can notice because the statements contradict each other."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, audit_one_run, audit_scores, batched
+from dpaudit.engine.verdict import Facts, ruling
+from dpaudit.result.consistency import contradictions
+
+PAIR = Pair([0], [1])
+
+
+def noise(mu: float) -> Any:
+    """Return a mechanism with Gaussian noise that is exactly mu-GDP."""
+    return batched(lambda dataset, n, rng: rng.normal(mu * dataset[0], 1.0, n))
+
+
+@pytest.fixture(scope="module")
+def refuted() -> AuditResult:
+    """Return a violation."""
+    found = audit(noise(2), GaussianDP(1.0), PAIR, attacks="median_clipped", trials=5000, seed=3, confidence=0.95)
+    assert found.violated
+    return found
+
+
+@pytest.fixture(scope="module")
+def clean() -> AuditResult:
+    """Return a result without a violation."""
+    found = audit(noise(0.1), GaussianDP(1.0), PAIR, attacks="median_clipped", trials=300, seed=3, confidence=0.95)
+    assert found.verdict is Verdict.NO_VIOLATION
+    return found
+
+
+@pytest.fixture(scope="module")
+def of_scores() -> AuditResult:
+    """Return a violation that scores of independent runs show."""
+    rng = np.random.default_rng(0)
+    found = audit_scores(rng.normal(0, 1, 300), rng.normal(3, 1, 300), GaussianDP(1.0), independence="runs", seed=0)
+    assert found.violated
+    return found
+
+
+@pytest.fixture(scope="module")
+def of_one_run() -> AuditResult:
+    """Return a violation that right guesses about canaries show."""
+    included = np.arange(400) % 2 == 0
+    included[::3] ^= True
+    found = audit_one_run(included * 1.0 + np.arange(400) / 1e4, included, GaussianDP(0.5), seed=0)
+    assert found.violated
+    return found
+
+
+def test_no_violation_needs_valid_bounds(refuted: AuditResult) -> None:
+    cleared = dataclasses.replace(
+        refuted,
+        verdict=Verdict.NO_VIOLATION,
+        bounds_valid=False,
+        p_value=1.0,
+        mu_lower=0.0,
+        refuted_at=None,
+        stopped_by="trials",
+    )
+    assert any("its bounds are not valid" in words for words in contradictions(cleared))
+
+
+@pytest.mark.parametrize("name", ["refuted", "of_scores", "of_one_run"])
+def test_valid_bounds_with_a_small_p_value_need_the_verdict_violation(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    result: AuditResult = request.getfixturevalue(name)
+    assert contradictions(result) == []
+    hidden = dataclasses.replace(result, verdict=Verdict.INCONCLUSIVE, refuted_at=None)
+    assert any('its verdict must be "violation"' in words for words in contradictions(hidden))
+    raised = dataclasses.replace(hidden, p_value=1.0)
+    assert any("its counts give a p-value of" in words for words in contradictions(raised))
+
+
+def test_an_audit_without_violation_ends_with_its_trials(clean: AuditResult) -> None:
+    assert contradictions(clean) == []
+    early = dataclasses.replace(clean, stopped_by="interruption")
+    assert any("the audit ended early" in words for words in contradictions(early))
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("refuted", [False, True])
+@pytest.mark.parametrize("measured", [False, True])
+@pytest.mark.parametrize("trials", [0, 10])
+def test_the_engine_gives_only_verdicts_that_the_checks_accept(
+    fixed: bool, refuted: bool, measured: bool, trials: int
+) -> None:
+    words = ("because",)
+    ends: list[dict[str, Any]] = [{}, {"interrupted": True}, {"failure": "failed"}, {"void": True, "dependent": words}]
+    reasons = ("dependent", "doubts", "unseen", "too_few", "detect_missed", "unclaimed")
+    texts = {"too_few", "detect_missed", "unclaimed"}
+    causes: list[dict[str, Any]] = [{}, *({name: "because" if name in texts else words} for name in reasons)]
+    for end in ends:
+        for cause in causes:
+            known = {"fixed": fixed, "refuted": refuted and trials > 0, "measured": measured, "trials": trials}
+            few = {} if trials else {"too_few": "because"}  # without trials, no violation is detectable
+            found = ruling(Facts(allowed=10, **{**known, **few, **cause, **end}))
+            if found.verdict is Verdict.NO_VIOLATION:
+                assert found.bounds_valid
+                assert found.stopped_by == "trials"
+            if found.bounds_valid:
+                assert (found.verdict is Verdict.VIOLATION) == known["refuted"]
