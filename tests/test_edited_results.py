@@ -108,3 +108,14 @@ def test_the_engine_gives_only_verdicts_that_the_checks_accept(
                 assert found.stopped_by == "trials"
             if found.bounds_valid:
                 assert (found.verdict is Verdict.VIOLATION) == known["refuted"]
+
+
+def stating(result: AuditResult, version: str) -> AuditResult:
+    """Return the result with another version of dpaudit."""
+    return dataclasses.replace(result, provenance=dataclasses.replace(result.provenance, packages={"dpaudit": version}))
+
+
+def test_no_version_makes_a_violation_sound_without_violation(of_scores: AuditResult) -> None:
+    cleared = dataclasses.replace(of_scores, verdict=Verdict.NO_VIOLATION, p_value=0.9, mu_lower=0.0)
+    assert contradictions(of_scores) == contradictions(stating(of_scores, "0.0.9")) == []
+    assert any("its counts give a p-value of" in words for words in contradictions(stating(cleared, "0.0.9")))

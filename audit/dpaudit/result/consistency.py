@@ -15,20 +15,25 @@ from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
 from dpaudit.text.version import __version__
 
+_FAR = 1e-3  # share of the significance; honest results of another version stay above, although its bets may differ
+
 
 def contradictions(result: AuditResult) -> list[str]:
     """Return descriptions of all contradictions within a result; an empty list if there are none.
 
     The statements of a result are always compared with each other.  The p-value and the bounds are also recomputed from
-    the counts.  Differences from the recomputed numbers are contradictions only if this version of dpaudit wrote the
-    result; see `unchecked`.
+    the counts.  Differences from the recomputed numbers are contradictions only if the result states this version of
+    dpaudit; see `unchecked`.  One difference is a contradiction whatever version the result states: no violation is
+    reported, but the counts give a p-value of at most a thousandth of the significance.
     """
     found = [*_of_verdict(result), *_of_witness(result)]
-    return found if version_of(result) != __version__ else [*found, *_differences(result)]
+    if version_of(result) == __version__:
+        return [*found, *_differences(result)]
+    return [*found, *_missed(result, _p_value(result), _FAR)]
 
 
 def unchecked(result: AuditResult) -> str:
-    """Describe the checks that were omitted because another version of dpaudit wrote the result; "" if none were."""
+    """Describe what is not confirmed because the result states another version of dpaudit; "" if all is confirmed."""
     version = version_of(result)
     if version == __version__ or not _differences(result):
         return ""
@@ -72,13 +77,19 @@ def _differences(result: AuditResult) -> list[str]:
         found.append(f"the p-value is {upper(result.p_value, 6)}, but its counts give {upper(p_value, 6)}")
     if result.violated and p_value > 1 - result.confidence:
         found.append(f"a violation is reported, but its counts give a p-value of {upper(p_value, 6)}")
-    if not result.violated and refutes(result, p_value):
-        found.append(f"no violation is reported, but its counts give a p-value of {upper(p_value, 6)}")
+    found += _missed(result, p_value)
     if result.bounds_valid:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu >= {lower(result.mu_lower, 6)} is certified, but its counts give {lower(mu, 6)}")
     return [*found, *_of_path(result)]
+
+
+def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str]:
+    """Describe a violation that is not reported, although the counts have a p-value at most `share` of the level."""
+    if result.violated or not refutes(result, p_value / share):
+        return []
+    return [f"no violation is reported, but its counts give a p-value of {upper(p_value, 6)}"]
 
 
 def _of_path(result: AuditResult) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from dpaudit.result.consistency import unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import one_line, shortened
 from dpaudit_reports.blocks import Code, Text
@@ -50,6 +51,16 @@ class Entry:
     def claim(self) -> str:
         """The claim on one line."""
         return shortened(one_line(label(self.result.claim)), _MAX_TEXT)
+
+    @cached_property
+    def unchecked(self) -> str:
+        """What this version of dpaudit does not confirm about the numbers of the result; "" if it confirms all."""
+        return unchecked(self.result)
+
+    @property
+    def note(self) -> str:
+        """The words after the verdict."""
+        return ", not checked" if self.unchecked else ""
 
     @property
     def library(self) -> str:
@@ -123,7 +134,7 @@ def columns(entries: Sequence[Entry]) -> list[Column]:
     found = [
         Column(
             title="Verdict",
-            cells=[f"{mark.sign} {mark.word}" for mark in marks],
+            cells=[f"{mark.sign} {mark.word}{one.note}" for one, mark in zip(entries, marks, strict=True)],
             ranks=list(range(len(entries))),
             order="worst first",
             first="ascending",
