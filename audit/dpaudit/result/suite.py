@@ -67,7 +67,7 @@ class Promise:
         if audits < 2:
             return ""
         own = "" if self.shared else ", each at its own confidence"
-        return _sentence(sum(result.violated for result in results), audits, own, self.false_alarm)
+        return _sentence(results, audits, own, self.false_alarm)
 
 
 def named_together(results: Sequence[AuditResult]) -> str:
@@ -137,13 +137,18 @@ def promised_together(results: Sequence[AuditResult]) -> str:
     spent = sum((1 - Fraction(result.confidence) for result in results), Fraction(0))
     if spent > significance(confidence):
         return ""
-    return _sentence(sum(result.violated for result in results), audits, "", significance(confidence))
+    return _sentence(results, audits, "", significance(confidence))
 
 
-def _sentence(refuted: int, audits: int, own: str, false_alarm: Fraction) -> str:
+def _sentence(results: Sequence[AuditResult], audits: int, own: str, false_alarm: Fraction) -> str:
+    """Describe the joint guarantee of a command with `audits` audits, of which only `results` may be shown."""
+    refuted, shown = sum(result.violated for result in results), len(results)
+    words = f"{refuted} of {audits} claims refuted{own}"
+    if shown < audits:
+        words = f"{refuted} of the {shown} claims shown refuted{own}; the command had {audits} audits"
     return (
-        f"{refuted} of {audits} claims refuted{own}.  If all {audits} claims were true, this command would refute one "
-        f"or more of them with probability at most {_percent(false_alarm)}."
+        f"{words}.  If all {audits} claims were true, this command would refute one or more of them with probability "
+        f"at most {_percent(false_alarm)}."
     )
 
 
