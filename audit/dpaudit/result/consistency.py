@@ -10,6 +10,7 @@ from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
+from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_runs
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
@@ -26,9 +27,9 @@ def contradictions(result: AuditResult) -> list[str]:
     dpaudit; see `unchecked`.  One difference is a contradiction whatever version the result states: no violation is
     reported, but the counts give a p-value of at most a thousandth of the significance.
     """
-    found = [*_of_verdict(result), *_of_witness(result)]
+    found = [*_of_verdict(result), *of_runs(result), *of_detectable(result), *_of_witness(result)]
     if version_of(result) == __version__:
-        return [*found, *_differences(result)]
+        return [*found, *of_assumption(result), *_differences(result)]
     return [*found, *_missed(result, _p_value(result), _FAR)]
 
 
@@ -42,7 +43,7 @@ def unchecked(result: AuditResult) -> str:
 
 
 def _of_verdict(result: AuditResult) -> list[str]:
-    """Compare the verdict with the stated p-value, with `bounds_valid`, with the end and with the number of runs.
+    """Compare the verdict with the stated p-value, with `bounds_valid` and with the end.
 
     The rules are consequences of the table of `engine.verdict.ruling`.  An inconclusive result may have invalid bounds.
     """
@@ -63,9 +64,6 @@ def _of_verdict(result: AuditResult) -> list[str]:
         found.append(
             f"its verdict holds at confidence {result.confidence!r}, but those of its command together at {together!r}"
         )
-    if result.evidence.trials > result.trials_used:
-        counted, used = count(result.evidence.trials), count(result.trials_used)
-        found.append(f"{counted} runs per dataset are counted, but only {used} were made")
     return found
 
 
@@ -82,7 +80,7 @@ def _differences(result: AuditResult) -> list[str]:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu >= {lower(result.mu_lower, 6)} is certified, but its counts give {lower(mu, 6)}")
-    return [*found, *_of_path(result)]
+    return [*found, *of_e_value(result), *_of_path(result)]
 
 
 def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str]:

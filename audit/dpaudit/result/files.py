@@ -28,6 +28,7 @@ from dpaudit.result.older_formats import converted
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+from dpaudit.text.reasons import FromFile
 from dpaudit.values import Foreign, Json, JsonObject, Parameters
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def read(values: Json) -> Parameters:
         raise ValueError(f"it contradicts itself: {words}")
     provenance = Provenance.read(file.environment)
     more = {"claim": claim, "evidence": evidence, "curve": Curve(**curve), "history": history, "provenance": provenance}
-    return found | more
+    return found | more | {"warnings": tuple(map(FromFile, file.warnings))}
 
 
 def _problem(error: JsonObject) -> str:
