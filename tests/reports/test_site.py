@@ -15,11 +15,13 @@ import pytest
 
 import dpaudit_reports
 from dpaudit.claims import parse_claim
+from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports import site
 from dpaudit_reports.sections import BRIEF
+from dpaudit_reports.site import folder as site_folder
 from dpaudit_reports.site.addresses import ADDRESS, addresses, digest_of, digest_of_file
 from dpaudit_reports.site.badge import badge
 from dpaudit_reports.site.folder import MANIFEST
@@ -51,6 +53,17 @@ def written(folder: Path, *results: AuditResult) -> dict[str, str]:
     """Write a site and return its files without the manifest."""
     dpaudit_reports.write_site(results, folder)
     return {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name != MANIFEST}
+
+
+def failing_at(name: str) -> Callable[[Path, str], None]:
+    """Return a `write_placed` that fails at the file with this name."""
+
+    def write(file: Path, content: str) -> None:
+        if file.name == name:
+            raise OSError("the disk is full")
+        write_placed(file, content)
+
+    return write
 
 
 def test_a_site_has_an_index_a_feed_and_a_page_and_a_badge_of_each_audit(tmp_path: Path) -> None:
@@ -208,12 +221,47 @@ def test_a_page_that_was_edited_is_neither_replaced_nor_removed(tmp_path: Path) 
 
 def test_an_interrupted_call_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(site, "feed", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
+        broken.setattr(site_folder, "write_placed", failing_at("feed.json"))
+        with pytest.raises(OSError, match="full"):
             dpaudit_reports.write_site([named("a")], tmp_path)
+    assert list(tmp_path.glob("a-*"))
     assert not (tmp_path / "index.html").exists()
     assert "index.html" in written(tmp_path, named("b"))
     assert not list(tmp_path.glob("a-*"))
+
+
+def test_an_interrupted_call_makes_no_file_of_the_user_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, named("a"))
+    with monkeypatch.context() as broken:
+        broken.setattr(site_folder, "write_placed", failing_at("index.html"))
+        with pytest.raises(OSError, match="full"):
+            dpaudit_reports.write_site([named("a"), named("b")], tmp_path)
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(ValueError, match=r"did not write.*: index\.html"):
+        dpaudit_reports.write_site([named("a")], tmp_path)
+    (tmp_path / "index.html").unlink()
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    manifest["files"]["index.html"] = None  # an earlier version did not complete this file
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    written(tmp_path, named("b"))
+    manifest["files"]["feed.json"] = None
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=r"did not write.*: feed\.json"):
+        dpaudit_reports.write_site([named("a")], tmp_path)
+
+
+def test_nothing_is_written_if_a_page_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "index", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        dpaudit_reports.write_site([named("a")], tmp_path / "site")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_feed_has_no_duration_that_is_not_finite(tmp_path: Path) -> None:
+    dpaudit_reports.write_site([dataclasses.replace(sample.violation(), elapsed_s=float("nan"))], tmp_path)
+    assert json.loads((tmp_path / "feed.json").read_text())["items"][0]["_dpaudit"]["seconds"] is None
+    with pytest.raises(ValueError, match="elapsed_s"):
+        AuditResult.from_dict(sample.violation().to_dict() | {"elapsed_s": "nan"})
 
 
 @pytest.mark.parametrize("name", ["index.html", "feed.json", MANIFEST])

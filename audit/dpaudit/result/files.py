@@ -99,7 +99,7 @@ class _ResultFile(_InParts):
     attacks: tuple[AttackRow, ...]
     warnings: tuple[str, ...]
     environment: JsonObject
-    elapsed_s: float
+    elapsed_s: float = Field(ge=0, allow_inf_nan=False)
     bounds_valid: bool
     training: TrainingRecord | None = None
 
