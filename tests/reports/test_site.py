@@ -124,6 +124,17 @@ def test_the_library_is_the_package_that_the_config_names() -> None:
     assert entry.library == "attrs 1, python-dp 1.1.4"
 
 
+def test_very_many_packages_and_a_long_config_are_compared_in_part() -> None:
+    """Without a limit, the packages of a file of 16 MB take hours; here, the last of them would be found."""
+    packages = {f"package-{i}": "1" for i in range(5_000)} | {"late": "1"}
+    about = {"audit": "requires: [package-7==1] " + "late " * 50_000, "packages of the mechanism": packages}
+    (entry,) = entries(dataclasses.replace(sample.violation(), provenance=Provenance.read(about)))
+    assert entry.library == "package-7 1"
+    none = Provenance.read({**about, "audit": ""})
+    (entry,) = entries(dataclasses.replace(sample.violation(), provenance=none))
+    assert entry.library == "package-0 1, package-1 1 and 4999 more"
+
+
 def test_ranks_sort_each_column_and_rows_without_a_value_have_none() -> None:
     old = Provenance.read({"date": "2020-01-01T00:00:00+00:00"})
     first, second = sample.violation(), dataclasses.replace(sample.no_violation(), provenance=old)

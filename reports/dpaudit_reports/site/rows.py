@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 
 from dpaudit.result.consistency import unchecked
 from dpaudit.result.model import AuditResult
@@ -20,6 +21,9 @@ from dpaudit_reports.numbers import count, percent_at_least
 
 _MAX_TEXT = 200  # characters of a name or a claim in the index; the page of the audit has all of them
 _MAX_PACKAGES = 2  # packages in the index; the page of the audit has all of them
+_MAX_CONFIG = 100_000  # characters of a config in which packages are sought
+_MAX_COMPARED = 1_000  # packages that are sought
+_MAX_WORDS = 8  # words of the name of a package that is sought
 UNKNOWN = -1
 """The rank of a row without a value.  Such rows come last."""
 
@@ -62,7 +66,7 @@ class Entry:
         """The words after the verdict."""
         return ", not checked" if self.unchecked else ""
 
-    @property
+    @cached_property
     def library(self) -> str:
         """The audited packages with their versions; "" if the result records none."""
         packages = _audited(self.result)
@@ -92,15 +96,23 @@ def _audited(result: AuditResult) -> list[str]:
     """Return the audited packages with their versions, in the order in which the config or the mechanism names them.
 
     A result also lists the packages that the audited packages need.  If neither config nor mechanism names a package,
-    all packages are returned.
+    all packages are returned.  Only the first words and packages are compared, because a file may hold very many.
     """
     about = result.provenance
     packages = about.mechanism_packages or {}
-    words = re.findall(r"[a-z0-9]+", f"{about.audit or ''} {about.mechanism or ''} {about.config or ''}".lower())
-    text = f" {' '.join(words)} "
-    places = {name: text.find(f" {' '.join(re.findall('[a-z0-9]+', name.lower()))} ") for name in packages}
-    named = sorted((name for name in packages if places[name] >= 0), key=lambda name: places[name])
-    return [f"{name} {packages[name]}" for name in named or packages]
+    texts = (about.audit or "", about.mechanism or "", about.config or "")
+    words = _words(" ".join(text[:_MAX_CONFIG] for text in texts))
+    names = {name: _words(name[:_MAX_TEXT]) for name in islice(packages, _MAX_COMPARED)}
+    first: dict[tuple[str, ...], int] = {}  # place of each sequence of words that is as long as a name
+    for length in {len(name) for name in names.values() if 0 < len(name) <= _MAX_WORDS}:
+        for place in range(len(words) - length + 1):
+            first.setdefault(tuple(words[place : place + length]), place)
+    places = {name: place for name, own in names.items() if (place := first.get(tuple(own))) is not None}
+    return [f"{name} {packages[name]}" for name in sorted(places, key=places.__getitem__) or packages]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
 
 
 def worst_first(entries: Sequence[Entry]) -> list[Entry]:
