@@ -15,8 +15,8 @@ from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import one_line, shortened
 from dpaudit_reports.blocks import Code, Text
 from dpaudit_reports.claimed import Bound, certified_of_claimed, headline, label
-from dpaudit_reports.document import date_of, title_of
-from dpaudit_reports.marks import MARKS, WORST_FIRST
+from dpaudit_reports.document import date_of
+from dpaudit_reports.marks import MARKS, WORST_FIRST, title_of
 from dpaudit_reports.numbers import count, percent_at_least
 
 _MAX_TEXT = 200  # characters of a name or a claim in the index; the page of the audit has all of them
@@ -105,8 +105,8 @@ def _audited(result: AuditResult) -> list[str]:
     names = {name: _words(name[:_MAX_TEXT]) for name in islice(packages, _MAX_COMPARED)}
     first: dict[tuple[str, ...], int] = {}  # place of each sequence of words that is as long as a name
     for length in {len(name) for name in names.values() if 0 < len(name) <= _MAX_WORDS}:
-        for place in range(len(words) - length + 1):
-            first.setdefault(tuple(words[place : place + length]), place)
+        for start in range(len(words) - length + 1):
+            first.setdefault(tuple(words[start : start + length]), start)
     places = {name: place for name, own in names.items() if (place := first.get(tuple(own))) is not None}
     return [f"{name} {packages[name]}" for name in sorted(places, key=places.__getitem__) or packages]
 
