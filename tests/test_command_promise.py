@@ -163,6 +163,13 @@ def test_a_shared_promise_is_believed_only_of_results_whose_confidences_add_up_t
     share = shared_confidences([0.95] * 2)[0]
     one, other = (dataclasses.replace(found, confidence=share, _computed_at=None) for found in (one, other))
     assert promised_together([one, other]).startswith("2 of 2 claims refuted.")
+    part = [
+        dataclasses.replace(found, verdict=Verdict.NO_VIOLATION, provenance=Provenance.read({**about, AUDITS: 20}))
+        for found in (one, other)
+    ]
+    assert promised_together(part).startswith(
+        "0 of the 2 claims shown refuted; the command had 20 audits.  If all 20 claims were true, this command would"
+    )
     stranger = dataclasses.replace(other, provenance=Provenance.read({**about, COMMAND: "2"}))
     assert promised_together([one, stranger]) == ""
     assert promised_together([one, one]) == ""

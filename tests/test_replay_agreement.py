@@ -22,7 +22,10 @@ from dpaudit.engine.provenance import changed_since, provenance_of
 from dpaudit.engine.replay import contradictions
 from dpaudit.engine.replay_agreement import pair_differences, same_claim
 from dpaudit.engine.replay_outcome import Replay
+from dpaudit.engine.rows import MAX_DATASET
 from dpaudit.mechanisms.sources import Source
+from dpaudit.pairs.brief import brief
+from dpaudit.result.values import PairRow
 from dpaudit.testing.assertion import carry_out as assert_private_as
 from dpaudit.testing.replaying import replay_in_test
 from dpaudit.testing.session import Allowance, Settings
@@ -166,6 +169,9 @@ def test_a_replay_in_python_compares_the_pair() -> None:
     assert not found.reproduced
 
 
+_ROW = PairRow(label="objects", relation="unspecified", d0="[0]", d1="[1]", trials=10, log_e=0.0)
+
+
 class _Records:
     """A dataset whose text holds its address."""
 
@@ -179,6 +185,37 @@ def test_texts_that_differ_between_processes_are_no_difference() -> None:
     row = dataclasses.replace(result.pairs[0], d0="({'b', 'a'}, 0)")
     with_set = Pair(({"a", "b"}, 0), (first, 1), label="objects")
     assert pair_differences(dataclasses.replace(result, pairs=(row,)), with_set) == []
+
+
+@pytest.mark.parametrize(
+    ("audited", "replayed"),
+    [
+        (np.array([5.0]), np.array([0.5])),
+        (np.array([-1.0]), np.array([1.0])),
+        (np.array([0, 1]), np.array([1, 0])),
+        (np.array([0, 0, 0, 2.5]), np.array([0, 0, 0, -5.2])),
+        ({(1, 2), (3, 4)}, {(1, 4), (3, 2)}),
+        ([{1}, 0], [{0}, 1]),
+        ({"first": {0}, "second": 1}, {"second": 1, "first": {0}}),
+        ((_Records(), "a" * 9000), (_Records(), "b" * 9000)),
+    ],
+)
+def test_a_replay_compares_signs_points_and_order_in_the_texts_of_objects(
+    values: Any, audited: Any, replayed: Any
+) -> None:
+    row = dataclasses.replace(_ROW, d0=brief(audited, MAX_DATASET), d1="[1]")
+    result = dataclasses.replace(_edited(values, lambda _: None), pairs=(row,))
+    assert pair_differences(result, Pair(audited, [1], label="objects")) == []
+    (words,) = pair_differences(result, Pair(replayed, [1], label="objects"))
+    assert words.startswith("the dataset d0 of the pair objects is ")
+    assert ("only their beginnings were compared" in words) is row.d0.endswith("…")
+
+
+def test_long_texts_that_differ_in_addresses_are_no_difference(values: Any) -> None:
+    text = brief((_Records(), "a" * 9000), MAX_DATASET).replace(" at 0x", " at 0x7")
+    row = dataclasses.replace(_ROW, d0=f"{text[: MAX_DATASET - 1]}…")
+    result = dataclasses.replace(_edited(values, lambda _: None), pairs=(row,))
+    assert pair_differences(result, Pair((_Records(), "a" * 9000), [1], label="objects")) == []
 
 
 def test_rounding_errors_of_accountants_are_no_other_claim() -> None:

@@ -130,6 +130,8 @@ def write_site(
 ) -> None:
     """Write static pages: an index of results that sorts and filters, and a page and a badge for each result.
 
+    Results that state another version of dpaudit, and whose numbers this version does not confirm, are marked.
+
     Pages of results that an earlier call wrote are removed if they are not among the results.  No other file of the
     folder is changed.
 
@@ -140,13 +142,15 @@ def write_site(
         url: The address at which the folder will be published, for the links of the JSON feed; "" if it is not known.
 
     Raises:
-        ValueError: If there is no result, or if a file that was not written by this function has the name of a page.
+        ValueError: If there is no result, if a result contradicts itself or is nested too deeply, or if a file that
+            was not written by this function has the name of a page.
         OSError: If a file cannot be written.
     """
-    from dpaudit_reports.site import TITLE, write
+    from dpaudit_reports.site import TITLE, checked, write
     from dpaudit_reports.site.addresses import digest_of
 
-    write(results, list(map(digest_of, results)), Path(folder), title=TITLE if title is None else title, url=url)
+    digests = list(map(digest_of, results))
+    write(checked(results), digests, Path(folder), title=TITLE if title is None else title, url=url)
 
 
 def to_pdf(reported: Reported, *, full: bool = False) -> bytes:

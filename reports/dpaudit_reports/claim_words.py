@@ -15,8 +15,8 @@ from dpaudit.claims import (
 )
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Code, Math, Span
-from dpaudit_reports.claimed import Bound, enlarged, headline, label
-from dpaudit_reports.numbers import at_most, number
+from dpaudit_reports.claimed import Bound, claimed_number, enlarged, headline, label
+from dpaudit_reports.numbers import at_most
 
 _PLAIN = re.compile(r"(pure|approximate|laplace|gaussian)\([a-z0-9=., -]{1,80}\)")  # no compositions, which are slow
 
@@ -29,16 +29,16 @@ def claim_in_words(claim: TradeoffFunction) -> tuple[Span, ...]:
     stated = claim.parameters
     match claim:
         case PureDP():
-            return Math("ε"), "-differential privacy with ", Math(f"ε = {number(stated['epsilon'], 4)}")
+            return Math("ε"), "-differential privacy with ", Math(f"ε = {claimed_number(stated['epsilon'])}")
         case ApproxDP():
-            values = f"ε = {number(stated['epsilon'], 4)}, δ = {number(stated['delta'], 4)}"
+            values = f"ε = {claimed_number(stated['epsilon'])}, δ = {claimed_number(stated['delta'])}"
             return Math("(ε, δ)"), "-differential privacy with ", Math(values)
         case GaussianDP():
-            return "Gaussian differential privacy with ", Math(f"μ = {number(stated['mu'], 4)}")
+            return "Gaussian differential privacy with ", Math(f"μ = {claimed_number(stated['mu'])}")
         case ZeroConcentratedDP():
-            return "zero-concentrated differential privacy with ", Math(f"ρ = {number(stated['rho'], 4)}")
+            return "zero-concentrated differential privacy with ", Math(f"ρ = {claimed_number(stated['rho'])}")
         case LaplaceDP():
-            return "the privacy of Laplace noise with ", Math(f"ε = {number(stated['epsilon'], 4)}")
+            return "the privacy of Laplace noise with ", Math(f"ε = {claimed_number(stated['epsilon'])}")
     return (Code(label(claim)),)
 
 

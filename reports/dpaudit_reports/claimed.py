@@ -12,8 +12,10 @@ from dpaudit.result.model import AuditResult
 from dpaudit.text.rounding import upper
 from dpaudit_reports.blocks import Math, Span, Text
 from dpaudit_reports.bounds import DELTAS, allowed_epsilon
-from dpaudit_reports.numbers import NOT_KNOWN, at_least, number
+from dpaudit_reports.numbers import NOT_KNOWN, at_least, at_most, number
 
+_AT_LEAST, _AT_MOST = "≥\u00a0", "≤\u00a0"
+_EXACT_DIGITS, _ROUNDING_ERROR = 6, 1e-9  # as in the text of a claim, `dpaudit.claims.rounded`
 _ORDINARY_DELTA = 1e-6  # delta of the headline for claims that state neither an epsilon nor a mu
 ABOVE_ALONE = "A bound above the claim comes from a separate test; the test of the verdict did not refute the claim."
 """Note on a valid bound that exceeds the claim although no violation is reported.
@@ -24,8 +26,16 @@ _TELLING = 0.2  # maximum p-value that is shown without a violation; a larger p-
 
 
 def label(claim: TradeoffFunction) -> str:
-    """Return the claim as text, with numbers rounded to four digits."""
+    """Return the claim as text with short numbers; a number that is not exact has the sign "≈"."""
     return "no claim" if claim == NO_CLAIM else rounded(claim.label)
+
+
+def claimed_number(value: float, digits: int = 4) -> str:
+    """Return a parameter of a claim: exact, up to rounding errors, or rounded up to a number of digits."""
+    for most in (digits, _EXACT_DIGITS):
+        if math.isclose(float(f"{value:.{most}g}"), value, rel_tol=_ROUNDING_ERROR):
+            return number(value, most)
+    return at_most(value, digits).removeprefix(_AT_MOST)
 
 
 def enlarged(text: str) -> str:
@@ -59,12 +69,12 @@ class Bound:
     def certified_text(self) -> str:
         """Return the bound, rounded down, with enough digits to distinguish it from a smaller claimed value."""
         if self.refuted and not self.certified > self.claimed:
-            return f">\u00a0{number(self.claimed, 4)}"
+            return f">\u00a0{at_least(self.claimed, 6).removeprefix(_AT_LEAST)}"
         return at_least(self.certified, self._digits())
 
     def claimed_text(self) -> str:
-        """Return the claimed value with as many digits as the certified bound."""
-        return number(self.claimed, self._digits())
+        """Return the claimed value with as many digits as the certified bound, as `claimed_number` shows it."""
+        return claimed_number(self.claimed, self._digits())
 
     def name(self) -> tuple[Span, ...]:
         """Return the parameter's name; the name of an epsilon includes its delta."""

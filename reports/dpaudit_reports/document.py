@@ -9,7 +9,7 @@ from types import MappingProxyType
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.blocks import Block, Document, Part
 from dpaudit_reports.foreign import foreign_blocks
-from dpaudit_reports.marks import WORST_FIRST
+from dpaudit_reports.marks import WORST_FIRST, title_of
 from dpaudit_reports.sections import SECTIONS, Section
 from dpaudit_reports.sections.appendix import appendix, methods
 from dpaudit_reports.sections.comparison import side_by_side
@@ -70,11 +70,6 @@ def comparison(
     parts = tuple(Part(title, _blocks(result, SECTIONS)) for title, result in named)
     subtitle = f"The same audits on several versions{day(date)}"
     return Document("Comparison of versions", subtitle, date, side_by_side(audits, missing), parts)
-
-
-def title_of(result: AuditResult) -> str:
-    """Return the name of the result, or a substitute because documents and their parts need a title."""
-    return result.name if result.name.strip() else "audit without a name"
 
 
 def _footer(result: AuditResult) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpaudit.result.model import AuditResult
 from dpaudit.result.values import Verdict
-from dpaudit.text.reasons import About, is_about, nothing_holds, sign
+from dpaudit.text.reasons import About, FromFile, is_about, nothing_holds, quoted, sign
 
 _MAX_CHARACTERS = 90  # a longer reason is given only at the top of a report, not in each section
 _STOPPED = {"failure": About.FAILURE, "interruption": About.INTERRUPTION}
@@ -33,10 +33,17 @@ def why_inconclusive(result: AuditResult) -> tuple[str, ...]:
 def reason(result: AuditResult) -> str:
     """Return the reason why the audit is inconclusive, in sentences; "" if it is conclusive or recorded no warning."""
     found = why_inconclusive(result)
+    if _foreign(found):
+        return f"{_capital(quoted('; '.join(found)))}."
     signs = [sign(warning) for warning in found if nothing_holds(warning)]
     if signs:
         return f"Runs depend on each other: {'; '.join(signs)}. So no guarantee holds."
     return " ".join(f"{_capital(warning).rstrip('.')}." for warning in found)
+
+
+def _foreign(warnings: tuple[str, ...]) -> bool:
+    """Return whether warnings come from a file."""
+    return any(isinstance(warning, FromFile) for warning in warnings)
 
 
 def _capital(words: str) -> str:
@@ -57,5 +64,7 @@ def why_void(result: AuditResult) -> str:
         return f"the mechanism failed after {short}"
     if result.evidence.frozen and result.trials_used < result.trials_allowed:
         return f"the audit ended after {short}"
-    words = "; ".join(why_inconclusive(result)).rstrip(".") or "the reason was not recorded"
+    found = why_inconclusive(result)
+    words = "; ".join(found).rstrip(".") or "the reason was not recorded"
+    words = quoted(words) if _foreign(found) else words
     return words if len(words) <= _MAX_CHARACTERS else "the verdict at the top states the reason"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dpaudit.result.model import AuditResult
+from dpaudit.result.plausible import assumption_words
 from dpaudit_reports.blocks import Math, Span
 from dpaudit_reports.claim_words import least_found_in_words
 from dpaudit_reports.claimed import enlarged
@@ -64,7 +65,7 @@ def _size(result: AuditResult, *, short: bool) -> tuple[Span, ...]:
 
 def assumption(result: AuditResult) -> str:
     """Return the assumption behind the smallest detectable violation, in brackets; "" if there is no assumption."""
-    words = enlarged(result.detectable.assumption.replace("e^epsilon", "e^ε"))
+    words = enlarged(assumption_words(result.detectable).replace("e^epsilon", "e^ε"))
     return f" ({words})" if words else ""
 
 

@@ -14,10 +14,11 @@ from matplotlib.figure import Figure as Canvas
 from rich.console import Console
 
 from dpaudit import ApproxDP, GaussianDP, LaplaceDP, PureDP, audit, parse_claim
+from dpaudit.claims import rounded
 from dpaudit.inference.grid import EDGES
 from dpaudit.result.values import Witness
 from dpaudit_reports.claim_plots import draw_profiles
-from dpaudit_reports.claimed import certified_of_claimed, enlarged, headline
+from dpaudit_reports.claimed import Bound, certified_of_claimed, enlarged, headline
 from dpaudit_reports.document import document
 from dpaudit_reports.figures.profile import profile_svg
 from dpaudit_reports.terminal import terminal
@@ -129,3 +130,25 @@ def test_the_words_for_a_figure_say_when_it_bounds_nothing() -> None:
     found = " ".join(target.getvalue().split())
     assert "which bound nothing: the runs depend on each other." in found
     assert "The wealth is not valid evidence: the runs depend on each other." in found
+
+
+@pytest.mark.parametrize(
+    ("exact", "shown"),
+    [
+        ("gaussian(mu=1.00004)", "gaussian(mu=1.00004)"),
+        ("gaussian(mu=1.0000000000000002)", "gaussian(mu=1)"),  # a rounding error of an accountant
+        ("gaussian(mu=1.2340001)", "gaussian(mu≈1.235)"),
+        ("approximate(epsilon=0.12345678, delta=1.2345678e-06)", "approximate(epsilon≈0.1235, delta≈1.235e-6)"),
+        ("subsampled(gaussian(mu=1), rate=0.01234444)", "subsampled(gaussian(mu=1), rate≈0.01234)"),
+    ],
+)
+def test_a_short_claim_is_exact_or_says_that_it_is_not(exact: str, shown: str) -> None:
+    """A claim that is rounded to a stronger one would be called kept although it was not tested."""
+    assert rounded(exact) == shown
+    assert rounded(shown) == shown
+
+
+def test_the_claimed_value_beside_a_bound_is_exact_or_rounded_up() -> None:
+    assert Bound("μ", None, 0.5, 1.00004).claimed_text() == "1.00004"
+    assert Bound("μ", None, 0.5, 1.23400001).claimed_text() == "1.235"
+    assert Bound("ε", 0.0, 0.5, 1.2345678, refuted=True).certified_text() == ">\u00a01.23456"

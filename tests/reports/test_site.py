@@ -15,11 +15,13 @@ import pytest
 
 import dpaudit_reports
 from dpaudit.claims import parse_claim
+from dpaudit.result.atomic_write import write_placed
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
 from dpaudit.text.signs import SIGNS
 from dpaudit_reports import site
 from dpaudit_reports.sections import BRIEF
+from dpaudit_reports.site import folder as site_folder
 from dpaudit_reports.site.addresses import ADDRESS, addresses, digest_of, digest_of_file
 from dpaudit_reports.site.badge import badge
 from dpaudit_reports.site.folder import MANIFEST
@@ -51,6 +53,17 @@ def written(folder: Path, *results: AuditResult) -> dict[str, str]:
     """Write a site and return its files without the manifest."""
     dpaudit_reports.write_site(results, folder)
     return {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name != MANIFEST}
+
+
+def failing_at(name: str) -> Callable[[Path, str], None]:
+    """Return a `write_placed` that fails at the file with this name."""
+
+    def write(file: Path, content: str) -> None:
+        if file.name == name:
+            raise OSError("the disk is full")
+        write_placed(file, content)
+
+    return write
 
 
 def test_a_site_has_an_index_a_feed_and_a_page_and_a_badge_of_each_audit(tmp_path: Path) -> None:
@@ -85,8 +98,9 @@ def test_a_foreign_name_is_text_in_all_files_and_no_path(name: str, tmp_path: Pa
     def tags(text: str) -> list[str]:
         return [tag for tag, _ in Page(text).tags]
 
-    files = written(tmp_path / "a", dataclasses.replace(sample.hostile(name), name=name))
-    plain = written(tmp_path / "b", dataclasses.replace(sample.hostile("name"), name="name"))
+    known = sample.no_violation().detectable  # a detectable violation that is not a claim is refused
+    files = written(tmp_path / "a", dataclasses.replace(sample.hostile(name), name=name, detectable=known))
+    plain = written(tmp_path / "b", dataclasses.replace(sample.hostile("name"), name="name", detectable=known))
     assert tags(files["index.html"]) == tags(plain["index.html"])
     assert sorted(file.name for file in tmp_path.iterdir()) == ["a", "b"]
     assert all(re.fullmatch(rf"index\.html|feed\.json|{ADDRESS}\.(html|svg)", file) for file in files)
@@ -108,6 +122,17 @@ def test_the_library_is_the_package_that_the_config_names() -> None:
     assert entry.library == "python-dp 1.1.4"
     (entry,) = entries(dataclasses.replace(sample.violation(), provenance=Provenance.read({**about, "audit": ""})))
     assert entry.library == "attrs 1, python-dp 1.1.4"
+
+
+def test_very_many_packages_and_a_long_config_are_compared_in_part() -> None:
+    """Without a limit, the packages of a file of 16 MB take hours; here, the last of them would be found."""
+    packages = {f"package-{i}": "1" for i in range(5_000)} | {"late": "1"}
+    about = {"audit": "requires: [package-7==1] " + "late " * 50_000, "packages of the mechanism": packages}
+    (entry,) = entries(dataclasses.replace(sample.violation(), provenance=Provenance.read(about)))
+    assert entry.library == "package-7 1"
+    none = Provenance.read({**about, "audit": ""})
+    (entry,) = entries(dataclasses.replace(sample.violation(), provenance=none))
+    assert entry.library == "package-0 1, package-1 1 and 4999 more"
 
 
 def test_ranks_sort_each_column_and_rows_without_a_value_have_none() -> None:
@@ -144,7 +169,8 @@ def test_the_feed_has_the_form_of_json_feed_1_1(tmp_path: Path) -> None:
     feed = json.loads((tmp_path / "feed.json").read_text("utf-8"))
     assert feed["version"] == "https://jsonfeed.org/version/1.1"
     assert (feed["title"], feed["feed_url"]) == ("Audits", "https://example.org/a/feed.json")
-    assert [item["title"] for item in feed["items"]] == ["▲ violation: new", "○ no violation found: old"]
+    titles = ["▲ violation, not checked: new", "○ no violation found, not checked: old"]  # of no version of dpaudit
+    assert [item["title"] for item in feed["items"]] == titles
     for item in feed["items"]:
         assert {"id", "url", "content_text", "date_published"} <= set(item)
         assert (tmp_path / item["url"].removeprefix("https://example.org/a/")).is_file()
@@ -206,12 +232,47 @@ def test_a_page_that_was_edited_is_neither_replaced_nor_removed(tmp_path: Path) 
 
 def test_an_interrupted_call_can_be_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(site, "feed", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
+        broken.setattr(site_folder, "write_placed", failing_at("feed.json"))
+        with pytest.raises(OSError, match="full"):
             dpaudit_reports.write_site([named("a")], tmp_path)
+    assert list(tmp_path.glob("a-*"))
     assert not (tmp_path / "index.html").exists()
     assert "index.html" in written(tmp_path, named("b"))
     assert not list(tmp_path.glob("a-*"))
+
+
+def test_an_interrupted_call_makes_no_file_of_the_user_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, named("a"))
+    with monkeypatch.context() as broken:
+        broken.setattr(site_folder, "write_placed", failing_at("index.html"))
+        with pytest.raises(OSError, match="full"):
+            dpaudit_reports.write_site([named("a"), named("b")], tmp_path)
+    (tmp_path / "index.html").write_text("mine")
+    with pytest.raises(ValueError, match=r"did not write.*: index\.html"):
+        dpaudit_reports.write_site([named("a")], tmp_path)
+    (tmp_path / "index.html").unlink()
+    manifest = json.loads((tmp_path / MANIFEST).read_text())
+    manifest["files"]["index.html"] = None  # an earlier version did not complete this file
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    written(tmp_path, named("b"))
+    manifest["files"]["feed.json"] = None
+    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=r"did not write.*: feed\.json"):
+        dpaudit_reports.write_site([named("a")], tmp_path)
+
+
+def test_nothing_is_written_if_a_page_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "index", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        dpaudit_reports.write_site([named("a")], tmp_path / "site")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_feed_has_no_duration_that_is_not_finite(tmp_path: Path) -> None:
+    dpaudit_reports.write_site([dataclasses.replace(sample.violation(), elapsed_s=float("nan"))], tmp_path)
+    assert json.loads((tmp_path / "feed.json").read_text())["items"][0]["_dpaudit"]["seconds"] is None
+    with pytest.raises(ValueError, match="elapsed_s"):
+        AuditResult.from_dict(sample.violation().to_dict() | {"elapsed_s": "nan"})
 
 
 @pytest.mark.parametrize("name", ["index.html", "feed.json", MANIFEST])
@@ -248,3 +309,36 @@ def test_a_site_needs_a_result(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one result"):
         dpaudit_reports.write_site([], tmp_path / "site")
     assert not list(tmp_path.iterdir())
+
+
+def test_numbers_that_this_version_does_not_confirm_are_marked_everywhere(tmp_path: Path) -> None:
+    result = sample.no_violation()
+    files = written(tmp_path, result)
+    marked = "no violation found, not checked"
+    (drawn,) = (text for name, text in files.items() if name.endswith(".svg"))
+    assert drawn.count(marked) == 3  # label, title and text
+    assert "not checked" in Page(files["index.html"]).text
+    assert "this version computes other numbers from its counts" in Page(files["index.html"]).text
+    (item,) = json.loads(files["feed.json"])["items"]
+    assert marked in item["title"]
+    assert "; not checked: the result names no version of dpaudit" in item["content_text"]
+    assert item["tags"][:2] == ["no violation found", "not checked"]
+    assert "not checked" not in badge(result)
+
+
+def test_write_site_refuses_results_that_contradict_themselves(tmp_path: Path) -> None:
+    edited = dataclasses.replace(sample.no_violation(), bounds_valid=False, mu_lower=0.0, p_value=1.0)
+    with pytest.raises(
+        ValueError, match=r"the results contradict themselves.*\nopendp-gaussian-sum: its bounds are not"
+    ):
+        dpaudit_reports.write_site([edited], tmp_path / "site")
+    assert not list(tmp_path.iterdir())
+
+
+def test_write_site_refuses_results_that_are_nested_too_deeply(tmp_path: Path) -> None:
+    deep: object = 0
+    for _ in range(5000):
+        deep = [deep]
+    about = dataclasses.replace(sample.violation().provenance, other={"deep": deep})
+    with pytest.raises(ValueError, match="the result opendp-gaussian-sum is nested too deeply"):
+        dpaudit_reports.write_site([dataclasses.replace(sample.violation(), provenance=about)], tmp_path)

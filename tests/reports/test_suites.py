@@ -15,10 +15,11 @@ from dpaudit.claims import GaussianDP, PureDP, TradeoffFunction, ZeroConcentrate
 from dpaudit.claims.nothing import NO_CLAIM
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import Provenance
-from dpaudit_reports.blocks import Document, Entries, Picture, Table
+from dpaudit_reports.blocks import Document, Entries, Picture, Reference, Table
 from dpaudit_reports.document import document
 from dpaudit_reports.figures.overview import scale_end, strip_svg
 from dpaudit_reports.ranges import Ranges, ranges
+from dpaudit_reports.sections.overview import overview
 
 from . import audits, sample
 
@@ -138,3 +139,11 @@ def test_each_strip_is_described() -> None:
         "certified 0.871 times the claim; blind up to 1.12 times the claim",
     }
     assert [part.title for part in twelve().parts] == ["opendp-gaussian-sum"] * 12
+
+
+def test_an_audit_without_a_name_has_a_link_with_words() -> None:
+    results = [dataclasses.replace(sample.violation(), name=name) for name in ("", " ")]
+    table = next(block for block in overview(results) if isinstance(block, Table))
+    assert [cell.text for row in table.rows for cell in row[0] if isinstance(cell, Reference)] == [
+        "audit without a name"
+    ] * 2

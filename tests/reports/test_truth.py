@@ -101,7 +101,7 @@ OF_ONE = of_command(sample.violation)
             of_command(sample.violation, "b"),
             of_command(sample.violation, "c"),
         ],  # more results than the command had
-        [OF_ONE, of_command(sample.violation, "b", audits_of_the_command=3)],
+        [OF_ONE, of_command(sample.violation, "b", audits_of_the_command=3)],  # the numbers differ
         [of_command(sample.violation, name, audits_of_the_command="2") for name in "ab"],
         [of_command(sample.violation, name, confidence_of_the_command=math.nan) for name in "ab"],
         [dataclasses.replace(of_command(sample.violation, name), confidence=0.95, _computed_at=None) for name in "ab"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import math
 import re
 from collections.abc import Callable
 from itertools import islice
@@ -27,7 +28,11 @@ from dpaudit.claims.short_forms import ALSO, meant, written_out
 from dpaudit.claims.tabulated import TabulatedTradeoff
 from dpaudit.claims.zcdp import ZeroConcentratedDP
 from dpaudit.text.numbers import FUNCTIONS, number_of
+from dpaudit.text.rounding import upper
 from dpaudit.text.spelling import nearest
+
+_EXACT_DIGITS = 6  # significant digits of numbers that people write, such as 1.00004
+_ROUNDING_ERROR = 1e-9  # relative error of numbers that accounting libraries compute
 
 CLAIMS: dict[str, type[TradeoffFunction]] = {
     kind.name: kind
@@ -294,13 +299,27 @@ def _form(name: str, kind: Callable[..., TradeoffFunction]) -> str:
     return f"{name}({', '.join(shown)})"
 
 
+_WEAKER_IF_LARGER = frozenset({"mu", "epsilon", "delta", "rho"})
+_DECIMAL = re.compile(r"(?:\b([a-z]+)=)?(\d+\.\d{4,}(?:e-?\d+)?)")
+
+
 def rounded(text: str) -> str:
-    """Round the numbers in the text of a claim to four significant digits, for display.
+    """Shorten the numbers in the text of a claim, for display.  The text never states a stronger claim as exact.
 
     Args:
         text: The text of a claim.  Numbers that accounting libraries computed may have 17 digits.
 
     Returns:
-        The text with rounded numbers.  Numbers with fewer than four decimals are unchanged.
+        The text.  Numbers that six significant digits express, up to rounding errors, are exact.  Any other number with
+        four or more decimals has four significant digits and the sign "≈".  Numbers that make a claim weaker if they
+        are larger, such as mu, are then rounded up.
     """
-    return re.sub(r"\d+\.\d{4,}(e-?\d+)?", lambda number: f"{float(number[0]):.4g}", text)
+    return _DECIMAL.sub(_shortened, text)
+
+
+def _shortened(found: re.Match[str]) -> str:
+    name, value = found[1], float(found[2])
+    near = f"{value:.{_EXACT_DIGITS}g}"
+    if math.isclose(float(near), value, rel_tol=_ROUNDING_ERROR):
+        return f"{name}={near}" if name else near
+    return f"{name or ''}≈{upper(value, 4) if name in _WEAKER_IF_LARGER else f'{value:.4g}'}"

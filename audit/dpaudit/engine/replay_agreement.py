@@ -31,6 +31,8 @@ from dpaudit.values import Dataset
 _MAX_SHOWN = 200  # maximum number of characters of a statement in a message
 _MIN_TEXT = 40  # minimum length of the text of a dataset that an earlier version of dpaudit may have cut
 _CLOSE = 1e-9  # relative difference of numbers in claims that accountants compute on different machines
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+_MAX_ADDRESS = len("at 0x") + 16  # characters of an address of 64 bits
 _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 _WORDS = {"claim_stated_by": "author of the claim"}
 _PLAIN = (bool, int, float, str, bytes, type(None))
@@ -153,27 +155,47 @@ def _of_pair(row: PairRow, pair: Pair) -> Iterator[str]:
     if row.relation != pair.relation:
         yield _differs(f"relation{where}", row.relation, pair.relation)
     for name, stated, dataset in (("d0", row.d0, pair.d0), ("d1", row.d1, pair.d1)):
-        if not _shows(stated, dataset):
-            yield _differs(f"dataset {name}{where}", stated, brief(dataset, MAX_DATASET))
+        if not _shows(stated, now := brief(dataset, MAX_DATASET), dataset):
+            cut = "; both texts are cut, so only their beginnings were compared"
+            about = cut if stated.endswith("…") and now.endswith("…") else ""
+            yield _differs(f"dataset {name}{where}", stated, now) + about
     if row.difference and row.difference != (words := hidden_difference(pair.d0, pair.d1, MAX_DATASET)):
         yield _differs(f"difference{where}", row.difference, words)
 
 
-def _shows(stated: str, dataset: Dataset) -> bool:
-    """Whether a text in a result is the short text of a dataset."""
-    now = brief(dataset, MAX_DATASET)
+def _shows(stated: str, now: str, dataset: Dataset) -> bool:
+    """Whether a text in a result is the short text of a dataset, which is `now` in this process."""
     if stated == now:
         return True
     if stated.endswith("…") and len(stated) >= _MIN_TEXT and stated == brief(dataset, len(stated)):
         return True
-    if _is_plain(dataset):
+    if _is_plain(dataset) or len(stated) > MAX_DATASET:
         return False
     # The text of an object may hold its address, and that of a set depends on the process.
-    return now.endswith("…") or _words(stated) == _words(now)
+    one, other = (_ADDRESS.sub("at", text) for text in (stated, now))
+    if stated.endswith("…") and now.endswith("…"):  # the length of the addresses determines where a text is cut
+        shown = min(len(one), len(other)) - _MAX_ADDRESS
+        return shown > 0 and one[:shown] == other[:shown]
+    return _sorted_sets(one) == _sorted_sets(other)
 
 
-def _words(text: str) -> list[str]:
-    return sorted(re.findall(r"\w+", re.sub(r"\bat 0x[0-9a-fA-F]+", "", text)))
+def _sorted_sets(text: str) -> str:
+    """Return the text of an object with the elements of each set in sorted order.  A dictionary keeps its order."""
+    levels: list[tuple[str, list[str]]] = [("", [""])]  # opening bracket, and the elements after it
+    for letter in text:
+        opening, elements = levels[-1]
+        if letter in "([{":
+            levels.append((letter, [""]))
+        elif letter in ")]}" and opening:
+            levels.pop()
+            if opening == "{" and not any(":" in element for element in elements):
+                elements = sorted(element.strip() for element in elements)
+            levels[-1][1][-1] += opening + ",".join(elements) + letter
+        elif letter == ",":
+            elements.append("")
+        else:
+            elements[-1] += letter
+    return "".join(opening + ",".join(elements) for opening, elements in levels)
 
 
 def _is_plain(dataset: Dataset) -> bool:

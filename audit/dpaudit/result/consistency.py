@@ -8,27 +8,33 @@ import numpy as np
 
 from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.result.histograms import Counts as BinCounts
-from dpaudit.result.kept_confidence import of_p_value, version_of
+from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
+from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_runs
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
 from dpaudit.text.version import __version__
+
+_FAR = 1e-3  # share of the significance; honest results of another version stay above, although its bets may differ
 
 
 def contradictions(result: AuditResult) -> list[str]:
     """Return descriptions of all contradictions within a result; an empty list if there are none.
 
     The statements of a result are always compared with each other.  The p-value and the bounds are also recomputed from
-    the counts.  Differences from the recomputed numbers are contradictions only if this version of dpaudit wrote the
-    result; see `unchecked`.
+    the counts.  Differences from the recomputed numbers are contradictions only if the result states this version of
+    dpaudit; see `unchecked`.  One difference is a contradiction whatever version the result states: no violation is
+    reported, but the counts give a p-value of at most a thousandth of the significance.
     """
-    found = [*_of_verdict(result), *_of_witness(result)]
-    return found if version_of(result) != __version__ else [*found, *_differences(result)]
+    found = [*_of_verdict(result), *of_runs(result), *of_detectable(result), *_of_witness(result)]
+    if version_of(result) == __version__:
+        return [*found, *of_assumption(result), *_differences(result)]
+    return [*found, *_missed(result, _p_value(result), _FAR)]
 
 
 def unchecked(result: AuditResult) -> str:
-    """Describe the checks that were omitted because another version of dpaudit wrote the result; "" if none were."""
+    """Describe what is not confirmed because the result states another version of dpaudit; "" if all is confirmed."""
     version = version_of(result)
     if version == __version__ or not _differences(result):
         return ""
@@ -37,18 +43,27 @@ def unchecked(result: AuditResult) -> str:
 
 
 def _of_verdict(result: AuditResult) -> list[str]:
-    """Compare the verdict with the stated p-value, with `bounds_valid` and with the number of runs."""
+    """Compare the verdict with the stated p-value, with `bounds_valid` and with the end.
+
+    The rules are consequences of the table of `engine.verdict.ruling`.  An inconclusive result may have invalid bounds.
+    """
     found = of_p_value(result)
     if not result.bounds_valid and (result.violated or result.mu_lower > 0):
         found.append("nothing is certified, yet a violation or a bound is reported")
+    if not result.bounds_valid and result.verdict is Verdict.NO_VIOLATION:
+        found.append('its bounds are not valid, so its verdict must be "inconclusive", not "no violation found"')
+    if result.bounds_valid and result.verdict is Verdict.INCONCLUSIVE and refutes(result, result.p_value):
+        found.append(
+            f"its bounds are valid and its p-value is {upper(result.p_value, 6)}, so its verdict must be "
+            f'"violation" at confidence {result.confidence}, not "inconclusive"'
+        )
+    if result.verdict is Verdict.NO_VIOLATION and result.stopped_by != "trials":
+        found.append(f'no violation is reported, but the audit ended early: stopped_by is "{result.stopped_by}"')
     together = result.provenance.command_confidence
     if together is not None and together > result.confidence:
         found.append(
             f"its verdict holds at confidence {result.confidence!r}, but those of its command together at {together!r}"
         )
-    if result.evidence.trials > result.trials_used:
-        counted, used = count(result.evidence.trials), count(result.trials_used)
-        found.append(f"{counted} runs per dataset are counted, but only {used} were made")
     return found
 
 
@@ -60,13 +75,19 @@ def _differences(result: AuditResult) -> list[str]:
         found.append(f"the p-value is {upper(result.p_value, 6)}, but its counts give {upper(p_value, 6)}")
     if result.violated and p_value > 1 - result.confidence:
         found.append(f"a violation is reported, but its counts give a p-value of {upper(p_value, 6)}")
-    if result.verdict is Verdict.NO_VIOLATION and p_value <= 1 - result.confidence:
-        found.append(f"no violation is reported, but its counts give a p-value of {upper(p_value, 6)}")
+    found += _missed(result, p_value)
     if result.bounds_valid:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu >= {lower(result.mu_lower, 6)} is certified, but its counts give {lower(mu, 6)}")
-    return [*found, *_of_path(result)]
+    return [*found, *of_e_value(result), *_of_path(result)]
+
+
+def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str]:
+    """Describe a violation that is not reported, although the counts have a p-value at most `share` of the level."""
+    if result.violated or not refutes(result, p_value / share):
+        return []
+    return [f"no violation is reported, but its counts give a p-value of {upper(p_value, 6)}"]
 
 
 def _of_path(result: AuditResult) -> list[str]:

@@ -28,6 +28,7 @@ from dpaudit.result.older_formats import converted
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.training import TrainingRecord
 from dpaudit.result.values import AttackRow, Curve, Detectable, History, PairRow, StoppedBy, Verdict, Witness
+from dpaudit.text.reasons import FromFile
 from dpaudit.values import Foreign, Json, JsonObject, Parameters
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class _ResultFile(_InParts):
     attacks: tuple[AttackRow, ...]
     warnings: tuple[str, ...]
     environment: JsonObject
-    elapsed_s: float
+    elapsed_s: float = Field(ge=0, allow_inf_nan=False)
     bounds_valid: bool
     training: TrainingRecord | None = None
 
@@ -194,7 +195,7 @@ def read(values: Json) -> Parameters:
         raise ValueError(f"it contradicts itself: {words}")
     provenance = Provenance.read(file.environment)
     more = {"claim": claim, "evidence": evidence, "curve": Curve(**curve), "history": history, "provenance": provenance}
-    return found | more
+    return found | more | {"warnings": tuple(map(FromFile, file.warnings))}
 
 
 def _problem(error: JsonObject) -> str:

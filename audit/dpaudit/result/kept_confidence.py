@@ -87,8 +87,13 @@ def of_p_value(result: Stated) -> list[str]:
         found.append(
             f"a violation is reported at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence}"
         )
-    if result.verdict is Verdict.NO_VIOLATION and result.p_value <= significance * (1 - NEARLY):
+    if result.verdict is Verdict.NO_VIOLATION and refutes(result, result.p_value):
         found.append(
             f"no violation is reported at a p-value of {upper(result.p_value, 6)} and confidence {result.confidence}"
         )
     return found
+
+
+def refutes(result: Stated, p_value: float) -> bool:
+    """Whether a p-value refutes the claim at the confidence of a result, beyond a rounding error."""
+    return p_value <= (1 - result.confidence) * (1 - NEARLY)

@@ -15,6 +15,7 @@ from dpaudit.inference.scores.families import Family
 from dpaudit.result.assumed import AssumedBound, bound_inside, bound_outside
 from dpaudit.result.atomic_write import write_whole
 from dpaudit.result.evidence import Evidence
+from dpaudit.result.plausible import assumption_words
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.spent import spent
 from dpaudit.result.training import TrainingRecord
@@ -346,4 +347,4 @@ def certified_words(result: AuditResult) -> str:
 def _seen(detectable: Detectable) -> str:
     if not detectable.claim:
         return "no violation in the claim's own family was detectable with this number of runs"
-    return f"detectable with 90 % probability: {detectable.claim} ({detectable.assumption})"
+    return f"detectable with 90 % probability: {detectable.claim} ({assumption_words(detectable)})"

@@ -7,7 +7,7 @@ from typing import Protocol
 from dpaudit.claims import TradeoffFunction
 from dpaudit.result.evidence import Evidence
 from dpaudit.result.provenance import Provenance
-from dpaudit.result.values import Detectable, Verdict, Witness
+from dpaudit.result.values import Detectable, PairRow, Verdict, Witness
 
 
 class Stated(Protocol):
@@ -21,6 +21,14 @@ class Stated(Protocol):
     def violated(self) -> bool: ...
     @property
     def p_value(self) -> float: ...
+    @property
+    def e_value(self) -> float: ...
+    @property
+    def trials_used(self) -> int: ...
+    @property
+    def trials_allowed(self) -> int: ...
+    @property
+    def pairs(self) -> tuple[PairRow, ...]: ...
     @property
     def confidence(self) -> float: ...
     @property

@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from dpaudit.inference.e_bh import e_bh, shared_confidences, significance
+from dpaudit.result.kept_confidence import version_of
 from dpaudit.result.model import AuditResult
+from dpaudit.result.plausible import e_value_of_counts
 from dpaudit.result.provenance import Provenance
 from dpaudit.result.values import Verdict
+from dpaudit.text.version import __version__
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Promise:
         if audits < 2:
             return ""
         own = "" if self.shared else ", each at its own confidence"
-        return _sentence(sum(result.violated for result in results), audits, own, self.false_alarm)
+        return _sentence(results, audits, own, self.false_alarm)
 
 
 def named_together(results: Sequence[AuditResult]) -> str:
@@ -112,8 +115,14 @@ def _e_value(result: AuditResult) -> float:
 
     After a failure, `e_value` may be the wealth just before the failing run, and this moment is not a stopping time.
     The minimum of this wealth and 1 never exceeds 1, so the minimum is a valid e-value.
+
+    A file that states another version of dpaudit may state any e-value, so the e-value of its counts is the maximum.
     """
-    return min(result.e_value, 1.0) if result.verdict is Verdict.INCONCLUSIVE else result.e_value
+    if result.verdict is Verdict.INCONCLUSIVE:
+        return min(result.e_value, 1.0)
+    if version_of(result) == __version__:
+        return result.e_value
+    return min(result.e_value, e_value_of_counts(result))
 
 
 def promised_together(results: Sequence[AuditResult]) -> str:
@@ -137,13 +146,18 @@ def promised_together(results: Sequence[AuditResult]) -> str:
     spent = sum((1 - Fraction(result.confidence) for result in results), Fraction(0))
     if spent > significance(confidence):
         return ""
-    return _sentence(sum(result.violated for result in results), audits, "", significance(confidence))
+    return _sentence(results, audits, "", significance(confidence))
 
 
-def _sentence(refuted: int, audits: int, own: str, false_alarm: Fraction) -> str:
+def _sentence(results: Sequence[AuditResult], audits: int, own: str, false_alarm: Fraction) -> str:
+    """Describe the joint guarantee of a command with `audits` audits, of which only `results` may be shown."""
+    refuted, shown = sum(result.violated for result in results), len(results)
+    words = f"{refuted} of {audits} claims refuted{own}"
+    if shown < audits:
+        words = f"{refuted} of the {shown} claims shown refuted{own}; the command had {audits} audits"
     return (
-        f"{refuted} of {audits} claims refuted{own}.  If all {audits} claims were true, this command would refute one "
-        f"or more of them with probability at most {_percent(false_alarm)}."
+        f"{words}.  If all {audits} claims were true, this command would refute one or more of them with probability "
+        f"at most {_percent(false_alarm)}."
     )
 
 

@@ -68,6 +68,16 @@ class Reason(str):
         return cls(f"{sign}: {about.value}", about)
 
 
+class FromFile(str):
+    """The text of a warning in a result file, which anybody may have written.  Reports quote such a text."""
+
+
+def quoted(words: str) -> str:
+    """Return foreign words as a quotation."""
+    plain = words.replace("”", '"').rstrip(".")
+    return f"the file states: “{plain}”"
+
+
 def is_about(warning: str, about: About) -> bool:
     """Return whether a warning has the given subject.
 

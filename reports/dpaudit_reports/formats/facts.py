@@ -41,7 +41,7 @@ def facts(audited: Audited) -> dict[str, Fact]:
         "certified_at_least": None if bound is None else finite(bound.certified),
         "claimed_at_most": None if bound is None else finite(bound.claimed),
         "detectable": detectable(result) or None,
-        "seconds": None if result is None else round(result.elapsed_s, 3),
+        "seconds": None if result is None else finite(round(result.elapsed_s, 3)),
         "expected": audited.expected,
         "as_expected": audited.as_expected,
         "config": None if audited.file is None else str(audited.file),

@@ -11,7 +11,7 @@ from dpaudit.text.rounding import lower, upper
 from dpaudit_reports.blocks import Block, Code, Column, Paragraph, Picture, Reference, Span, Strong, Table, Text
 from dpaudit_reports.claimed import certified_of_claimed, label
 from dpaudit_reports.figures.overview import Key, axis_svg, key_svg, scale_end, strip_svg
-from dpaudit_reports.marks import MARKS
+from dpaudit_reports.marks import MARKS, title_of
 from dpaudit_reports.numbers import count, percent_at_least
 from dpaudit_reports.ranges import Ranges, ranges
 
@@ -42,7 +42,7 @@ def overview(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     )
     rows = tuple(
         (
-            (Strong(f"{MARKS[result.verdict].sign} "), Reference(result.name, i)),
+            (Strong(f"{MARKS[result.verdict].sign} "), Reference(title_of(result), i)),
             _strip(result, place, end),
             certified_of_claimed(result),
             (Code(label(result.claim)),),

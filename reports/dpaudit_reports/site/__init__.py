@@ -8,8 +8,10 @@ small letters, digits and hyphens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from dpaudit.result.consistency import contradictions, unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit_reports.document import document
 from dpaudit_reports.html import page
@@ -23,6 +25,21 @@ from dpaudit_reports.site.rows import Entry, worst_first
 
 TITLE = "Privacy audits"
 """The title of a site for which the user gives no title."""
+
+
+def checked(results: Sequence[AuditResult]) -> list[AuditResult]:
+    """Check results that no command has read.  A result with numbers that are not confirmed gets a warning.
+
+    Raises:
+        ValueError: If a result contradicts itself.
+    """
+    if wrong := [f"{result.name}: {words}" for result in results for words in contradictions(result)]:
+        raise ValueError("\n".join(["the results contradict themselves, so somebody has changed them:", *wrong]))
+    found = []
+    for result in results:
+        words = unchecked(result)
+        found.append(replace(result, warnings=(words, *result.warnings)) if words else result)
+    return found
 
 
 def write(
@@ -62,6 +79,6 @@ def _files(entries: Sequence[Entry], title: str, url: str) -> Iterator[tuple[str
     for entry in entries:
         links = (("All audits", "index.html"), ("Badge", entry.badge))
         yield entry.page, page(document([entry.result], SECTIONS), links)
-        yield entry.badge, badge(entry.result)
+        yield entry.badge, badge(entry.result, entry.note)
     yield "feed.json", feed(entries, title, url)
     yield "index.html", index(entries, title)

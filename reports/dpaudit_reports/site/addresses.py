@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dpaudit.result.model import MAX_RESULT_BYTES, AuditResult
 from dpaudit.text.foreign_files import read_foreign
+from dpaudit.text.printable import one_line
 
 _MAX_NAME = 48  # letters of the audit's name in an address; longer addresses are hard to read
 _DIGITS = 16  # digits of the digest in an address: 64 bits, so that two results collide only if somebody tries
@@ -21,8 +22,15 @@ ADDRESS = r"[a-z0-9]+(?:-[a-z0-9]+)*-[0-9a-f]{16,64}"
 
 
 def digest_of(result: AuditResult) -> str:
-    """Return the SHA-256 hash of the result as `to_json` writes it, in hexadecimal."""
-    return _digest(result.to_dict())
+    """Return the SHA-256 hash of the result as `to_json` writes it, in hexadecimal.
+
+    Raises:
+        ValueError: If the result is nested too deeply.
+    """
+    try:
+        return _digest(result.to_dict())
+    except RecursionError:
+        raise ValueError(f"the result {one_line(result.name)} is nested too deeply to be written") from None
 
 
 def digest_of_file(file: Path) -> str:
@@ -33,9 +41,12 @@ def digest_of_file(file: Path) -> str:
 
     Raises:
         OSError: If the file cannot be read.
-        ValueError: If the file is not JSON.
+        ValueError: If the file is not JSON, or is nested too deeply.
     """
-    return _digest(json.loads(read_foreign(file, MAX_RESULT_BYTES)))
+    try:
+        return _digest(json.loads(read_foreign(file, MAX_RESULT_BYTES)))
+    except RecursionError:
+        raise ValueError(f"{file} is nested too deeply") from None
 
 
 def _digest(values: Mapping[str, object]) -> str:

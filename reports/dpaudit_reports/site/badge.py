@@ -14,12 +14,18 @@ _MAX_CLAIM = 40  # characters of the claim
 _LETTER = 6.4  # mean width of a letter in pixels; `textLength` makes every font use this width
 
 
-def badge(result: AuditResult) -> str:
-    """Return the badge of a result as SVG."""
+def badge(result: AuditResult, note: str = "") -> str:
+    """Return the badge of a result as SVG.
+
+    Args:
+        result: The result.
+        note: Words after the verdict.
+    """
     sign = SIGNS[result.verdict.value]
     claim = shortened(one_line(label(result.claim)), _MAX_CLAIM)
-    left, right = _width(claim), _width(sign.shown())
-    title = escape(f"privacy audit of {claim}: {sign.word}")
+    verdict = f"{sign.shown()}{note}"
+    left, right = _width(claim), _width(verdict)
+    title = escape(f"privacy audit of {claim}: {sign.word}{note}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" aria-label="{title}">'
         f"<title>{title}</title>"
@@ -27,7 +33,7 @@ def badge(result: AuditResult) -> str:
         f'<rect width="{left}" height="20" fill="#3a404a"/>'
         f'<rect x="{left}" width="{right}" height="20" fill="{_COLORS[sign.tone]}"/></g>'
         '<g fill="#ffffff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
-        f"{_text(claim, left / 2, left)}{_text(sign.shown(), left + right / 2, right)}</g></svg>\n"
+        f"{_text(claim, left / 2, left)}{_text(verdict, left + right / 2, right)}</g></svg>\n"
     )
 
 

@@ -37,9 +37,13 @@ def _item(entry: Entry, place: str) -> dict[str, Fact | dict[str, Fact]]:
     return {
         "id": f"sha256:{entry.digest}",
         "url": f"{place}{entry.page}",
-        "title": f"{audited.sign.shown()}: {entry.title}",
-        "content_text": one_line(sentence(audited)),
+        "title": f"{audited.sign.shown()}{entry.note}: {entry.title}",
+        "content_text": one_line(sentence(audited) + (f"; not checked: {entry.unchecked}" if entry.unchecked else "")),
         **date,
-        "tags": [audited.sign.word, *([entry.library] if entry.library else [])],
+        "tags": [
+            audited.sign.word,
+            *(["not checked"] if entry.unchecked else []),
+            *([entry.library] if entry.library else []),
+        ],
         "_dpaudit": {**facts(audited), "badge": f"{place}{entry.badge}"},
     }

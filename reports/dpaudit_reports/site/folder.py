@@ -1,7 +1,8 @@
 """Writes the files of a site into a folder, and touches no other file of this folder.
 
 A manifest lists the files that this module wrote, with their hashes.  A file is replaced or removed only if it is in
-the manifest and still has its hash.
+the manifest and still has its hash.  While a call writes, the manifest holds the old and the new hash of each file, so
+an interrupted call can be repeated.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MAX_NAMED = 5  # files that a message names
 class Manifest:
     """The files of a site."""
 
-    files: Mapping[str, str | None]  # SHA-256 of each file's content; None while the file is being written
+    files: Mapping[str, Sequence[str]]  # SHA-256 of the contents that each file may have: two while it is being written
     addresses: Mapping[str, str]  # digest of the result by address
 
     @classmethod
@@ -50,8 +51,9 @@ class Manifest:
             values = json.loads(read_foreign(file, _MAX_BYTES))
             if values["format"] != _FORMAT:
                 raise wrong
-            files, addresses = dict(values["files"]), dict(values["addresses"])
-            hashes = [*(digest for digest in files.values() if digest is not None), *addresses.values()]
+            files = {name: _hashes(value) for name, value in dict(values["files"]).items()}
+            addresses = dict(values["addresses"])
+            hashes = [*(digest for some in files.values() for digest in some), *addresses.values()]
             fits = [_OWN.fullmatch(name) for name in files] + [re.fullmatch(ADDRESS, name) for name in addresses]
             if not all([*fits, *(_HASH.fullmatch(digest) for digest in hashes)]):
                 raise wrong
@@ -61,7 +63,8 @@ class Manifest:
 
     def text(self) -> str:
         """Return the content of the file."""
-        values = {"format": _FORMAT, "files": dict(self.files), "addresses": dict(self.addresses)}
+        files = {name: hashes[0] if len(hashes) == 1 else list(hashes) for name, hashes in self.files.items()}
+        values = {"format": _FORMAT, "files": files, "addresses": dict(self.addresses)}
         return json.dumps(values, indent=1, sort_keys=True) + "\n"
 
 
@@ -94,7 +97,8 @@ class SiteFolder:
 
         Args:
             names: The names of the new files.
-            contents: The name and the content of each new file, in the order of writing.
+            contents: The name and the content of each new file, in the order of writing.  All contents are made before
+                the first file is written.
             addresses: The digests of the results by address.
 
         Returns:
@@ -106,17 +110,18 @@ class SiteFolder:
             OSError: If a file cannot be written.
         """
         self._refuse_other_files(names)
+        made = list(contents)
         self.folder.mkdir(parents=True, exist_ok=True)
         with open_folder(self.folder):  # refuses a link
             pass
         known = {**self.manifest.addresses, **addresses}
-        hashes: dict[str, str | None] = {**self.manifest.files, **dict.fromkeys(names)}
-        self._write(MANIFEST, Manifest(files=hashes, addresses=known).text())  # an interrupted call can be repeated
-        for name, content in contents:
-            hashes[name] = self._write(name, content)
-        gone, notes = self._removed(sorted(self.manifest.files.keys() - set(names)))
-        kept = {name: digest for name, digest in hashes.items() if name not in gone}
-        self._write(MANIFEST, Manifest(files=kept, addresses=known).text())
+        new = {name: (_hash(content),) for name, content in made}
+        both = {name: (*hashes, *self._current(name)) for name, hashes in new.items()}
+        write_placed(self.folder / MANIFEST, Manifest(files={**self.manifest.files, **both}, addresses=known).text())
+        for name, content in made:
+            write_placed(self.folder / name, content)
+        notes = self._removed(sorted(self.manifest.files.keys() - new.keys()))
+        write_placed(self.folder / MANIFEST, Manifest(files=new, addresses=known).text())
         return notes
 
     def _refuse_other_files(self, names: Sequence[str]) -> None:
@@ -129,18 +134,22 @@ class SiteFolder:
             )
 
     def _is_own(self, name: str) -> bool:
-        """Whether a file is in the manifest and has the content that an earlier call wrote."""
-        file = self.folder / name
-        if name not in self.manifest.files or file.is_symlink() or not file.is_file():
-            return False
-        digest = self.manifest.files[name]
-        try:
-            return digest is None or _hash(read_foreign(file, _MAX_BYTES)) == digest
-        except (OSError, UnicodeDecodeError):
-            return False
+        """Whether a file is in the manifest and has a content that an earlier call wrote."""
+        known = self.manifest.files.get(name, ())
+        return any(digest in known for digest in self._current(name))
 
-    def _removed(self, names: Sequence[str]) -> tuple[set[str], list[str]]:
-        """Remove files of earlier calls.  Return the names of those that are gone, and sentences."""
+    def _current(self, name: str) -> tuple[str, ...]:
+        """Return the hash of the content of a file; () if it is no readable file."""
+        file = self.folder / name
+        if file.is_symlink() or not file.is_file():
+            return ()
+        try:
+            return (_hash(read_foreign(file, _MAX_BYTES)),)
+        except (OSError, ValueError):
+            return ()
+
+    def _removed(self, names: Sequence[str]) -> list[str]:
+        """Remove files of earlier calls.  Return sentences."""
         there = [name for name in names if os.path.lexists(self.folder / name)]
         own = [name for name in there if self._is_own(name)]
         for name in own:
@@ -152,11 +161,12 @@ class SiteFolder:
             for name in there
             if name not in own
         ]
-        return set(names), notes
+        return notes
 
-    def _write(self, name: str, content: str) -> str:
-        write_placed(self.folder / name, content)
-        return _hash(content)
+
+def _hashes(value: object) -> list[str]:
+    """Return the hashes of a file in a manifest.  Earlier versions wrote null for a file that they did not complete."""
+    return [] if value is None else [value] if isinstance(value, str) else [*value]  # type: ignore[misc]
 
 
 def _hash(content: str) -> str:

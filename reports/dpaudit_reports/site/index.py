@@ -21,6 +21,11 @@ _LIMITS = (
     "nothing. The result files were not signed, so replay a result before you rely on it."
 )
 
+_UNCHECKED = (
+    "“Not checked” means that the result states another version of dpaudit, and that this version computes other "
+    "numbers from its counts."
+)
+
 
 def index(entries: Sequence[Entry], title: str) -> str:
     """Return the index.
@@ -31,6 +36,9 @@ def index(entries: Sequence[Entry], title: str) -> str:
     """
     results = [entry.result for entry in entries]
     shown = columns(entries)
+    limits = [Paragraph(_LIMITS, quiet=True)]
+    if any(entry.unchecked for entry in entries):
+        limits.append(Paragraph(_UNCHECKED, quiet=True))
     audits = f"{count(len(entries))} audit{'' if len(entries) == 1 else 's'} of differential-privacy claims"
     body = "\n".join(
         [
@@ -39,7 +47,7 @@ def index(entries: Sequence[Entry], title: str) -> str:
             blocks_html([Paragraph((Strong(tally(results)),))]),
             _tools(results, shown),
             _table(entries, shown),
-            blocks_html([*caveat(results, "the page of the audit"), Paragraph(_LIMITS, quiet=True)]),
+            blocks_html([*caveat(results, "the page of the audit"), *limits]),
         ]
     )
     style, script = f"{css()}{_file('index.css')}", _file("index.js")

@@ -8,17 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 
+from dpaudit.result.consistency import unchecked
 from dpaudit.result.model import AuditResult
 from dpaudit.text.printable import one_line, shortened
 from dpaudit_reports.blocks import Code, Text
 from dpaudit_reports.claimed import Bound, certified_of_claimed, headline, label
-from dpaudit_reports.document import date_of, title_of
-from dpaudit_reports.marks import MARKS, WORST_FIRST
+from dpaudit_reports.document import date_of
+from dpaudit_reports.marks import MARKS, WORST_FIRST, title_of
 from dpaudit_reports.numbers import count, percent_at_least
 
 _MAX_TEXT = 200  # characters of a name or a claim in the index; the page of the audit has all of them
 _MAX_PACKAGES = 2  # packages in the index; the page of the audit has all of them
+_MAX_CONFIG = 100_000  # characters of a config in which packages are sought
+_MAX_COMPARED = 1_000  # packages that are sought
+_MAX_WORDS = 8  # words of the name of a package that is sought
 UNKNOWN = -1
 """The rank of a row without a value.  Such rows come last."""
 
@@ -51,7 +56,17 @@ class Entry:
         """The claim on one line."""
         return shortened(one_line(label(self.result.claim)), _MAX_TEXT)
 
+    @cached_property
+    def unchecked(self) -> str:
+        """What this version of dpaudit does not confirm about the numbers of the result; "" if it confirms all."""
+        return unchecked(self.result)
+
     @property
+    def note(self) -> str:
+        """The words after the verdict."""
+        return ", not checked" if self.unchecked else ""
+
+    @cached_property
     def library(self) -> str:
         """The audited packages with their versions; "" if the result records none."""
         packages = _audited(self.result)
@@ -81,15 +96,23 @@ def _audited(result: AuditResult) -> list[str]:
     """Return the audited packages with their versions, in the order in which the config or the mechanism names them.
 
     A result also lists the packages that the audited packages need.  If neither config nor mechanism names a package,
-    all packages are returned.
+    all packages are returned.  Only the first words and packages are compared, because a file may hold very many.
     """
     about = result.provenance
     packages = about.mechanism_packages or {}
-    words = re.findall(r"[a-z0-9]+", f"{about.audit or ''} {about.mechanism or ''} {about.config or ''}".lower())
-    text = f" {' '.join(words)} "
-    places = {name: text.find(f" {' '.join(re.findall('[a-z0-9]+', name.lower()))} ") for name in packages}
-    named = sorted((name for name in packages if places[name] >= 0), key=lambda name: places[name])
-    return [f"{name} {packages[name]}" for name in named or packages]
+    texts = (about.audit or "", about.mechanism or "", about.config or "")
+    words = _words(" ".join(text[:_MAX_CONFIG] for text in texts))
+    names = {name: _words(name[:_MAX_TEXT]) for name in islice(packages, _MAX_COMPARED)}
+    first: dict[tuple[str, ...], int] = {}  # place of each sequence of words that is as long as a name
+    for length in {len(name) for name in names.values() if 0 < len(name) <= _MAX_WORDS}:
+        for start in range(len(words) - length + 1):
+            first.setdefault(tuple(words[start : start + length]), start)
+    places = {name: place for name, own in names.items() if (place := first.get(tuple(own))) is not None}
+    return [f"{name} {packages[name]}" for name in sorted(places, key=places.__getitem__) or packages]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower())
 
 
 def worst_first(entries: Sequence[Entry]) -> list[Entry]:
@@ -123,7 +146,7 @@ def columns(entries: Sequence[Entry]) -> list[Column]:
     found = [
         Column(
             title="Verdict",
-            cells=[f"{mark.sign} {mark.word}" for mark in marks],
+            cells=[f"{mark.sign} {mark.word}{one.note}" for one, mark in zip(entries, marks, strict=True)],
             ranks=list(range(len(entries))),
             order="worst first",
             first="ascending",

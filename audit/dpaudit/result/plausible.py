@@ -1,0 +1,115 @@
+"""Checks statements of a result that its evidence does not prove: the e-value, the runs, the detectable violation."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from dpaudit.claims import parse_claim
+from dpaudit.result.sequential_evidence import NEARLY
+from dpaudit.result.stated import Stated
+from dpaudit.result.values import Detectable
+from dpaudit.text.printable import one_line, shortened
+from dpaudit.text.reasons import quoted
+from dpaudit.text.rounding import count, upper
+
+# Runs per dataset that need no counted outputs: attacks learn from the first runs on each pair.
+_RUNS_ALWAYS, _RUNS_OF_A_PAIR = 1_000_000, 10_000
+# Runs per dataset for each counted output.  A valid audit counts at least a quarter of its runs after the first ones.
+_RUNS_TIMES = 8
+_LARGEST = 699.0  # logarithm above which the engine may write an e-value as inf
+_MAX_SHOWN = 100  # characters of a statement in a message
+
+_ASSUMPTION = re.compile(
+    r"if the mechanism's trade-off curve"
+    r"(?: on this pair| on the pair with the most trials| on the pair that the pilot chose| at every step)?"
+    r" is that of (?P<claim>.+) and "
+    r"(?:the attack is optimal|scores are likelihood ratios(?:, independent of each other)?)",
+)
+_EARLIER = (
+    "",
+    "if an attack knows the likelihood ratio; learning it costs more",
+    "if every guess is right with odds e^epsilon",
+    "if the noise has the claim's own shape",
+)
+"""Assumptions that earlier versions wrote."""
+
+
+def e_value_of_counts(result: Stated) -> float:
+    """Return the largest e-value that the counts support: the wealth at the end, or 1 if the wealth is smaller.
+
+    If the number of trials was fixed, the e-value is the one that is computed from the p-value.
+    """
+    if not result.bounds_valid:
+        return 1.0
+    evidence = result.evidence
+    p_value = evidence.p_value(evidence.tested(result.claim))
+    if p_value == 0:
+        return math.inf
+    return 1 / p_value if evidence.anytime else 0.5 / math.sqrt(p_value)
+
+
+def of_e_value(result: Stated) -> list[str]:
+    """Describe an e-value that exceeds the one of the counts."""
+    most = e_value_of_counts(result)
+    if math.log(most) > _LARGEST or result.e_value <= most * (1 + NEARLY):
+        return []
+    if math.log(result.e_value) <= math.log(most) * (1 + NEARLY):  # the logarithm is what is rounded
+        return []
+    return [f"the e-value is {upper(result.e_value, 6)}, but its counts give at most {upper(most, 6)}"]
+
+
+def of_runs(result: Stated) -> list[str]:
+    """Compare the number of runs with the number of counted outputs, with the rows of pairs and with the maximum."""
+    counted, used = result.evidence.trials, result.trials_used
+    found = []
+    if counted > used:
+        found.append(f"{count(counted)} runs per dataset are counted, but only {count(used)} were made")
+    if used > result.trials_allowed:
+        found.append(f"{count(used)} runs per dataset were made, but at most {count(result.trials_allowed)} allowed")
+    if result.pairs and (made := sum(pair.trials for pair in result.pairs)) != used:
+        found.append(f"{count(used)} runs per dataset were made, but its pairs have {count(made)}")
+    if not result.pairs and counted != used:
+        found.append(f"{count(used)} runs per dataset were made, but {count(counted)} are counted")
+    most = max(_RUNS_ALWAYS, _RUNS_TIMES * counted, _RUNS_OF_A_PAIR * len(result.pairs))
+    if result.bounds_valid and used > most:
+        found.append(f"{count(used)} runs per dataset were made, but its counts support at most {count(most)}")
+    return found
+
+
+def of_detectable(result: Stated) -> list[str]:
+    """Describe a detectable violation that is not a claim."""
+    text = result.detectable.claim
+    return [] if not text or _is_claim(text) else [f"its detectable violation is not a claim: {_shown(text)}"]
+
+
+def of_assumption(result: Stated) -> list[str]:
+    """Describe an assumption about the detectable violation that dpaudit does not make."""
+    stated = result.detectable
+    if _is_known(stated):
+        return []
+    return [f"it states an assumption about the detectable violation that is unknown: {_shown(stated.assumption)}"]
+
+
+def assumption_words(stated: Detectable) -> str:
+    """Return the assumption about a detectable violation, as a quotation unless it has a form that dpaudit writes."""
+    return stated.assumption if _is_known(stated) else quoted(stated.assumption)
+
+
+def _is_known(stated: Detectable) -> bool:
+    if stated.assumption in _EARLIER:
+        return True
+    found = _ASSUMPTION.fullmatch(stated.assumption)
+    return found is not None and (found["claim"] == stated.claim or (not stated.claim and _is_claim(found["claim"])))
+
+
+def _is_claim(text: str) -> bool:
+    try:
+        parse_claim(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(text: str) -> str:
+    return one_line(shortened(text, _MAX_SHOWN))
