@@ -2,129 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from subprocess import CompletedProcess, TimeoutExpired
-from typing import Any
 
 import pytest
 from packaging.version import Version
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
-from dpaudit.cli import audit_releases, release_range
+from dpaudit.cli import audit_releases
 from dpaudit.cli.app import app
 from dpaudit.cli.audit_releases import release_audits
-from dpaudit.cli.prepare_run import CommandSettings, NotReady
-from dpaudit.cli.run_configs import Outcome
+from dpaudit.cli.prepare_run import CommandSettings
 from dpaudit.config import PlannedAudit, pinned_versions, read_configs, requiring
-from dpaudit.mechanisms import MechanismError, index_settings, installer, releases
-from dpaudit.mechanisms.releases import NoSuchPackage, Releases
-from dpaudit.result.suite import Promise
+from dpaudit.mechanisms import index_settings
 
+from .replaced_index import CONFIG, DOCS, Index, bisected, prose, replaced_index, written
 from .reports import sample
-
-DOCS = Path(__file__).parent.parent / "docs"
-CONFIG = """\
-audits:
-  - &noise
-    name: noise
-    claim: gaussian(mu=1)
-    mechanism: {python: noise.py:release, requires: ["tinylaw[fast]>=1"]}
-    pairs: [{d0: [0], d1: [1]}]
-    seed: 7
-"""
-OFFLINE = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)': /simple/tinylaw/"
-RESULTS = {"b": sample.violation, "g": sample.no_violation, "o": sample.inconclusive}
-
-
-@dataclass
-class Index:
-    """The releases of an index, one letter a release as in `tests/engine/test_release_search.py`."""
-
-    history: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    unread: tuple[str, ...] = ()
-    error: MechanismError | None = None
-    installed: dict[str, str] = field(default_factory=dict)  # the installed version, where it is not the asked one
-    environments: dict[str, dict[str, str]] = field(default_factory=dict)  # the packages that results record
-    confidences: dict[str, float] = field(default_factory=dict)  # of each audit that was run
-    seeds: dict[str, int | None] = field(default_factory=dict)
-
-    def released(self, package: str, python_version: str | None = None) -> Releases:
-        if self.error is not None:
-            raise self.error
-        final = tuple(sorted(Version(name) for name in self.history if name not in self.left_out))
-        left_out = {Version(name): kind for name, kind in self.left_out.items()}
-        return Releases(final=final, left_out=left_out, unread=self.unread)
-
-    def version(self, planned: PlannedAudit) -> str:
-        return (planned.config.mechanism.requires or [""])[0].partition("==")[2]
-
-    def letter(self, planned: PlannedAudit) -> str:
-        return self.history[self.version(planned)]
-
-    def first_run(self, planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
-        version = self.version(planned)
-        if self.letter(planned) == "s":
-            raise NotReady("noise.yaml:3: ...", reason="installing it failed; pip printed:\n    one\n    No space left")
-        if self.letter(planned) == "w":
-            raise NotReady("noise.yaml:3: ...", reason=f"installing tinylaw failed; pip printed:\n    {OFFLINE}")
-        return {"Tinylaw": self.installed.get(version, version), "other": "1"}
-
-    def run_all(self, planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise) -> Outcome:
-        outcome = Outcome()
-        for one, confidence in zip(planned, promise.confidences, strict=False):
-            letter = self.letter(one)
-            self.confidences[one.config.name], self.seeds[one.config.name] = confidence, one.config.seed
-            if letter == "n":
-                raise NotReady("noise.yaml:3: noise.json is a folder; remove it or use another -o")
-            if letter == "i":
-                outcome.interrupted = True
-            elif letter == "x":
-                outcome.broken.append(one.config.name)
-                outcome.reasons[one.config.name] = "could not be run: internal error"
-            else:
-                result = RESULTS[letter]()
-                packages = self.environments.get(self.version(one))
-                provenance = replace(result.provenance, mechanism_packages=packages)
-                outcome.results.append(replace(result, name=one.config.name, provenance=provenance))
-        return outcome
-
-
-Bisect = Callable[..., Result]
 
 
 @pytest.fixture
 def index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
-    """Return an index for the commands of the test, in the folder of a config."""
-    found = Index()
-    monkeypatch.setattr(release_range, "released", found.released)
-    monkeypatch.setattr(audit_releases, "_first_run", found.first_run)
-    monkeypatch.setattr(audit_releases, "run_all", found.run_all)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "noise.yaml").write_text(CONFIG)
-    return found
-
-
-def bisected(index: Index, history: str | dict[str, str], *options: str) -> Result:
-    """Run the command on releases 1.1, 1.2, ... with this history."""
-    index.history = {f"1.{n}": letter for n, letter in enumerate(history, 1)} if isinstance(history, str) else history
-    line = ["bisect", "noise.yaml", "tinylaw", "--no-pdf", *options]
-    return CliRunner().invoke(app, line, catch_exceptions=False)
-
-
-def written() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path("dpaudit-results/bisection.json").read_text())
-    return found
-
-
-def prose(done: Result) -> str:
-    return " ".join(done.stdout.split())
+    return replaced_index(monkeypatch, tmp_path)
 
 
 HISTORIES = {
@@ -295,65 +194,6 @@ def test_ctrl_c_during_the_first_installation_has_the_code_of_an_interruption(
     assert not Path("dpaudit-results/bisection.json").exists()
 
 
-def test_pre_releases_and_yanked_releases_are_left_out_unless_an_end_names_them(index: Index) -> None:
-    history = {"1.0": "b", "1.1": "b", "2.0rc1": "g", "2.0": "g", "2.1": "g", "3.0a1": "g"}
-    index.left_out = {"1.0": "yanked", "2.0rc1": "pre-release", "3.0a1": "pre-release"}
-    done = bisected(index, history)
-    assert "First good release: 2.0. The listed release before it, 1.1, is bad." in prose(done)
-    assert "Not considered between the two: 2.0rc1 (pre-release)." in prose(done)
-    assert written()["changes"][0]["left_out_between"] == {"2.0rc1": "pre-release"}
-    assert [one["version"] for one in written()["releases"]] == ["1.1", "2.0", "2.1"]
-    assert written()["left_out"] == index.left_out
-    bisected(index, history, "--from", "v1", "--to", "3.0.a1")
-    assert [one["version"] for one in written()["releases"]] == ["1.0", "1.1", "2.0", "2.1", "3.0a1"]
-    assert written()["left_out"] == {"2.0rc1": "pre-release"}
-
-
-WRONG = {
-    "--from 9.9": "--from 9.9: tinylaw has no such release for the Python of the audits. The releases are 1.1, 1",
-    "--to 1.33": "--to 1.33: tinylaw has no such release for the Python of the audits; did you mean 1.3?",
-    "--from newest": "error: --from must be a version such as 1.4, got 'newest'",
-    "--from 1.3 --to 1.2": "error: --from 1.3 is newer than --to 1.2; exchange them",
-    "--most 1": "'--most': must be at least 2, got 1",
-    "--only nois": "--only nois: no audit has this name; did you mean noise?",
-}
-
-
-@pytest.mark.parametrize("options", WRONG)
-def test_wrong_ends_are_explained(options: str, index: Index) -> None:
-    done = bisected(index, "gggg", *options.split())
-    assert done.exit_code == 2
-    assert WRONG[options] in " ".join(done.stderr.replace("│", " ").split())
-    assert not index.seeds
-
-
-@pytest.mark.parametrize(
-    ("package", "words"),
-    [
-        ("tinylow", "PACKAGE tinylow: no audit requires tinylow; did you mean tinylaw?"),
-        ("numpy", "PACKAGE numpy: no audit requires numpy; the audits require tinylaw"),
-        ("tinylaw==1.0", "PACKAGE must be a name such as tinylaw, got 'tinylaw==1.0'; see --from and --to"),
-        ("tiny law", "PACKAGE: a requirement must read like"),
-    ],
-)
-def test_a_package_that_no_audit_requires_is_refused_before_the_index_is_asked(
-    package: str, words: str, index: Index
-) -> None:
-    index.error = MechanismError("the index was asked")
-    done = CliRunner().invoke(app, ["bisect", "noise.yaml", package])
-    assert done.exit_code == 2
-    assert words in done.stderr
-
-
-@pytest.mark.parametrize("error", [NoSuchPackage("there is no release"), MechanismError("it could not be read")])
-def test_an_index_without_an_answer_ends_the_command(error: MechanismError, index: Index) -> None:
-    index.error = error
-    done = bisected(index, "gg")
-    assert done.exit_code == 2
-    assert f"error: {error}" in done.stderr
-    assert done.stdout == ""
-
-
 def test_a_good_release_and_a_named_release_may_be_wrong(index: Index) -> None:
     said = prose(bisected(index, "gb"))
     assert "misses a violation of the detectable size with probability 10 % under an optimal attack, and more" in said
@@ -388,84 +228,6 @@ def test_a_warning_says_that_uv_ignores_the_index_of_pip(
     monkeypatch.setattr(index_settings, "index_settings", lambda: settings)
     done = bisected(index, "g", "-q")
     assert ("uv installs them, and uv ignores pip.conf and PIP_*" in done.stderr) is (uv and bool(settings))
-
-
-def test_three_releases_in_a_row_without_a_network_end_the_search(index: Index) -> None:
-    done = bisected(index, "g" + "w" * 30 + "g")
-    assert done.exit_code == 3
-    assert sum(one["state"] == "inconclusive" for one in written()["releases"]) == 3
-    assert written()["ended_by_network"] is True
-    assert "The network failed during several installations in a row, which ended the search." in prose(done)
-
-
-@pytest.mark.parametrize(
-    ("said", "failed"),
-    [
-        ("pip printed:\n    " + OFFLINE, True),
-        ("uv printed:\n    error: Failed to fetch: `https://x/`\n      Caused by: dns error: failed to lookup", True),
-        ("uv printed:\n    Caused by: HTTP status server error (503 Service Unavailable) for url (https://x/)", True),
-        ("pip printed:\n    ERROR: HTTP error 502 while getting https://x/\n    502 Server Error: Bad Gateway", True),
-        ("pip printed:\n    ERROR: Read timed out.", True),
-        ("pip printed:\n    ERROR: No matching distribution found for tinylaw==500", False),
-        ("pip printed:\n    404 Client Error: Not Found for url: https://x/", False),
-    ],
-)
-def test_a_network_failure_is_recognised(said: str, failed: bool) -> None:
-    assert installer.is_network_failure(f"installing tinylaw==1.1 for Python 3.11 failed; {said}") is failed
-    assert not installer.is_network_failure(f"noise.py raised an error; {said}")
-
-
-def test_an_installer_that_never_ends_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never_ends(command: Sequence[str], timeout: float, **_: object) -> None:
-        raise TimeoutExpired(command, timeout)
-
-    monkeypatch.setattr("subprocess.run", never_ends)
-    with pytest.raises(MechanismError, match=r"^installing x failed: pip did not end within 7,200 s$"):
-        installer.run(["/bin/pip", "install", "x"], "installing x")
-
-
-def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names of versions become requirements and parts of file names."""
-    said = "Available versions: 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
-    said += "Unsupported versions: 0.9, ../y, 1.0\n"
-    answers = iter(["23.2.1\n", said])
-    monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 0, next(answers), ""))
-    found = releases.released("tinylaw")
-    assert [str(version) for version in found.final] == ["1.0", "1.0.post1", "3.0"]
-    assert found.left_out == {}
-    assert found.unsupported == {Version("0.9")}
-
-
-def test_a_pip_that_answers_something_else_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = iter(["21.2\n", "ERROR: unknown command index\n"])
-    monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 1, next(answers), ""))
-    with pytest.raises(MechanismError, match=r"pip did not list the releases of tinylaw; it printed:\n    ERROR: unkn"):
-        releases.released("tinylaw")
-
-
-def test_an_index_that_could_not_be_read_is_reported_although_others_answered(index: Index) -> None:
-    index.unread = ("https://example.org/simple/: 503 Server Error",)
-    done = bisected(index, "gg", "-q")
-    assert "releases may be missing: https://example.org/simple/: 503 Server Error" in done.stderr
-    assert "releases may be missing: https://example.org/simple/: 503 Server Error." in prose(done)
-    assert written()["unread"] == list(index.unread)
-
-
-def test_a_release_for_only_one_python_of_the_audits_is_named_at_its_change(
-    index: Index, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    second = "  - {<<: *noise, name: other, mechanism: {python: noise.py:release, requires: [tinylaw], "
-    (tmp_path / "noise.yaml").write_text(CONFIG + second + 'python_version: "3.9"}}\n')
-
-    def released(package: str, python_version: str | None = None) -> Releases:
-        names = ["1.1", "1.3"] if python_version == "3.9" else ["1.1", "1.2", "1.3"]
-        return Releases(final=tuple(map(Version, names)), left_out={}, unsupported=frozenset({Version("1.2.1")}))
-
-    monkeypatch.setattr(release_range, "released", released)
-    done = bisected(index, "ggb")
-    why = "not for every Python of the audits"
-    assert f"Not considered between the two: 1.2 ({why}), 1.2.1 ({why})." in prose(done)
-    assert bisected(index, "ggb", "--from", "1.2.1").exit_code == 2
 
 
 def test_the_releases_that_each_audit_refuted_are_named(

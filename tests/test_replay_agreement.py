@@ -22,9 +22,8 @@ from dpaudit.engine.provenance import changed_since, provenance_of
 from dpaudit.engine.replay import contradictions
 from dpaudit.engine.replay_agreement import pair_differences, same_claim
 from dpaudit.engine.replay_outcome import Replay
-from dpaudit.engine.rows import MAX_DATASET
 from dpaudit.mechanisms.sources import Source
-from dpaudit.pairs.brief import brief
+from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.result.values import PairRow
 from dpaudit.testing.assertion import carry_out as assert_private_as
 from dpaudit.testing.replaying import replay_in_test

@@ -39,7 +39,7 @@ def test_ctrl_c_shows_and_keeps_finished_audits(
     assert done.exit_code == 3
     assert "interrupted; the later audits were not run" in done.stderr
     assert "one" in done.stdout
-    assert "claims refuted" in done.stdout
+    assert "claims shown refuted" in done.stdout
     assert (folder / "dpaudit-results" / "one.json").exists()
     assert not (folder / "dpaudit-results" / "three.json").exists()
 

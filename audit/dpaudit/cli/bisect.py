@@ -87,7 +87,6 @@ def bisect(
         from dpaudit.cli.release_range import release_range
         from dpaudit.config import ConfigError, only_named, read_configs, requiring
         from dpaudit.mechanisms import MechanismError
-        from dpaudit.mechanisms.index_settings import index_settings, uv_is_used
     try:
         audits = requiring(only_named(read_configs(configs), only or []), package)
         pythons = {one.config.mechanism.python_version for one in audits}
@@ -97,11 +96,7 @@ def bisect(
         refuse(*getattr(error, "problems", [str(error)]))
     for message in between.unread:
         say(f"a package index could not be read, so releases may be missing: {message}")
-    if uv_is_used() and index_settings():
-        say(
-            f"pip lists the releases of {package}, but uv installs them, and uv ignores pip.conf and PIP_*.  Give both "
-            "the same indexes (see UV_DEFAULT_INDEX), or remove uv from PATH"
-        )
+    _compare_installers(package)
     try:
         found = audit_releases(audits, package, between, command, most)
     except NotReady as error:
@@ -112,6 +107,17 @@ def bisect(
         refuse(f"no release of {package} could be audited; see the messages above")
     _report(found, options)
     leave(_exit_code(found))
+
+
+def _compare_installers(package: str) -> None:
+    """Warn if pip lists the releases and uv installs them, perhaps from other indexes."""
+    from dpaudit.mechanisms.index_settings import index_settings, uv_is_used
+
+    if uv_is_used() and index_settings():
+        say(
+            f"pip lists the releases of {package}, but uv installs them, and uv ignores pip.conf and PIP_*.  Give both "
+            "the same indexes (see UV_DEFAULT_INDEX), or remove uv from PATH"
+        )
 
 
 def _report(found: Found, options: RunOptions) -> None:

@@ -163,7 +163,7 @@ def _header(result: AuditResult, call: Call) -> Iterator[str]:
 
 
 def _generator_lines(result: AuditResult, planned: PlannedAudit | None) -> list[str]:
-    """Return lines that create a generator of the kind that the audit passed to the mechanism."""
+    """Return lines that create a generator of the kind that the mechanism got in the audit."""
     isolated = planned is not None and planned.config.mechanism.isolated
     if isolated and "numpy" not in (result.provenance.mechanism_packages or {}):
         return ["from random import Random", "rng = Random()  # the environment of the audit had no numpy"]

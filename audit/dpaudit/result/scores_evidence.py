@@ -291,11 +291,6 @@ class CanaryGuesses(ScoresGuesses):
         )
 
     @property
-    def _fixed(self) -> int | None:
-        """The number of included canaries if it may have been fixed beforehand, and None otherwise."""
-        return self.included if self.half else None
-
-    @property
     def _counted(self) -> tuple[int, int, int]:
         return self.m, self.guesses, self.right
 
@@ -304,7 +299,8 @@ class CanaryGuesses(ScoresGuesses):
         return (1 - confidence) / self.p_value_factor
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return both_sides.attained(truth, self.m, (self.guesses,), right, included=self._fixed)
+        included = self.included if self.half else None  # None: coins decided
+        return both_sides.attained(truth, self.m, (self.guesses,), right, included=included)
 
     @property
     def about(self) -> str:

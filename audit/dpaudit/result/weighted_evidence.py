@@ -47,7 +47,8 @@ class WeightedGuessesEvidence(CanaryGuesses):
         return weighted.p_value(claim, self.m, self.numbers, right)
 
     def attained(self, truth: TradeoffFunction, right: int) -> float:
-        return both_sides.attained(truth, self.m, self.numbers, right, included=self._fixed)
+        included = self.included if self.half else None  # None: coins decided
+        return both_sides.attained(truth, self.m, self.numbers, right, included=included)
 
     def mu_lower(self, *, confidence: float) -> float:
         return weighted.mu_lower(self.m, self.numbers, self.right, significance=self._level(confidence))

@@ -1,0 +1,122 @@
+"""A package index and audits for tests of `dpaudit bisect`, so that no test installs a package or runs an audit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.version import Version
+from typer.testing import CliRunner, Result
+
+from dpaudit.cli import audit_releases, release_range
+from dpaudit.cli.app import app
+from dpaudit.cli.prepare_run import CommandSettings, NotReady
+from dpaudit.cli.run_configs import Outcome
+from dpaudit.config import PlannedAudit
+from dpaudit.mechanisms import MechanismError
+from dpaudit.mechanisms.releases import Releases
+from dpaudit.result.suite import Promise
+
+from .reports import sample
+
+DOCS = Path(__file__).parent.parent / "docs"
+CONFIG = """\
+audits:
+  - &noise
+    name: noise
+    claim: gaussian(mu=1)
+    mechanism: {python: noise.py:release, requires: ["tinylaw[fast]>=1"]}
+    pairs: [{d0: [0], d1: [1]}]
+    seed: 7
+"""
+OFFLINE = "WARNING: Retrying (Retry(total=0)) after connection broken by 'NewConnectionError(...)': /simple/tinylaw/"
+RESULTS = {"b": sample.violation, "g": sample.no_violation, "o": sample.inconclusive}
+
+
+@dataclass
+class Index:
+    """The releases of an index, one letter a release as in `tests/engine/test_release_search.py`."""
+
+    history: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    error: MechanismError | None = None
+    installed: dict[str, str] = field(default_factory=dict)  # the installed version, where it is not the asked one
+    environments: dict[str, dict[str, str]] = field(default_factory=dict)  # the packages that results record
+    confidences: dict[str, float] = field(default_factory=dict)  # of each audit that was run
+    seeds: dict[str, int | None] = field(default_factory=dict)
+
+    def released(self, package: str, python_version: str | None = None) -> Releases:
+        if self.error is not None:
+            raise self.error
+        final = tuple(sorted(Version(name) for name in self.history if name not in self.left_out))
+        left_out = {Version(name): kind for name, kind in self.left_out.items()}
+        return Releases(final=final, left_out=left_out, unread=self.unread)
+
+    def version(self, planned: PlannedAudit) -> str:
+        return (planned.config.mechanism.requires or [""])[0].partition("==")[2]
+
+    def letter(self, planned: PlannedAudit) -> str:
+        return self.history[self.version(planned)]
+
+    def first_run(self, planned: PlannedAudit, command: CommandSettings) -> dict[str, str]:
+        version = self.version(planned)
+        if self.letter(planned) == "s":
+            raise NotReady("noise.yaml:3: ...", reason="installing it failed; pip printed:\n    one\n    No space left")
+        if self.letter(planned) == "w":
+            raise NotReady("noise.yaml:3: ...", reason=f"installing tinylaw failed; pip printed:\n    {OFFLINE}")
+        return {"Tinylaw": self.installed.get(version, version), "other": "1"}
+
+    def run_all(self, planned: Sequence[PlannedAudit], command: CommandSettings, promise: Promise) -> Outcome:
+        outcome = Outcome()
+        for one, confidence in zip(planned, promise.confidences, strict=False):
+            letter = self.letter(one)
+            self.confidences[one.config.name], self.seeds[one.config.name] = confidence, one.config.seed
+            if letter == "n":
+                raise NotReady("noise.yaml:3: noise.json is a folder; remove it or use another -o")
+            if letter == "i":
+                outcome.interrupted = True
+            elif letter == "x":
+                outcome.broken.append(one.config.name)
+                outcome.reasons[one.config.name] = "could not be run: internal error"
+            else:
+                result = RESULTS[letter]()
+                packages = self.environments.get(self.version(one))
+                provenance = replace(result.provenance, mechanism_packages=packages)
+                outcome.results.append(replace(result, name=one.config.name, provenance=provenance))
+        return outcome
+
+
+Bisect = Callable[..., Result]
+
+
+def replaced_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Index:
+    """Return an index for the commands of the test, in the folder of a config."""
+    found = Index()
+    monkeypatch.setattr(release_range, "released", found.released)
+    monkeypatch.setattr(audit_releases, "_first_run", found.first_run)
+    monkeypatch.setattr(audit_releases, "run_all", found.run_all)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "noise.yaml").write_text(CONFIG)
+    return found
+
+
+def bisected(index: Index, history: str | dict[str, str], *options: str) -> Result:
+    """Run the command on releases 1.1, 1.2, ... with this history."""
+    index.history = {f"1.{n}": letter for n, letter in enumerate(history, 1)} if isinstance(history, str) else history
+    line = ["bisect", "noise.yaml", "tinylaw", "--no-pdf", *options]
+    return CliRunner().invoke(app, line, catch_exceptions=False)
+
+
+def written() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path("dpaudit-results/bisection.json").read_text())
+    return found
+
+
+def prose(done: Result) -> str:
+    return " ".join(done.stdout.split())
