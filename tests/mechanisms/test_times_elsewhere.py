@@ -107,6 +107,7 @@ def test_times_that_a_program_reports_are_part_of_its_outputs(tmp_path: Path) ->
     assert result.violated
     assert result.provenance.running_times == REPORTED
     assert not any("from request to answer" in warning for warning in result.warnings)
+    assert any("the size of a dataset may change these times" in warning for warning in result.warnings)
     same = audit(mechanism, "pure(epsilon=0.5)", OTHER, trials=40, **SETTINGS | {"confidence": 1 - 1e-7})
     assert not same.violated
 

@@ -19,7 +19,7 @@ from dpaudit.engine.training_record import training_words
 from dpaudit.learning.attack import Attack
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.pairs.difference import hidden_difference
-from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.result.model import AuditResult
 from dpaudit.result.provenance import key
 from dpaudit.result.values import PairRow, Witness
@@ -115,7 +115,7 @@ def pair_of(witness: Witness, pairs: Sequence[Pair]) -> Pair:
     Raises:
         ValueError: If the pair is not among `pairs`.
     """
-    for pair in pairs:
+    for pair in distinct(pairs):
         if witness.pair in _labels(pair):
             return pair
     raise ValueError(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sized
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sized
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from dpaudit.pairs.brief import brief
@@ -125,3 +125,18 @@ def number_of_records(dataset: Dataset) -> int | None:
     if isinstance(dataset, str | bytes | bytearray | memoryview | Mapping) or not isinstance(dataset, Sized):
         return None
     return len(dataset)
+
+
+def distinct(pairs: Iterable[Pair]) -> list[Pair]:
+    """Return the pairs, where a name that occurred before gets a number, such as "one above (2)".
+
+    Results refer to pairs by name.
+    """
+    found: dict[str, Pair] = {}
+    for pair in pairs:
+        name, number = str(pair), 1
+        while name in found:
+            number += 1
+            name = f"{pair} ({number})"
+        found[name] = pair if number == 1 else replace(pair, label=name)
+    return list(found.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dpaudit.config import ConfigError, PlannedAudit, read_text
 from dpaudit.pairs.brief import MAX_DATASET, brief
-from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.reproduce.calls import Call, call_of_config, call_of_python
 from dpaudit.reproduce.inequality import TEST, Inequality, strongest
 from dpaudit.reproduce.literals import brief_text, comment, literal, value_of
@@ -126,7 +126,12 @@ def _datasets(
     """Return the literals of both datasets, and in words which of them are missing."""
     shown = {(row.d0, row.d1) for row in result.pairs if row.label == witness.pair}
     entries = [] if planned is None else planned.config.pairs
-    known = [pair for entry in entries for pair in entry.pairs() if witness.pair in (str(pair), pair.shortened)]
+    pairs = [pair for entry in entries for pair in entry.pairs()]
+    known = [
+        pair
+        for pair, named in zip(pairs, distinct(pairs), strict=True)
+        if witness.pair in (str(named), str(pair), pair.shortened)
+    ]
     choices: dict[str, tuple[tuple[str, str], Pair | None]] = {
         repr((pair.d0, pair.d1)): (_texts(pair), pair) for pair in known if _texts(pair) in shown
     }

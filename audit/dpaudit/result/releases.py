@@ -69,9 +69,7 @@ class Bisection:
     false_alarm: Fraction  # maximum probability that the command refutes any true claim
     shared: bool = True  # False if each audit uses its requested confidence
     interrupted: bool = False
-    offline: bool = (
-        False  # whether several installations in a row failed because of the network, which ended the search
-    )
+    offline: bool = False  # whether the search ended because the network failed several times in a row
     unread: tuple[str, ...] = ()  # a message for each package index that could not be read
 
     @property

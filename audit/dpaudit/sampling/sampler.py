@@ -14,7 +14,7 @@ from dpaudit.mechanisms import members
 from dpaudit.mechanisms.memory import advice
 from dpaudit.mechanisms.protocol import in_words
 from dpaudit.outputs import ArrayTypes, OutputError
-from dpaudit.pairs.pair import Pair
+from dpaudit.pairs.pair import Pair, distinct
 from dpaudit.sampling.backends import called_elsewhere, dask_workers
 from dpaudit.sampling.detached import Dataset, NotCopyable, generator_in
 from dpaudit.sampling.global_randomness import kept_global_randomness
@@ -67,6 +67,7 @@ class Sampler:
     _datasets: list[tuple[Dataset, Dataset]] = field(init=False)  # d0 and d1 of each pair
 
     def __post_init__(self) -> None:
+        self.pairs = distinct(self.pairs)
         self._datasets = [(_dataset(pair, 0, pair.d0), _dataset(pair, 1, pair.d1)) for pair in self.pairs]
         self.pairs = [
             # The label keeps the text of the original datasets; the text of a copy may differ.

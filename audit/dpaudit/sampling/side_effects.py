@@ -15,7 +15,7 @@ import numpy as np
 
 from dpaudit.mechanisms.exits import exits_refused
 from dpaudit.mechanisms.forks import copies, end_copy
-from dpaudit.mechanisms.timing import CLOCKS, OUTSIDE
+from dpaudit.mechanisms.timing import CLOCKS, OUTSIDE, REPORTED
 from dpaudit.text.reasons import About, Reason
 from dpaudit.values import Foreign
 
@@ -92,6 +92,11 @@ class SideEffects:
             found.append(
                 f"worker processes died or could not return their outputs ({self.lost} times), and these runs were "
                 "retried: the audit covers only runs that do not end their worker process"
+            )
+        if self.clock == REPORTED:
+            found.append(
+                "the program measured its running times, and reads only the dataset of the run: the size of a dataset "
+                "may change these times through memory and caches, even if the program ignores the dataset"
             )
         if self.clock == OUTSIDE:
             found.append(
