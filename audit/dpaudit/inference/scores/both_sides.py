@@ -60,6 +60,7 @@ def cuts(m: int, guesses: int) -> tuple[int, int]:
     return guesses // 2, m - (guesses - guesses // 2)
 
 
+@kept(1_000)  # audits with equal numbers of canaries and guesses search the same truths
 def attained(
     truth: TradeoffFunction, m: int, numbers: tuple[int, ...], right: int, *, included: int | None = None
 ) -> float:
