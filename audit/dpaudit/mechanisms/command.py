@@ -39,7 +39,7 @@ class CommandMechanism:
     Args:
         command: The program and its arguments.
         timeout: The program is killed after this number of seconds without an answer.  None means no limit.
-        cwd: The working directory of the program.  A relative path of the program starts at this directory.
+        cwd: The working directory of the program.  A relative path to the program is relative to this directory.
         env: Environment variables in addition to the inherited ones.
         memory: Maximum address space of the program, as bytes or as text such as "2 GB".  None means no limit.  The
             limit works on Linux only.
@@ -173,7 +173,7 @@ class CommandMechanism:
         return Child(self.command, name=self.address, cwd=self.cwd, env=env, memory=self.memory, hint=_BUFFERS)
 
 
-_BUFFERS = "; if the program buffers, let it read line by line, and flush stdout after each answer"
+_BUFFERS = "; if the program buffers its input or output, let it read line by line, and flush stdout after each answer"
 
 
 class EndOfLine:

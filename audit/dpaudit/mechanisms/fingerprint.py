@@ -83,7 +83,7 @@ class _Walk:
     def __init__(self) -> None:
         # Digests of functions and classes by id; the reference keeps the id from being reused.
         self._known: dict[tuple[int, bool], tuple[object, bytes]] = {}
-        self._partly = False  # whether `_rest` digests a value that raises `Unknowable`
+        self._partly = False  # whether values that raise `Unknowable` are digested by `_rest`
         self._path: list[int] = []  # ids of the enclosing containers, functions and objects, outermost first
 
     def token(self, value: object, where: str) -> bytes:
@@ -309,7 +309,7 @@ class _Walk:
 
     @staticmethod
     def _is_address(value: object) -> bool:
-        """Whether the value is a function or class that a library holds under its own name."""
+        """Whether a module of a library holds this function or class under its `__qualname__`."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         if not isinstance(module, str) or not is_library(module):
             return False

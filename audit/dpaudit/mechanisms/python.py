@@ -37,7 +37,7 @@ class PythonMechanism:
         address: `module:object` or `file.py:object`.
         params: Arguments of a factory.  If given, the object is a factory, which is called once to get the mechanism.
         batched: Whether the mechanism makes many runs in one call.
-        folder: The folder at which a relative file path starts.
+        folder: The folder to which a file path in the address is relative.
         timeout: Maximum number of seconds for loading the mechanism.  None means no limit.
         memory: Maximum memory that loading the mechanism may add to the process, in bytes.  None means no limit.  The
             limit works on Linux only.
