@@ -1,7 +1,7 @@
 """Reads subjects from queries of smartnoise-sql.
 
 The claim is the privacy cost that the library computes for the query.  The pairs are tables of the metadata's columns
-that differ in one user, who may have many rows, or in one row if the table has row privacy.  The pairs keep the
+that differ in one user, who may have many rows, or in one row if the table has row privacy.  They keep the
 promises of the metadata that the library does not enforce: public groups, rows of a user, bounds and sensitivities.
 """
 

@@ -25,11 +25,10 @@ class CommandMechanism:
     """A mechanism that is a program and answers each JSON line with one JSON line.
 
     The program reads `{"dataset": ..., "n": 1000, "seed": 12345}` from stdin and answers `{"outputs": [...]}` with n
-    independent outputs, or `{"error": "..."}`.  The program then waits for the next request until its stdin ends.
-    An answer may also hold the running time of each output in seconds, as `"seconds": [...]`.  Only audits with
-    `observe_time` read these times, and their requests have n = 1.
-    The module `json_values` defines how NaN, inf and bytes are written.  If the program fails, the error message shows
-    the stderr of the program.
+    independent outputs, or `{"error": "..."}`.  It then waits for the next request until its stdin ends.  An answer may
+    also hold the running time of each output in seconds, as `"seconds": [...]`.  Only audits with `observe_time` read
+    these times, and their requests have n = 1.  The module `json_values` defines how NaN, inf and bytes are written.
+    If the program fails, the error message shows its stderr.
 
     The audit's random generator chooses the seed.  The audit is reproducible if the program takes all its randomness
     from a generator with this seed.

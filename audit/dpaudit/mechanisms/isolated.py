@@ -29,8 +29,8 @@ class IsolatedMechanism:
     worker also seeds the global generators of random, numpy and torch.  Libraries with their own secure generator
     cannot be seeded, so their outputs differ from audit to audit.
 
-    The mechanism's file can import only packages of the environment.  The environment does not contain dpaudit.  So a
-    claim in the file must be a text for `parse_claim`.
+    The mechanism's file can import only packages of the environment, which does not contain dpaudit.  So a claim in the
+    file must be a text for `parse_claim`.
 
     Each process that runs trials starts one worker process before its first trial.
 

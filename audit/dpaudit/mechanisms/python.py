@@ -175,8 +175,8 @@ def _did(error: BaseException) -> str:
 def module_key(path: Path) -> str:
     """Return the module name for a file.
 
-    The name is the same in every process, so that processes can exchange objects of classes in the file.  The name
-    depends on the content, so that an edited file is loaded again.
+    The name is the same in every process, so that processes can exchange objects of classes in the file.  It depends on
+    the content, so that an edited file is loaded again.
 
     Args:
         path: The absolute path of the file.

@@ -1,8 +1,8 @@
 """Runs a mechanism in another Python interpreter.
 
 An isolated environment uses only this file, `wire` and `standard_library` of dpaudit.  This file is started as a
-program in the environment.  The program loads the other two files from its own folder, so that both processes use the
-same encoding.  The three files need only the standard library of Python 3.8 or later, and use numpy only if numpy is
+program in the environment, and loads the other two files from its own folder, so that both processes use the same
+encoding.  The three files need only the standard library of Python 3.8 or later, and use numpy only if numpy is
 installed.
 
 Requests are dicts with the key `do`.  The first request is `load` (address, folder, params, batched, memory).  Any
