@@ -237,10 +237,10 @@ def test_texts_of_a_strangers_result_cannot_add_code(folder: Path, text: str) ->
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("release.py:number", "release.py:number(1)", "the object of the mechanism must be a name of Python"),
+        ("release.py:number", "release.py:number(1)", "the object of the mechanism must be a valid Python name"),
         ("release.py:number", "a b.py:number", "the name of the file 'a b.py'"),
         ("release.py:number", "signal.py:number", "signal.py"),
-        ("release.py:number", "release.py:class", "must be a name of Python"),
+        ("release.py:number", "release.py:class", "must be a valid Python name"),
         ("release.py:number", "release.py:number\n  params: {password: abc}", "looks like a secret"),
         ("release.py:number", "release.py:number\n  params: {url: 'https://u:***@h'}", "hides a parameter"),
     ],

@@ -98,7 +98,7 @@ def test_a_generator_of_ones_own() -> None:
     assert repr(own) == repr(
         list(SearchPairs(relation="one_value", generator=lambda rng: Pair([0], [float(rng.random())]), most=3))
     )
-    with pytest.raises(ValueError, match="returned no two different neighbours"):
+    with pytest.raises(ValueError, match="returned no two different neighbouring datasets in 200 attempts"):
         list(SearchPairs(relation="replace_one", generator=lambda rng: [1, 1], most=2))
     with pytest.raises(ValueError, match="must return a Pair"):
         list(SearchPairs(relation="one_value", generator=lambda rng: [1, 1]))
@@ -120,6 +120,12 @@ def test_a_generator_of_ones_own() -> None:
 def test_impossible_searches_are_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SearchPairs(**arguments)
+
+
+@pytest.mark.parametrize("arguments", [{"bounds": (0.2, 0.8), "whole": True}, {"schema": {"a": ["x"]}}])
+def test_a_search_whose_records_are_all_equal_does_not_blame_a_generator(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="all pairs have equal datasets; give wider bounds"):
+        list(SearchPairs(relation="replace_one", out_of_domain=False, **arguments))
 
 
 STRONG = [

@@ -133,7 +133,7 @@ def test_a_replaced_row_of_k_means_stays_in_its_cluster() -> None:
     ],
 )
 def test_bounds_of_several_columns_need_pairs(kind: str, name: str, given: dict[str, Any]) -> None:
-    with pytest.raises(UnknownSubject, match="two numbers as the bounds of a tool or target; pass the pairs"):
+    with pytest.raises(UnknownSubject, match=r"bounds of a tool or of a target must be two numbers\.  Pass the pairs"):
         diffprivlib.pairs_of(facts(kind, name, **given))
 
 

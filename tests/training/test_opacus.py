@@ -184,7 +184,7 @@ def test_a_canary_without_gradient_is_named() -> None:
     script = made()
     silent = opacus.Scores(script.model, script.optimizer, lambda logits, targets: 0.0 * logits.sum(), script.canary)
     (warning,) = opacus.StepByStep(silent, script.loader, script.update).doubts()
-    assert warning.startswith("the canary's gradient had 0 times the clipping norm")
+    assert warning.startswith("the norm of the canary's gradient was 0 times the clipping norm")
     assert opacus.StepByStep(script.scores, script.loader, script.update).doubts() == ()
 
 

@@ -27,7 +27,8 @@ def subject(event: Foreign, *, accountant: Foreign = None, name: str = "") -> Su
 
     Args:
         event: A `DpEvent`: noise, compositions and Poisson subsampling of noise, in any nesting.
-        accountant: A new accountant for adding or removing one record, which stays new; None for a `PLDAccountant`.
+        accountant: An accountant that has composed nothing, for adding or removing one record.  The function uses a
+            copy.  None means a new `PLDAccountant`.
         name: The name of the audit; by default, the text of the event.
 
     Raises:
@@ -53,7 +54,7 @@ def subject(event: Foreign, *, accountant: Foreign = None, name: str = "") -> Su
 
 
 def _new(accountant: Foreign) -> Foreign:
-    """Return the accountant if it states the claim of the event alone, for the pair of `subject`."""
+    """Return the accountant, and refuse one that has composed events or has another relation than the pair."""
     kind, relation = type(accountant).__name__, accountant.neighboring_relation.name
     if relation != "ADD_OR_REMOVE_ONE":
         raise UnknownSubject(f"the pair adds one record, but the relation of the {kind} is {relation}; pass {kind}()")
@@ -64,7 +65,7 @@ def _new(accountant: Foreign) -> Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """An event as a mechanism on lists of numbers, which it adds.
+    """A mechanism that adds the numbers of a list, and simulates an event on the sum.
 
     Args:
         simulate: A function `(sums, rng)` that returns the outputs for an array of true sums.

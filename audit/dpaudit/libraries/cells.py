@@ -26,7 +26,7 @@ class Cells:
     """Values of one domain.
 
     Args:
-        usual: Ordinary values in increasing order, at least two if the domain has two values.
+        usual: Ordinary values in increasing order, at least two unless the domain has only one value.
         unusual: Labels and values at which implementations often fail.
         kind: The type in OpenDP's notation, such as "i32" or "String".
         limits: The smallest and the largest number of the domain; None if the values are not numbers.
@@ -50,7 +50,7 @@ class Cells:
         return self.usual[len(self.usual) // 2]
 
     def exact(self, number: float) -> Record | None:
-        """Return the nearest number of the domain's type, or None if the number lies outside the domain."""
+        """Return a number in the domain's type, or None outside the domain.  Integers are rounded down."""
         if self.limits is None or not self.limits[0] <= number <= self.limits[1]:
             return None
         if self.kind in INTEGERS:

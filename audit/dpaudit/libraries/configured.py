@@ -48,7 +48,7 @@ class LibraryCall:
 
     @property
     def folder(self) -> Path:
-        """The folder at which the address of a private environment starts."""
+        """The folder to which the address in a private environment is relative."""
         return _INSIDE
 
     def address(self, name: str = "Called", *, isolated: bool) -> str:

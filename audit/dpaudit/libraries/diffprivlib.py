@@ -39,7 +39,7 @@ _REQUIRED: Mapping[str, Sequence[str]] = {
     "LogisticRegression": ("data_norm",),
     "LinearRegression": ("bounds_X", "bounds_y"),
 }
-"""Arguments that diffprivlib computes from the data if they are missing, which its epsilon does not cover."""
+"""Arguments that diffprivlib computes from the data if they are missing.  Its epsilon does not cover this."""
 
 _FEATURES = 2  # number of features of a model whose bounds do not state this number
 
@@ -160,9 +160,9 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
         found = _records(facts, relation)
     if found is None:
         raise UnknownSubject(
-            f"dpaudit does not know how to make pairs for diffprivlib's {facts['name']}: it needs a sensitivity, the "
-            "values of a category, bounds, a range or a data_norm, and two numbers as the bounds of a tool or target; "
-            "pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
+            f"dpaudit does not know how to make pairs for diffprivlib's {facts['name']}.  It needs a sensitivity, "
+            "categories, bounds, a range or a data_norm, and the bounds of a tool or of a target must be two numbers.  "
+            "Pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
         )
     pairs: list[Pair] = []
     seen = set()
@@ -175,7 +175,7 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
 
 
 def _inputs(facts: JsonObject) -> Iterator[neighbours.Candidate] | None:
-    """Return pairs of inputs of a mechanism: numbers at its sensitivity, categories, or lists of utilities."""
+    """Return pairs of inputs: numbers that differ by the sensitivity, categories, or lists of utilities."""
     if "values" in facts:
         values = facts["values"]
         return neighbours.choices(Cells(usual=values, kind=type(values[0]).__name__))
@@ -209,8 +209,8 @@ def _near(
     largest = max((distances.BY_METRIC[metric](d0, d1) for d0, d1, _ in close), default=Fraction(0))
     if largest == 0 or 2 * largest < Fraction(distance):
         raise UnknownSubject(
-            f"dpaudit finds no inputs of {facts['name']} that differ by about {distance!r}, which its sensitivity "
-            "allows; pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
+            f"dpaudit finds no inputs of {facts['name']} that differ by about {distance!r}, the largest difference "
+            "that its sensitivity and bounds allow; pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
         )
     return iter(close)
 
@@ -257,7 +257,7 @@ def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candi
 
 
 def _classified(features: Cells, *, same_class: bool) -> Iterator[neighbours.Candidate]:
-    """Yield datasets of rows with a class, in which one row is replaced, and both classes occur in all datasets.
+    """Yield pairs of datasets that differ in one row.  Rows end with a class, and both classes occur in all datasets.
 
     Args:
         features: Features of a row.

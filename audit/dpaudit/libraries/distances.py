@@ -1,6 +1,6 @@
 """Computes distances between datasets exactly, so that every generated pair is certainly a pair of neighbours.
 
-Floats are fractions.  So `fractions.Fraction` computes sums of their differences without rounding errors.
+Finite floats are fractions, so `fractions.Fraction` computes sums of their differences without rounding errors.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ BY_METRIC: Mapping[str, Callable[[Dataset, Dataset], Distance]] = {
 }
 """Distance functions by the name of OpenDP's metric.  The distance of `L2Distance` is a square.
 
-Insertions and deletions at the end of a list have the same cost in `InsertDeleteDistance` and `SymmetricDistance`.
+`symmetric` also serves `InsertDeleteDistance`, because both distances are equal for the generated pairs: these pairs
+add or replace records at one end of a list.
 """
 
 

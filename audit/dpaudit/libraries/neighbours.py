@@ -84,7 +84,7 @@ def vectors(cells: Cells, size: int | None, distance: float, *, norm: float) -> 
 
 
 def _moved(cells: Cells, numbers: Sequence[float]) -> list[Record]:
-    """Return the numbers in the type of the domain; numbers outside the domain become None, which is no neighbour."""
+    """Return the numbers in the type of the domain; numbers outside the domain become None, which excludes the pair."""
     return [cells.exact(number) for number in numbers]
 
 
@@ -135,7 +135,7 @@ def choices(cells: Cells) -> Iterator[Candidate]:
 
 
 def bits(weight: int | None) -> Iterator[Candidate]:
-    """Yield pairs of bit vectors with at most `weight` ones, in one byte; the last pair has two different lengths."""
+    """Yield pairs of bit vectors with at most `weight` ones.  Only the last pair has a vector of more than one byte."""
     most = 8 if weight is None else min(weight, 8)
     first, last = (1 << most) - 1, (0xFF << (8 - most)) & 0xFF
     yield bytes([0]), bytes([1]), "no bit and the lowest bit"

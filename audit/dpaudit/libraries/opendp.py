@@ -40,7 +40,7 @@ def subject(
             size needs d_in=2 with the symmetric distance, because no two vectors of one size have the distance 1.
         claim: The claim.  If None, the privacy map states it.
         pairs: Pairs of neighbouring datasets.  If None, the pairs are generated from the input domain and metric.
-        release: A function of the measurement's release, whose result is the output.  Measurements that release a
+        release: A function that converts the measurement's release to the output.  Measurements that release a
             queryable need a function that queries the queryable.
         name: The name of the audit; by default, the constructors of the measurement and its input domain.
 
@@ -72,7 +72,7 @@ class Measured:
 
     Args:
         measurement: The measurement.
-        release: A function of the release, whose result is the output; None for the release itself.
+        release: A function that converts the release to the output.  If None, the release is the output.
     """
 
     measurement: Foreign

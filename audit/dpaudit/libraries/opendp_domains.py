@@ -60,7 +60,7 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
 def _check_size(domain: Node, d_in: Foreign) -> None:
     """Refuse vectors that would fill the memory, before they are made.
 
-    A domain of any size gets datasets with `d_in` additional records.
+    If the domain fixes no size, `d_in` is checked instead, because one dataset gets `d_in` additional records.
     """
     if domain.name != "VectorDomain":
         return

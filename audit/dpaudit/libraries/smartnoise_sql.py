@@ -1,7 +1,7 @@
 """Reads subjects from queries of smartnoise-sql.
 
 The claim is the privacy cost that the library computes for the query.  The pairs are tables of the metadata's columns
-that differ in one user, who may have many rows, or in one row if the table has row privacy.  The pairs keep the
+that differ in one user, who may have many rows, or in one row if the table has row privacy.  They keep the
 promises of the metadata that the library does not enforce: public groups, rows of a user, bounds and sensitivities.
 """
 
@@ -25,9 +25,9 @@ from dpaudit.values.content import key
 MAX_PAIRS = 6
 """Maximum number of pairs of a subject, because all pairs of an audit share its trials, and queries are slow."""
 
-_CROWD = 24  # rows of a group near the threshold of the library for epsilon 1, delta 1e-5 and two rows of each user
-_ROWS = 10  # rows of a user from which the library takes a sample
-_MAX_ROWS = 100  # maximum number of rows of a user from which the library takes no sample
+_CROWD = 24  # rows of a group near the library's threshold, for epsilon 1, delta 1e-5 and two rows per user
+_ROWS = 10  # number of rows of the additional user if the library samples the rows of a user
+_MAX_ROWS = 100  # maximum number of rows of the additional user if the library does not sample
 
 
 def subject(
@@ -131,7 +131,7 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
     }
     if not pairs:
         raise UnknownSubject(
-            "censor_dims: False states that groups are public, and no generated pair has the same groups in both "
+            "censor_dims: False states that groups are public, but no generated pair has the same groups in both "
             "tables; pass the pairs: subject(query, metadata, pairs=[Pair(d0, d1)])"
         )
     return list(pairs.values())[:MAX_PAIRS]
@@ -140,8 +140,8 @@ def pairs_of(facts: JsonObject) -> list[Pair]:
 def _grouping(query: str, columns: Sequence[str], user: str | None) -> list[str]:
     """Return the columns that may decide which groups a result has; none if the query has no groups.
 
-    These are the columns after the first FROM, which may filter or group rows.  If a group has an alias or a number,
-    every column may decide, except for a user column that the query does not name.
+    These are the columns that the query names after the first FROM, which may filter or group rows.  If GROUP BY uses
+    an alias or the number of a column, every column may decide, except for a user column that the query does not name.
     """
     select, _, rest = re.sub(r"\s+", " ", query.lower()).partition(" from ")
     if "group by " not in rest:
@@ -161,8 +161,8 @@ def _groups(table: Dataset, names: Sequence[str]) -> set[tuple[object, ...]]:
 def _cells(name: str, described: JsonObject, clamped: bool) -> Cells:
     """Return values of a column: its bounds, a value beyond the bounds, a new category, and a null if nulls occur.
 
-    The library does not enforce a stated sensitivity, which is the largest absolute value.  Bounds hold for the values
-    themselves if the library does not clamp, or if the sensitivity replaces the bounds.
+    A stated sensitivity is the largest absolute value, and the library does not enforce it.  No value lies beyond the
+    bounds if the library does not clamp, or if the sensitivity changes the bounds.
     """
     kind = described["type"]
     nulls = [("a null", None)] if described.get("nullable", True) and kind != "int" else []

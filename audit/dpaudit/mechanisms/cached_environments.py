@@ -110,7 +110,7 @@ def _opened() -> Iterator[int | None]:
         if one.is_symlink():
             raise MechanismError(
                 f"{one} is a symbolic link to {os.readlink(one)}, which dpaudit does not follow.  Set "
-                "DPAUDIT_CACHE to the real folder, without the part `environments`"
+                "DPAUDIT_CACHE to the real path of the cache folder, without `/environments` at the end"
             )
     try:
         root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

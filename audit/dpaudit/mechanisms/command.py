@@ -25,11 +25,10 @@ class CommandMechanism:
     """A mechanism that is a program and answers each JSON line with one JSON line.
 
     The program reads `{"dataset": ..., "n": 1000, "seed": 12345}` from stdin and answers `{"outputs": [...]}` with n
-    independent outputs, or `{"error": "..."}`.  The program then waits for the next request until its stdin ends.
-    An answer may also hold the running time of each output in seconds, as `"seconds": [...]`.  Only audits with
-    `observe_time` read these times, and their requests have n = 1.
-    The module `json_values` defines how NaN, inf and bytes are written.  If the program fails, the error message shows
-    the stderr of the program.
+    independent outputs, or `{"error": "..."}`.  It then waits for the next request until its stdin ends.  An answer may
+    also hold the running time of each output in seconds, as `"seconds": [...]`.  Only audits with `observe_time` read
+    these times, and their requests have n = 1.  The module `json_values` defines how NaN, inf and bytes are written.
+    If the program fails, the error message shows its stderr.
 
     The audit's random generator chooses the seed.  The audit is reproducible if the program takes all its randomness
     from a generator with this seed.
@@ -39,7 +38,7 @@ class CommandMechanism:
     Args:
         command: The program and its arguments.
         timeout: The program is killed after this number of seconds without an answer.  None means no limit.
-        cwd: The working directory of the program.  A relative path of the program starts at this directory.
+        cwd: The working directory of the program.  A relative path to the program is relative to this directory.
         env: Environment variables in addition to the inherited ones.
         memory: Maximum address space of the program, as bytes or as text such as "2 GB".  None means no limit.  The
             limit works on Linux only.
@@ -173,7 +172,7 @@ class CommandMechanism:
         return Child(self.command, name=self.address, cwd=self.cwd, env=env, memory=self.memory, hint=_BUFFERS)
 
 
-_BUFFERS = "; if the program buffers, let it read line by line, and flush stdout after each answer"
+_BUFFERS = "; if the program buffers its input or output, let it read line by line, and flush stdout after each answer"
 
 
 class EndOfLine:

@@ -83,7 +83,7 @@ def named_cache() -> Path:
 
 
 def environment(requires: Sequence[str], python_version: str | None = None, lock: Lock | None = None) -> Environment:
-    """Return the environment with these packages and their dependencies, and build a missing environment.
+    """Return the environment with these packages and their dependencies, and build it if it is missing.
 
     An environment is built under a lock, in a new folder.  A pointer file names that folder after everything has been
     installed and checked.  So no process uses an incomplete environment, even after an interruption.  The command
@@ -135,7 +135,7 @@ def cached_environment(requires: Sequence[str], python_version: str | None = Non
 
 
 def _pointer(version: str, wanted: list[str], files: Mapping[str, str], lock: Lock | None) -> Path:
-    """Return the path of the file that names the environment after its completion.
+    """Return the path of the pointer file, which names the folder of an environment once it is complete.
 
     Without a lock, the name depends on the indexes and on the installer, because another index may have other code
     under the same version.  The name holds only a hash of these settings.

@@ -1,8 +1,8 @@
 """Computes fingerprints of datasets, functions and objects.  Fingerprints are equal only for equal content.
 
-A fingerprint is a SHA-256 over type and content.  The hash never covers `repr`, because `repr` shortens
-arrays and data frames.  Numbers, text, bytes, dates, containers, numpy arrays, data frames and tensors have
-fingerprints.  Other objects have fingerprints that cover:
+A fingerprint is a SHA-256 over type and content, and never over `repr`, which shortens arrays and data frames.
+Numbers, text, bytes, dates, containers, numpy arrays, data frames and tensors have fingerprints.  Other objects have
+fingerprints that cover:
 
     a function    its compiled code, constants, defaults, closure, and the global names that the code reads
     a class       its methods and attributes, and its bases
@@ -10,7 +10,7 @@ fingerprints.  Other objects have fingerprints that cover:
     a module      its name, the SHA-256 of its file and, for a user's module, the values that the code reads
 
 A function or class of an installed library is represented by its address and the SHA-256 of its module's file.
-The state of a random generator is left out, because this state does not change the distribution of the outputs.
+The state of a random generator is left out, because it does not change the distribution of the outputs.
 A value with hidden state has no fingerprint and raises `Unknowable`.  Hidden state is, for example, an open file, a
 pointer of a compiled library or a cache.
 """
@@ -83,7 +83,7 @@ class _Walk:
     def __init__(self) -> None:
         # Digests of functions and classes by id; the reference keeps the id from being reused.
         self._known: dict[tuple[int, bool], tuple[object, bytes]] = {}
-        self._partly = False  # whether `_rest` digests a value that raises `Unknowable`
+        self._partly = False  # whether values that raise `Unknowable` are digested by `_rest`
         self._path: list[int] = []  # ids of the enclosing containers, functions and objects, outermost first
 
     def token(self, value: object, where: str) -> bytes:
@@ -309,7 +309,7 @@ class _Walk:
 
     @staticmethod
     def _is_address(value: object) -> bool:
-        """Whether the value is a function or class that a library holds under its own name."""
+        """Whether a module of a library holds this function or class under its `__qualname__`."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         if not isinstance(module, str) or not is_library(module):
             return False

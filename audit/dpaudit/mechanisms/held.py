@@ -1,11 +1,11 @@
 """Finds the numbers that a mechanism holds between its runs.  Cached noise would be among these numbers.
 
 The search starts at the mechanism.  It follows closures, defaults, the globals that the code reads, attributes, items
-of containers and the entries of `functools.lru_cache`.  It skips the state of random generators, because the state is
-not yet noise.  It searches neither the memory of compiled libraries nor the globals of installed packages.
+of containers and the entries of `functools.lru_cache`.  It skips the state of random generators, which is not
+yet noise.  It searches neither the memory of compiled libraries nor the globals of installed packages.
 
-The search runs no code of the mechanism.  So the search bypasses overridden methods, such as `__iter__`, `__getattr__`
-or `values`, and reads the storage of the base class.
+The search runs no code of the mechanism.  So it bypasses overridden methods, such as `__iter__`, `__getattr__` or
+`values`, and reads the storage of the base class.
 """
 
 from __future__ import annotations

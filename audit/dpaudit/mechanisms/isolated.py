@@ -29,8 +29,8 @@ class IsolatedMechanism:
     worker also seeds the global generators of random, numpy and torch.  Libraries with their own secure generator
     cannot be seeded, so their outputs differ from audit to audit.
 
-    The mechanism's file can import only packages of the environment.  The environment does not contain dpaudit.  So a
-    claim in the file must be a text for `parse_claim`.
+    The mechanism's file can import only packages of the environment, which does not contain dpaudit.  So a claim in the
+    file must be a text for `parse_claim`.
 
     Each process that runs trials starts one worker process before its first trial.
 
@@ -40,7 +40,7 @@ class IsolatedMechanism:
         python_version: "3.11" or "3.11.7".  None means the version of this process.
         params: Arguments of a factory.  If given, the object is a factory, which is called once to get the mechanism.
         batched: Whether the mechanism makes many runs in one call.
-        folder: The folder at which a relative file path starts.
+        folder: The folder to which a file path in the address is relative.
         timeout: The worker is killed after this number of seconds without an answer.  None means no limit.
         memory: Maximum memory of the worker, in bytes.  The memory that the worker uses before it loads the mechanism
             does not count.  None means no limit.  The limit works on Linux only.

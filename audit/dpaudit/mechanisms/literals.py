@@ -9,8 +9,8 @@ processes.  So a non-integer number counts as a parameter only under two conditi
 - No statement of the source changes the object of that name in place, such as `NOISE.append(...)` or `TABLE[:] = ...`.
 
 In an expression, a name such as `sqrt` means the function of Python, `math` or `numpy`, unless the source binds it to
-another object.  If an object is changed under a second name, or by a function that gets it as an
-argument, the change is not detected.
+another object.  If an object is changed under a second name, or by a function that gets it as an argument, the change
+is not detected.
 """
 
 from __future__ import annotations

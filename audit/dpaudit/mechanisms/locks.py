@@ -1,8 +1,8 @@
 """Reads and writes lock files, which list the packages of an environment with the SHA-256 of each distribution file.
 
 The first lines are comments that state the format, the version of Python and the requirements.  Each other line is a
-requirement of pip with a hash.  A lock may come from an untrusted source.  So every other form of line,
-for example an option of pip, is refused.
+requirement of pip with a hash.  A lock may come from an untrusted source, so every other form of line, for example an
+option of pip, is refused.
 """
 
 from __future__ import annotations

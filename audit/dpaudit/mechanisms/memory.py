@@ -1,7 +1,7 @@
 """Limits the memory of processes that run foreign code.  The operating system enforces the limits (RLIMIT_AS).
 
-A limit applies to the address space of each single process.  The limit stops accidents, such as an array that is too
-large, but is not a sandbox, because a program can start further processes.
+A limit applies to the address space of each single process.  It stops accidents, such as an array that is too large,
+but is not a sandbox, because a program can start further processes.
 """
 
 from __future__ import annotations

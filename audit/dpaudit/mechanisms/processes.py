@@ -36,11 +36,12 @@ Finished = Callable[[bytearray], int]
 
 
 class Child:
-    """One running program.  The class works on POSIX systems only.
+    """One running program.
 
-    The class needs no threads: `exchange` serves all three pipes at once, so that neither side can block the other.
-    The program runs in a separate session.  So Ctrl-C reaches only this process, which then ends the program's process
-    group.  A child of the program survives if the child starts another session (setsid).
+    The class works on POSIX systems only.  It needs no threads: `exchange` serves all three pipes at once, so that
+    neither side can block the other.  The program runs in a separate session.  So Ctrl-C reaches only this process,
+    which then ends the program's process group.  A child of the program survives if the child starts another session
+    (setsid).
 
     Attributes:
         name: The name of the program in messages.

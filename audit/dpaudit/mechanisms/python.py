@@ -37,7 +37,7 @@ class PythonMechanism:
         address: `module:object` or `file.py:object`.
         params: Arguments of a factory.  If given, the object is a factory, which is called once to get the mechanism.
         batched: Whether the mechanism makes many runs in one call.
-        folder: The folder at which a relative file path starts.
+        folder: The folder to which a file path in the address is relative.
         timeout: Maximum number of seconds for loading the mechanism.  None means no limit.
         memory: Maximum memory that loading the mechanism may add to the process, in bytes.  None means no limit.  The
             limit works on Linux only.
@@ -175,8 +175,8 @@ def _did(error: BaseException) -> str:
 def module_key(path: Path) -> str:
     """Return the module name for a file.
 
-    The name is the same in every process, so that processes can exchange objects of classes in the file.  The name
-    depends on the content, so that an edited file is loaded again.
+    The name is the same in every process, so that processes can exchange objects of classes in the file.  It depends on
+    the content, so that an edited file is loaded again.
 
     Args:
         path: The absolute path of the file.

@@ -19,8 +19,9 @@ _OPTIONS = ("--disable-pip-version-check", "--no-input")
 _OLDEST_PIP = (21, 2)  # the first pip with the command `pip index versions`
 _SHOWN = 300  # maximum number of characters of pip's message about an index
 
-# `pip index versions` leaves out yanked releases.  The script lists them, and prints which releases are yanked, and
-# which have no file for this Python.  If this pip has other internals, the script is only `pip index versions`.
+# `pip index versions` leaves out yanked releases.  The script lists yanked releases too.  It also prints which releases
+# are yanked, and which have no file for this Python.  If this pip has other internals, the script only does what
+# `pip index versions` does.
 _SCRIPT = """
 import sys
 try:
@@ -71,7 +72,7 @@ def released(package: str, python_version: str | None = None) -> Releases:
     """Ask pip for the releases of a package.
 
     pip reads the indexes, folders and credentials of its own settings, as it does when it builds an environment.
-    Releases that need another Python are only named.
+    Releases that need another Python are listed only in `unsupported`.
 
     Args:
         package: The name of the package.

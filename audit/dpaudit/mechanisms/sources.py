@@ -100,7 +100,7 @@ def _found(mechanism: object) -> Source:
 
 
 def _files_of(mechanism: CommandMechanism) -> dict[str, str]:
-    """Return the hashes of the program's files.  A file that an option such as `--token` names may hold a secret."""
+    """Return the hashes of the program's files, except files that options for secrets, such as `--token`, name."""
     words = mechanism.command
     secret = {word for word, shown in zip(words, masked_words(words), strict=True) if word != shown}
     secret |= {word.partition("=")[2] for word in secret}

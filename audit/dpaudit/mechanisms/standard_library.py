@@ -17,7 +17,7 @@ _MARKS = ("os.py", "site.py", "timeit.py")  # only the folder of a standard libr
 _INSTALLED = ("site-packages", "dist-packages")  # folders of packages inside the folder of a standard library
 
 STANDARD_FILE = "is a file of Python's standard library, so it could run params and datasets as code"
-"""The end of a message about a refused file, to follow the name of the file."""
+"""The words that follow the name of a refused file in a message."""
 
 
 def is_standard(module_name: str) -> bool:
@@ -47,7 +47,7 @@ def is_standard_file(path: str) -> bool:
 
 
 def refusal(found: Foreign) -> str:
-    """Return why a module, function or class of the standard library is refused, to follow the object's name.
+    """Return why a module, function or class of the standard library is refused, as words that follow its name.
 
     For example, `timeit.timeit` would run parameters and datasets as code, and so would `os.system` in a file that
     imports `os`.  For an object outside the standard library, the result is "".

@@ -229,7 +229,7 @@ class _Check:
         return dataclasses.is_dataclass(value) and self._frozen(value)
 
     def _of_module(self, value: object) -> bool:
-        """Whether a permitted module holds this function or class under its own name."""
+        """Whether a permitted module holds this function or class under its `__qualname__`."""
         if (known := address(value)) is None:
             return False
         module, _, found = known

@@ -29,7 +29,7 @@ def seconds_of(reported: object) -> float:
     """Return a running time that another process reports, in seconds.
 
     Raises:
-        ValueError: If the value is no finite number >= 0.
+        ValueError: If the value is not a finite number >= 0.
     """
     seconds = math.nan
     if isinstance(reported, int | float) and not isinstance(reported, bool):

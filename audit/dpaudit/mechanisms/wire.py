@@ -119,7 +119,7 @@ def _encode_foreign(value: Foreign, out: bytearray) -> None:
         _encode_numpy(numpy.asarray(value.detach().cpu() if hasattr(value, "detach") else value), out)
     else:
         raise Unsendable(
-            f"a {kind.__module__}.{kind.__qualname__} cannot be sent between environments; return numbers, booleans, "
+            f"a {kind.__module__}.{kind.__qualname__} cannot be sent between environments; use numbers, booleans, "
             "text, bytes, None, numpy arrays, data frames, or lists, tuples and dicts of such values"
         )
 

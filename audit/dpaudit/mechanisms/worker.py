@@ -1,14 +1,14 @@
 """Runs a mechanism in another Python interpreter.
 
 An isolated environment uses only this file, `wire` and `standard_library` of dpaudit.  This file is started as a
-program in the environment.  The program loads the other two files from its own folder, so that both processes use the
-same encoding.  The three files need only the standard library of Python 3.8 or later, and use numpy only if numpy is
+program in the environment, and loads the other two files from its own folder, so that both processes use the same
+encoding.  The three files need only the standard library of Python 3.8 or later, and use numpy only if numpy is
 installed.
 
 Requests are dicts with the key `do`.  The first request is `load` (address, folder, params, batched, memory).  Any
-number of `sample` (dataset, n, seed), `time` (datasets, index, seed) and `claim` requests follow.  Answers are dicts
-with `outputs`, or `output` and `seconds`, and with `changed`, which is true if the dataset was changed in place; with
-`claim` (text or None); or with `error` and `traceback`.
+number of `sample` (dataset, n, seed), `time` (datasets, index, seed) and `claim` requests follow.  Answers are dicts:
+`sample` gives `outputs` and `changed`, `time` gives `output`, `seconds` and `changed`, and `claim` gives `claim` (text
+or None).  `changed` is true if the dataset was changed in place.  A failure gives `error` and `traceback`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FIXED = frozenset([type(None), bool, int, float, complex, str, bytes])  # types
 
 
 def misfit(found: Foreign, batched: bool = False) -> str:
-    """Return why an object is not a mechanism, to follow the object's name in a message.
+    """Return why an object is not a mechanism, as words that follow the object's name in a message.
 
     The result is "" if the object is a mechanism or has an unknown signature.
 

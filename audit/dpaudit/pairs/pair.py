@@ -128,9 +128,9 @@ def number_of_records(dataset: Dataset) -> int | None:
 
 
 def distinct(pairs: Iterable[Pair]) -> list[Pair]:
-    """Return the pairs, where a name that occurred before gets a number, such as "one above (2)".
+    """Return the pairs, and number names that occur repeatedly, such as "one above (2)".
 
-    Results refer to pairs by name.
+    Results refer to pairs by name, so names must be distinct.
     """
     found: dict[str, Pair] = {}
     for pair in pairs:

@@ -49,7 +49,7 @@ class SearchPairs:
         bounds: The smallest and the largest allowed value.  If None, records are in [0, 1], and values of vectors are
             in [0, 2], mostly 1.
         step: The maximum change of a value in a vector.  If None, a value may change to any other value in `bounds`.
-            If `bounds` is None, too, a value changes by 1.
+            If `bounds` and `step` are both None, a value changes by 1.
         whole: If True, all generated numbers are integers.
         schema: A mapping from each column name to a tuple (low, high) or to a list of categories.  If it is given,
             records are dicts.
@@ -127,8 +127,10 @@ class SearchPairs:
             if len(seen) == self._limit:
                 return
         if not seen:
-            draws = self._limit * _MAX_DRAWS
-            raise ValueError(f"the generator returned no two different neighbours in {draws} calls; vary the records")
+            if self.generator is None:
+                raise ValueError("all pairs have equal datasets; give wider bounds, a larger step or more categories")
+            tried = f"in {self._limit * _MAX_DRAWS} attempts; return records that vary"
+            raise ValueError(f"the generator returned no two different neighbouring datasets {tried}")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -181,10 +183,7 @@ class SearchPairs:
             yield Pair([*rest, old], [*rest, new], "replace_one", label)
 
     def _vectors(self) -> Iterator[Pair]:
-        """Yield pairs of vectors with `size` values.
-
-        Values of the second vector differ by `step`, or equal a bound.
-        """
+        """Yield pairs of vectors.  A changed value moves by `step`, or only to the bound if the bound is nearer."""
         low, high = self.bounds or (0.0, 2.0)
         step = self.step if self.step is not None else (1.0 if self.bounds is None else None)
         shares = (0.5,) if self.bounds is None else (0.5, 0.0, 1.0, 0.25, 0.75)

@@ -31,7 +31,7 @@ class Call:
 
     Args:
         lines: Lines after the imports of numpy and scipy.  They define `release(dataset)` and may use `np` and `rng`.
-        notes: What the reader of the script must know or do, one comment each.
+        notes: What the reader of the script must know or do.  The script joins the notes in one comment.
         file: The module that the script imports from its folder; "" if there is none.
         missing: What the reader must fill in; "" if the script is complete.
     """
@@ -62,7 +62,10 @@ def call_of_config(planned: PlannedAudit) -> Call:
 
 
 def call_of_python(about: Provenance) -> Call:
-    """Write the call of an audit in Python, of which a result records only the names of the mechanism and its file."""
+    """Write a call that the reader must fill in.
+
+    The result of an audit in Python records only the name of the mechanism and the name of its file.
+    """
     name, file = comment(about.mechanism or "the mechanism", 80), about.mechanism_file
     where = f" of {comment(PurePosixPath(file.path.replace(chr(92), '/')).name, 80)}" if file is not None else ""
     return _placeholder(f"call {name}{where} on the dataset", _recorded(about))
@@ -103,13 +106,13 @@ def _python(address: str, params: object, notes: list[str], *, batched: bool) ->
         module = checked_name(place, "the module of the mechanism")
         if module.partition(".")[0] in _OWN:
             raise Unwritable(
-                f"the mechanism {brief_text(address)} is code of dpaudit; copy it into a file, and audit this"
+                f"the mechanism {brief_text(address)} is code of dpaudit; copy it into a file, and audit that file"
             )
     if MASK in repr(params):
         raise Unwritable(f"the result hides a parameter of the mechanism ({MASK}), so the call is unknown")
     if not inner and params is None:
         lines = [f"from {module} import {first} as mechanism"]
-    else:  # the name "audited" cannot replace another name of the script
+    else:  # the alias "audited" differs from all names of the script, so the import hides none of them
         made = f"audited{'.' * bool(inner)}{inner}" + ("" if params is None else f"({arguments(params)})")
         lines = [f"from {module} import {first} as audited", f"mechanism = {made}"]
     return Call(lines=[*lines, *(_BATCHED if batched else _SAMPLE)], notes=notes, file=module.partition(".")[0])
@@ -118,7 +121,7 @@ def _python(address: str, params: object, notes: list[str], *, batched: bool) ->
 def _builtin(name: str, params: object) -> Call:
     if name not in BUILTIN_LINES:
         raise Unwritable(
-            f"the builtin mechanism {name} is code of dpaudit, and scripts write out {', '.join(BUILTIN_LINES)} only; "
-            "copy its class from dpaudit/catalogue into a file, and audit this file"
+            f"a script cannot contain the builtin mechanism {name}, only {', '.join(BUILTIN_LINES)}; copy the class "
+            f"of {name} from dpaudit/catalogue into a file, and audit that file"
         )
     return Call(lines=BUILTIN_LINES[name](params if isinstance(params, dict) else {}), notes=[])

@@ -25,7 +25,7 @@ _LABEL = re.compile(rf"-?\d{{1,300}}|-?\d{{1,30}}\.\d{{1,30}}(?:e[+-]?\d{{1,3}})
 _BYTES = re.compile(r"bytes ((?:[0-9a-f]{2})*)")
 _WORD = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
-_OF_ALL = {  # names that `outputs.derived` gives to columns of vectors; not finite numbers count as 0
+_OF_ALL = {  # names that `outputs.derived` gives to columns of vectors; numbers that are not finite count as 0
     "sum of all numbers": f"np.sum({NUMBERS}(output))",
     "norm of all numbers": f"np.linalg.norm({NUMBERS}(output))",
     "largest number": f"np.max({NUMBERS}(output))",
@@ -149,7 +149,7 @@ def _of_type(path: str, kind: str) -> Iterator[str]:
 
 
 def labelled(path: str, label: str) -> Iterator[tuple[str, str]]:
-    """Yield an expression and the value that it has if and only if the output has a label.
+    """Yield an expression, and the value that it has if and only if the output has the label.
 
     Args:
         path: The expression of a part of the output.

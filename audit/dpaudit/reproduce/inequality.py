@@ -14,13 +14,14 @@ Theorem (p-value of a script):
 Proof:
     For t >= 1 there is nothing to show.  As s grows, u(s / 2) falls, so P[Bin(n, g(u(s / 2))) >= y] falls, and s / 2
     rises.  So the condition holds for every s of the set above p.  Hence p <= t < 1 implies the condition for the
-    largest s <= t of the set.  P[u(s / 2) < P0] <= s / 2 (Clopper & Pearson 1934).  Otherwise
-    P1 <= g(P0) <= g(u(s / 2)), because g does not fall.  Then the condition implies P[Bin(n, P1) >= y] <= s / 2, which
-    has a probability of at most s / 2, since it is the p-value of the count y for a known probability P1.  The sum is
-    s <= t (union bound).
+    largest s <= t of the set.  The event u(s / 2) < P0 has probability at most s / 2 (Clopper & Pearson 1934).  If
+    u(s / 2) >= P0, then P1 <= g(P0) <= g(u(s / 2)), because g is nondecreasing.  In this case, the condition implies
+    P[Bin(n, P1) >= y] <= s / 2.  This has probability at most s / 2, since the left side is the p-value of the count y
+    for a known probability P1.  The sum is s <= t (union bound).
 
-The two bounds are combined at the worst end of both.  So the test needs up to twice as many runs as the exact test of
-dpaudit (`inference.fixed.exact_binomial`), but a reader can check its four lines.
+The test allows each count half of the level, and assumes the worst case of both counts at once.  So it needs up to
+twice as many runs as the exact test of dpaudit (`inference.fixed.exact_binomial`), but a reader can check its four
+lines.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ from dpaudit.claims import ApproxDP, PureDP, TradeoffFunction
 from dpaudit.result.values import Counts
 
 MIN_RUNS, MAX_RUNS = 1_000, 1_000_000
-"""Numbers of runs per dataset that a script makes at least and at most.  A slow mechanism may make fewer runs."""
+"""Minimum and maximum number of runs per dataset in a script.  The minimum is lower for a slow mechanism."""
 
 _MIN_SLOW = 200  # minimum number of runs per dataset of a slow mechanism
-_SLOW = 0.02  # seconds of a run from which on a mechanism is slow
+_SLOW = 0.02  # a mechanism is slow if one run takes more than this, in seconds
 _MARGIN = 2  # factor of the number of runs, since the counts of an audit tend to exaggerate the violation
 
 _WANTED = 1e-6  # the p-value at the expected counts; chance then seldom raises it above the required level
 _DEFAULT_RUNS = 10_000  # if the counts of the audit do not suggest a number
 _SLOPES = 400  # maximum number of epsilons that are tried for a claim other than (epsilon, delta)-DP
-_SAFE, _TINY = 1e-9, 1e-14  # relative and absolute rounding of delta, beyond the errors of double precision
+_SAFE, _TINY = 1e-9, 1e-14  # relative and absolute margins added to delta, above the errors of doubles
 
 TEST = """\
 levels = np.geomspace(1e-100, 1, 5001)
@@ -83,7 +84,7 @@ class Inequality:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """The observed rates of both datasets, moved towards 1/2 by one output on either side."""
+        """The observed rates of both datasets, with one more output counted inside the event and one more outside."""
         return (self.x + 1) / (self.n_first + 2), (self.y + 1) / (self.n_second + 2)
 
     @property

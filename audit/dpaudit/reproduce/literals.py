@@ -43,7 +43,7 @@ def literal(value: Foreign) -> str:
 
 
 def refuse_secrets(value: Foreign) -> None:
-    """Raise Unwritable if a value looks like a secret, or if it held one that a mask replaces."""
+    """Raise Unwritable if a value looks like a secret, or if a mask has already replaced a secret in it."""
     if MASK in repr(masked_values(value)):
         raise Unwritable("a value looks like a secret, which no script may contain")
 
@@ -82,8 +82,8 @@ def value_of(text: str) -> Foreign:
     Besides literals, the text may contain `nan`, `inf` and numpy arrays of integers and booleans.
 
     Raises:
-        Unwritable: If the text is no such value, or does not determine the value.  For example, the text may have been
-            shortened, numpy rounds floats in arrays, and a result joins repeated spaces.
+        Unwritable: If the text is not that of a plain value, or does not determine the value.  For example, the text
+            may be shortened, numpy rounds floats in arrays, and a result writes several spaces as one.
     """
     if len(text) > MAX_LITERAL or "..." in text:
         raise Unwritable("the text is too long or shortened")
@@ -150,11 +150,11 @@ def checked_name(name: str, what: str) -> str:
         what: The thing that has the name, for the message.
 
     Raises:
-        Unwritable: If a part of the name is not a name of Python.
+        Unwritable: If a part of the name is not a Python identifier.
     """
     parts = name.split(".")
     if not all(_NAME.fullmatch(part) and not keyword.iskeyword(part) for part in parts):
-        raise Unwritable(f"{what} must be a name of Python, got {brief_text(name)}")
+        raise Unwritable(f"{what} must be a valid Python name, got {brief_text(name)}")
     return name
 
 

@@ -1,7 +1,7 @@
 """Writes the region of a witness as a condition in plain Python.
 
-`dpaudit.engine.region_words` describes regions.  The condition holds for the described outputs.  Its rates may differ a
-little from those of the region, because the description rounds numbers.  The test of a script is valid for any
+`dpaudit.engine.region_words` describes regions.  The condition holds for the described outputs.  These may differ
+slightly from the outputs in the region, because the description rounds numbers.  The test of a script is valid for any
 condition that is fixed before the runs.
 """
 
@@ -52,7 +52,7 @@ class Event:
 
     @property
     def flattens(self) -> bool:
-        """Whether the condition takes an entry of the output by its number, as an array is read."""
+        """Whether the condition reads an entry of the output by its index, so that the script must flatten arrays."""
         return re.search(r"\boutput\[-?\d", self.condition) is not None
 
     @property
@@ -98,7 +98,7 @@ def _condition(words: str) -> tuple[str, bool]:
         return found, False
     if cut := _CUT.fullmatch(words):
         value, number = _operand(cut[1]), _number(cut[3])
-        if cut[4]:  # the complement of "above", which missing values satisfy
+        if cut[4]:  # "at most ... or missing" is the complement of "above ..."
             return f"{value} > {number}", True
         return f"{value} {'>' if cut[2] == 'above' else '<' if cut[2] == 'below' else '<='} {number}", False
     if words.endswith((" is present", " is missing")):
@@ -134,7 +134,7 @@ def _intervals(words: str) -> str:
 def _listed(inside: str) -> str:
     """Return the condition of "output in {...}".
 
-    Numbers are written with six digits, and texts as by `repr`.
+    The description writes numbers with six digits, and text in the form of `repr`.
     """
     items = [match[1] for match in _LISTED.finditer(inside)]
     if ", ".join(items) != inside or not items:

@@ -21,7 +21,7 @@ from dpaudit.text.rounding import lower, percent
 MAX_LINES = 40
 """Maximum number of lines of a script."""
 
-_LEVEL = 0.001  # the largest p-value that confirms a violation in a replay, too
+_LEVEL = 0.001  # the largest p-value that refutes the claim, as in a replay
 _FEW = "may be too few to refute the claim, because the counts of the audit hardly contradict the tested inequality"
 _DOCSTRING = '"""Counts an event on two datasets, and tests a claim of differential privacy.  Needs numpy and scipy."""'
 _EXCEPTIONS = "(AttributeError, LookupError, TypeError, ValueError)"
@@ -35,9 +35,10 @@ class Script:
         text: The script, in ASCII characters.
         module: The module in the script's folder that the script imports; "" if there is none.
         missing: What the reader must fill in, in words; empty if the script is complete.
-        few: Words that the runs may be too few; "" if the counts of the audit suggest that they suffice.
+        few: A sentence that the runs may be too few; "" if the counts of the audit suggest that they suffice.
         runs: Number of runs on each dataset.
-        seconds: Rough upper estimate of the script's running time; the time of the audit includes its attacks.
+        seconds: Rough upper estimate of the script's running time, from the time of the audit, which also includes the
+            attacks.
     """
 
     text: str
@@ -140,7 +141,7 @@ def _datasets(
     if len(choices) != 1:
         raise Unwritable(
             f"{'several pairs' if choices else 'no pair'} of the audit can be {brief_text(witness.pair)}, the pair of "
-            "the witness; give each pair another label, and audit again"
+            "the witness; give each pair a different label, and audit again"
         )
     ((texts, pair),) = choices.values()
     found, unknown = {}, []
@@ -216,7 +217,7 @@ def _counting_lines(tested: Inequality, *, outcomes: bool, exact: bool) -> Itera
     function = "outcome" if outcomes else "release"
     yield f"x, y = (sum(event({function}(deepcopy(data))) for _ in range(RUNS)) for data in ({first}, {second}))"
     yield f"# Exact test: P on {first} is at most `most`, its Clopper-Pearson bound with significance levels / 2."
-    yield f"# So P on {second} is at most `allowed`.  p is the least level at which y contradicts this with level / 2."
+    yield f"# So P on {second} is at most `allowed`; p is the least level such that y refutes this with level / 2."
 
 
 def _percent(k: int, n: int) -> str:

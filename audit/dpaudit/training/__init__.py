@@ -32,8 +32,7 @@ The following example audits one such run:
 
 **Step by step.**  In each step, a fair coin decides whether the canary is added to the batch.  The coin replaces the
 sampling of the batch, so the correct claim about a step is that of a full batch, `step.claim`.  The claim of a step
-with Poisson sampling would be refuted.  The following example audits
-such a step:
+with Poisson sampling would be refuted.  The following example audits such a step:
 
     step = reference.StepByStep(trainer, records, canaries.dirac(1))        # coin -> noisy gradient along the canary
     result = training.step_by_step(step, step.claim, steps=5000)

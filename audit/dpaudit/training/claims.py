@@ -30,7 +30,7 @@ _EQUAL, _NOTHING = 1e-9, 1e-12  # maximum relative and maximum absolute differen
 
 
 def exceeds(one: TradeoffFunction, other: TradeoffFunction) -> bool:
-    """Return whether one claim has a smaller delta than another claim at some epsilon, for the symmetrized claims.
+    """Return whether `one` promises a smaller delta than `other` at some epsilon, after both are symmetrized.
 
     The deltas of the two claims are compared at epsilon = 0, at 400 values of epsilon up to 40, and at the parameters
     `epsilon` of the claims.  Differences of deltas below 1e-12 are ignored.

@@ -59,8 +59,8 @@ class Scores:
         model: The model that `make_private` returned.
         optimizer: The optimizer that `make_private` returned.
         loss: A function of predictions and targets that returns the mean loss, such as
-            `torch.nn.functional.cross_entropy`.  With ghost clipping, this function is not the criterion that
-            `make_private` returned.
+            `torch.nn.functional.cross_entropy`.  With ghost clipping, pass this function, and not the criterion
+            that `make_private` returned.
         canaries: The inputs and the targets of the m canaries.
 
     Attributes:
@@ -174,8 +174,8 @@ class StepByStep:
             raise RuntimeError(f"update must make one step of the optimizer, but made {self._scores.steps - before}")
         if (noise := self._scores.noise) < self._least_noise:
             raise RuntimeError(
-                f"the noise multiplier fell from {self._least_noise:g} to {noise:g} during the audit, but the claim of "
-                "each step needs the smallest one: set it to the smallest one of the schedule before StepByStep"
+                f"the noise multiplier fell from {self._least_noise:g} to {noise:g} during the audit, so the claim "
+                "that was stated before is false: set the schedule's smallest noise multiplier before StepByStep(...)"
             )
         return float(self._scores.latest[0])
 
@@ -184,8 +184,8 @@ class StepByStep:
         if self._effect >= _SMALL_EFFECT:
             return ()
         return (
-            f"the canary's gradient had {self._effect:.2g} times the clipping norm before the first step, so the "
-            "canary hardly affects the weights.  Use a canary with a gradient of the clipping norm",
+            f"the norm of the canary's gradient was {self._effect:.2g} times the clipping norm before the first step, "
+            "so the canary hardly affects the weights.  Use a canary with a gradient of the clipping norm",
         )
 
 
@@ -220,7 +220,7 @@ def claim(
         engine: The privacy engine, after the training.
         loader: The loader of the training.
         relation: Neighbouring relation, as for `training.claim`.
-        claimed_as: "poisson" for the claim of Poisson sampling although the loader does not sample so.
+        claimed_as: "poisson" for the claim of Poisson sampling, even if the loader samples in another way.
 
     Raises:
         ValueError: If the accountant has counted no step, or if the loader does not sample Poisson batches and

@@ -131,7 +131,7 @@ def _loss(d_out: Foreign) -> Foreign:
 
 
 def _frame(domain: Foreign) -> JsonObject:
-    """Return the columns of a data frame, and its margins: what is known about its groups."""
+    """Return the columns of a data frame, and its margins, which state what is known about its groups."""
     columns = {}
     for name in domain.columns:
         series = domain.get_series_domain(name)
@@ -182,7 +182,7 @@ def _name(measurement: Foreign) -> str:
 
 
 def _plain(value: Foreign) -> Foreign:
-    """Return a distance as plain values; the bounds of a data frame become their text."""
+    """Return a distance as plain values; other objects, such as the bounds of a data frame, become text."""
     if isinstance(value, (int, float, str)):
         return value
     return list(value) if isinstance(value, tuple) else repr(value)
@@ -195,7 +195,7 @@ def runner(
 
     Args:
         measurement: A measurement of OpenDP.
-        release: A function of the release and the dataset, whose result is the output.  It may query a queryable.
+        release: A function that converts the measurement's release to the output, such as by querying a queryable.
     """
     carrier = str(measurement.input_carrier_type)
 

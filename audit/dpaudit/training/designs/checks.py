@@ -38,7 +38,10 @@ LOWEST = -np.inf
 
 
 def with_warnings(result: AuditResult, found: Iterable[str]) -> AuditResult:
-    """Put further warnings before the result's own: the last one must remain the reason of an inconclusive verdict."""
+    """Put further warnings before the warnings of the result.
+
+    The last warning must remain the reason of an inconclusive verdict.
+    """
     return dataclasses.replace(result, warnings=(*map(Reason.of, found), *result.warnings))
 
 
@@ -49,7 +52,7 @@ def doubts_of(train: object, *arguments: object) -> tuple[str, ...]:
 
 
 def too_few(result: AuditResult, given: int, what: str, independence: Independence) -> tuple[str, ...]:
-    """Return a warning with the number of scores that could refute the claim, if no scores could have refuted it.
+    """If no scores could have refuted the claim, return a warning that states the number of scores that could.
 
     Args:
         result: The result of the audit of the scores.

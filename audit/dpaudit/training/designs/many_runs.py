@@ -71,7 +71,8 @@ def many_runs(
             result records the seed.
         jobs: Number of processes that train models; -1 uses all cores.  The result does not depend on this number.
         store: A file that keeps the output of each model.  If the file exists, its models are not trained again, and
-            the result is that of an uninterrupted audit.  `train`, datasets, seed, versions and `models` must be equal.
+            the result is that of an uninterrupted audit.  `train`, datasets, seed, versions and `models` must be
+            unchanged.
         resume: "same" refuses a store in which one of these parts differs.  "anyway" continues such a store, and the
             result has a warning.
         progress: Function that is called with a `TrainingProgress` after each block of models, such as print.

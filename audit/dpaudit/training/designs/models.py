@@ -68,8 +68,8 @@ class Models:
 def train_models(train: object, pair: Pair, each: int, seed: int, settings: AuditSettings) -> Models:
     """Train `each` models on both datasets, and `PROBES` further models on both datasets with equal seeds.
 
-    A function trains on d0 and on d1 alternately, if this process trains all models.  If two consecutive runs share a
-    seed, they are then on different datasets, and `coupling` detects them.
+    If `train` is a function and this process trains all models, runs on d0 and on d1 alternate.  Then two consecutive
+    runs that share a seed are on different datasets, and `coupling` detects them.
 
     Raises:
         MechanismError: If a training fails.
@@ -100,7 +100,7 @@ def opened(
         pairs: The datasets.
         seed: The seed of the audit.
         settings: The store, and whether a store of another audit is continued.
-        parts: What determines the outputs, apart from `sampling.store_identity`.
+        parts: Properties that determine the outputs and are not in `sampling.store_identity`.
 
     Raises:
         ValueError: If the store is that of another audit, or cannot be read or written.
@@ -128,7 +128,7 @@ def repeated(store: Store) -> tuple[str, ...]:
     calls = "1 earlier call" if store.failures == 1 else f"{store.failures:,} earlier calls"
     return (
         f"{calls} with this store failed, and the failed trainings were repeated, perhaps with changes: the guarantee "
-        "is conditional on success.  It covers only failures that do not depend on the model, such as a power cut",
+        "is conditional on success.  It holds only if the failures do not depend on the models, as in a power cut",
     )
 
 
@@ -139,7 +139,7 @@ def _probes(train: object, pair: Pair, seed: int, store: Store | None) -> tuple[
         made(Runs(train, Dataset(dataset), seed, _PROBED, 0, 0, PROBES, _EXECUTION)) for dataset in (pair.d0, pair.d1)
     ]
     _check(found[0])
-    _check(found[1], ", although the dataset was d1: its models get the random numbers of d0 first")
+    _check(found[1], "; this was a training on d1 with the random numbers of d0")
     if store is not None:
         store.put(_PROBED, 0, found[0].outputs, found[1].outputs, (found[0].side_effects, found[1].side_effects))
     return found[0].outputs, found[1].outputs

@@ -39,9 +39,9 @@ def step_by_step(
 ) -> AuditResult:
     """Audit the claim of each step while the training runs; stop as soon as the claim is refuted.
 
-    The guarantee is that of `OnlineAudit`: a step may depend on all earlier steps.  No independence is assumed.  The
-    claim is about one step, given the past, with or without the canary.  The coin, not the sampling, decides whether
-    the canary is in the batch.  Therefore the claim about each step is that of a full batch:
+    The guarantee is that of `OnlineAudit`: a step may depend on all earlier steps, and no independence is assumed.
+    The claim is about one step, given the past, with or without the canary.  The coin, not the sampling, decides
+    whether the canary is in the batch.  Therefore the claim about each step is that of a full batch:
     `reference.StepByStep.claim`.
 
     Args:

@@ -17,7 +17,7 @@ from dpaudit.training.reference.model import product
 _TINY = 1e-300  # minimum of a norm as a divisor, so that the gradient 0 is not divided by 0
 _HUGE = 1e200  # maximum norm of a gradient; the clipping of a larger gradient would lose precision or overflow
 MOST = 1e8
-"""Maximum norm of an example's features, and maximum norm of a layer's inputs times the largest weight of the layer.
+"""Maximum of two norms: that of an example's features, and that of a layer's inputs times the layer's largest weight.
 
 Above this norm, rounding errors of the products with weights would affect a clipped gradient.  These errors may depend
 on the other examples.

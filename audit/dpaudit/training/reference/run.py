@@ -35,7 +35,8 @@ class Run:
         self.weights = self.start.copy()
         self.before = self.start  # weights before the latest step
         self.released = np.zeros_like(self.start)  # release of the latest step
-        self.taken: Integers = np.zeros((len(keys), len(records)), dtype=np.int64)  # batches that held a record
+        # For each model and record, the number of batches that held the record.
+        self.taken: Integers = np.zeros((len(keys), len(records)), dtype=np.int64)
         self._batches = trainer.sampling.batches(len(records), self.state.rngs)
 
     def step(self, guests: Records = NOBODY) -> None:
