@@ -91,6 +91,10 @@ class SearchPairs:
             raise ValueError(f"step must be > 0 and finite, got {self.step}")
         if self.bounds is not None:
             _check_bounds("bounds", self.bounds)
+        if self.whole and any(value != math.floor(value) for value in (*(self.bounds or ()), self.step or 1)):
+            raise ValueError(
+                f"with whole=True, bounds and step must be integers, got bounds={self.bounds!r}, step={self.step!r}"
+            )
         if self.schema is not None:
             self._check_schema(self.schema)
 
