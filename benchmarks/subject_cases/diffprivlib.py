@@ -78,7 +78,7 @@ def _models(home: Any) -> Iterator[Made]:
     arguments: dict[str, dict[str, Any]] = {
         "GaussianNB": box,
         "StandardScaler": box,
-        "KMeans": {**box, "n_clusters": 1},  # a replaced row must stay in its cluster
+        "KMeans": {**box, "n_clusters": 1},  # more clusters have no generated pairs
         "PCA": {**box, "n_components": 1, "data_norm": 2.0},
         "LogisticRegression": {"epsilon": 1.0, "data_norm": 2.0},
         "LinearRegression": {"epsilon": 1.0, "bounds_X": (0.0, 1.0), "bounds_y": (0.0, 1.0)},

@@ -178,14 +178,8 @@ def _converted(dp: Any) -> Iterator[Made]:
     def gaussian() -> Any:
         return dp.m.make_gaussian(*space, 2.0)
 
-    sized = dp.vector_domain(dp.atom_domain(bounds=(0, 10)), size=5), dp.symmetric_distance()
     yield "make_composition of 2", lambda: dp.c.make_composition([laplace(), laplace()]), {}
     yield "make_pureDP_to_zCDP", lambda: dp.c.make_pureDP_to_zCDP(laplace()), {}
     yield "make_zCDP_to_approxDP", lambda: dp.c.make_zCDP_to_approxDP(gaussian()), {}
     yield "make_fix_delta", lambda: dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(gaussian()), 1e-6), {}
     yield "make_approximate", lambda: dp.c.make_approximate(gaussian()), {}
-    yield (
-        "make_population_amplification",
-        lambda: dp.c.make_population_amplification(sized >> dp.t.then_sum() >> dp.m.then_laplace(20.0), 10),
-        {"d_in": 2},
-    )

@@ -23,8 +23,11 @@ from dpaudit.values.content import key
 from ..unseeded import CONFIDENCE
 
 BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
-TWO = {"make_private_quantile, 20 of f64", "sum of 5, f64", "mean of 5, f64", "variance of 5, f64"} | {
-    "make_population_amplification"
+TWO = {
+    "make_private_quantile, 20 of f64",
+    "sum of 5, f64",
+    "mean of 5, f64",
+    "variance of 5, f64",
 }  # measurements on vectors of a fixed size, with d_in = 2
 EVENTS = np.linspace(0.001, 0.999, 37)
 
@@ -150,6 +153,27 @@ def test_an_unknown_domain_is_refused_with_a_list_of_known_domains(dp: Any) -> N
     with pytest.raises(UnknownSubject, match=r"mine .*my metric.*It knows AtomDomain.*pairs=\[Pair"):
         opendp.subject(made)
     assert opendp.subject(made, pairs=[Pair(0, 1)]).pairs == [Pair(0, 1)]
+
+
+def test_a_claim_about_populations_is_no_claim_about_two_datasets(dp: Any) -> None:
+    """Amplification by sampling that the measurement does not do: 0.5-DP for two datasets, 0.28 for populations."""
+    sized = dp.vector_domain(dp.atom_domain(bounds=(0, 10)), size=5), dp.symmetric_distance()
+    amplified = dp.c.make_population_amplification(sized >> dp.t.then_sum() >> dp.m.then_laplace(20.0), 10)
+    for made in (amplified, dp.c.make_composition([amplified, amplified]), amplified >> (lambda total: -total)):
+        with pytest.raises(UnknownSubject, match=r"does not sample: .*Audit the measurement that it amplifies"):
+            opendp.subject(made, d_in=2)
+    assert opendp.subject(amplified, d_in=2, claim=PureDP(0.5)).claim == PureDP(0.5)
+    early = facts("AtomDomain(T=i32)", measure="MaxDivergence", d_out=0.1, config="make_population_amplification")
+    with pytest.raises(UnknownSubject, match="does not sample"):
+        opendp.claim_of(early)
+
+
+def test_a_group_at_the_threshold_gets_a_new_user() -> None:
+    integers = cells_of(parsed("AtomDomain(T=i32)"))
+    assert integers is not None
+    columns = {"id": integers, "x": integers}
+    found = list(neighbours.tables(columns, "id", keys_are_public=False, thresholds=[3, 24]))
+    assert all(len(set(d1["id"]) - set(d0["id"])) == 1 for d0, d1, _ in found)
 
 
 def test_a_domain_of_one_size_needs_a_distance_of_two() -> None:

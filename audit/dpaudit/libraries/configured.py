@@ -110,7 +110,7 @@ def _read(params: str, environment: Private | None, timeout: float | None) -> Re
 
 
 def _facts(called: LibraryCall, environment: Private | None, timeout: float | None) -> JsonObject:
-    """Return the facts, which are the only output of the mechanism `inside.start.Facts`."""
+    """Return the facts, which are the only output of the mechanism `inside.start.Facts`, and the call as JSON."""
     mechanism: PythonMechanism | IsolatedMechanism
     rng = np.random.default_rng(0)
     if environment is None:
@@ -128,5 +128,4 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
         )
         with mechanism:
             (facts,) = mechanism.sample(None, 1, rng)
-    found: JsonObject = facts
-    return found
+    return {**facts, "config": json.dumps(called.params)}

@@ -242,8 +242,7 @@ def _records(facts: JsonObject, relation: Relation) -> Iterator[neighbours.Candi
     """Return datasets of numbers for a tool, and datasets of rows for a model."""
     if facts["name"] == "KMeans" and facts.get("n_clusters") != 1:
         raise UnknownSubject(
-            "dpaudit makes pairs for KMeans with n_clusters=1 only, because a replaced row must stay in its cluster; "
-            "pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
+            "dpaudit makes pairs for KMeans with n_clusters=1 only; pass the pairs: subject(made, pairs=[Pair(d0, d1)])"
         )
     if facts["name"] in _CLASSIFIERS:
         features = _rows(facts | {"name": ""})

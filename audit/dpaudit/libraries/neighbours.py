@@ -187,6 +187,8 @@ def tables(
 ) -> Iterator[Candidate]:
     """Yield pairs of tables in which the second table has one additional user, or one additional row.
 
+    The rows of the first table belong to users 0, 1, and so on; each has one row.
+
     Args:
         columns: Values of each column.
         user: Name of the column that identifies users; None if each row counts by itself.
@@ -214,7 +216,7 @@ def tables(
         plans.append(([], [dict(high)], "empty, and one row"))
     plans += [(others, [{**usual, name: stray}], label) for name, label, stray in further]
     for rest, new, label in plans:
-        rows = [row if user is None else {**row, user: _other(columns[user])} for row in new]
+        rows = [row if user is None else {**row, user: _name(columns[user], len(rest) + 1)} for row in new]
         yield _by_column(columns, rest), _by_column(columns, [*rest, *rows]), label
 
 
@@ -250,10 +252,6 @@ def _mixed(columns: Mapping[str, Cells], number: int) -> dict[str, Record]:
 
 def _name(users: Cells, number: int) -> Record:
     return f"user {number}" if users.kind == "String" else number
-
-
-def _other(users: Cells) -> Record:
-    return _name(users, SIZE + 1)
 
 
 def _by_column(columns: Mapping[str, Cells], rows: Sequence[Mapping[str, Record]]) -> dict[str, list[Record]]:

@@ -23,14 +23,19 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
     """Convert a privacy loss of OpenDP to a claim.
 
     Args:
-        facts: The facts that `inside.opendp.facts` returned: the output `measure` and the privacy loss `d_out`.
+        facts: The facts that `inside.opendp.facts` returned: the output `measure` and the privacy loss `d_out`.  If a
+            config made the measurement, `config` is the call.
 
     Returns:
         The claim.  Each conversion states its theorem.
 
     Raises:
-        UnknownSubject: If the measure is unknown, or the privacy loss promises nothing.
+        UnknownSubject: If the measure is unknown, if the privacy loss promises nothing, or if it is about a population
+            from which the dataset was sampled.
     """
+    # Objects of early releases do not tell how they were made, but the config of a call does.
+    if facts.get("of_population") or _AMPLIFIED in facts.get("config", ""):
+        raise UnknownSubject(_OF_POPULATION)
     measure = parsed(facts["measure"])
     convert = _CLAIMS.get(measure.name)
     if convert is None:
@@ -44,6 +49,14 @@ def claim_of(facts: JsonObject) -> TradeoffFunction:
             f"map({facts['d_in']!r}) is {_short(facts['d_out'])} under {facts['measure']}, which is no claim that "
             f"could be refuted: {error}"
         ) from None
+
+
+_AMPLIFIED = "make_population_amplification"
+_OF_POPULATION = (
+    f"{_AMPLIFIED} does not sample: its privacy map is about two neighbouring populations, of which "
+    "each dataset is a random sample, and is no claim about two given datasets.  Audit the measurement that it "
+    "amplifies, or write a function that samples from a population and then calls the measurement"
+)
 
 
 def _unknown_measure(measure: str) -> str:

@@ -79,7 +79,8 @@ def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
 
     Returns:
         A dict with the debug texts of `domain`, `metric` and `measure`, the privacy loss `d_out`, `columns` of data
-        frames, `hints` and the `name` of the constructor.
+        frames, `hints`, the `name` of the constructor, and `of_population`, which is true if the privacy loss is that
+        of a population from which the dataset was sampled.
     """
     metric = _text(measurement.input_metric, "metric")
     measure = _text(measurement.output_measure, "measure")
@@ -93,6 +94,7 @@ def facts(measurement: Foreign, d_in: Foreign) -> JsonObject:
         "d_out": _loss(d_out),
         "hints": _hints(measurement),
         "name": _name(measurement),
+        "of_population": _contains(measurement, "make_population_amplification"),
         "version": metadata.version("opendp"),
     }
     if hasattr(measurement.input_domain, "get_series_domain"):
@@ -169,6 +171,15 @@ def _hints(item: Foreign, depth: int = 8) -> list[Record]:
             for part in value if isinstance(value, (list, tuple)) else [value]:
                 found += _hints(part, depth - 1)
     return [value for value in found if isinstance(value, (int, float, str, bytes))]
+
+
+def _contains(item: Foreign, function: str) -> bool:
+    """Return whether the constructor `function` made the object or one of its arguments, at any depth."""
+    made = getattr(item, "__opendp_dict__", None) or {}
+    if made.get("__function__") == function:
+        return True
+    parts = item if isinstance(item, (list, tuple)) else _arguments(item).values()
+    return any(_contains(part, function) for part in parts if not isinstance(part, (int, float, str, bytes)))
 
 
 def _name(measurement: Foreign) -> str:
