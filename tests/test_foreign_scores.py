@@ -26,11 +26,14 @@ def refused(path: Path, words: str) -> None:
 
 
 def packed(**members: bytes) -> bytes:
-    """Return an archive of arrays with correct checksums."""
+    """Return an archive of arrays with correct checksums and a fixed date.
+
+    Names of tests contain such archives, and the processes of pytest-xdist must agree on the names.
+    """
     content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(content, "w") as archive:
         for name, body in members.items():
-            archive.writestr(f"{name}.npy", body)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), body, zipfile.ZIP_DEFLATED)
     return content.getvalue()
 
 
