@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
-from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, TradeoffFunction, audit, audit_scores
+from dpaudit import AuditResult, GaussianDP, LaplaceDP, Pair, PureDP, TradeoffFunction, audit, audit_scores
+from dpaudit.inference.grid import BINS
 from dpaudit.result.assumed import AssumedBound
+from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.scores_words import CANARIES_ASSUMED
 
 DELTA = 1e-5
@@ -96,6 +99,29 @@ def test_it_holds_for_runs_that_may_stop_and_for_a_fixed_number() -> None:
         bound = found.epsilon_lower(DELTA, assuming="gaussian")
         assert found.epsilon_lower(DELTA) <= bound <= GaussianDP(1.0).epsilon(DELTA)
         assert bound > 0
+
+
+def test_the_bound_of_a_fixed_audit_exceeds_the_truth_no_more_often_than_promised() -> None:
+    """Exact: sums the probability of all counts of 8 runs a side whose bound exceeds the true epsilon.
+
+    The exact p-value falls where the claim changes from epsilon 0.52773 to 0.52774.  The largest refuted epsilon, found
+    by bisection, exceeds 0.525 with probability 0.0442 at significance 0.0415.
+    """
+    n, epsilon, significance = 8, 0.525, 0.0415
+
+    def bound(x: int, z: int) -> float:
+        counts = np.zeros((2, BINS), dtype=np.int64)
+        counts[:, BINS - 1], counts[:, 0] = (x, n - z), (n - x, z)
+        evidence = FixedEvidence(pair=0, threshold=BINS // 2, pilot=counts, counts=counts)
+        return evidence.parameter_lower(PureDP, significance=significance, precision=1e-3)
+
+    above = {(x, z) for x in range(4) for z in range(x, 5 - x) if bound(x, z) > epsilon}
+    assert (0, 3) in above or (0, 2) in above  # the bound is not always 0
+    above |= {(z, x) for x, z in above}
+    for alpha in np.linspace(0.02, 0.98, 97):
+        beta = float(PureDP(epsilon).beta(alpha))
+        chance = sum(binom.pmf(x, n, alpha) * binom.pmf(z, n, beta) for x, z in above)
+        assert chance <= significance
 
 
 def test_nothing_follows_from_what_is_not_valid(result: AuditResult) -> None:

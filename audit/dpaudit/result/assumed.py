@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.claims import TradeoffFunction
-from dpaudit.inference.scores.families import Family, check_nested, epsilon_inside, family_of, largest_refuted
+from dpaudit.inference.scores.families import Family, check_nested, epsilon_inside, family_of
 from dpaudit.result.evidence import Evidence
 from dpaudit.text.rounding import lower, lower_as
 
@@ -63,10 +62,8 @@ def bound_inside(
         probability that the bound exceeds the epsilon of this claim is at most 1 - confidence.
 
     Proof:
-        The bound exceeds the epsilon of the claim at t only if the evidence refutes a claim at some t' >= t.  For all
-        kinds of evidence, the p-value does not decrease as the parameter of a nested family increases.  So the evidence
-        then also refutes the true claim at t.  For scores of one run, the corollary of `inference.scores.tight`
-        replaces this argument.
+        The bound exceeds the epsilon of the claim at t only if the bound of the parameter exceeds t.  Each kind of
+        evidence states in `parameter_lower` why this has probability at most 1 - confidence.
 
     Closed forms, such as those of Gaussian and Laplace claims, are exact.  Compositions are computed with the error
     that `claims.operations.accounting` states, so the epsilon of the exact claim may be slightly smaller.
@@ -87,11 +84,7 @@ def bound_inside(
     assumption = "; and ".join(filter(None, [_in_words(assuming), evidence.words.assumption]))
     if not valid:
         return AssumedBound(0.0, assumption, 0.0)
-
-    def p_value(claim: TradeoffFunction) -> float:
-        return evidence.p_value(evidence.tested(claim))
-
-    parameter = largest_refuted(family, p_value, significance=1 - confidence, precision=_PRECISION)
+    parameter = evidence.parameter_lower(family, significance=1 - confidence, precision=_PRECISION)
     if parameter > 0:
         check_nested(family, parameter, _APART * parameter)
         check_nested(family, parameter / 2, parameter)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.grid import EDGES
+from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
 
 
@@ -33,3 +35,16 @@ class CountedEvidence:
         Outputs test both directions of a pair with the curve of the symmetrized claim.
         """
         return claim.symmetrized()
+
+    @abstractmethod
+    def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
+        """Return the p-value of a symmetrized claim."""
+
+    def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
+        """Return the parameter of the largest member of a nested family that the evidence refutes.
+
+        The p-value does not fall as claims weaken, so the lemma of `families.largest_refuted` applies.
+        """
+        return largest_refuted(
+            family, lambda claim: self.p_value(self.tested(claim)), significance=significance, precision=precision
+        )

@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol
 
 from dpaudit.claims import PureDP, TradeoffFunction
 from dpaudit.inference import power as planning
+from dpaudit.inference.scores.families import Family
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.fixed_evidence import FixedEvidence
 from dpaudit.result.fixed_number_evidence import DrawnCanariesEvidence, DrawnRunEvidence
@@ -116,6 +117,18 @@ class Evidence(Protocol):
             claim: The claim, as returned by `tested`.
             path: The log-wealth against the claim at every interim analysis, in nats.  None if the result does not
                 record it.
+        """
+        ...
+
+    def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
+        """Return a lower confidence bound of the parameter of a nested family of claims.
+
+        If family(t) is true, the bound exceeds t with probability at most `significance`.
+
+        Args:
+            family: Function from the parameter, > 0, to a claim that weakens as the parameter grows.
+            significance: Probability of a bound above the true parameter, in (0, 1).
+            precision: Precision of the search, as in `families.largest_refuted`.
         """
         ...
 

@@ -11,6 +11,7 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.regions import delta_of, threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.grid import BINS
+from dpaudit.inference.scores.families import Family
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
@@ -35,6 +36,9 @@ _WORDS = Words(
     proof="the exact test of the witness's fresh counts",
     **OF_PAIRS,
 )
+
+
+_LEAST_PARAMETER = 1e-6  # members of a family with a smaller parameter are replaced by this weaker one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,6 +96,15 @@ class FixedEvidence(CountedEvidence):
     def p_value(self, claim: TradeoffFunction, path: Array | None = None) -> float:
         """Return the exact p-value of a claim.  The argument `path` has no effect."""
         return exact_binomial.p_value(claim, *self.outcome)
+
+    def parameter_lower(self, family: Family, *, significance: float, precision: float) -> float:
+        """Return Buehler's bound of the parameter; the argument `precision` has no effect.
+
+        The exact p-value may fall as claims weaken, so the largest refuted member is no valid bound.
+        """
+        return exact_binomial.parameter_lower(
+            lambda t: family(max(t, _LEAST_PARAMETER)), *self.outcome, significance=significance
+        )
 
     def ends_at_its_peak(self, path: Array) -> bool:
         """Return True, because the path of the wealth belongs to the pilot phase, which does not affect the verdict."""
