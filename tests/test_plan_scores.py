@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import GaussianDP, PureDP, plan_scores
-from dpaudit.engine.plan_scores import half_by_chance, planned_evidence
+from dpaudit.engine.plan_scores import planned_evidence
 from dpaudit.engine.score_guesses import count_guesses
-from dpaudit.inference.scores.dependence import half_included
+from dpaudit.inference.scores.dependence import half_by_chance, half_included
 
 from .scored import CHOICES
 

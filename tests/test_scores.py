@@ -330,6 +330,15 @@ def test_runs_that_all_include_half_and_runs_with_unfair_coins_are_reported() ->
     assert not found.bounds_valid
 
 
+def test_runs_of_few_canaries_of_which_coins_often_include_half_are_not_suspicious() -> None:
+    """Coins include 1 or 2 of 3 canaries with probability 3/4, and so in each of 8 runs with probability 0.1."""
+    labels = np.arange(8)
+    run = np.repeat(labels, 1 + labels % 2), np.repeat(labels, 2 - labels % 2)
+    found = audit_scores(np.zeros(12), np.arange(1, 13), PureDP(0.1), independence=None, run=run, guesses=2)
+    assert "half of the canaries" not in str(found)
+    assert found.violated  # at the former factor of 8/3 for each run, not even 16 right guesses of 16 refuted any claim
+
+
 def test_few_scores_are_inconclusive() -> None:
     result = audit_scores([0.0, 1.0, 0.5], [4.0, 5.0, 6.0], GaussianDP(1.0), independence="runs")
     assert result.verdict is Verdict.INCONCLUSIVE

@@ -12,7 +12,7 @@ from dpaudit.engine.score_designs import check_design
 from dpaudit.engine.score_guesses import Inclusion, Independence, ScoresEvidence, default_of, evidence_of
 from dpaudit.engine.scores import LEFT_OUT, check_independence
 from dpaudit.inference.scores import both_sides
-from dpaudit.inference.scores.dependence import number_factor
+from dpaudit.inference.scores.dependence import half_by_chance
 from dpaudit.numerics.bisect import bisect_integers
 from dpaudit.result.evidence import RunScoresEvidence
 from dpaudit.settings.audit import DEFAULTS, POWER
@@ -125,11 +125,6 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
         if n > MAX_SCORES:
             return None
     return n if n == 4 else bisect_integers(enough, inside=n, outside=n // 2).inside
-
-
-def half_by_chance(n: int) -> float:
-    """Return the probability with which fair coins include half of n canaries, rounded up or down."""
-    return sum(1 / number_factor(n, k) for k in {n // 2, (n + 1) // 2})
 
 
 def planned_evidence(n: int, independence: Independence, inclusion: Inclusion, *, half: bool = False) -> ScoresEvidence:

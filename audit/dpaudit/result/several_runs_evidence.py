@@ -15,7 +15,7 @@ import numpy as np
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference import one_run
 from dpaudit.inference.scores import both_sides, fixed_number, several
-from dpaudit.inference.scores.dependence import coins_p_value, half_included, number_factor
+from dpaudit.inference.scores.dependence import coins_p_value, half_by_chance, half_included, number_factor
 from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.caches import kept
@@ -227,10 +227,13 @@ class SeveralDrawnRunsEvidence(_OfRuns):
 
 @lru_cache(maxsize=16)  # the answer is needed for every p-value
 def _all_halves(runs: tuple[Run, ...]) -> bool:
-    """Whether every run includes half of its canaries (rounded), and fair coins do so with probability below 5 %."""
+    """Whether every run includes half of its canaries (rounded), and fair coins do so with probability below 5 %.
+
+    Runs of one canary, whose half is 0 or 1 of it, are never suspicious.
+    """
     if not all(half_included(m - included, included) for m, included, _ in runs):
         return False
-    return sum(math.log(number_factor(m, included)) for m, included, _ in runs) > -math.log(_SUSPICIOUS)
+    return sum(math.log(half_by_chance(m)) for m, _, _ in runs) < math.log(_SUSPICIOUS)
 
 
 def of_runs(runs: Sequence[Run], right: int, *, drawn: bool) -> SeveralRunsEvidence | SeveralDrawnRunsEvidence:

@@ -126,6 +126,11 @@ def half_included(n0: int, n1: int) -> bool:
     return abs(n0 - n1) <= 1
 
 
+def half_by_chance(m: int) -> float:
+    """Return the probability with which fair coins include half of m canaries, rounded up or down."""
+    return sum(1 / number_factor(m, k) for k in {m // 2, (m + 1) // 2})
+
+
 def _mean_ranks(values: Array) -> Array:
     """Return the ranks of all values, from 1, in the shape of `values`; equal values get their mean rank."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
