@@ -227,7 +227,7 @@ def test_a_command_is_no_surer_than_each_of_its_audits(values: Any) -> None:
     result = _edited(values, lambda _: None)
     assert contradictions(_stating(result, command_confidence=0.95)) == []
     (words,) = contradictions(_stating(result, command_confidence=0.9999))
-    assert words == "its verdict holds at confidence 0.95, but those of its command together at 0.9999"
+    assert words == "its verdict holds at confidence 0.95, but all verdicts of its command together at 0.9999"
 
 
 def test_a_result_of_a_test_may_not_show_a_config(values: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

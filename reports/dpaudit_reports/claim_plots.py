@@ -56,7 +56,8 @@ def draw_curves(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
 def draw_profiles(ax: Axes, claims: Sequence[TradeoffFunction]) -> None:
     """Draw the privacy profiles.
 
-    At the right end, each profile is at most 1e-11 or within 1 % of its limit, if its epsilon there is finite.
+    At the right end of the plot, each profile is at most 1e-11 or within 1 % of its limit, unless it is so only at an
+    infinite epsilon.
     """
     reach = max((_reach(claim) for claim in claims), default=1.0)
     for claim, (color, dashes) in zip(claims, cycle(_LOOKS)):

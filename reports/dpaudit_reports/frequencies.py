@@ -21,7 +21,8 @@ class Frequencies:
     n0: int
     hits1: int
     n1: int
-    most: int | None  # maximum of hits1 that the claim allows on average; None unless region and runs were fixed before
+    # largest hits1 that the claim allows on average; None unless region and number of runs were fixed beforehand
+    most: int | None
     moving: bool  # whether the region changed while its outputs were counted
     stopping: bool  # whether the region was fixed, and the evidence ended the audit
     later: bool  # whether the region was fixed before these outputs came, but not the number of runs

@@ -41,8 +41,8 @@ _NOTHING = "<!-- -->"  # an invisible separator of two characters that GitHub wo
 def markdown(document: Document) -> str:
     """Return the document as Markdown.
 
-    If the document has several parts, each part is folded.  Parts that do not fit into a comment are omitted, and then
-    also the end.
+    If the document has several parts, each part is folded.  If a part does not fit into a comment, this part and the
+    end of the document are omitted.
     """
     text = f"{_heading(document.title, 2)}\n\n{blocks_markdown(document.front)}"
     left_out = 0

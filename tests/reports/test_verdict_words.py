@@ -200,7 +200,7 @@ def test_the_witness_of_a_sequential_violation_is_chosen_by_its_counts_and_of_a_
 def test_the_caption_says_which_is_the_evidence_and_that_the_band_is_not() -> None:
     assert has_band(sample.violation())
     found = text_of(sample.violation())
-    assert "This bound is weaker than the evidence and may lie above the claim's curve." in found
+    assert "This bound is weaker than the test of the claim, so it may lie above the claim's curve." in found
     assert "The verdict rests on the wealth of the bets (p-value" in found
     assert "the exact test of the witness's fresh counts" in text_of(fixed(0.5))
 

@@ -73,7 +73,7 @@ class _Search:
     most: int  # maximum number of releases that are audited
     named: list[int]  # indices of the releases that the configs name
     audited: int = 0  # number of releases whose audits were started
-    offline: int = 0  # number of last releases in a row that the network kept from being installed
+    offline: int = 0  # number of latest releases, in a row, that were not installed because the network failed
     broken: bool = False
     interrupted: bool = field(default=False)
 
@@ -120,7 +120,7 @@ class _Search:
         return _release(version, audits, outcome)
 
     def _open(self, version: str, audits: Audits, error: NotReady) -> Release:
-        """Return a release without results, for a reason that need not lie in the release."""
+        """Return a release without results, whose cause may be something other than the release."""
         say(f"release {version} of {self.package} has no result: {error}")
         return Release(
             version=version, state=State.OPEN, reason=error.reason, missing=dict.fromkeys(audits, error.reason)

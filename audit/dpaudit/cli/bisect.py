@@ -70,7 +70,8 @@ def bisect(
     search ends.
 
     A release is bad if an audit refutes its claim.  A release is good only in the sense that no violation was found.
-    Bad releases that no audit detects can make a named release wrong, and the probability of this is not bounded.
+    If the audits miss the fault of a bad release, the command may name a wrong release, and the probability of such an
+    error is not bounded.
 
     All audits share one guarantee: the probability that the command refutes any true claim of any release is at most 1
     - confidence.

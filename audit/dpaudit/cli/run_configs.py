@@ -64,8 +64,8 @@ def run_all(planned: Sequence[PlannedAudit], command: CommandSettings, promise: 
     Args:
         planned: The audits.
         command: The settings that all audits share.
-        promise: The guarantee of a command that calls this function several times, whose first confidences belong to
-            these audits.  The command itself then prints the results.  None: these are all audits of the command.
+        promise: The guarantee of a command that calls this function several times and prints the results itself.  The
+            first confidences of the guarantee are those of these audits.  None: these are all audits of the command.
 
     Raises:
         NotReady: If a check before the first audit finds a problem.

@@ -77,7 +77,7 @@ def scores(
 ) -> None:
     """Audit a claim, or only measure the privacy loss, with a file of scores of runs or canaries.
 
-    A higher score must make it more likely that the run used d1, or that the canary was included.  The column
+    A higher score must be stronger evidence that the run used d1, or that the canary was included.  The column
     `included` is 1 for runs on d1 and for included canaries.  Without a claim, only the bounds are printed, and the
     exit code is 0 if the bounds are valid.
 

@@ -100,7 +100,7 @@ class PairConfig(Strict):
         return self
 
     def pairs(self) -> list[Pair]:
-        """Return the pair, or the pairs of the search.  The pairs of a library are known to `PlannedAudit.pairs`."""
+        """Return the pair, or the pairs of the search.  `PlannedAudit.pairs` reads the pairs of a library."""
         if self.from_library:
             return []
         return [Pair(self.d0, self.d1, self.relation, self.label)] if self.search is None else self.search.pairs()

@@ -150,7 +150,7 @@ class PlannedAudit:
 
     @property
     def mechanism_file(self) -> Path | None:
-        """The file that a Python mechanism's address names, with links resolved; None for a module or another kind."""
+        """The file of a Python mechanism that is named by a file, with links resolved; None for other mechanisms."""
         name = (self.config.mechanism.python or "").rpartition(":")[0]
         if not name.endswith(".py"):
             return None

@@ -92,10 +92,10 @@ def check_mechanism(mechanism: object) -> None:
 
 
 def check_neighbours(mechanism: object, pairs: Iterable[Pair], claim: TradeoffFunction) -> None:
-    """Check that the claim is about each pair, as far as the mechanism has a method `check_neighbours`.
+    """Let the mechanism check that the claim is about each pair, if it has a method `check_neighbours`.
 
     Raises:
-        MechanismError: If this method raises any error other than a ValueError.
+        MechanismError: If the method `check_neighbours` raises any error other than a ValueError.
         ValueError: If the mechanism refuses a pair.
     """
     found: Foreign = resolved(mechanism) if isinstance(mechanism, PythonMechanism) else mechanism
@@ -112,8 +112,8 @@ def check_timing(mechanism: object, settings: AuditSettings) -> None:
     """Check that running times can be observed with these settings.
 
     Raises:
-        ValueError: If runs of another process may be retried or may raise.  A failure ends the other process, and a new
-            process is slower at first, so that failures would change later times.
+        ValueError: If the mechanism runs in another process, and `failures` is not "stop".  A failure ends the other
+            process, and a new process is slower at first, so failures would change later times.
     """
     programs = isinstance(mechanism, CommandMechanism | IsolatedMechanism)
     if programs and settings.observe_time and settings.failures != "stop":

@@ -40,7 +40,8 @@ from dpaudit.settings.audit import DEFAULTS, METHODS, AuditSettings, Failures, M
 from dpaudit.text.reasons import Reason
 
 _CHANCE_NATS = 1.0
-_CLEAR_NATS = 30.0  # with a smaller expected gain, an attack may also fail to learn
+# If the best attack on a mechanism at the limit of its claim gains fewer nats, attacks may fail to learn it.
+_CLEAR_NATS = 30.0
 
 __all__ = ["METHODS", "ExecutionSettings", "Progress", "Replay", "audit", "fresh_seed", "replay"]
 
@@ -234,11 +235,12 @@ def _doubted(result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
 def _hinted(result: AuditResult) -> AuditResult:
     """Add a warning to a result if nothing in it distinguishes d0 from d1, as if the mechanism ignored its dataset.
 
-    There is no warning if the runs are so few that attacks could also miss a mechanism that uses its whole claim.
+    There is no warning if the runs are so few that attacks might learn nothing even if the mechanism is at the limit of
+    its claim.
     """
     losses = [row.log_loss for row in result.attacks if not math.isnan(row.log_loss)]
     # Chance may give an attack a total advantage of some nats over a guess, whose log-loss is ln 2.
-    # A mechanism that uses its whole claim lets the best attack gain at least TV^2 / 2 nats per output on average.
+    # At the limit of the claim, the best attack gains at least TV^2 / 2 nats per output on average.
     gain = result.trials_used * float(result.claim.delta(0.0)) ** 2 / 2
     guessed = (
         gain > _CLEAR_NATS and bool(losses) and min(losses) > math.log(2) - _CHANCE_NATS / max(1, result.trials_used)

@@ -5,11 +5,11 @@ continuous, the two cached outputs differ, and an audit that assumes independent
 without noise, or with a fixed seed, looks the same in one process, but violates its claim.
 
 **When new processes are needed.**  New processes are needed if a violation is about to be reported and the constant
-outputs on one dataset are suspicious.  Constant outputs are suspicious if all outputs on the other dataset are equal,
-too, or if the constant contains a non-integer number.  A constant without
-non-integer numbers, such as an answer that is always 0, is not suspicious if the outputs on the other dataset vary,
-because the mechanism then draws fresh randomness in each run.  Each part of an output (of a list, dict or array) is
-examined in the same way, because a mechanism may cache one number and draw others in each run.
+outputs on one dataset are suspicious.  They are suspicious if all outputs on the other dataset are equal, too, or if
+the constant contains a non-integer number.  A constant without non-integer numbers, such as an answer that is always 0,
+is not suspicious if the outputs on the other dataset vary, because the mechanism then draws fresh randomness in each
+run.  Each part of an output (of a list, dict or array) is examined in the same way, because a mechanism may cache one
+number and draw others in each run.
 
 **How the processes decide.**  If the code cannot keep state (`mechanisms.stateless.forgets`), the runs share no memory,
 and the violation stands.  Otherwise 2k new processes run the mechanism once each with other randomness, k on each

@@ -34,7 +34,8 @@ class FixedAudit:
     pair: int = field(default=0, init=False)  # index of the chosen pair
     second_stage_trials: int = field(default=0, init=False)  # trials of the second stage
     _threshold: int = field(default=0, init=False)  # last bin outside the region
-    _pilot: Counts = field(init=False)  # (2, BINS), bin counts of the pilot's latest scores; saturated bins are merged
+    # (2, BINS), bin counts of the pilot's latest scores, after `saturation.merge_saturated`
+    _pilot: Counts = field(init=False)
     _counts: Counts = field(init=False)  # (2, BINS), bin counts of the scores of all outputs after the pilot
 
     def __post_init__(self) -> None:

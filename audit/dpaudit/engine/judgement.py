@@ -10,4 +10,4 @@ class Judgement:
     """Doubts and hints about a violation that is about to be reported."""
 
     doubts: list[str] = field(default_factory=list)  # reasons for an inconclusive verdict; none if the violation stands
-    hints: list[str] = field(default_factory=list)  # warnings of a violation: its likely cause, or what was assumed
+    hints: list[str] = field(default_factory=list)  # warnings to report with a violation: likely causes, assumptions

@@ -58,7 +58,7 @@ def learned_scores(
     if few < 2 * FIRST_FIT or min(len(parts0[1]), len(parts1[1])) < 1:
         raise ValueError(
             f"{len(outputs0)} and {len(outputs1)} outputs are too few to learn a score from a third of them: "
-            f"this third must contain {2 * FIRST_FIT} of each; give more outputs, or give scores that are numbers"
+            f"this third must contain {2 * FIRST_FIT} of each list; give more outputs, or give scores that are numbers"
         )
     learner = Learner(resolve_attacks(attacks), seed, 0)
     past0, past1 = ([outputs[i] for i in part[0][:few]] for outputs, part in ((outputs0, parts0), (outputs1, parts1)))

@@ -47,8 +47,9 @@ def audit_one_run(
         confidence: Between 0 and 1.  A true claim is called violated with probability at most 1 - confidence.
         guesses: Number of guesses, in each run if there are several.  The guesses are about the canaries with the most
             extreme scores.  Choose the number before you see the output.  The default is m^0.75, but at least 30.
-            Several numbers, such as [100, 350], are tested together: the right guesses of all numbers are added up, and
-            the p-value is valid for their total.  This needs coins and one run; see `inference.scores.weighted`.
+            Several numbers, such as [100, 350], are one test: the right guesses are counted for each number, and the
+            p-value is that of the sum of these counts.  Several numbers are allowed for coins and one run only; see
+            `inference.scores.weighted`.
         included_at_random: "coins" if an independent fair coin decided for each canary; "fixed_number" if a fixed
             number of canaries was drawn at random, without replacement.
         run: (m,), the name or number of each canary's run, if the canaries come from several independent runs.  Each

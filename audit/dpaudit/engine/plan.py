@@ -1,4 +1,4 @@
-"""The plan of an audit: the trials that this test, the best single threshold and the best possible test need."""
+"""The plan of an audit: the trials that dpaudit, the best single threshold and the best possible test need."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def plan(
     rate of the best bet; see `inference.sequential.betting`.  The growth rate is computed for outputs grouped into the
     audit's bins.
 
-    *This test.*  The audit's bets are simulated, with the true likelihood ratio as the score and an interim analysis
+    *The audit.*  The audit's bets are simulated, with the true likelihood ratio as the score and an interim analysis
     whenever the trials have grown by 1/32.  Learning the score has a cost, which `benchmarks/stated_probabilities.py`
     measures.  The average cost is added to the mean, and the maximum cost is added to `trials`.
 

@@ -80,7 +80,8 @@ def plan_scores(
         by_chance = 0.0 if independence == "runs" or inclusion == "fixed_number" else half_by_chance(n)
         if usual < power or not by_chance:
             return usual >= power
-        # The usual power includes the case that coins include half; at most all of that case is taken away.
+        # `usual` ignores that the evidence is weaker if coins include half.  This case contributes at most
+        # `by_chance` to `usual`, so `by_chance` is subtracted, and the power with the weaker evidence is added.
         halved = by_chance * chance(planned_evidence(n, independence, inclusion, half=True))
         return usual - by_chance + halved >= power
 

@@ -133,7 +133,7 @@ def _from_folder_of(file: str, modules: Mapping[str, str]) -> dict[str, str]:
 
 
 def _other_versions(recorded: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Return warnings about packages with another version, without a recorded version, and that are not used now."""
+    """Return warnings about packages that have another version now, have no recorded version, or are not used now."""
     changed = [
         f"{name} {recorded[name]} then, {now[name]} now"
         for name in recorded
@@ -154,7 +154,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _other_files(recorded: Provenance, source: Source) -> list[str]:
-    """Return warnings about packages with the version of the audit, but different content or without recorded hash."""
+    """Return warnings about packages of the same version whose content differs or whose hash was not recorded."""
     then, versions = recorded.mechanism_hashes or {}, recorded.mechanism_packages or {}
     same = {name: sha256 for name, sha256 in source.hashes.items() if versions.get(name) == source.packages.get(name)}
     differing = [name for name, sha256 in same.items() if then.get(name, sha256) != sha256]

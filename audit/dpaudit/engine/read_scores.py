@@ -37,8 +37,8 @@ def read_scores(scores0: Any, scores1: Any) -> Given:
 
     Raises:
         TypeError: If an argument holds no scores.
-        ValueError: If a score is NaN, if all scores are equal, if there are too few scores, or if only one side
-            consists of numbers.
+        ValueError: If a score is NaN, if all scores are equal, if there are too few scores, or if one side
+            consists of numbers and the other side holds no number.
     """
     sides = (_listed(scores0, "scores0"), _listed(scores1, "scores1"))
     for name, side in zip(("scores0", "scores1"), sides, strict=True):

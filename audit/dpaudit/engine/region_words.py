@@ -97,7 +97,7 @@ def one_feature(score: Score, examples: Outputs, inside: npt.NDArray[np.bool_], 
     columns = examples.view(score.encoding, "derived")
     names = score.encoding.names
     derived = derived_names(names[: score.encoding.numeric])
-    if isinstance(score.encoding, PartsEncoding):  # the numbers that vary, which the output alone does not determine
+    if isinstance(score.encoding, PartsEncoding):  # these features belong to parts of the output, so their names say so
         derived = [name if "output" in name else f"{name} among the parts" for name in derived]
     names = [*names, *derived]
     centres = score.encoding.centre or ()

@@ -1,7 +1,8 @@
 """Chooses which release of a package to audit next, to find the releases at which the verdict changes.
 
-The history of a package is a list of states from the oldest to the newest release.  A release is decided if its audits
-ended with a violation or without one.  The search makes three kinds of steps, in this order:
+The history of a package is a list of states from the oldest to the newest release.  A release is decided if an audit
+found a violation, or if all of its audits ended with the verdict "no violation found".  The search makes three kinds of
+steps, in this order:
 
 1. It audits the releases that the configs name, because somebody saw the fault there, and then the two ends.  If an end
    is not decided, its neighbour takes its place.

@@ -20,8 +20,8 @@ _MIN_TRIALS = 1_000  # minimum number of counted runs per dataset
 _MIN_LEARNED = 200  # minimum number of runs per dataset to learn from
 # Runs per dataset that any result supports.  An audit that was interrupted during its pilot counts few or no outputs.
 _SUPPORTED_ALWAYS = 1_000_000
-# Runs per dataset that a counted output supports.  A replay learns from about one run for each counted output at most,
-# and counts four; the rest is a reserve for outputs that the audit did not count.
+# Runs per dataset that a counted output supports.  For each counted output of the audit, a replay makes about five runs
+# at most: one to learn from, and four to count.  The rest is a reserve for outputs that the audit did not count.
 _SUPPORTED_TIMES = 8
 MAX_RUNS = 10**9  # runs per dataset; if a decision needs more, the fresh counts show no sign of a violation
 

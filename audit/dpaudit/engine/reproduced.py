@@ -50,9 +50,9 @@ of a missed pool.  Step 3 misses kept values that are too rare to occur among tw
 the pool is so large that few outputs were repeated, step 3 is skipped and step 4 decides.
 
 The audit's p-value and bounds apply to the runs in this process, even if step 4 lets the violation stand.  A hint
-states this restriction.  Step 4 has less power than the audit.  It sees only first runs, at most 60 on each dataset, in
-a region that was learned here.  The audit is inconclusive if a violation is slight, affects later runs only, or no
-longer lies in the region when the noise is drawn again.
+states this restriction.  Step 4 has less power than the audit, because it sees only first runs, at most 60 on each
+dataset, in a region that was learned in this process.  The audit is inconclusive if a violation is slight, affects
+later runs only, or no longer lies in the region when the noise is drawn again.
 
 If no new process can run the mechanism, only a strong suspicion makes the audit inconclusive.  Such a suspicion
 is a strong pool (`engine.pools`), or numbers that the mechanism has kept since the audit began.  Otherwise a hint

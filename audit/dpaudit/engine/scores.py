@@ -116,7 +116,8 @@ def audit_scores(
         attacks: Attacks that learn a score if outputs are not numbers.
         guesses: Number of guesses, in each run if there are several; or several numbers for one run, as in
             `audit_one_run`.  Choose them before you see the scores.  The default depends only on the numbers of scores.
-            The highest scores are guessed for "runs", and for "canaries" of a fixed number; else the most extreme.
+            The guesses are about the highest scores for "runs", and for "canaries" of which a fixed number was drawn.
+            In all other cases, the guesses are about the most extreme scores.
         included_at_random: How the included canaries were chosen.  "coins": an independent fair coin decided for each
             canary.  "fixed_number": a fixed number of canaries was drawn at random, without replacement.
         run: The run of each canary, if canaries come from several independent runs: two lists of names or numbers, for
@@ -129,7 +130,7 @@ def audit_scores(
     Raises:
         TypeError: If an argument has a wrong type.
         ValueError: If `independence` is left out, or scores cannot be used: missing, all equal, too few, integers that
-            no float equals, or numbers on one side and only outputs of other kinds on the other.
+            no float equals, or numbers on one side and no number on the other side.
     """
     began = time.perf_counter()
     check_independence(independence)

@@ -1,7 +1,7 @@
 """Fixed histogram bins for estimates of the log-likelihood ratio.
 
 Every score of an attack is converted to an estimate l of the log-likelihood ratio log(q / p) before it is counted.  Bin
-i contains all l with EDGES[i - 1] < l <= EDGES[i].  The edges are symmetric about 0, and one edge is 0.  The positive
+i contains all l with EDGES[i - 1] < l <= EDGES[i].  The edges are symmetric about 0, which is an edge, and the positive
 edges grow by 8 % from each edge to the next, from 0.001 to 60 nats.  The bins are fine enough for claims from 0.01-GDP
 to 10-GDP.  The first bin also contains l = -inf, and the last bin also contains l = +inf.  The edges are the same for
 every audit, so the stored counts of several audits can be added.

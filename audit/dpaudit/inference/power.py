@@ -81,7 +81,7 @@ def certain_trials(strategy: Strategy, claim: TradeoffFunction, truth: Law, need
 
     So n = (s c - log(1 - power)) / -k(s) trials suffice for every s with k(s) < 0.  The least number over a grid of s
     and over the bets with the largest growth is returned.  In contrast to a normal approximation, the number is on the
-    safe side if few outputs decide, as under claims that allow large losses.
+    safe side even if the evidence comes from few outputs, as under claims that allow large losses.
 
     Args:
         strategy: The m bets of the sequential test.

@@ -106,9 +106,9 @@ def remove_placed(file: Path) -> None:
 
 
 def link_in(folder: Path) -> Path | None:
-    """Return a link of the current folder through which a relative path leads, or the folder itself if it is a link.
+    """Return the first symbolic link on a relative path; for an absolute path, the folder itself if it is a link.
 
-    The result is None if there is no such link.  Links above an absolute path are allowed.
+    The result is None if there is no such link.  The folders above an absolute path may be links.
 
     Args:
         folder: The folder for files that dpaudit names.

@@ -16,7 +16,8 @@ from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
 from dpaudit.text.version import __version__
 
-_FAR = 1e-3  # share of the significance; honest results of another version stay above, although its bets may differ
+# Share of the significance.  The bets of another version may differ, but p-values of its honest results stay above.
+_FAR = 1e-3
 
 
 def contradictions(result: AuditResult) -> list[str]:
@@ -39,11 +40,12 @@ def unchecked(result: AuditResult) -> str:
     if version == __version__ or not _differences(result):
         return ""
     made_by = f"made by version {version[:40]} of dpaudit" if version else "the result names no version of dpaudit"
-    return f"{made_by}: this version computes a different p-value or bound from its counts; neither was checked"
+    words = "this version computes a different p-value or bound from its counts, so the stated values are not confirmed"
+    return f"{made_by}: {words}"
 
 
 def _of_verdict(result: AuditResult) -> list[str]:
-    """Compare the verdict with the stated p-value, with `bounds_valid` and with the end.
+    """Compare the verdict with the stated p-value, with `bounds_valid` and with `stopped_by`.
 
     The rules are consequences of the table of `engine.verdict.ruling`.  An inconclusive result may have invalid bounds.
     """
@@ -62,7 +64,8 @@ def _of_verdict(result: AuditResult) -> list[str]:
     together = result.provenance.command_confidence
     if together is not None and together > result.confidence:
         found.append(
-            f"its verdict holds at confidence {result.confidence!r}, but those of its command together at {together!r}"
+            f"its verdict holds at confidence {result.confidence!r}, but all verdicts of its command together at "
+            f"{together!r}"
         )
     return found
 

@@ -43,7 +43,7 @@ class ScoresGuesses(GuessedEvidence, ABC):
     words: ClassVar[Words]
     once: ClassVar[bool]
     attained_if: ClassVar[str] = "scores are likelihood ratios, independent of each other"
-    """The condition under which `attained` is the probability for a mechanism, in words."""
+    """The condition, in words, under which a mechanism has the probability that `attained` returns."""
 
     @property
     @abstractmethod

@@ -50,8 +50,8 @@ OF_RUNS = Words(
     unit="scores",
     each="each from a separate run",
     guessing=(
-        "The highest scores are guessed to be of d1. How many scores count as high was fixed beforehand; the scores "
-        "chose no threshold."
+        "The highest scores are guessed to be of d1. How many scores count as high was fixed beforehand and does not "
+        "depend on the scores."
     ),
 )
 OF_CANARIES = Words(
@@ -131,7 +131,7 @@ OF_DRAWN_CANARIES = replace(
     each=_ONE_OF_ALL,
     guessing=(
         "The highest scores are guessed to be of included canaries. How many scores count as high was fixed "
-        "beforehand; the scores chose no threshold."
+        "beforehand and does not depend on the scores."
     ),
 )
 OF_ANY_DRAWN_CANARIES = replace(

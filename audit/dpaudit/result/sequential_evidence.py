@@ -33,8 +33,8 @@ _WORDS = Words(
         "claim. The wealth $E$ is then a nonnegative supermartingale, and the probability that it ever reaches "
         "$1/s$ is at most $s$ (Ville 1939). So the audit may stop after any trial. "
         "The bets maximize the growth of the wealth against a range of violations (Grünwald, de Heide & Koolen 2024). "
-        "The bets do not depend on the claim that is priced, so verdict and bounds hold together. Nothing is assumed "
-        "about the noise. Trials must be independent of each other."
+        "The same bets test every claim, and only their prices differ, so verdict and bounds hold together. Nothing is "
+        "assumed about the noise. Trials must be independent of each other."
     ),
     references=(
         DONG,

@@ -33,8 +33,7 @@ MAX_RUNS = 5_000  # maximum number of runs; for more runs, computing bounds woul
 # maximum total number of guesses in all runs; for more guesses, computing bounds would take minutes
 MAX_GUESSES = 40_000
 _SET_UP = 20  # fixed computing time for each kind of run, as the number of guesses that takes equally long
-# Fair coins include exactly half of the canaries in every run with some probability.  Below this probability, such a
-# design is suspicious.
+# Runs that all include half of their canaries are suspicious if fair coins do so with less than this probability.
 _SUSPICIOUS = 0.05
 
 
@@ -47,7 +46,7 @@ class _OfRuns(ScoresGuesses, ABC):
 
     once: ClassVar[bool] = False
     inverted: ClassVar[bool] = True
-    # maximum of the sum of guesses + `_SET_UP` over one run of each kind; see `_kinds`
+    # maximum of `work` in `check_size`, where one run of each kind counts (see `_kinds`)
     most_work: ClassVar[int]
     runs: tuple[Run, ...]
 
@@ -104,10 +103,11 @@ class _OfRuns(ScoresGuesses, ABC):
         work = sum(r + _SET_UP for _, _, r in kinds)
         if runs > MAX_RUNS or self.guesses > MAX_GUESSES or work > self.most_work:
             raise ValueError(
-                f"{runs:,} runs of {len(kinds):,} kinds with {self.guesses:,} guesses are too many; the limits are "
-                f"{MAX_RUNS:,} runs, {MAX_GUESSES:,} guesses, and {self.most_work:,} for the sum of guesses + "
-                f"{_SET_UP} over one run of each kind; runs of different kinds differ in their number of canaries, "
-                "included canaries or guesses; give fewer runs, or choose fewer guesses before the scores are seen"
+                f"{runs:,} runs of {len(kinds):,} kinds with {self.guesses:,} guesses are too many.  At most "
+                f"{MAX_RUNS:,} runs and {MAX_GUESSES:,} guesses are allowed.  In addition, each kind of run costs "
+                f"{_SET_UP} + the guesses of one run, and all kinds may cost {self.most_work:,} at most.  Runs of "
+                "different kinds differ in their number of canaries, included canaries or guesses.  Give fewer runs, "
+                "or choose fewer guesses before the scores are seen"
             )
 
     def mu_lower(self, *, confidence: float) -> float:

@@ -15,8 +15,8 @@ _MISSED = 0.025  # significance level of each end of a two-sided 95 % interval
 def allowed_rate(result: Stated) -> float:
     """Return the largest rate under d1 that a report may state as allowed by the claim, in [0, 1].
 
-    Reports and messages state an allowed rate only if this function returns one.  The rate is allowed when the rate
-    under d0 is at the upper end of its 95 % interval.
+    Reports and messages state an allowed rate only if this function returns one.  The claim allows this
+    rate under d1 if the rate under d0 is at the upper end of its 95 % interval.
 
     Returns:
         The rate.  nan if the bounds are invalid, or if the rejection region was not fixed before its outputs were

@@ -21,23 +21,23 @@ class Words:
     references: tuple[str, ...]
     errors: str  # definition of the two errors of an attack
     no_band: str  # meaning of the observed curve if the audit certifies no confidence band
-    proof: str  # condition under which outputs prove a violation
-    untried: str  # mechanisms or datasets that the audit did not test
-    others: str  # mechanisms or datasets to which a violation does not apply
+    proof: str  # noun phrase for what proves a violation, such as "the wealth of the bets"
+    untried: str  # sentence about datasets, attacks, canaries or scores that were not tried
+    others: str  # noun phrase for the same, such as "other pairs or attacks"
     again: str = ""  # reason why no rejection region can be counted on fresh outputs; "" if a region can be counted
     assumption: str = ""  # untestable assumption of the audit, shown with every verdict; "" if there is none
     # origin of the bounds if trials continued after a refutation
     went_on: str = "the bounds are from the end of the audit"
     # statement that a refutation proves, to be followed by the claim
     violates: str = "The mechanism does not keep the claim"
-    claimed: str = ""  # object of the claim, after the claim; "" if the claim is about the whole mechanism
-    somewhere: str = ""  # object of a certified bound; "" if the bound is about the whole mechanism
+    claimed: str = ""  # words after the claim, such as "for each step"; "" if the claim is about the whole mechanism
+    somewhere: str = ""  # words after a bound, such as "for some step"; "" if it is about the whole mechanism
     spent: str = "{runs} per dataset"  # number of runs in words; `result.spent` fills in {runs}, {steps} and {canaries}
     data: str = ""  # description of how each dataset was selected, if the audited pair has no text
     # advice on how to detect smaller violations
     more: str = "audit more canaries or runs, or canaries that are easier to recognise"
     unit: str = "canaries"  # objects that guesses are about
-    each: str = "each included by an independent fair coin"  # description of how each object was selected
+    each: str = "each included by an independent fair coin"  # how each of these objects was selected
     guessing: str = (
         "Guesses are made for the canaries with the most extreme scores and for no others. The share of right guesses "
         "cannot be compared with the two errors over all canaries, which the claim's curve limits."

@@ -147,7 +147,7 @@ class Twin:
     """The outcome of runs in a new process."""
 
     outputs: list[list[str]]  # fingerprints of the outputs, one list for each `Runs`
-    # numbers held after these runs (or before, if each run adds a number) and after a repetition; none for programs
+    # numbers held after these runs (before them, if each run adds one) and also after a repetition; none for programs
     kept: Counter[float]
 
 
@@ -190,7 +190,7 @@ def _in_a_fresh_process(ask: Callable[..., Answer], runs: Sequence[Runs], *more:
 
 
 def _cloudpickle() -> Foreign:
-    """Import cloudpickle.  joblib requires this package from version 1.6 on, and contains it before."""
+    """Import cloudpickle.  joblib 1.6 and later require this package, and earlier versions contain it."""
     try:
         return importlib.import_module("cloudpickle")
     except ImportError:

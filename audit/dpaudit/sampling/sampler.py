@@ -139,7 +139,7 @@ class Sampler:
         return _joined(parts[: len(cuts)]), _joined(parts[len(cuts) :])
 
     def first_sides(self, pair: int, start: int, trials: int) -> npt.NDArray[np.bool_]:
-        """Return the side of the first run of each trial, as fair coins decide it if times are observed.
+        """Return the side of the first run of each trial, decided by fair coins, for observed running times.
 
         Args:
             pair: Index of the pair.
@@ -174,7 +174,8 @@ class Sampler:
         self.clock = self.clock or clock
         if outcome.failure or clock == self.clock:
             return outcome
-        problem = f"must let all running times be measured in the same way, but a time was {clock}, others {self.clock}"
+        ways = f"one time was {clock}, and earlier times were {self.clock}"
+        problem = f"must let all running times be measured in the same way, but {ways}"
         return replace(outcome, outputs=[], failure=problem)
 
     def _cuts(self, start: int, stop: int) -> list[tuple[int, int]]:

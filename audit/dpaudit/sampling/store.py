@@ -87,7 +87,7 @@ class Store:
                 else:
                     salt = secrets.token_bytes(_SALT_BYTES)
                     here = keyed(identity, salt)
-                    self.failures = self._failures(self._about())  # also those of a training that was changed
+                    self.failures = self._failures(self._about())  # kept, although the training may have changed since
                     self._write_about(identity=here, seed=seed, made=self.made, changes=[], salt=salt.hex())
                     self._write_about(failures=self.failures)
         except BaseException:

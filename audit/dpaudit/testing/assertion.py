@@ -332,7 +332,7 @@ def _record(
 
 
 def _other_runs(claim: TradeoffFunction, sought: Detect, significance: float, pairs: int) -> dict[str, int]:
-    """Return the planned runs for two other values of `detect`, with twice and with half its excess over the claim."""
+    """Return the planned runs for two other factors `detect`, with twice and with half the excess over 1."""
     factor = sought if isinstance(sought, float) else DETECT
     factors = [1 + 2 * (factor - 1), 1 + (factor - 1) / 2]
     return {f"{f:g}": planned_runs(claim, f, significance=significance, pairs=pairs) for f in factors}

@@ -30,9 +30,9 @@ def planned_runs(claim: TradeoffFunction, detect: Detect, *, significance: float
     """Estimate the runs per dataset, over all pairs, that detect the violation with probability `POWER`.
 
     Each of several pairs gets enough runs to detect the violation on this pair alone.  The estimate multiplies a normal
-    approximation for the best bet by the cost of learning the scores.  If few outputs decide, as under claims that
-    allow large losses, a normal approximation is too small.  Therefore the number is at least Chernoff's bound for
-    known scores plus `HEAD_START`.
+    approximation for the best bet by the cost of learning the scores.  If the evidence comes from few outputs, as under
+    claims that allow large losses, a normal approximation is too small.  Therefore the number is at least Chernoff's
+    bound for known scores plus `HEAD_START`.
 
     Args:
         claim: The claim under test.

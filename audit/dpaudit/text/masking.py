@@ -1,9 +1,9 @@
 """Masks text that looks like a secret in commands, URLs and settings, before a file records them.
 
 Results are meant to be published, but the command of an audit may hold a password.  Masks replace the user of a URL,
-values with a name that means a secret (`--token abc`, `API_KEY=abc`, `?signature=abc`), and common access tokens.
-Masks also replace cookies, and passwords of well-known programs (`mysql -pabc`, see `password_options`).
-A secret under a harmless name is not recognised.  In particular, `-p abc` of any other program is not masked.
+values with a name that means a secret (`--token abc`, `API_KEY=abc`, `?signature=abc`), common access tokens, cookies,
+and passwords of well-known programs (`mysql -pabc`, see `password_options`).  A secret under a harmless name is not
+recognised.  In particular, `-p abc` of any other program is not masked.
 
 A mask may hide code: in `sh -c "TOKEN=x; ./program"` the script is one argument, and the mask covers the program, too.
 Therefore dpaudit never masks the text that it shows before it runs a stranger's code.  A replay compares a hash of the

@@ -22,7 +22,7 @@ _SIGNS = {State.BAD: SIGNS["violation"], State.GOOD: SIGNS["no violation found"]
 _MEANING = (
     "A release is bad if an audit refuted its claim.  A release is good only in the sense that no audit found a "
     "violation.  An audit misses a violation of the detectable size with probability 10 % under an optimal attack, and "
-    "more often otherwise.  Only the probability of a false bad verdict is bounded.  The probability that a named "
+    "more often otherwise.  The probability that a true claim is refuted is bounded.  The probability that a named "
     "first release is wrong is not bounded."
 )
 

@@ -105,12 +105,12 @@ def _sure(result: AuditResult) -> Iterator[Span]:
         yield " for the certified bound"
         if tells(result) and not result.measurement:
             yield f"; the p-value of the claim is {p_value_words(result, at_most)}"
-        yield ". Not replayed in this report."
+        yield ". This report contains no replay."
         return
     most = f"{percent_beyond(result.confidence)}{_odds(1 - result.confidence)}"
     yield f": if the claim were true, an audit would report a violation with probability at most {most}; p-value "
     yield f"{p_value_words(result, at_most)}. "
-    yield "Not replayed in this report: a replay needs fresh runs."
+    yield "This report contains no replay, which would need fresh runs."
 
 
 def _odds(significance: float) -> str:

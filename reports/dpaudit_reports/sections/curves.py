@@ -41,7 +41,8 @@ def _band(result: AuditResult) -> str:
         return ""
     if not has_band(result):
         return f"{result.evidence.words.no_band} "
-    weaker = " This bound is weaker than the evidence and may lie above the claim's curve." if result.violated else ""
+    words = " This bound is weaker than the test of the claim, so it may lie above the claim's curve."
+    weaker = words if result.violated else ""
     return (
         f"With {percent_at_least(result.confidence)} confidence, the mechanism's own curve lies nowhere above the "
         f"dashed line.{weaker} "
@@ -51,11 +52,11 @@ def _band(result: AuditResult) -> str:
 def _certified(result: AuditResult) -> tuple[Span, ...]:
     if not certified_profile(result):
         return ("Nothing could be certified about the mechanism's own profile, which may still be large.",)
-    hold = "for all steps jointly" if result.evidence.joint else "for each step alone"
+    hold = "all its steps jointly" if result.evidence.joint else "each of its steps, taken alone"
     return (
         "The dashed staircase shows certified bounds at a few ",
         Math("δ"),
-        f". With {percent_at_least(result.confidence)} confidence, {hold}, the mechanism's own profile lies above it.",
+        f". With {percent_at_least(result.confidence)} confidence, the mechanism's own profile lies above {hold}.",
     )
 
 

@@ -11,9 +11,10 @@ and g(w) = P[included | W = w] rises with w.  For a symmetric curve g(1 - w) = 1
 
     c(x) = a(2 x) / 2    for x <= 1/2,        c(x) = x - 1/2 + c(1 - x)    for x >= 1/2.             (1)
 
-**Theorem.**  A cut is the rank of the last canary that belongs to a number of guesses, on one of the two sides.  Given
-all cuts, each canary between two neighbouring cuts x < y is included with probability (c(y) - c(x)) / (y - x).  The
-canary at a cut x is included with probability g(x).  All of these events are independent.
+**Theorem.**  For each number of guesses there are two cuts: the ranks of the last canary that is guessed "left out",
+and of the last canary that is guessed "included", counted from the extremes inwards.  Given all cuts, each canary
+between two neighbouring cuts x < y is included with probability (c(y) - c(x)) / (y - x).  The canary at a cut x is
+included with probability g(x).  All of these events are independent.
 
 *Proof.*  The ranks are independent uniform numbers.  Given some of their order statistics, the ranks between two of
 these are independent and uniform between them.  The coins are independent given the ranks.  QED
@@ -47,11 +48,11 @@ _KNOTS = 2_000  # c is interpolated between these points; the error is below 1e-
 _SEED = 8_128
 
 MOST_POWER = 0.999
-"""Maximum probability that a simulation can show with some room, because it shows at most 0.9998."""
+"""Maximum power of a plan, with some distance to 0.9998, the largest probability that a simulation can show."""
 
 
 def cuts(m: int, guesses: int) -> tuple[int, int]:
-    """Return the numbers of scores below which the guesses "left out" end and the guesses "included" begin.
+    """Return how many scores are guessed "left out", and how many are not guessed "included".
 
     Args:
         m: Number of canaries.
@@ -130,7 +131,7 @@ class _Group:
 
     size: int
     chance: Array  # probability of a wrong guess, (draws,)
-    weight: int  # how many numbers of guesses contain each of these guesses
+    weight: int  # how often each of these guesses counts, because several numbers of guesses contain it
     into: bool  # whether a wrong guess means that the canary is included
 
 
@@ -150,7 +151,7 @@ def _groups(knots: Array, wrong: Array, ranks: Array, steps: Array, *, into: boo
     for added, (size, x, y) in enumerate(zip(steps, ranks[:-1], ranks[1:], strict=True)):
         if size:
             at_cut = slope[np.minimum(np.searchsorted(knots, y), len(slope) - 1)]  # at least g(y), because g rises
-            weight = len(steps) - added  # these guesses belong to this number and to all larger ones
+            weight = len(steps) - added  # this number of guesses and all larger numbers contain these guesses
             yield _Group(int(size) - 1, _mean(knots, wrong, x, y), weight, into)
             yield _Group(1, np.clip(at_cut, 0.0, 1.0), weight, into)
 

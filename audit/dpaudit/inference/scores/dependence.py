@@ -42,8 +42,8 @@ def between_groups(
 
     *Proof.*  The pairs (score, coin) of one canary are exchangeable over runs, independently for each canary.  Sample
     `draws` copies of the observed matrix, in which the pairs of each canary are randomly permuted over the runs.  The
-    matrix and its copies are exchangeable.  So are the values of any function of one matrix and the set of all
-    matrices.  (Barnard 1963; Phipson & Smyth 2010.)
+    matrix and its copies are exchangeable.  Take any function of a matrix and of the set of all matrices.  The values
+    of this function for the matrix and for its copies are exchangeable, too.  (Barnard 1963; Phipson & Smyth 2010.)
 
     The test statistic measures how much three means differ between runs.  The three means are those of the score, of
     the score's distance from the middle, and of the score with the sign of the coin.  Scores are replaced by their

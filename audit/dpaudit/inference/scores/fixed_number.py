@@ -66,10 +66,10 @@ from dpaudit.numerics.caches import kept
 
 
 def default_cut(m: int, included: int) -> int:
-    """Return the number of scores that count as high for independent canaries: sqrt(m k / 2), k <= m / 2 included.
+    """Return the number of scores that count as high, for m independent canaries of which k are included.
 
-    The number is k if half are included.  If more than half are included, the number of low scores equals the number of
-    high scores for m - k included canaries.
+    For k <= m / 2, the number is sqrt(m k / 2), rounded, which is k if half are included.  If more than half are
+    included, the number of low scores equals the number of high scores for m - k included canaries.
 
     Args:
         m: Number of canaries.
@@ -81,7 +81,7 @@ def default_cut(m: int, included: int) -> int:
 
 
 def default_guesses(m: int, included: int) -> int:
-    """Return the number of guesses that `several` uses for twice the rarer side.
+    """Return the number that `several.default_guesses` gives for twice as many canaries as the rarer side has.
 
     Args:
         m: Number of canaries.

@@ -30,8 +30,8 @@ least 2 sqrt(k / (k + 1)) >= 1 times the term of k.  No two multiples share a ne
 Lemma C: w(1) = w(b + 1) = -u, w = u / R for 2, ..., b, and 0 elsewhere, satisfy (1), where R is the maximum of
 (x^2 / 2! + ... + x^b / b!) / (x + x^(b+1) / (b+1)!).
 
-**What the test cannot detect.**  The test cannot detect a small number of copies.  Neither can it detect copies whose
-numbers vary like the multiplicities of atoms, such as a sample with replacement.
+**What the test cannot detect.**  The test detects neither a small number of copies nor copies whose numbers vary
+like the multiplicities of atoms, such as a sample with replacement.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def _weights() -> Array:
         rows.append(np.where((k >= 2) & (k <= last), _BET / ratio, np.where((k == 1) | (k == last + 1), -_BET, 0.0)))
     weights = np.array(rows)
     weights[:, 0] = 0.0
-    weights[:, _MOST] = np.where(weights[:, _MOST - 6 : _MOST].min(axis=1) < 0, -_BET, 0.0)  # Lemma B has no end
+    # The weights of Lemma B are never all 0 from some multiplicity on, in contrast to those of Lemmas A and C.
+    weights[:, _MOST] = np.where(weights[:, _MOST - 6 : _MOST].min(axis=1) < 0, -_BET, 0.0)
     return weights
 
 

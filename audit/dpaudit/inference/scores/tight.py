@@ -15,9 +15,9 @@ m sum_k Y_j(k) (A_k - e^{e_j} B_k), which is at most m max Y_j times the sum of 
 most delta_j by (1) of `inference.one_run`.
 
 A linear program finds the best Y.  Validity does not depend on the program's solution, since the bound is recomputed
-from the Y.  If the program is solved and the epsilons are dense, the bound is the maximum probability except for the
-second inequality of (1).  The test suite compares the bound with this maximum.  No valid bound that depends on v alone
-can then be better.
+from the Y.  If the program is solved and the epsilons are dense, the bound is the maximum of P[V >= v], unless the
+second inequality of (1), which the theorem does not use, lowers this maximum.  The test suite compares the bound with
+this maximum.  If both agree, no valid bound that depends on v alone is better.
 
 **Corollary.**  Let f_t be a nested family.  The largest t with a bound <= s exceeds the true parameter with probability
 at most s.  *Proof.*  The maximum probability of V >= v under f_t rises with t and falls with v.  Suppose that t is

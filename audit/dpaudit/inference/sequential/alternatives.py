@@ -43,7 +43,8 @@ class _Shape:
     """One-parameter family of mechanisms in which a larger parameter means less privacy."""
 
     tails: Callable[[float, Array], tuple[Array, Array]]  # maps parameter and t to P(l > t), Q(l > t)
-    bounded: bool | None  # True: typical for claims with finite epsilon; False: for other claims; None: for neither
+    # True: typical of violations of claims with finite epsilon; False: of violations of other claims; None: of neither
+    bounded: bool | None
 
     def delta(self, parameter: float, epsilon: Array) -> Array:
         above0, above1 = self.tails(parameter, epsilon)
