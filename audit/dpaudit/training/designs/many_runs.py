@@ -60,7 +60,7 @@ def many_runs(
 
     Args:
         train: A function `(dataset, rng)` that trains a model and returns its score, or an object with
-            `sample(dataset, n, rng)` that trains n models.  A higher score must make it more likely that the model was
+            `sample(dataset, n, rng)` that trains n models.  A higher score must be stronger evidence that the model was
             trained on d1.  Runs must draw all randomness from `rng`.
         pair: The two datasets, usually without and with a canary.
         claim: The claim, or its text.  If None, no claim is tested: the bounds hold, and the verdict is INCONCLUSIVE.

@@ -47,7 +47,7 @@ def one_run(
 
     Args:
         train: A function `(included, rng)` that trains one model with the canaries for which `included`, (m,), is true.
-            The function returns a score of each canary, (m,).  A higher score must make it more likely that the canary
+            The function returns a score of each canary, (m,).  A higher score must be stronger evidence that the canary
             was included.  A score must not depend on the coins except through the model.
         canaries: Number of canaries, m.
         claim: The claim about the whole training, or its text.  If None, no claim is tested: the bounds hold, and the
