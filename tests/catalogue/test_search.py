@@ -98,7 +98,7 @@ def test_a_generator_of_ones_own() -> None:
     assert repr(own) == repr(
         list(SearchPairs(relation="one_value", generator=lambda rng: Pair([0], [float(rng.random())]), most=3))
     )
-    with pytest.raises(ValueError, match="returned no two different neighbouring datasets in 200 attempts"):
+    with pytest.raises(ValueError, match="200 calls of the generator gave no two different datasets"):
         list(SearchPairs(relation="replace_one", generator=lambda rng: [1, 1], most=2))
     with pytest.raises(ValueError, match="must return a Pair"):
         list(SearchPairs(relation="one_value", generator=lambda rng: [1, 1]))

@@ -92,9 +92,7 @@ class SearchPairs:
         if self.bounds is not None:
             _check_bounds("bounds", self.bounds)
         if self.whole and any(value != math.floor(value) for value in (*(self.bounds or ()), self.step or 1)):
-            raise ValueError(
-                f"with whole=True, bounds and step must be integers, got bounds={self.bounds!r}, step={self.step!r}"
-            )
+            raise ValueError(f"with whole=True, bounds and step must be integers, got {self.bounds} and {self.step}")
         if self.schema is not None:
             self._check_schema(self.schema)
 
@@ -130,11 +128,11 @@ class SearchPairs:
             yield Pair(build(pair.d0), build(pair.d1), pair.relation, pair.label)
             if len(seen) == self._limit:
                 return
+        if not seen and self.generator is None:
+            raise ValueError("all pairs have equal datasets; give wider bounds, a larger step or more categories")
         if not seen:
-            if self.generator is None:
-                raise ValueError("all pairs have equal datasets; give wider bounds, a larger step or more categories")
-            tried = f"in {self._limit * _MAX_DRAWS} attempts; return records that vary"
-            raise ValueError(f"the generator returned no two different neighbouring datasets {tried}")
+            draws = self._limit * _MAX_DRAWS
+            raise ValueError(f"{draws} calls of the generator gave no two different datasets; return varying records")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -310,7 +308,9 @@ def _of_table(schema: Schema) -> _Records:
         row: dict[str, Record] = {}
         for column, values in schema.items():
             if _numeric(values):
-                row[column] = _rounded(values[0] + share * (values[1] - values[0]), _whole(values))
+                row[column] = _rounded(
+                    values[0] + share * (values[1] - values[0]), all(isinstance(v, int) for v in values)
+                )
             else:
                 row[column] = values[round(share * (len(values) - 1))]
         return row
@@ -343,10 +343,6 @@ def _numeric(values: Sequence[Record]) -> bool:
         and len(values) == 2
         and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
     )
-
-
-def _whole(values: Sequence[Record]) -> bool:
-    return all(isinstance(value, int) for value in values)
 
 
 def _rounded(value: float, whole: bool) -> float:
