@@ -143,7 +143,7 @@ def test_what_another_version_computed_is_said_to_be_unchecked(alarm: AuditResul
     invented = of_version(dataclasses.replace(alarm, p_value=1e-9, mu_lower=9.0), "0.0.9")
     assert contradictions(invented) == []
     assert unchecked(invented).startswith("made by version 0.0.9 of dpaudit: ")
-    assert unchecked(invented).endswith("neither was checked")
+    assert unchecked(invented).endswith("none of them was checked")
     assert unchecked(invented) in str(again(invented, noise(2), trials=200, seed=0))
 
 
