@@ -22,10 +22,10 @@ _FAR = 1e-3  # share of the significance; honest results of another version stay
 def contradictions(result: AuditResult) -> list[str]:
     """Return descriptions of all contradictions within a result; an empty list if there are none.
 
-    The statements of a result are always compared with each other.  The p-value, the bounds and the detectable violation
-    are also recomputed from the counts.  Differences from the recomputed numbers are contradictions only if the result
-    states this version of dpaudit; see `unchecked`.  One difference is a contradiction whatever version the result
-    states: no violation is reported, but the counts give a p-value of at most a thousandth of the significance.
+    The statements of a result are always compared with each other.  The p-value, the bounds and the detectable
+    violation are also recomputed from the counts.  Differences from the recomputed numbers are contradictions only if
+    the result states this version of dpaudit; see `unchecked`.  One difference is a contradiction whatever version the
+    result states: no violation is reported, but the counts give a p-value of at most a thousandth of the significance.
     """
     found = [*_of_verdict(result), *of_runs(result), *of_detectable(result), *_of_witness(result)]
     if version_of(result) == __version__:

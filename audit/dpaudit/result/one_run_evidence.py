@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
@@ -109,7 +109,7 @@ class OneRunEvidence(GuessedEvidence):
     def attained(self, truth: TradeoffFunction, right: int) -> float:
         """Return the larger of two estimates: with the most confident guesses, and with all guesses equally right."""
         error = bisect(lambda alpha: float(truth.beta(alpha)) <= alpha, inside=0.5, outside=0.0).inside
-        alike = float(binom.sf(right - 1, self.guesses, 1 - error))
+        alike = float(bdtrc(right - 1, self.guesses, 1 - error))
         return max(alike, both_sides.attained(truth, self.canaries, (self.guesses,), right))
 
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
