@@ -21,10 +21,10 @@ from dpaudit.numerics.bisect import bisect
 Law = tuple[Array, Array]
 """Probability of each bin of the log-likelihood ratio under d0, and under d1; two arrays of shape (BINS,)."""
 
-MARGIN_TOLERANCE = 0.1
-"""The largest negative margin of `power_margin` and `threshold_margin` that counts as rounding error.
+MARGIN_TOLERANCE = 0.02
+"""The most negative margin of `power_margin` and `threshold_margin` that counts as rounding error.
 
-A violation of 1 % less than the smallest detectable one may have such a margin, and the claim itself is below -2.
+The margin of a claim that holds is below -2, and that of the smallest detectable violation is positive.
 """
 
 _NO_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
