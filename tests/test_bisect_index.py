@@ -41,6 +41,7 @@ WRONG = {
     "--from 9.9": "--from 9.9: tinylaw has no such release for the Python of the audits. The releases are 1.1, 1",
     "--to 1.33": "--to 1.33: tinylaw has no such release for the Python of the audits; did you mean 1.3?",
     "--from newest": "error: --from must be a version such as 1.4, got 'newest'",
+    f"--from {'1' * 5000}": "error: --from must be a version such as 1.4, got '1111",
     "--from 1.3 --to 1.2": "error: --from 1.3 is newer than --to 1.2; exchange them",
     "--most 1": "'--most': must be at least 2, got 1",
     "--only nois": "--only nois: no audit has this name; did you mean noise?",
@@ -90,6 +91,9 @@ def test_three_releases_in_a_row_without_a_network_end_the_search(index: Index) 
     assert "The network failed during several installations in a row, which ended the search." in prose(done)
 
 
+INSIDE = " " * 10  # quoted lines of a package that pip or uv builds
+
+
 @pytest.mark.parametrize(
     ("said", "failed"),
     [
@@ -99,6 +103,15 @@ def test_three_releases_in_a_row_without_a_network_end_the_search(index: Index) 
         ("pip printed:\n    ERROR: HTTP error 502 while getting https://x/\n    502 Server Error: Bad Gateway", True),
         ("pip printed:\n    ERROR: Read timed out.", True),
         ("pip printed:\n    ERROR: No matching distribution found for tinylaw==500", False),
+        (
+            f"pip printed:\n      × installing build dependencies for x did not run successfully.\n{INSIDE}{OFFLINE}",
+            True,
+        ),
+        (
+            f"pip printed:\n      × python setup.py egg_info did not run successfully.\n{INSIDE}Connection refused",
+            False,
+        ),
+        (f"uv printed:\n      ╰─▶ Call to `build_wheel` failed\n\n{INSIDE}[stderr]\n{INSIDE}Connection refused", False),
         ("pip printed:\n    404 Client Error: Not Found for url: https://x/", False),
     ],
 )
@@ -116,9 +129,18 @@ def test_an_installer_that_never_ends_is_killed(monkeypatch: pytest.MonkeyPatch)
         installer.run(["/bin/pip", "install", "x"], "installing x")
 
 
+def test_a_line_of_a_package_keeps_its_indentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "ERROR: no wheel\n      a\x0cConnection refused\n"
+    monkeypatch.setattr(installer, "completed", lambda command: CompletedProcess(command, 1, "", said))
+    with pytest.raises(MechanismError) as found:
+        installer.run(["/bin/pip"], "installing x")
+    assert str(found.value).endswith("pip printed:\n    ERROR: no wheel\n          a Connection refused")
+    assert not installer.is_network_failure(str(found.value))
+
+
 def test_what_an_index_calls_a_version_is_a_version_or_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of versions become requirements and parts of file names."""
-    said = "Available versions: 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
+    said = f"Available versions: {'1' * 5000}, 1.0, ../../x, -r evil, 2.0 --index-url x, 1.0.post1, \x1b[31m, v3.0\n"
     said += "Unsupported versions: 0.9, ../y, 1.0\n"
     answers = iter(["23.2.1\n", said])
     monkeypatch.setattr(releases, "completed", lambda command: CompletedProcess(command, 0, next(answers), ""))

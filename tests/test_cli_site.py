@@ -40,6 +40,17 @@ def test_files_and_folders_become_a_site(results: Path, command: Command) -> Non
     assert all(Path("site", item["url"].removeprefix("https://example.org/a/")).is_file() for item in feed["items"])
 
 
+def test_the_file_name_of_a_result_begins_no_line(results: Path, command: Command) -> None:
+    """A warning about a result of another version, or about a copy, began with the name of the file."""
+    for name in ("FORGED.json", "FORGED 2.json"):
+        shutil.copy(results / "bad.json", name)
+    done = command("site", "FORGED.json", "FORGED 2.json", "-o", "site")
+    assert done.exit_code == 0
+    assert "warning: FORGED.json: the result names no version of dpaudit" in done.stderr
+    assert "warning: FORGED 2.json is a copy of FORGED.json" in done.stderr
+    assert not [line for line in done.stderr.splitlines() if line.startswith("FORGED")]
+
+
 def test_a_second_call_reports_the_pages_that_it_removes_or_keeps(results: Path, command: Command) -> None:
     assert command("site", "results", "-o", "site").exit_code == 0
     done = command("site", "results/open.json", "-o", "site")

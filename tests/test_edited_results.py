@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpaudit import AuditResult, GaussianDP, Pair, Verdict, audit, audit_one_run, audit_scores, batched
+from dpaudit.claims import TradeoffFunction, parse_claim
 from dpaudit.engine.verdict import Facts, ruling
-from dpaudit.result.consistency import contradictions
+from dpaudit.inference.grid import BINS
+from dpaudit.inference.power import (
+    in_family,
+    least_detectable,
+    least_detectable_fixed,
+    least_in_family,
+    power_margin,
+)
+from dpaudit.inference.sequential.strategy import strategy
+from dpaudit.result.consistency import contradictions, unchecked
+from dpaudit.result.evidence import (
+    CanaryScoresEvidence,
+    Evidence,
+    FixedEvidence,
+    RunScoresEvidence,
+    SequentialEvidence,
+)
+from dpaudit.result.scores_evidence import ScoresGuesses
 from dpaudit.result.suite import named_together
 from dpaudit_reports.reasons import reason, why_void
 from dpaudit_reports.unseen import assumption
@@ -168,6 +188,94 @@ def test_a_detectable_violation_is_a_claim_under_an_assumption_of_dpaudit(clean:
     assert "the file states: “nothing can be wrong”" in str(assumed)
     other = with_detectable(clean, assumption=clean.detectable.assumption.replace("gaussian(mu=", "gaussian(mu=1"))
     assert any("that is unknown" in words for words in contradictions(other))
+
+
+@pytest.mark.parametrize("name", ["clean", "of_scores", "of_one_run"])
+@pytest.mark.parametrize("size", [1.000001, 1.01])
+def test_a_detectable_violation_is_compared_with_the_counts(
+    name: str, size: float, request: pytest.FixtureRequest
+) -> None:
+    """A weak audit looked sensitive after one number was changed."""
+    result: AuditResult = request.getfixturevalue(name)
+    assert result.detectable.claim
+    assert contradictions(result) == []
+    smaller = f"gaussian(mu={size * result.claim.parameters['mu']})"
+    words = result.detectable.assumption.replace(result.detectable.claim, smaller)
+    edited = with_detectable(result, claim=smaller, assumption=words)
+    assert f"its detectable violation is smaller than its counts allow: {smaller}" in contradictions(edited)
+    assert contradictions(stating(edited, "0.0.9")) == []
+    assert "none of them was checked" in unchecked(stating(edited, "0.0.9"))
+
+
+def test_a_fixed_audit_detects_no_violation_that_the_best_region_misses() -> None:
+    found = audit(noise(0.1), GaussianDP(1.0), PAIR, attacks="median_clipped", trials=400, seed=3, method="fixed")
+    assert found.detectable.claim
+    assert contradictions(found) == []
+    words = found.detectable.assumption.replace(found.detectable.claim, "gaussian(mu=1.001)")
+    edited = with_detectable(found, claim="gaussian(mu=1.001)", assumption=words)
+    assert any("smaller than its counts allow" in found for found in contradictions(edited))
+
+
+def test_a_detectable_violation_of_another_family_is_refused_before_it_is_computed(clean: AuditResult) -> None:
+    other = "approximate(epsilon=0.1, delta=0.5)"
+    words = clean.detectable.assumption.replace(clean.detectable.claim, other)
+    edited = with_detectable(clean, claim=other, assumption=words)
+    assert any("smaller than its counts allow" in words for words in contradictions(edited))
+
+
+def test_the_number_of_guesses_behind_a_detectable_violation_is_checked(of_scores: AuditResult) -> None:
+    """With a smaller number of right guesses that refutes the claim, smaller violations seem detectable."""
+    assert of_scores.witness is not None
+    needed = of_scores.evidence.least_right(of_scores.claim, confidence=of_scores.confidence)  # type: ignore[attr-defined]
+    assert of_scores.witness.needed == needed
+    for stated, refused in ((0, False), (needed - 1, True), (1, True), (10**9, True)):
+        edited = dataclasses.replace(of_scores, witness=dataclasses.replace(of_scores.witness, needed=stated))
+        assert any("smaller than its counts allow" in words for words in contradictions(edited)) is refused
+
+
+@pytest.mark.parametrize("name", ["clean", "of_scores", "of_one_run"])
+def test_a_rate_of_rare_events_is_recomputed_from_the_counts(name: str, request: pytest.FixtureRequest) -> None:
+    result: AuditResult = request.getfixturevalue(name)
+    for rate in (1e-12, result.detectable.rule_of_three_rate * 0.999, -1.0):
+        edited = with_detectable(result, rule_of_three_rate=rate)
+        assert any("occurs in some run, but its counts give" in words for words in contradictions(edited))
+
+
+@pytest.mark.parametrize(
+    ("claim", "trials"),
+    [("pure(epsilon=1)", 60), ("laplace(epsilon=0.5)", 900), ("approximate(epsilon=1, delta=1e-5)", 7)],
+)
+def test_honest_detectable_violations_pass(claim: str, trials: int) -> None:
+    for given, violation in honest(parse_claim(claim), trials):
+        assert in_family(parse_claim(claim), violation)
+        assert given.detects(parse_claim(claim), violation, confidence=0.95, power=0.9, needed=0)
+
+
+def honest(claim: TradeoffFunction, trials: int) -> Iterator[tuple[Evidence, TradeoffFunction]]:
+    """Return evidence of several kinds with its smallest detectable violation, as the engine computes it."""
+    zeros = np.zeros((3, 2, BINS), dtype=np.int64)
+    zeros[:, :, 0] = trials
+    bets = strategy(claim)
+    for pairs in (1, 3):
+        level = 0.05 if pairs == 1 else 0.05 / 6
+        margin = partial(power_margin, bets, claim, trials=trials, significance=level, power=0.9)
+        if least := least_detectable(claim, margin):
+            yield SequentialEvidence(target=claim, counts=zeros[:pairs]), least
+    sizes = {"pilot": trials, "trials": trials}
+    if trials < 100 and (least := least_detectable_fixed(claim, **sizes, significance=0.05, power=0.9)):
+        yield FixedEvidence(pair=0, threshold=0, pilot=zeros[0], counts=zeros[0]), least
+    for scored in (
+        RunScoresEvidence(n0=trials, n1=trials, guesses=trials, right=0),
+        CanaryScoresEvidence(m=trials, included=trials // 2, half=0, guesses=trials, right=0),
+    ):
+        if (fewest := scored.least_right(claim, confidence=0.95)) is not None:
+            attained = partial(_attained, scored, fewest)
+            if least := least_in_family(claim, attained):
+                yield scored, least
+
+
+def _attained(scored: ScoresGuesses, fewest: int, truth: TradeoffFunction) -> bool:
+    return scored.attained(truth, fewest) >= 0.9
 
 
 def test_a_reason_from_a_file_is_quoted(clean: AuditResult) -> None:

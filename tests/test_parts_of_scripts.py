@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,7 @@ from dpaudit.outputs import Outputs, PartsEncoding, PlainEncoding
 from dpaudit.pairs.brief import MAX_DATASET, brief
 from dpaudit.reproduce.features import expression
 from dpaudit.reproduce.inequality import TEST, Inequality, p_value, strongest
+from dpaudit.reproduce.library_calls import library_lines
 from dpaudit.reproduce.literals import literal, value_of
 from dpaudit.reproduce.regions import event_of
 from dpaudit.reproduce.unwritable import Unwritable
@@ -245,3 +248,40 @@ def test_ends_of_intervals_have_enough_digits_to_separate_the_outputs() -> None:
     assert interval_words(values, 1, 2) == "between 100000.5 and 100002.5"
     assert best_condition("x", np.repeat(values, 5), np.repeat(values, 5) > 100_001)[0] == "x above 100001.5"
     assert interval_words(np.array([1.0, 2.0]), 1, 1) == "above 1.5"
+
+
+@pytest.mark.parametrize("step", ["[007]", "[٣]", "['\\xZZ']", "['\\N{x}']", "['a\nb']", "['\\q']"])
+def test_a_step_that_python_does_not_read_is_unwritable(step: str) -> None:
+    """Such regions ended the command with an internal error."""
+    for region in (
+        f"output{step} above 1",
+        f"number of {step[1:-1]} in output above 1",
+        f"output in {{{step[1:-1]}, 'a'}}",
+        f"message of output is {step[1:-1]}",
+    ):
+        try:
+            condition = event_of(region).condition
+        except Unwritable:
+            continue
+        compile(condition, "condition", "eval")  # digits outside a list index are the label of an enum or a number
+        assert not region.startswith("output[")
+
+
+@pytest.mark.parametrize(
+    ("library", "call"), [("diffprivlib", "sum"), ("diffprivlib", "Sum"), ("pydp", "sum"), ("pydp", "print")]
+)
+def test_an_import_of_a_library_hides_no_function_of_python(library: str, call: str) -> None:
+    """The script counts with `sum`, which `from diffprivlib.tools import sum` replaced."""
+    bound = {
+        alias.asname or alias.name
+        for node in ast.walk(ast.parse("\n".join(library_lines(library, call, {"epsilon": 1.0}))))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert "audited" in bound
+    assert not bound & {*dir(builtins), "np", "beta", "binom", "deepcopy", "rng"}
+
+
+def test_only_constructors_of_opendp_are_imported() -> None:
+    with pytest.raises(Unwritable, match="must be a constructor such as make_laplace, got 'sum'"):
+        library_lines("opendp", "sum", {})

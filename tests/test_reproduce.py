@@ -179,6 +179,30 @@ def test_a_changed_result_is_refused(folder: Path, command: Command) -> None:
     assert not Path("s.py").exists()
 
 
+@pytest.mark.parametrize("options", [(), ("--markdown",)])
+def test_a_violation_that_this_version_does_not_confirm_is_no_accusation(
+    folder: Path, command: Command, options: tuple[str, ...]
+) -> None:
+    values = json.loads((folder / "word.json").read_text())
+    values["p_value"] = 1e-30
+    values["environment"]["packages"]["dpaudit"] = "0.0.9"
+    Path("old.json").write_text(json.dumps(values))
+    done = command("reproduce", "old.json", *options)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert "old.json: made by version 0.0.9 of dpaudit: this version computes a different p-value" in done.stderr
+    assert "test the violation on fresh runs with `dpaudit replay`" in done.stderr
+
+
+def test_a_confirmed_violation_of_another_version_gets_a_script(folder: Path, command: Command) -> None:
+    values = json.loads((folder / "word.json").read_text())
+    values["environment"]["packages"]["dpaudit"] = "0.0.9"
+    Path("old.json").write_text(json.dumps(values))
+    done = command("reproduce", "old.json")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.rstrip("\n") == script_of(stored(folder, "word")).text.rstrip("\n")
+
+
 def changed(result: AuditResult, **values: Any) -> AuditResult:
     """Return a result with another witness or another provenance."""
     about = {name: values.pop(name) for name in ("audit", "mechanism") if name in values}

@@ -305,6 +305,26 @@ def test_a_manifest_that_names_other_files_is_refused(files: object, tmp_path: P
     assert (tmp_path / "mine").read_text() == "precious"
 
 
+@pytest.mark.parametrize("name", ["index.html", "feed.json"])
+def test_a_manifest_of_a_stranger_claims_no_file_of_the_user(name: str, tmp_path: Path) -> None:
+    """The hash of a public file is public."""
+    (tmp_path / name).write_text("mine")
+    files = {name: hashlib.sha256(b"mine").hexdigest()}
+    (tmp_path / MANIFEST).write_text(json.dumps({"format": "dpaudit-site/1", "files": files, "addresses": {}}))
+    with pytest.raises(ValueError, match=f"did not write, or that were changed since: {name}"):
+        dpaudit_reports.write_site([sample.violation()], tmp_path)
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_manifest_of_a_stranger_removes_no_page_of_the_user(tmp_path: Path) -> None:
+    page = "a-0000000000000000.html"
+    (tmp_path / page).write_text("mine")
+    files = {page: hashlib.sha256(b"mine").hexdigest()}
+    (tmp_path / MANIFEST).write_text(json.dumps({"format": "dpaudit-site/1", "files": files, "addresses": {}}))
+    dpaudit_reports.write_site([sample.violation()], tmp_path)
+    assert (tmp_path / page).read_text() == "mine"
+
+
 def test_a_site_needs_a_result(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one result"):
         dpaudit_reports.write_site([], tmp_path / "site")
@@ -317,7 +337,7 @@ def test_numbers_that_this_version_does_not_confirm_are_marked_everywhere(tmp_pa
     marked = "no violation found, not checked"
     (drawn,) = (text for name, text in files.items() if name.endswith(".svg"))
     assert drawn.count(marked) == 3  # label, title and text
-    assert "not checked" in Page(files["index.html"]).text
+    assert "No violation found: 1 (1 not checked)." in Page(files["index.html"]).text
     assert "this version computes other numbers from its counts" in Page(files["index.html"]).text
     (item,) = json.loads(files["feed.json"])["items"]
     assert marked in item["title"]

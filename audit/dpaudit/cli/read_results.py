@@ -52,7 +52,7 @@ def read_results(given: Sequence[Path]) -> list[tuple[Path, AuditResult]]:
         except (ValueError, OSError, ImportError) as error:
             refuse(str(error))
         if words:
-            say(f"{file}: {words}")
+            say(f"warning: {file}: {words}")
             found[i] = file, replace(result, warnings=(words, *result.warnings))
     return found
 

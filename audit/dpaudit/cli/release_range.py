@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from dpaudit.config import ConfigError
 from dpaudit.mechanisms.releases import Releases, released
@@ -76,7 +76,7 @@ def _end(option: str, given: str | None, package: str, lists: Collection[Release
     known = sorted(set.intersection(*({*one.final, *one.left_out} for one in lists)))
     try:
         wanted = Version(given)
-    except InvalidVersion:
+    except ValueError:  # no version, or a number with more digits than Python reads
         raise ConfigError(f"{option} must be a version such as {known[-1]}, got {shortened(given, 40)!r}") from None
     found = next((version for version in known if version == wanted), None)
     if found is None:

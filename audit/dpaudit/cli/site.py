@@ -59,7 +59,7 @@ def site(
         digests = [digest_of_file(file) for file, _ in found]
         for i, (file, _) in enumerate(found):
             if (first := digests.index(digests[i])) < i:
-                say(f"{file} is a copy of {found[first][0]}, so both have one page")
+                say(f"warning: {file} is a copy of {found[first][0]}, so both have one page")
         with waiting(f"writing {len(set(digests))} pages", shown=True):
             notes = write(
                 [one for _, one in found], digests, output, title=TITLE if title is None else title, url=url or ""

@@ -21,6 +21,12 @@ from dpaudit.numerics.bisect import bisect
 Law = tuple[Array, Array]
 """Probability of each bin of the log-likelihood ratio under d0, and under d1; two arrays of shape (BINS,)."""
 
+MARGIN_TOLERANCE = 0.02
+"""The most negative margin of `power_margin` and `threshold_margin` that counts as rounding error.
+
+The margin of a claim that holds is below -2, and that of the smallest detectable violation is positive.
+"""
+
 _NO_GROWTH = 1e-10  # nats per trial; smaller growth is rounding error
 _BETS = 40  # bets among which `certain_trials` finds the best one
 _EXPONENTS = np.geomspace(0.02, 3.0, 25)  # grid of exponents of Chernoff bounds
@@ -266,6 +272,13 @@ def least_parameter(seen: Callable[[float], bool]) -> float | None:
 
 
 _MAX_EVIDENCE = 60.0  # largest parameter tried; the bins of `grid` end at a log-likelihood ratio of 60
+
+
+def in_family(claim: TradeoffFunction, violation: TradeoffFunction) -> bool:
+    """Whether a violation belongs to the one-parameter family in which the violations of a claim are sought."""
+    least = _family(claim)(1.0)
+    fixed = {name: value for name, value in least.parameters.items() if name == "delta"}
+    return type(violation) is type(least) and fixed.items() <= violation.parameters.items()
 
 
 def _family(claim: TradeoffFunction) -> Callable[[float], TradeoffFunction]:

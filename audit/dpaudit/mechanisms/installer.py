@@ -24,6 +24,11 @@ _NETWORK = re.compile(
     r"|no route to host|error sending request|cannot connect to proxy|\b5\d\d server error|server error \(5\d\d"
 )
 
+# Installers indent what a package prints while it is built, and dpaudit indents all quoted lines by four spaces.
+_OF_PACKAGE = re.compile(r"^ {8}.*", re.M)
+# pip runs itself to install the build dependencies of a package, so what is indented below this line is from pip.
+_BUILD_DEPENDENCIES = re.compile(r"^ {4,7}× (?:pip subprocess to install|installing) build dependencies\b", re.M | re.I)
+
 # The script reads RECORD, because `Distribution.files` omits missing files from Python 3.12 on.
 _LIST = """
 import csv, importlib.metadata as m, json
@@ -114,8 +119,12 @@ def _archive(item: Foreign) -> Archive | None:
 
 
 def is_network_failure(reason: str) -> bool:
-    """Whether the message of a failed installation shows that the network failed, which may be temporary."""
-    return reason.startswith("installing ") and _NETWORK.search(reason) is not None
+    """Whether the message of a failed installation shows that the network failed, which may be temporary.
+
+    Only words of the installer count, because a package may print any words while it is built.
+    """
+    own = reason if _BUILD_DEPENDENCIES.search(reason) else _OF_PACKAGE.sub("", reason)
+    return reason.startswith("installing ") and _NETWORK.search(own) is not None
 
 
 def run(command: list[str], what: str) -> str:
@@ -133,7 +142,9 @@ def run(command: list[str], what: str) -> str:
     except TimedOut as error:
         raise MechanismError(f"{what} failed: {error}") from None
     if done.returncode != 0:
-        lines = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN:]
+        printed = (done.stdout + done.stderr).strip("\n").rstrip()
+        # a line keeps its indentation although a package may print other separators of lines, such as form feeds
+        lines = [" ".join(line.splitlines()) for line in printed.split("\n")[-_SHOWN:]] if printed else []
         said = "\n".join(f"    {line}" for line in lines) or "    (nothing)"
         names = [Path(part).name for part in command]
         who = "pip" if _RUNNER in names else names[names.index("-m") + 1] if "-m" in names else names[0]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from dpaudit.mechanisms.installer import run
 from dpaudit.mechanisms.interpreters import find_interpreter, this_version
@@ -132,7 +132,7 @@ def _failure(line: str) -> str:
 def _version(name: str) -> Version | None:
     try:
         return Version(name)
-    except InvalidVersion:  # a name from before PEP 440, which newer versions of pip do not install
+    except ValueError:  # a name from before PEP 440, which newer versions of pip do not install, or too many digits
         return None
 
 

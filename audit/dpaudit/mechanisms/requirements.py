@@ -59,11 +59,11 @@ def is_bare_name(requirement: str) -> bool:
 
 def is_version(found: str, wanted: str) -> bool:
     """Whether two texts name the same version by PEP 440, including the local part, such as "+cpu"."""
-    from packaging.version import InvalidVersion, Version
+    from packaging.version import Version
 
     try:
         return Version(found) == Version(wanted)
-    except InvalidVersion:
+    except ValueError:  # no version, or a number with more digits than Python reads
         return False
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 
 from dpaudit.reproduce.literals import literal
@@ -156,7 +157,8 @@ def labelled(path: str, label: str) -> Iterator[tuple[str, str]]:
         label: The label that `outputs.parts` gives to text, bytes, enums, paths and exact numbers.
     """
     if re.fullmatch(_QUOTED, label) or _BYTES.fullmatch(label):
-        yield path, _label(label)
+        if value := _label(label):
+            yield path, value
     elif not label.startswith("#"):  # a hash of a long text
         yield f'getattr({path}, "name", str({path}))', literal(label)
 
@@ -169,7 +171,9 @@ def _path(name: str) -> str:
         return ""
     place, found = len("output"), "output"
     while step := _STEP.match(name, place):
-        found, place = f"{found}[{literal(ast.literal_eval(step[1]))}]", step.end()
+        if not (key := _literal_of(step[1])):
+            return ""
+        found, place = f"{found}[{key}]", step.end()
     return found if place == len(name) else ""
 
 
@@ -177,4 +181,14 @@ def _label(label: str) -> str:
     """Return the literal of a labelled value; "" if the label does not determine the value."""
     if data := _BYTES.fullmatch(label):
         return literal(bytes.fromhex(data[1]))
-    return literal(ast.literal_eval(label)) if _LABEL.fullmatch(label) else ""
+    return _literal_of(label) if _LABEL.fullmatch(label) else ""
+
+
+def _literal_of(text: str) -> str:
+    """Return the literal of a number or a quoted text; "" if Python does not read the text, such as 007 or '\\xZZ'."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # an unknown escape such as '\\q' is only a warning in some versions of Python
+        try:
+            return literal(ast.literal_eval(text))
+        except (SyntaxError, ValueError):
+            return ""

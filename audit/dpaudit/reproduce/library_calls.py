@@ -28,6 +28,9 @@ def library_lines(library: str, call: str, given: Foreign) -> list[str]:
         call: The function or the class of the library.
         given: Its arguments as plain values.
 
+    Functions are imported under the name `audited`, because a name such as `sum` would hide a function that the script
+    itself calls.
+
     Raises:
         Unwritable: If a script cannot write this call.
     """
@@ -40,6 +43,8 @@ def library_lines(library: str, call: str, given: Foreign) -> list[str]:
 
 
 def _opendp(call: str, given: Foreign) -> list[str]:
+    if not _CONSTRUCTOR.fullmatch(call):
+        raise Unwritable(f"the call of opendp must be a constructor such as make_laplace, got {brief_text(call)}")
     homes: dict[str, set[str]] = {}
     made = _constructed(call, given, homes, inside=False)
     imports = [f"from opendp.{home} import {', '.join(sorted(names))}" for home, names in sorted(homes.items())]
@@ -101,22 +106,22 @@ def _diffprivlib(call: str, given: Foreign) -> list[str]:
         records = "np.array(dataset, dtype=float)"
         more = f", {arguments(named)}" if named else ""
         return [
-            f"from diffprivlib.tools import {name}",
+            f"from diffprivlib.tools import {name} as audited",
             "from diffprivlib.accountant import BudgetAccountant",
             "def release(dataset):",
-            f"    return {name}({records}, accountant=BudgetAccountant(){more}){'[0]' * (name == 'histogram')}",
+            f"    return audited({records}, accountant=BudgetAccountant(){more}){'[0]' * (name == 'histogram')}",
         ]
-    imported = f"from diffprivlib.mechanisms import {name}"
+    imported = f"from diffprivlib.mechanisms import {name} as audited"
     if name.startswith(("Exponential", "PermuteAndFlip")):
         more = f", {arguments(named)}" if (named := {k: v for k, v in named.items() if k != "utility"}) else ""
-        return [imported, "def release(dataset):", f"    return {name}(utility=list(dataset){more}).randomise()"]
-    return [imported, f"release = {name}({arguments(named)}).randomise"]
+        return [imported, "def release(dataset):", f"    return audited(utility=list(dataset){more}).randomise()"]
+    return [imported, f"release = audited({arguments(named)}).randomise"]
 
 
 def _pydp(call: str, given: Foreign) -> list[str]:
     return [
-        f"from pydp.algorithms.laplacian import {call}",
-        f"algorithm = {call}({arguments(given)})",
+        f"from pydp.algorithms.laplacian import {call} as audited",
+        f"algorithm = audited({arguments(given)})",
         "def release(dataset):",
         "    return algorithm.quick_result(list(dataset))",
     ]

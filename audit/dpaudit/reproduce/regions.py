@@ -148,7 +148,9 @@ def _listed(inside: str) -> str:
     for item in items:
         sides = list(labelled("output", item))
         if not sides:
-            raise Unwritable("a long text is stated by its hash only")
+            if item.startswith("#"):
+                raise Unwritable("a long text is stated by its hash only")
+            raise Unwritable("its list of outputs cannot be read")
         for side, value in sides:
             found.setdefault(side, []).append(value)
     return " or ".join(f"{side} in [{', '.join(values)}]" for side, values in found.items())

@@ -10,7 +10,7 @@ from dpaudit.inference.grid import BINS, EDGES
 from dpaudit.result.histograms import Counts as BinCounts
 from dpaudit.result.kept_confidence import of_p_value, refutes, version_of
 from dpaudit.result.model import AuditResult
-from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_runs
+from dpaudit.result.plausible import of_assumption, of_detectable, of_e_value, of_power, of_runs
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.values import Counts, Verdict, Witness
 from dpaudit.text.rounding import count, lower, percent, upper
@@ -23,10 +23,10 @@ _FAR = 1e-3
 def contradictions(result: AuditResult) -> list[str]:
     """Return descriptions of all contradictions within a result; an empty list if there are none.
 
-    The statements of a result are always compared with each other.  The p-value and the bounds are also recomputed from
-    the counts.  Differences from the recomputed numbers are contradictions only if the result states this version of
-    dpaudit; see `unchecked`.  One difference is a contradiction whatever version the result states: no violation is
-    reported, but the counts give a p-value of at most a thousandth of the significance.
+    The statements of a result are always compared with each other.  The p-value, the bounds and the detectable
+    violation are also recomputed from the counts.  Differences from the recomputed numbers are contradictions only if
+    the result states this version of dpaudit; see `unchecked`.  One difference is a contradiction whatever version the
+    result states: no violation is reported, but the counts give a p-value of at most a thousandth of the significance.
     """
     found = [*_of_verdict(result), *of_runs(result), *of_detectable(result), *_of_witness(result)]
     if version_of(result) == __version__:
@@ -40,8 +40,8 @@ def unchecked(result: AuditResult) -> str:
     if version == __version__ or not _differences(result):
         return ""
     made_by = f"made by version {version[:40]} of dpaudit" if version else "the result names no version of dpaudit"
-    words = "this version computes a different p-value or bound from its counts, so the stated values are not confirmed"
-    return f"{made_by}: {words}"
+    computed = "a different p-value, bound or detectable violation"
+    return f"{made_by}: this version computes {computed} from its counts, so the stated values are not confirmed"
 
 
 def _of_verdict(result: AuditResult) -> list[str]:
@@ -83,7 +83,7 @@ def _differences(result: AuditResult) -> list[str]:
         mu = result.evidence.mu_lower(confidence=result.confidence)
         if not math.isclose(mu, result.mu_lower, rel_tol=NEARLY, abs_tol=NEARLY):
             found.append(f"mu >= {lower(result.mu_lower, 6)} is certified, but its counts give {lower(mu, 6)}")
-    return [*found, *of_e_value(result), *_of_path(result)]
+    return [*found, *of_e_value(result), *of_power(result), *_of_path(result)]
 
 
 def _missed(result: AuditResult, p_value: float, share: float = 1.0) -> list[str]:

@@ -79,6 +79,29 @@ class Evidence(Protocol):
         ...
 
     @property
+    def tries(self) -> int:
+        """Number of independent chances to see a rare event on one pair, or for one record."""
+        ...
+
+    def detects(
+        self, claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float, needed: int
+    ) -> bool:
+        """Whether an audit of this size detects a mechanism whose trade-off curve is `truth`.
+
+        The answer is the estimate from which the audit computed the smallest detectable violation, or a more
+        optimistic estimate.  A small tolerance allows for rounding errors and for other versions of numpy.
+
+        Args:
+            claim: The claim of the result.
+            truth: A curve in the family of the claim; see `inference.power.in_family`.
+            confidence: Confidence of the audit.
+            power: Probability of the detection.
+            needed: The stated number of right guesses that refutes the claim; 0 if it is not stated.  The evidence
+                checks this number, and ignores it if it counts outputs.
+        """
+        ...
+
+    @property
     def edges(self) -> Array:
         """Edges of the score bins.
 

@@ -11,7 +11,9 @@ from dpaudit.claims import TradeoffFunction
 from dpaudit.inference.fixed import exact_binomial
 from dpaudit.inference.fixed.regions import delta_of, threshold_for_epsilon, threshold_for_mu
 from dpaudit.inference.grid import BINS
+from dpaudit.inference.power import MARGIN_TOLERANCE, threshold_margin
 from dpaudit.inference.scores.families import Family
+from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.numerics.arrays import Array
 from dpaudit.result.counted_evidence import CountedEvidence
 from dpaudit.result.histograms import Counts, check_bins, check_trials, dense, sha256, sparse
@@ -112,6 +114,18 @@ class FixedEvidence(CountedEvidence):
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return self.p_value(claim) <= 1 - confidence
+
+    @property
+    def tries(self) -> int:
+        return self.trials
+
+    def detects(
+        self, claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float, needed: int
+    ) -> bool:
+        """Decide for the best region, because simulations of the pilot differ between versions of numpy."""
+        law = scaled(truth, 1.0)
+        margin = threshold_margin(self.tested(claim), law, self.trials, significance=1 - confidence, power=power)
+        return margin >= -MARGIN_TOLERANCE
 
     def mu_lower(self, *, confidence: float) -> float:
         threshold = threshold_for_mu(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -14,9 +14,11 @@ from dpaudit.inference.scores.families import Family, largest_refuted
 from dpaudit.numerics.arrays import Array
 from dpaudit.values import JsonObject
 
+_TOLERANCE = 1e-3  # relative for significance levels, absolute for probabilities; allows for rounding errors only
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuessedEvidence:
+class GuessedEvidence(ABC):
     """A number of guesses, fixed before the scores were seen, and the number of right guesses."""
 
     method: ClassVar[str]
@@ -65,6 +67,38 @@ class GuessedEvidence:
         return largest_refuted(
             family, lambda claim: self.p_value(self.tested(claim)), significance=significance, precision=precision
         )
+
+    @abstractmethod
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        """Return the maximum probability of at least `right` right guesses under a claim.
+
+        Args:
+            claim: The claim to test.
+            right: Number of right guesses.
+            enough: If the maximum is at most `enough`, any upper bound that is at most `enough` may be returned
+                instead.
+        """
+
+    @abstractmethod
+    def attained(self, truth: TradeoffFunction, right: int) -> float:
+        """Return the probability of at least `right` right guesses for a mechanism whose trade-off curve is `truth`."""
+
+    @abstractmethod
+    def least_right(self, claim: TradeoffFunction, *, confidence: float) -> int | None:
+        """Return the least number of right guesses that refutes a claim; None if no number refutes the claim."""
+
+    def detects(
+        self, claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float, needed: int
+    ) -> bool:
+        """Decide by two probabilities: `needed` right guesses refute the claim, and the mechanism attains them."""
+        significance = 1 - confidence
+        if needed == 0:  # not stated
+            needed = self.least_right(claim, confidence=confidence) or 0
+        if not 0 < needed <= self.guesses:
+            return False
+        if self.chance(claim, needed, enough=significance) > significance * (1 + _TOLERANCE):
+            return False
+        return self.attained(truth, needed) >= power - _TOLERANCE
 
     def ends_at_its_peak(self, path: Array) -> bool:
         """Return True, because guesses are tested only once, without a path of the wealth."""

@@ -11,10 +11,13 @@ from functools import lru_cache
 from typing import ClassVar, Protocol
 
 import numpy as np
+from scipy.special import bdtrc
 
 from dpaudit.claims import TradeoffFunction
 from dpaudit.inference import one_run
+from dpaudit.inference.scores import both_sides
 from dpaudit.numerics.arrays import Array
+from dpaudit.numerics.bisect import bisect
 from dpaudit.result.guessed_evidence import GuessedEvidence
 from dpaudit.result.histograms import sha256
 from dpaudit.result.words import Words
@@ -93,8 +96,21 @@ class OneRunEvidence(GuessedEvidence):
         return 1
 
     @property
+    def tries(self) -> int:
+        return self.canaries
+
+    @property
     def by_chance(self) -> float:
         return self.guesses / 2
+
+    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
+        return one_run.p_value(claim, self.canaries, self.guesses, right)
+
+    def attained(self, truth: TradeoffFunction, right: int) -> float:
+        """Return the larger of two estimates: with the most confident guesses, and with all guesses equally right."""
+        error = bisect(lambda alpha: float(truth.beta(alpha)) <= alpha, inside=0.5, outside=0.0).inside
+        alike = float(bdtrc(right - 1, self.guesses, 1 - error))
+        return max(alike, both_sides.attained(truth, self.canaries, (self.guesses,), right))
 
     def tested(self, claim: TradeoffFunction) -> TradeoffFunction:
         """Return the claim unchanged, because `inference.one_run` tests claims in this form."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from dpaudit.claims import parse_claim
+from dpaudit.claims import PureDP, TradeoffFunction, parse_claim
+from dpaudit.inference.power import in_family, rule_of_three_rate
 from dpaudit.result.sequential_evidence import NEARLY
 from dpaudit.result.stated import Stated
 from dpaudit.result.values import Detectable
@@ -18,6 +19,7 @@ _RUNS_ALWAYS, _RUNS_OF_A_PAIR = 1_000_000, 10_000
 # Runs per dataset for each counted output.  A valid audit counts at least a quarter of its runs after the first ones.
 _RUNS_TIMES = 8
 _LARGEST = 699.0  # logarithm above which the engine may write an e-value as inf
+_POWER = 0.9  # probability with which the detectable violation is detected; see `Detectable`
 _MAX_SHOWN = 100  # characters of a statement in a message
 
 _ASSUMPTION = re.compile(
@@ -81,6 +83,30 @@ def of_detectable(result: Stated) -> list[str]:
     """Describe a detectable violation that is not a claim."""
     text = result.detectable.claim
     return [] if not text or _is_claim(text) else [f"its detectable violation is not a claim: {_shown(text)}"]
+
+
+def of_power(result: Stated) -> list[str]:
+    """Describe a detectable violation, or a rate of rare events, that is smaller than the counts allow."""
+    stated, found = result.detectable, []
+    rate = rule_of_three_rate(result.evidence.tries)
+    if stated.rule_of_three_rate < rate * (1 - NEARLY):
+        found.append(
+            f"it states that an event of probability {upper(stated.rule_of_three_rate, 6)} occurs in some run, but its "
+            f"counts give {upper(rate, 6)}"
+        )
+    if stated.claim and _is_claim(stated.claim) and not _detects(result, parse_claim(stated.claim)):
+        found.append(f"its detectable violation is smaller than its counts allow: {_shown(stated.claim)}")
+    return found
+
+
+def _detects(result: Stated, violation: TradeoffFunction) -> bool:
+    """Whether the audit detects a violation, which must be in the family of the claim."""
+    claim, evidence = result.claim, result.evidence
+    # other curves may take long to compute; earlier versions stated a pure claim for every claim about one run
+    if not (in_family(claim, violation) or in_family(evidence.tested(claim), violation) or type(violation) is PureDP):
+        return False
+    needed = 0 if result.witness is None else result.witness.needed
+    return evidence.detects(claim, violation, confidence=result.confidence, power=_POWER, needed=needed)
 
 
 def of_assumption(result: Stated) -> list[str]:

@@ -60,24 +60,6 @@ class ScoresGuesses(GuessedEvidence, ABC):
         """Number of runs on each dataset; 1 for canaries, because all canaries share one run."""
         return 1
 
-    @abstractmethod
-    def chance(self, claim: TradeoffFunction, right: int, *, enough: float = 0.0) -> float:
-        """Return the maximum probability of at least `right` right guesses under a claim.
-
-        Args:
-            claim: The claim to test.
-            right: Number of right guesses.
-            enough: If the maximum is at most `enough`, any upper bound that is at most `enough` may be returned
-                instead.
-        """
-
-    @abstractmethod
-    def attained(self, truth: TradeoffFunction, right: int) -> float:
-        """Return the probability of at least `right` right guesses for a mechanism whose trade-off curve is `truth`.
-
-        The attribute `attained_if` states the condition under which the mechanism attains this probability.
-        """
-
     @property
     @abstractmethod
     def about(self) -> str:

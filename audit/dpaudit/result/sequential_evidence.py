@@ -11,6 +11,8 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, TradeoffFunction
 from dpaudit.inference.grid import BINS
+from dpaudit.inference.power import MARGIN_TOLERANCE, power_margin
+from dpaudit.inference.sequential.alternatives import scaled
 from dpaudit.inference.sequential.strategy import Strategy, log_threshold, strategy
 from dpaudit.numerics.arrays import Array
 from dpaudit.numerics.bisect import last_that_holds
@@ -102,6 +104,19 @@ class SequentialEvidence(CountedEvidence):
 
     def refutes(self, claim: TradeoffFunction, *, confidence: float) -> bool:
         return self.log_e(claim) >= log_threshold(confidence)
+
+    @property
+    def tries(self) -> int:
+        return int(self.counts.sum(axis=(1, 2)).max(initial=0)) // 2
+
+    def detects(
+        self, claim: TradeoffFunction, truth: TradeoffFunction, *, confidence: float, power: float, needed: int
+    ) -> bool:
+        # as in the engine: half of the initial wealth is divided equally among several pairs
+        share = 1 / (2 * len(self.counts)) if len(self.counts) > 1 else 1.0
+        level, law = (1 - confidence) * share, scaled(truth, 1.0)
+        margin = power_margin(self._bets(), self.tested(claim), law, self.tries, significance=level, power=power)
+        return margin >= -MARGIN_TOLERANCE
 
     def mu_lower(self, *, confidence: float) -> float:
         wealth, enough = self._wealth(), log_threshold(confidence)

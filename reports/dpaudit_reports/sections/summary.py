@@ -19,13 +19,19 @@ def summary(results: Sequence[AuditResult]) -> tuple[Block, ...]:
     return Paragraph((Strong(tally(results)),)), *overview(results), *caveat(results)
 
 
-def tally(results: Sequence[AuditResult]) -> str:
-    """Return how many results have each verdict, worst first, such as "▲ Violation: 2. ? Inconclusive: 1."."""
-    counted = (
-        f"{mark.sign} {mark.word}: {sum(result.verdict is verdict for result in results)}"
-        for verdict, mark in ((verdict, MARKS[verdict]) for verdict in WORST_FIRST)
-        if any(result.verdict is verdict for result in results)
-    )
+def tally(results: Sequence[AuditResult], unchecked: Sequence[Verdict] = ()) -> str:
+    """Return how many results have each verdict, worst first, such as "▲ Violation: 2 (1 not checked)."
+
+    Args:
+        results: The results.
+        unchecked: The verdicts of the results whose numbers this version of dpaudit does not confirm.
+    """
+    counted = []
+    for verdict in WORST_FIRST:
+        if number := sum(result.verdict is verdict for result in results):
+            not_checked = unchecked.count(verdict)
+            note = f" ({not_checked} not checked)" if not_checked else ""
+            counted.append(f"{MARKS[verdict].sign} {MARKS[verdict].word}: {number}{note}")
     return f"{'. '.join(counted)}."
 
 

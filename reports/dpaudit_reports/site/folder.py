@@ -1,8 +1,9 @@
 """Writes the files of a site into a folder, and touches no other file of this folder.
 
 A manifest lists the files that this module wrote, with their hashes.  A file is replaced or removed only if it is in
-the manifest and still has its hash.  While a call writes, the manifest holds the old and the new hash of each file, so
-an interrupted call can be repeated.
+the manifest, still has its hash, and contains the mark of a file of a site.  The mark is needed because a stranger may
+have written the manifest, and may know the hash of a file that the user published.  While a call writes, the manifest
+holds the old and the new hash of each file, so an interrupted call can be repeated.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ MANIFEST = "dpaudit-site.json"
 _FORMAT = "dpaudit-site/1"
 _MAX_BYTES = 2**26  # of the manifest, and of a page that is compared with it; a page has some 200 kB
 _OWN = re.compile(rf"index\.html|feed\.json|{ADDRESS}\.(?:html|svg)")  # names that the manifest may list
+_MARKS = {  # text that every file of a site contains, by the ending of its name
+    ".html": '<meta name="generator" content="dpaudit">',
+    ".svg": 'aria-label="privacy audit of ',
+    ".json": '"_dpaudit": {',
+}
 _HASH = re.compile("[0-9a-f]{64}")
 _MAX_NAMED = 5  # files that a message names
 
@@ -135,18 +141,25 @@ class SiteFolder:
 
     def _is_own(self, name: str) -> bool:
         """Whether a file is in the manifest and has a content that an earlier call wrote."""
-        known = self.manifest.files.get(name, ())
-        return any(digest in known for digest in self._current(name))
+        content = self._content(name)
+        if content is None or _MARKS[Path(name).suffix] not in content:
+            return False
+        return _hash(content) in self.manifest.files.get(name, ())
 
     def _current(self, name: str) -> tuple[str, ...]:
         """Return the hash of the content of a file; () if it is no readable file."""
+        content = self._content(name)
+        return () if content is None else (_hash(content),)
+
+    def _content(self, name: str) -> str | None:
+        """Return the content of a file; None if it is no readable file."""
         file = self.folder / name
         if file.is_symlink() or not file.is_file():
-            return ()
+            return None
         try:
-            return (_hash(read_foreign(file, _MAX_BYTES)),)
+            return read_foreign(file, _MAX_BYTES)
         except (OSError, ValueError):
-            return ()
+            return None
 
     def _removed(self, names: Sequence[str]) -> list[str]:
         """Remove files of earlier calls.  Return sentences."""

@@ -37,14 +37,15 @@ def index(entries: Sequence[Entry], title: str) -> str:
     results = [entry.result for entry in entries]
     shown = columns(entries)
     limits = [Paragraph(_LIMITS, quiet=True)]
-    if any(entry.unchecked for entry in entries):
+    unchecked = [entry.result.verdict for entry in entries if entry.unchecked]
+    if unchecked:
         limits.append(Paragraph(_UNCHECKED, quiet=True))
     audits = f"{count(len(entries))} audit{'' if len(entries) == 1 else 's'} of differential-privacy claims"
     body = "\n".join(
         [
             f'<h1>{text_html(title)}</h1>\n<p class="quiet">{audits}{day(newest(results))} · '
             '<a href="feed.json">JSON feed</a></p>',
-            blocks_html([Paragraph((Strong(tally(results)),))]),
+            blocks_html([Paragraph((Strong(tally(results, unchecked)),))]),
             _tools(results, shown),
             _table(entries, shown),
             blocks_html([*caveat(results, "the page of the audit"), *limits]),
