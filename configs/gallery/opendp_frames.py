@@ -1,0 +1,61 @@
+"""Queries of OpenDP on data frames of polars.  The library uses the operating system's randomness."""
+
+import warnings
+
+import opendp.prelude as dp
+import polars as pl
+
+dp.enable_features("contrib")
+warnings.filterwarnings("ignore", category=FutureWarning, module="opendp|opendp_frames|__main__")
+
+
+class UsersInGroups:
+    """The noisy number of rows of group 0, after each user's rows were truncated to one in each group.
+
+    A dataset lists users, each of whom has one row in each of `groups` groups.  If `merged`, the query then sets the
+    group of every row to 0.  The claim is the privacy map for one user.
+    """
+
+    def __init__(self, groups, scale, merged):
+        self._groups = groups
+        rows = pl.LazyFrame(schema={"user": pl.Int64, "group": pl.Int64})
+        rows = rows.filter(pl.int_range(pl.len()).over("user", "group") < 1)
+        rows = rows.filter(pl.struct("group").rank("dense").over("user") < groups + 1)
+        if merged:
+            rows = rows.with_columns(group=pl.lit(0, dtype=pl.Int64))
+        counts = rows.group_by("group").agg(dp.len(scale=1.0))
+        self._measurement = dp.m.make_private_lazyframe(
+            dp.lazyframe_domain([dp.series_domain(name, dp.atom_domain(T="i64")) for name in ("user", "group")]),
+            dp.symmetric_id_distance(identifier=pl.col("user")),
+            dp.zero_concentrated_divergence(),
+            pl.LazyFrame({"group": [0]}).join(counts, on="group", how="left"),
+            global_scale=scale,
+        )
+        self.claim = f"zcdp(rho={self._measurement.map(1)!r})"
+
+    def __call__(self, dataset, rng):
+        users = [user for user in dataset for _ in range(self._groups)]
+        rows = pl.LazyFrame({"user": users, "group": list(range(self._groups)) * len(dataset)})
+        return self._measurement(rows).collect()["len"].item()
+
+
+class SumOfCodes:
+    """The noisy sum of 0 for each value up to 1 and 1 for each larger value.
+
+    The codes are those of `cut` ("physical"), or those of a comparison.  The claim is the privacy map for one row.
+    """
+
+    def __init__(self, codes, scale, length):
+        value = pl.col("value")
+        code = value.cut([1.0]).to_physical() if codes == "physical" else (value > 1.0).cast(pl.UInt32)
+        domain = dp.lazyframe_domain([dp.series_domain("value", dp.atom_domain(T=float, nan=False))])
+        self._measurement = dp.m.make_private_lazyframe(
+            dp.with_margin(domain, dp.polars.Margin(max_length=length)),
+            dp.frame_distance(dp.symmetric_distance()),
+            dp.max_divergence(),
+            pl.LazyFrame(schema={"value": pl.Float64}).select(code.dp.sum((0, 1), scale=scale)),
+        )
+        self.claim = f"pure(epsilon={self._measurement.map([dp.polars.Bound(per_group=1)])!r})"
+
+    def __call__(self, dataset, rng):
+        return self._measurement(pl.LazyFrame({"value": dataset})).collect().item()
