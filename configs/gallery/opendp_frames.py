@@ -59,3 +59,25 @@ class SumOfCodes:
 
     def __call__(self, dataset, rng):
         return self._measurement(pl.LazyFrame({"value": dataset})).collect().item()
+
+
+class SumWithoutNulls:
+    """The noisy sum of values between 0 and 1, with `filler` in place of nulls; the text "nan" stands for NaN.
+
+    In a dataset, None is a null.  The claim is the privacy map for one row.
+    """
+
+    def __init__(self, filler, scale, length):
+        numbers = pl.col("value").fill_null(float(filler)).clip(0.0, 1.0)
+        domain = dp.lazyframe_domain([dp.series_domain("value", dp.option_domain(dp.atom_domain(T=float, nan=False)))])
+        self._measurement = dp.m.make_private_lazyframe(
+            dp.with_margin(domain, dp.polars.Margin(max_length=length)),
+            dp.frame_distance(dp.symmetric_distance()),
+            dp.max_divergence(),
+            pl.LazyFrame(schema={"value": pl.Float64}).select(numbers.sum().dp.noise(scale=scale)),
+        )
+        self.claim = f"pure(epsilon={self._measurement.map([dp.polars.Bound(per_group=1)])!r})"
+
+    def __call__(self, dataset, rng):
+        values = pl.Series("value", dataset, dtype=pl.Float64)
+        return self._measurement(values.to_frame().lazy()).collect().item()
