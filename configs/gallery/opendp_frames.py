@@ -81,3 +81,27 @@ class SumWithoutNulls:
     def __call__(self, dataset, rng):
         values = pl.Series("value", dataset, dtype=pl.Float64)
         return self._measurement(values.to_frame().lazy()).collect().item()
+
+
+class CountAfterCast:
+    """The noisy number of values that remain after a cast to whole numbers, which turns NaN into null.
+
+    The number of rows is public, so that the count of a column without nulls costs nothing.  If `filled`, NaN becomes 0
+    before the cast.  In a dataset, the text "nan" stands for NaN.  The claim is the privacy map for a replaced row.
+    """
+
+    def __init__(self, filled, scale, length):
+        value = pl.col("value").fill_null(0.0)
+        counted = (value.fill_nan(0.0) if filled else value).cast(pl.Int64, strict=False).count()
+        domain = dp.lazyframe_domain([dp.series_domain("value", dp.option_domain(dp.atom_domain(T=float)))])
+        self._measurement = dp.m.make_private_lazyframe(
+            dp.with_margin(domain, dp.polars.Margin(max_length=length, invariant="lengths")),
+            dp.frame_distance(dp.symmetric_distance()),
+            dp.max_divergence(),
+            pl.LazyFrame(schema={"value": pl.Float64}).select(counted.dp.noise(scale=scale)),
+        )
+        self.claim = f"pure(epsilon={self._measurement.map([dp.polars.Bound(per_group=2)])!r})"
+
+    def __call__(self, dataset, rng):
+        values = pl.Series("value", [float(value) for value in dataset], dtype=pl.Float64)
+        return self._measurement(values.to_frame().lazy()).collect().item()
