@@ -8,7 +8,7 @@ from DataSynthesizer.lib.PrivBayes import construct_noisy_conditional_distributi
 
 
 class ConditionalDistributions:
-    """The distributions of the attribute `a`, and of `b` given `a`; the claim is the epsilon that the function receives.
+    """The distributions of the attribute `a`, and of `b` given `a`; the claim is the epsilon given to the function.
 
     A dataset lists the values [a, b] of each record; values are 0 or 1.
     """
