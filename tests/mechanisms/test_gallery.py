@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def test_every_case_cites_pins_and_expects(name: str) -> None:
 
 def settings(name: str) -> dict[str, Any]:
     about = AUDITS[name].config.model_dump(exclude={"name", "source", "expect"})
-    about["mechanism"].pop("requires")
+    del about["mechanism"]["requires"], about["mechanism"]["python_version"]
     return about
 
 
@@ -49,10 +50,54 @@ def settings(name: str) -> dict[str, Any]:
         ("pure-ldp-1.1.2-unary-encoding", "pure-ldp-1.2.0-unary-encoding"),
         ("opacus-1.5.3-ghost-clipping-bias", "opacus-1.5.4-ghost-clipping-bias"),
         ("opacus-1.5.2-ghost-clipping-norm", "opacus-1.5.3-ghost-clipping-norm"),
+        ("opendp-0.14.2-randomised-response-bits", "opendp-0.15.0-randomised-response-bits"),
+        ("datasynthesizer-0.1.6-conditional-distributions", "datasynthesizer-0.1.7-conditional-distributions"),
+        ("nvflare-2.0.16-sparse-vector", "nvflare-2.8.0-sparse-vector"),
+        ("smartnoise-sql-1.0.1-approximate-bounds", "smartnoise-sql-1.0.2-approximate-bounds"),
     ],
 )
 def test_affected_and_control_differ_only_in_the_version(affected: str, control: str) -> None:
     assert settings(affected) == settings(control)
+
+
+@pytest.mark.parametrize(
+    ("affected", "control"),
+    [
+        ("opendp-0.16.0-redefined-column", "opendp-0.16.0-unchanged-column"),
+        ("opendp-0.16.0-physical-codes", "opendp-0.16.0-comparison-codes"),
+        ("opendp-0.16.0-filled-with-nan", "opendp-0.16.0-filled-with-zero"),
+        ("opendp-0.16.0-count-after-cast", "opendp-0.16.0-count-after-filling"),
+        ("opendp-smartnoise-0.1.1-unbounded-sum", "opendp-smartnoise-0.1.1-bounded-sum"),
+        ("diffprivlib-0.6.6-regression", "diffprivlib-0.6.6-regression-symmetric"),
+    ],
+)
+def test_affected_and_control_of_one_release_differ_only_in_the_parameters(affected: str, control: str) -> None:
+    first, second = (AUDITS[name].config.model_dump(exclude={"name", "expect"}) for name in (affected, control))
+    assert first["mechanism"].pop("params") != second["mechanism"].pop("params")
+    assert first == second
+
+
+def test_the_benchmark_knows_the_runs_of_every_affected_release() -> None:
+    benchmark = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "gallery.py"))
+    affected = {name for name, audit in AUDITS.items() if audit.config.expect == "violation"}
+    assert set(benchmark["SEEN"]) == affected
+    assert all(AUDITS[name].config.trials > runs for name, runs in benchmark["SEEN"].items())
+
+
+def test_the_benchmark_passes_a_case_only_with_the_expected_verdicts() -> None:
+    case = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "gallery.py"))["Case"]
+    name = "opendp-0.16.0-physical-codes"  # 30 runs were seen, so that 150 are allowed
+    passed = [
+        case(name, expect, runs, 10, 1.0).passed
+        for expect, runs in (
+            ("violation", (150,) * 9),
+            ("violation", (150,) * 8 + (151, 151)),
+            ("violation", (150,) * 8),
+            ("no violation", ()),
+            ("no violation", (150,)),
+        )
+    ]
+    assert passed == [True, False, False, True, False]
 
 
 @pytest.fixture
@@ -86,6 +131,22 @@ EVENTS: dict[str, tuple[Event, int, int]] = {  # event, runs, index of the favou
     "opacus-1.5.4-ghost-clipping-bias": (lambda outputs: outputs > 3.5, 200, 1),
     "opacus-1.5.2-ghost-clipping-norm": (lambda outputs: outputs > 24.5, 200, 1),
     "opacus-1.5.3-ghost-clipping-norm": (lambda outputs: outputs > 3.5, 200, 1),
+    "opendp-0.14.2-randomised-response-bits": (lambda outputs: outputs >= 128, 300, 1),
+    "opendp-0.15.0-randomised-response-bits": (lambda outputs: outputs >= 128, 300, 1),
+    "opendp-0.16.0-redefined-column": (lambda outputs: outputs > 150, 200, 1),
+    "opendp-0.16.0-unchanged-column": (lambda outputs: outputs > 5, 200, 1),
+    "opendp-0.16.0-physical-codes": (lambda outputs: outputs > 5, 200, 1),
+    "opendp-0.16.0-comparison-codes": (lambda outputs: outputs > 0, 200, 1),
+    "opendp-0.16.0-filled-with-nan": (lambda outputs: outputs > 5, 200, 0),
+    "opendp-0.16.0-filled-with-zero": (lambda outputs: outputs > 10, 200, 0),
+    "opendp-0.16.0-count-after-cast": (lambda outputs: outputs >= 5, 200, 0),
+    "opendp-0.16.0-count-after-filling": (lambda outputs: outputs >= 5, 200, 0),
+    "diffprivlib-0.6.6-regression": (lambda outputs: abs(outputs) > 100, 300, 0),
+    "diffprivlib-0.6.6-regression-symmetric": (lambda outputs: abs(outputs) > 100, 300, 0),
+    "nvflare-2.0.16-sparse-vector": (lambda outputs: (outputs == [0.9, 0.3, -0.2, 0.05]).any(axis=1), 300, 0),
+    "nvflare-2.8.0-sparse-vector": (lambda outputs: (outputs == [0.9, 0.3, -0.2, 0.05]).any(axis=1), 300, 0),
+    "opendp-smartnoise-0.1.1-unbounded-sum": (lambda outputs: outputs > 500, 30, 1),
+    "opendp-smartnoise-0.1.1-bounded-sum": (lambda outputs: outputs > 500, 30, 1),
 }
 
 
