@@ -92,7 +92,8 @@ def read(called: LibraryCall, environment: Private | None = None, timeout: float
     Args:
         called: The call that makes the object.
         environment: The private environment in which the library is installed; None for this process.
-        timeout: Seconds to wait for an answer of the environment; None means no limit.
+        timeout: Seconds to wait for an answer of the environment, or for the object in this process; None means no
+            limit.
 
     Raises:
         MechanismError: If the object cannot be made.
@@ -114,7 +115,7 @@ def _facts(called: LibraryCall, environment: Private | None, timeout: float | No
     mechanism: PythonMechanism | IsolatedMechanism
     rng = np.random.default_rng(0)
     if environment is None:
-        mechanism = PythonMechanism(called.address("Facts", isolated=False), called.params)
+        mechanism = PythonMechanism(called.address("Facts", isolated=False), called.params, timeout=timeout)
         (facts,) = mechanism.loaded.sample(None, 1, rng)
     else:
         mechanism = IsolatedMechanism(

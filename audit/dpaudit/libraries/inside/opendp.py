@@ -69,7 +69,7 @@ def _chained(arguments: Foreign) -> Foreign:
     """Chain the steps of a list: input domain, input metric, and at least one step {"make_NAME": named arguments}."""
     if not isinstance(arguments, list) or len(arguments) < 3:
         raise TypeError("chain takes a list: an input domain, an input metric, and steps such as {make_count: {}}")
-    space = [_built(part) for part in arguments[:2]]
+    domain, metric = map(_built, arguments[:2])
     made: Foreign = None
     for step in arguments[2:]:
         name = next(iter(step)) if isinstance(step, dict) and len(step) == 1 else ""
@@ -78,8 +78,8 @@ def _chained(arguments: Foreign) -> Foreign:
         if made is not None:
             if type(made).__name__ == "Measurement":
                 raise TypeError(f"a measurement must be the last step of chain, but {name} follows it")
-            space = [made.output_domain, made.output_metric]
-        following = called(name, dict(zip(_SPACES, space), **(step[name] or {})))
+            domain, metric = made.output_domain, made.output_metric
+        following = called(name, dict(step[name] or {}, input_domain=domain, input_metric=metric))
         if made is None:
             made = following
         else:

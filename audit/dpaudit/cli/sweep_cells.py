@@ -1,0 +1,268 @@
+"""Audits the cells of a sweep in rounds, in the order that `engine.next_cell` chooses."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from dpaudit.claims import TradeoffFunction
+from dpaudit.cli.audited import reason_of, with_provenance
+from dpaudit.cli.event_log import event_log, log_result
+from dpaudit.cli.prepare_run import CommandSettings, NotReady, load, workers
+from dpaudit.cli.progress import ended_line, numbered, progress_bar
+from dpaudit.cli.sweep_file import closes, recorded, write_sweep
+from dpaudit.cli.terminal import say
+from dpaudit.cli.write_result import write_result
+from dpaudit.config import PlannedAudit
+from dpaudit.config.sweeps import Cell
+from dpaudit.engine.audit import Progress, audit
+from dpaudit.engine.next_cell import Round, Spent, next_round
+from dpaudit.inference.sequential.strategy import log_threshold
+from dpaudit.mechanisms import IsolatedMechanism, MechanismError
+from dpaudit.mechanisms.environments import environment
+from dpaudit.mechanisms.exits import exits_refused
+from dpaudit.mechanisms.protocol import message_of
+from dpaudit.result.model import AuditResult
+from dpaudit.result.suite import Promise
+from dpaudit.result.sweeps import Sweep
+from dpaudit.sampling.streams import stream
+from dpaudit.text.printable import joined, one_line
+from dpaudit.values import Foreign
+
+_NO_TIME = "no time was left"
+_MAX_SAID = 300  # maximum number of characters of a reason on stderr; sweep.json holds all of it
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """What is known about one cell while the sweep runs.
+
+    Args:
+        cell: The cell.
+        confidence: The confidence of its audit.
+        result: The result of the last round; None before it.
+        reason: Why there is no result; "" if the cell waits for its first round.
+        closed: Whether the cell gets no further rounds.
+        retried: Whether a resumed sweep may try the cell again, because no run was made.
+        explained: Why the result is inconclusive, if it comes from a file of an earlier command.
+    """
+
+    cell: Cell
+    confidence: float
+    result: AuditResult | None = None
+    reason: str = ""
+    closed: bool = False
+    retried: bool = False
+    explained: str = ""
+    rounds: int = 0
+    seconds: float = 0.0
+    last_seconds: float = 0.0
+
+    @property
+    def spent(self) -> Spent:
+        """What the rule that chooses the next round knows."""
+        result = self.result
+        return Spent(
+            trials=0 if result is None else result.trials_allowed,
+            seconds=self.seconds,
+            last_seconds=self.last_seconds,
+            log_e=0.0 if result is None or not result.bounds_valid else -math.log(max(result.p_value, 1e-300)),
+            log_threshold=log_threshold(self.confidence),
+            most=self.cell.planned.config.trials,
+            closed=self.closed,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Sweeping:
+    """A sweep that runs.
+
+    Args:
+        sweep: The facts about the sweep that do not change; its cells are those of an earlier run.
+        rows: The cells.
+        command: The settings of the command.
+        promise: The joint guarantee.
+    """
+
+    sweep: Sweep
+    rows: list[Row]
+    command: CommandSettings
+    promise: Promise
+    broken: bool = False  # whether an audit ended in an internal error of dpaudit
+    interrupted: bool = False
+    clock: Callable[[], float] = time.monotonic
+    _log: Callable[..., None] = field(default=lambda *_, **__: None)
+
+    @property
+    def results(self) -> dict[str, AuditResult]:
+        """The results so far, by name."""
+        return {row.cell.name: row.result for row in self.rows if row.result is not None}
+
+    @property
+    def outcome(self) -> Sweep:
+        """The outcome so far."""
+        spent = sum(row.seconds for row in self.rows)
+        cells = tuple(map(recorded, self.rows))
+        return replace(self.sweep, cells=cells, spent=spent, interrupted=self.interrupted)
+
+    @exits_refused()
+    def go_on(self) -> None:
+        """Make rounds until the time is over, no cell can go on, or the user interrupts."""
+        try:
+            with event_log(self.command.log) as self._log, workers(self.command):
+                self._build_environments()
+                while (chosen := self._next()) is not None:
+                    self._make(self.rows[chosen.cell], chosen)
+                    self.save()
+        except KeyboardInterrupt:
+            self.interrupted = True
+        for row in self.rows:
+            if row.result is None and not row.reason:
+                row.reason = "the sweep was interrupted" if self.interrupted else _NO_TIME
+        self.save()
+
+    def save(self) -> None:
+        """Write DIR/sweep.json."""
+        write_sweep(self.outcome, self.command)
+
+    def _next(self) -> Round | None:
+        left = self.sweep.seconds - sum(row.seconds for row in self.rows)
+        return next_round([row.spent for row in self.rows], left)
+
+    def _build_environments(self) -> None:
+        """Build all environments before the time of the sweep begins; close the cells of those that fail."""
+        failed: dict[object, str] = {}
+        for row in self.rows:
+            mechanism = row.cell.planned.config.mechanism
+            if not mechanism.isolated or row.closed:
+                continue
+            wanted = (tuple(mechanism.requires or ()), mechanism.python_version)
+            if wanted not in failed:
+                failed[wanted] = self._environment(*wanted)
+            if failed[wanted]:
+                row.reason, row.closed, row.retried = failed[wanted], True, True
+
+    def _environment(self, requires: Sequence[str], python_version: str | None) -> str:
+        """Build an environment; return the reason if that fails, and otherwise ""."""
+        try:
+            environment(requires, python_version)
+        except MechanismError as error:
+            reason = message_of(error)
+            say(f"the environment with {', '.join(requires)} cannot be built, so its cells are not audited: {reason}")
+            return reason
+        return ""
+
+    def _make(self, row: Row, chosen: Round) -> None:
+        """Make one round of a cell, and keep its result or the reason why there is none."""
+        began, number = self.clock(), self.rows.index(row) + 1
+        row.rounds += 1
+        try:
+            result = self._audited(row, chosen, numbered(number, len(self.rows), row.cell.name))
+        except KeyboardInterrupt:
+            raise
+        except NotReady as error:
+            row.reason, row.closed, row.retried = error.reason, True, row.result is None
+        except BaseException as error:
+            row.reason, broken = reason_of(error, self.command)
+            row.closed, self.broken = True, self.broken or broken
+        else:
+            self._keep(row, result, number)
+        finally:
+            row.last_seconds = max(self.clock() - began, 1e-9)
+            row.seconds += row.last_seconds
+        if row.reason and not self.command.quiet:
+            say(f"{row.cell.name} could not be audited: {one_line(row.reason)[:_MAX_SAID]}")
+
+    def _keep(self, row: Row, result: AuditResult, number: int) -> None:
+        if result.stopped_by == "interruption":  # the result of the round before stays, and the store has all blocks
+            raise KeyboardInterrupt
+        row.result, row.closed, row.explained = result, closes(result), ""
+        if not self.command.quiet:
+            say(ended_line(number, len(self.rows), result))
+        if result.violated:
+            for warning in result.warnings:
+                say(f"{row.cell.name}: {joined(warning)}")
+        write_result(result, self.command)
+        log_result(self._log, result)
+
+    def _audited(self, row: Row, chosen: Round, place: str) -> AuditResult:
+        """Resume the audit of a cell up to a number of runs, or until the time of the round is over."""
+        planned = seeded(row.cell.planned, self.command.seed)
+        mechanism, claim = load(planned, self.command)
+        self._log("started", audit=row.cell.name, claim=str(claim))
+        try:
+            with progress_bar(place, shown=not self.command.quiet, log_threshold=log_threshold(row.confidence)) as bar:
+                ends = self.clock() + chosen.seconds
+
+                def report(now: Progress) -> None:
+                    if bar is not None:
+                        bar(now)
+                    if self.clock() > ends and now.trials < now.allowed:
+                        raise _TimeIsOver(now.trials)
+
+                try:
+                    result = self._resumed(row, planned, mechanism, claim, chosen.trials, report)
+                except _TimeIsOver as over:  # read the stored runs again, for the result at this number of runs
+                    result = self._resumed(row, planned, mechanism, claim, over.trials, bar)
+        finally:
+            if isinstance(mechanism, IsolatedMechanism):
+                mechanism.close()
+        return with_provenance(result, planned, self.promise)
+
+    def _resumed(
+        self,
+        row: Row,
+        planned: PlannedAudit,
+        mechanism: Foreign,
+        claim: TradeoffFunction,
+        trials: int,
+        report: Callable[[Progress], None] | None,
+    ) -> AuditResult:
+        command = replace(self.command, trials=trials, seed=None, keep_outputs=True)
+        settings = replace(command.over(planned.settings), confidence=row.confidence, progress=report)
+        return audit(mechanism, claim, planned.pairs, **settings.keywords)
+
+
+class _TimeIsOver(Exception):
+    """Raised between two blocks if the time of a round is over."""
+
+    def __init__(self, trials: int) -> None:
+        super().__init__(trials)
+        self.trials = trials
+
+
+def seeded(planned: PlannedAudit, seed: int | None) -> PlannedAudit:
+    """Return an audit with a seed that depends on the seed of the command and on the name of the cell.
+
+    Args:
+        planned: The audit.
+        seed: The seed of the command; None draws the seed of each cell at its first round.
+    """
+    if seed is None:
+        return planned
+    own = int(stream(seed, "sweep", planned.config.name).integers(10**9))
+    return replace(planned, config=planned.config.model_copy(update={"seed": own}))
+
+
+def answer_seconds(seconds: float, cells: int) -> float:
+    """Return the maximum time of one answer of a mechanism: two fair shares, but 5 to 60 seconds.
+
+    Args:
+        seconds: The seconds of the sweep.
+        cells: The number of cells.
+    """
+    return min(max(2 * seconds / cells, 5.0), 60.0)
+
+
+def with_timeout(cells: Sequence[Cell], seconds: float) -> list[Cell]:
+    """Return the cells with a time limit for each answer of their mechanisms."""
+    return [
+        replace(cell, planned=replace(cell.planned, config=_timed(cell.planned, seconds))) for cell in cells
+    ]
+
+
+def _timed(planned: PlannedAudit, seconds: float) -> Foreign:
+    return planned.config.model_copy(update={"timeout": seconds})
+
