@@ -89,6 +89,7 @@ def short_reason(reason: str) -> str:
     """Shorten a reason for a report: without the call that a message repeats, and with a maximum length."""
     text = re.sub(r"\\n +.*", "", one_line(reason))
     text = re.sub(r"^(?:calling|loading) .*? raised (?=[A-Z]\w*(?:Error|Exception)?\b)", "", text)
+    text = re.sub(r"^[\d,]+ runs per dataset are (too few to see any violation).*", r"the runs are \1", text)
     text = re.sub(r"^start\.py:\w+ \(with [^)]*\) raised ", "", text)
     return shortened(re.sub(r"^LookupError: ", "", text).strip() or "the reason was not recorded", _MAX_REASON)
 
@@ -121,12 +122,11 @@ def promise(sweep: Sweep) -> str:
     )
 
 
-def meaning(sweep: Sweep) -> str:
-    """Say what the numbers of the table mean."""
-    return (
-        "share: the certified lower bound on the privacy loss, divided by the claimed value, of the worst cell; – means "
-        "that nothing is certified.  A share below 1 does not show that a claim is true."
-    )
+MEANING = (
+    "share: the certified lower bound on the privacy loss, divided by the claimed value, of the worst cell; – means "
+    "that the bound is not known.  A share below 1 does not show that a claim is true."
+)
+"""The meaning of the numbers."""
 
 
 def counts(sweep: Sweep) -> str:

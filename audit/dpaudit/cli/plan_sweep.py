@@ -46,10 +46,11 @@ class SweepPlan:
         wait = before.answer_seconds if before is not None else answer_seconds(seconds, len(audits))
         cells = with_timeout(self.cells, wait)
         rows = [
-            Row(cell=cell, confidence=confidence)
-            for cell, confidence in zip(cells, promise.confidences, strict=True)
+            Row(cell=cell, confidence=confidence) for cell, confidence in zip(cells, promise.confidences, strict=True)
         ]
-        sweeping = Sweeping(sweep=self._sweep(seconds, wait, rows, promise), rows=rows, command=command, promise=promise)
+        sweeping = Sweeping(
+            sweep=self._sweep(seconds, wait, rows, promise), rows=rows, command=command, promise=promise
+        )
         if before is not None:
             sweeping.promise = resume(before, sweeping.sweep, rows, promise, command)
             sweeping.sweep = replace(sweeping.sweep, number=sweeping.promise.number)
@@ -75,9 +76,7 @@ class SweepPlan:
         )
 
 
-def planned_sweep(
-    library: str, others: Sequence[str], patterns: Sequence[str], command: CommandSettings
-) -> SweepPlan:
+def planned_sweep(library: str, others: Sequence[str], patterns: Sequence[str], command: CommandSettings) -> SweepPlan:
     """Read the catalogue and list the cells.
 
     Args:
@@ -121,5 +120,7 @@ def _version(option: str, text: str, package: str) -> str:
     try:
         Version(text)
     except InvalidVersion:
-        raise ConfigError(f"{option}: {text[:40]!r} is not a version of {package}; write a number such as 1.2.3") from None
+        raise ConfigError(
+            f"{option}: {text[:40]!r} is not a version of {package}; write a number such as 1.2.3"
+        ) from None
     return text

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dpaudit.claims import TradeoffFunction
+from dpaudit.cli.audited import reason_of, with_provenance
 from dpaudit.cli.console import log_to_stderr, show_run
 from dpaudit.cli.event_log import event_log, log_result
-from dpaudit.cli.audited import reason_of, with_provenance
 from dpaudit.cli.internal_errors import command_line
 from dpaudit.cli.prepare_run import (
     CommandSettings,

@@ -56,7 +56,9 @@ def sweep(
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", rich_help_panel=RUNS, help="List the cells and their code, without running the code."),
+        typer.Option(
+            "--dry-run", rich_help_panel=RUNS, help="List the cells and their code, without running the code."
+        ),
     ] = False,
 ) -> None:
     """Audit every constructor of a library over types and parameters, and write DIR/sweep.json and DIR/sweep.pdf.
@@ -80,7 +82,9 @@ def sweep(
     """
     check_choice("--backend", options.backend, BACKENDS)
     if options.resume_anyway:
-        refuse("--resume=anyway is not allowed, because the guarantee of a sweep does not cover outputs of other audits")
+        refuse(
+            "--resume=anyway is not allowed, because the guarantee of a sweep does not cover outputs of other audits"
+        )
     seconds = seconds_of(time)
     command = checked_settings(options, pdf=False)
     with waiting("loading", shown=not options.quiet):

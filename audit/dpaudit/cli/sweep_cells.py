@@ -258,11 +258,8 @@ def answer_seconds(seconds: float, cells: int) -> float:
 
 def with_timeout(cells: Sequence[Cell], seconds: float) -> list[Cell]:
     """Return the cells with a time limit for each answer of their mechanisms."""
-    return [
-        replace(cell, planned=replace(cell.planned, config=_timed(cell.planned, seconds))) for cell in cells
-    ]
+    return [replace(cell, planned=replace(cell.planned, config=_timed(cell.planned, seconds))) for cell in cells]
 
 
 def _timed(planned: PlannedAudit, seconds: float) -> Foreign:
     return planned.config.model_copy(update={"timeout": seconds})
-

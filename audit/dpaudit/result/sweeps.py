@@ -208,6 +208,4 @@ def changes(sweep: Sweep, version: str) -> list[Changed]:
         {cell.title: cell for cell in sweep.cells if cell.version == one} for one in (sweep.versions[0], version)
     )
     both = [Changed(title, old.get(title), new.get(title)) for title in dict.fromkeys([*old, *new])]
-    return [
-        one for one in both if one.before is None or one.after is None or one.before.state is not one.after.state
-    ]
+    return [one for one in both if one.before is None or one.after is None or one.before.state is not one.after.state]

@@ -14,10 +14,10 @@ from dpaudit_reports.formats.run import Screen
 from dpaudit_reports.formats.table import drawn
 from dpaudit_reports.formats.wrapping import wrapped
 from dpaudit_reports.sweep_rows import (
+    MEANING,
     SweepRow,
     counts,
     differences,
-    meaning,
     promise,
     refuted_words,
     rows_of,
@@ -41,7 +41,7 @@ def text(sweep: Sweep, screen: Screen) -> str:
     """
     rows = rows_of(sweep)
     lines = [*([Text()] if screen.terminal else []), *_table(rows, screen, several=len(sweep.versions) > 1)]
-    notes = [meaning(sweep), counts(sweep)]
+    notes = [MEANING, counts(sweep)]
     lines += [part for words in notes for part in (Text(), *_prose(words, screen))]
     for title, state in (("Inconclusive", CellState.INCONCLUSIVE), ("Not audited", CellState.NOT_AUDITED)):
         lines += _listed(f"{title}:", without_verdict(sweep, state), screen)
@@ -79,13 +79,16 @@ def _row(row: SweepRow, name: str, width: int, room: int | None, screen: Screen)
     line = Text()
     line.append(f"{encodable(sign.sign, screen.encoding)} ", sign.style)
     line.append(first + " " * (width - cell_len(first)))
-    refuted = str(len(row.refuted)) if row.refuted else "0"
-    cells = (f"{row.audited}/{len(row.cells)}", refuted, encodable(share_of(row.worst), screen.encoding))
-    for cell in cells:
-        line.append(" " * _GAP + cell.rjust(7))
+    numbers = (
+        f"{row.audited}/{len(row.cells)}",
+        str(len(row.refuted)),
+        encodable(share_of(row.worst), screen.encoding),
+    )
+    for number in numbers:
+        line.append(" " * _GAP + number.rjust(7))
     line.append(" " * _GAP + worst)
     yield line
-    indent = 2 + width + len(cells) * (_GAP + 7) + _GAP
+    indent = 2 + width + len(numbers) * (_GAP + 7) + _GAP
     for index in range(max(len(more), len(others))):
         left = more[index] if index < len(more) else ""
         right = others[index] if index < len(others) else ""
