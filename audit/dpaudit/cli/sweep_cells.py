@@ -12,7 +12,7 @@ from dpaudit.cli.audited import reason_of, with_provenance
 from dpaudit.cli.event_log import event_log, log_result
 from dpaudit.cli.prepare_run import CommandSettings, NotReady, load, workers
 from dpaudit.cli.progress import ended_line, numbered, progress_bar
-from dpaudit.cli.sweep_file import closes, recorded, write_sweep
+from dpaudit.cli.sweep_file import closes, facts_of, recorded, write_sweep
 from dpaudit.cli.terminal import say
 from dpaudit.cli.write_result import write_result
 from dpaudit.config import PlannedAudit
@@ -31,6 +31,7 @@ from dpaudit.sampling.streams import stream
 from dpaudit.text.printable import joined, one_line
 from dpaudit.values import Foreign
 
+_clock = time.monotonic
 _NO_TIME = "no time was left"
 _MAX_SAID = 300  # maximum number of characters of a reason on stderr; sweep.json holds all of it
 
@@ -46,7 +47,7 @@ class Row:
         reason: Why there is no result; "" if the cell waits for its first round.
         closed: Whether the cell gets no further rounds.
         retried: Whether a resumed sweep may try the cell again, because no run was made.
-        explained: Why the result is inconclusive, if it comes from a file of an earlier command.
+        facts: The fields of the record that depend on the result; see `sweep_file.facts_of`.
     """
 
     cell: Cell
@@ -55,7 +56,7 @@ class Row:
     reason: str = ""
     closed: bool = False
     retried: bool = False
-    explained: str = ""
+    facts: dict[str, Foreign] = field(default_factory=dict)
     rounds: int = 0
     seconds: float = 0.0
     last_seconds: float = 0.0
@@ -92,7 +93,6 @@ class Sweeping:
     promise: Promise
     broken: bool = False  # whether an audit ended in an internal error of dpaudit
     interrupted: bool = False
-    clock: Callable[[], float] = time.monotonic
     _log: Callable[..., None] = field(default=lambda *_, **__: None)
 
     @property
@@ -156,7 +156,7 @@ class Sweeping:
 
     def _make(self, row: Row, chosen: Round) -> None:
         """Make one round of a cell, and keep its result or the reason why there is none."""
-        began, number = self.clock(), self.rows.index(row) + 1
+        began, number = _clock(), self.rows.index(row) + 1
         row.rounds += 1
         try:
             result = self._audited(row, chosen, numbered(number, len(self.rows), row.cell.name))
@@ -170,7 +170,7 @@ class Sweeping:
         else:
             self._keep(row, result, number)
         finally:
-            row.last_seconds = max(self.clock() - began, 1e-9)
+            row.last_seconds = max(_clock() - began, 1e-9)
             row.seconds += row.last_seconds
         if row.reason and not self.command.quiet:
             say(f"{row.cell.name} could not be audited: {one_line(row.reason)[:_MAX_SAID]}")
@@ -178,7 +178,7 @@ class Sweeping:
     def _keep(self, row: Row, result: AuditResult, number: int) -> None:
         if result.stopped_by == "interruption":  # the result of the round before stays, and the store has all blocks
             raise KeyboardInterrupt
-        row.result, row.closed, row.explained = result, closes(result), ""
+        row.result, row.closed, row.facts = result, closes(result), facts_of(result)
         if not self.command.quiet:
             say(ended_line(number, len(self.rows), result))
         if result.violated:
@@ -194,12 +194,12 @@ class Sweeping:
         self._log("started", audit=row.cell.name, claim=str(claim))
         try:
             with progress_bar(place, shown=not self.command.quiet, log_threshold=log_threshold(row.confidence)) as bar:
-                ends = self.clock() + chosen.seconds
+                ends = _clock() + chosen.seconds
 
                 def report(now: Progress) -> None:
                     if bar is not None:
                         bar(now)
-                    if self.clock() > ends and now.trials < now.allowed:
+                    if _clock() > ends and now.trials < now.allowed:
                         raise _TimeIsOver(now.trials)
 
                 try:

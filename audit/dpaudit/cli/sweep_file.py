@@ -20,6 +20,8 @@ from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import CellState, Sweep, SweptCell
 from dpaudit.text.printable import joined
+from dpaudit.values import Foreign
+from dpaudit_reports.claimed import headline
 from dpaudit_reports.formats.facts import certified, detectable
 from dpaudit_reports.ranges import ranges
 from dpaudit_reports.reasons import reason
@@ -32,35 +34,35 @@ _SHOWN = 3  # number of differing cells that a message lists
 
 def recorded(row: Row) -> SweptCell:
     """Return the record of a cell."""
-    cell, result = row.cell, row.result
-    found = SweptCell(
+    cell = row.cell
+    return SweptCell(
         name=cell.name,
         title=cell.title,
         constructor=cell.constructor,
         values=dict(cell.values),
         version=cell.version,
-        state=CellState.NOT_AUDITED,
-        reason=joined(row.reason),
         closed=row.closed and not row.retried,
         rounds=row.rounds,
         seconds=row.seconds,
         last_seconds=row.last_seconds,
+        **(row.facts or {"state": CellState.NOT_AUDITED, "reason": joined(row.reason)}),
     )
-    if result is None:
-        return found
-    place = ranges(result)
-    ratio = None if place is None or not math.isfinite(place.certified) else place.certified
-    return replace(
-        found,
-        state=CellState(result.verdict.value),
-        reason=row.explained or joined(reason(result)),
-        trials=result.trials_used,
-        p_value=result.p_value,
-        claim=result.claim.label,
-        certified=certified(result),
-        ratio=ratio,
-        detectable=detectable(result),
-    )
+
+
+def facts_of(result: AuditResult) -> dict[str, Foreign]:
+    """Return the fields of a record that depend on the result only."""
+    place, bound = ranges(result), headline(result)
+    known = place is not None and result.bounds_valid and bound is not None and not math.isnan(bound.certified)
+    return {
+        "state": CellState(result.verdict.value),
+        "reason": joined(reason(result)),
+        "trials": result.trials_used,
+        "p_value": result.p_value,
+        "claim": result.claim.label,
+        "certified": certified(result),
+        "ratio": place.certified if place is not None and known and math.isfinite(place.certified) else None,
+        "detectable": detectable(result),
+    }
 
 
 def closes(result: AuditResult) -> bool:
@@ -129,7 +131,9 @@ def resume(before: Sweep, after: Sweep, rows: Sequence[Row], promise: Promise, c
             continue
         try:
             row.result = _result(file, row.confidence, before.number)
-            row.closed, row.explained = closes(row.result), cell.reason
+            row.closed, row.facts = closes(row.result), facts_of(row.result)
+            if cell.state.value == row.result.verdict.value:  # a file's own words would be quoted as foreign
+                row.facts["reason"] = cell.reason
         except (ValueError, OSError, ImportError, OverflowError, RecursionError, MemoryError) as error:
             problems.append(f"{shown} cannot be resumed: {getattr(error, 'strerror', None) or error}: {file.name}")
     if problems:
