@@ -167,7 +167,7 @@ def test_an_environment_that_cannot_be_built_closes_its_cells_only(
     assert states() == {"good-0.5": "not audited", "good-1.0": "not audited"}, "the last version of each cell"
     assert "Verdicts of 1.1.5 and 1.1.4 differ in 2 cells" in prose(done.stdout)
     assert "good-0.5: no violation found, then not audited" in prose(done.stdout)
-    assert swept("--time", "2s", catalogue="counts.yaml==1.1.4", *()).exit_code == 2
+    assert swept("--time", "2s", catalogue="counts.yaml==1.1.4").exit_code == 2
 
 
 def test_an_empty_sweep_is_wrong_usage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_sweep_ends_in_time_and_starves_no_cell() -> None:
             cell, trials=found.trials, seconds=cell.seconds + seconds, last_seconds=seconds, log_e=log_e
         )
         left -= seconds
-    assert 0 <= left
+    assert left >= 0
     each = [cell.seconds for cell in cells]
     assert min(each) >= MIN_SHARE * sum(each) / len(each) / GROWTH
     assert max(each) == each[5]

@@ -228,9 +228,11 @@ def _config(values: Mapping[str, Foreign]) -> AuditConfig:
         return AuditConfig.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part != "mechanism")
-        words = str(first.get("ctx", {}).get("error", first["msg"]))
-        raise ValueError(f"{where}: {words}".removeprefix(": ")) from None
+        place = [str(part) for part in first["loc"] if part != "mechanism"]
+        if (own := first.get("ctx", {}).get("error")) is not None:
+            raise ValueError(f"{place[0]}: {own}" if place else str(own)) from None
+        words = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise ValueError(f"{place[0]}: {words}, got {first['input']!r:.80}") from None
 
 
 def _environment(config: CatalogueConfig, entry: EntryConfig, version: str) -> JsonObject:
