@@ -233,3 +233,42 @@ def test_a_dry_run_lists_the_cells_and_runs_nothing(audits: Audits) -> None:
     assert done.stdout.splitlines()[-1] == "2 cells, with 30 s for each on average"
     assert not audits.rounds
     assert not Path("out").exists()
+
+
+HOSTILE = {
+    "another format": {"format": "dpaudit-sweep/9"},
+    "a name outside": {"name": "../../etc/x"},
+    "a number that is not finite": {"seconds": 1e999},
+    "a negative number": {"trials": -1},
+    "a text for a number": {"rounds": "1"},
+    "an unknown key": {"python": "os:system"},
+    "an unknown state": {"state": "certified"},
+    "a verdict without a p-value": {"p_value": None},
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE)
+def test_a_hostile_file_of_a_sweep_is_refused(audits: Audits, change: str) -> None:
+    swept("--time", "2s")
+    values = written()
+    changed = HOSTILE[change]
+    if "format" in changed:
+        values.update(changed)
+    else:
+        values["cells"][0].update(changed)
+    Path("out/sweep.json").write_text(json.dumps(values))
+    done = swept("--time", "9s", "--resume")
+    assert done.exit_code == 2
+    assert "out/sweep.json cannot be resumed" in done.stderr
+
+
+def test_a_file_of_a_sweep_does_not_give_a_verdict(audits: Audits) -> None:
+    """The verdict comes from the result file, whose counts are checked."""
+    swept("--time", "2s")
+    values = written()
+    values["cells"][0]["state"] = "violation"
+    values["cells"][2]["state"] = "no violation found"
+    Path("out/sweep.json").write_text(json.dumps(values))
+    swept("--time", "2s", "--resume")
+    assert states()["good one-0.5"] == "no violation found"
+    assert states()["bad-0.5"] == "violation"

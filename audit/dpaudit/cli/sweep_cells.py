@@ -24,6 +24,7 @@ from dpaudit.mechanisms import IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.environments import environment
 from dpaudit.mechanisms.exits import exits_refused
 from dpaudit.mechanisms.protocol import message_of
+from dpaudit.mechanisms.requirements import wrong_version
 from dpaudit.result.model import AuditResult
 from dpaudit.result.suite import Promise
 from dpaudit.result.sweeps import Sweep
@@ -140,19 +141,19 @@ class Sweeping:
                 continue
             wanted = (tuple(mechanism.requires or ()), mechanism.python_version)
             if wanted not in failed:
-                failed[wanted] = self._environment(*wanted)
+                failed[wanted] = self._environment(*wanted, row.cell.version)
             if failed[wanted]:
                 row.reason, row.closed, row.retried = failed[wanted], True, True
 
-    def _environment(self, requires: Sequence[str], python_version: str | None) -> str:
-        """Build an environment; return the reason if that fails, and otherwise ""."""
+    def _environment(self, requires: Sequence[str], python_version: str | None, version: str) -> str:
+        """Build an environment; return the reason if that fails or gives another version, and otherwise ""."""
         try:
-            environment(requires, python_version)
+            reason = wrong_version(environment(requires, python_version).packages, self.sweep.package, version)
         except MechanismError as error:
             reason = message_of(error)
-            say(f"the environment with {', '.join(requires)} cannot be built, so its cells are not audited: {reason}")
-            return reason
-        return ""
+        if reason:
+            say(f"the environment with {', '.join(requires)} cannot be used, so its cells are not audited: {reason}")
+        return reason
 
     def _make(self, row: Row, chosen: Round) -> None:
         """Make one round of a cell, and keep its result or the reason why there is none."""
