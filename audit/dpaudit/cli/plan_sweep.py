@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpaudit.cli.prepare_run import CommandSettings, prepare_folder, share_guarantee
-from dpaudit.cli.sweep_cells import Row, Sweeping, answer_seconds, with_timeout
-from dpaudit.cli.sweep_file import earlier, resume
+from dpaudit.cli.sweep_cells import Sweeping, answer_seconds, with_timeout
+from dpaudit.cli.sweep_file import earlier, recorded, resume
+from dpaudit.cli.sweep_row import Row
 from dpaudit.config import ConfigError
 from dpaudit.config.sweeps import Catalogue, Cell, cells_of, only_matching, read_catalogue
 from dpaudit.result.suite import Promise
@@ -57,8 +58,6 @@ class SweepPlan:
         return sweeping
 
     def _sweep(self, seconds: float, wait: float, rows: Sequence[Row], promise: Promise) -> Sweep:
-        from dpaudit.cli.sweep_file import recorded
-
         return Sweep(
             library=self.catalogue.config.library,
             package=self.catalogue.config.package,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,12 +12,13 @@ from dpaudit.cli.event_log import event_log, log_result
 from dpaudit.cli.prepare_run import CommandSettings, NotReady, load, workers
 from dpaudit.cli.progress import ended_line, numbered, progress_bar
 from dpaudit.cli.sweep_file import closes, facts_of, recorded, write_sweep
+from dpaudit.cli.sweep_row import Row
 from dpaudit.cli.terminal import say
 from dpaudit.cli.write_result import write_result
 from dpaudit.config import PlannedAudit
 from dpaudit.config.sweeps import Cell
 from dpaudit.engine.audit import Progress, audit
-from dpaudit.engine.next_cell import Round, Spent, next_round
+from dpaudit.engine.next_cell import Round, next_round
 from dpaudit.inference.sequential.strategy import log_threshold
 from dpaudit.mechanisms import IsolatedMechanism, MechanismError
 from dpaudit.mechanisms.environments import environment
@@ -35,46 +35,6 @@ from dpaudit.values import Foreign
 _clock = time.monotonic
 _NO_TIME = "no time was left"
 _MAX_SAID = 300  # maximum number of characters of a reason on stderr; sweep.json holds all of it
-
-
-@dataclass(slots=True, kw_only=True)
-class Row:
-    """What is known about one cell while the sweep runs.
-
-    Args:
-        cell: The cell.
-        confidence: The confidence of its audit.
-        result: The result of the last round; None before it.
-        reason: Why there is no result; "" if the cell waits for its first round.
-        closed: Whether the cell gets no further rounds.
-        retried: Whether a resumed sweep may try the cell again, because no run was made.
-        facts: The fields of the record that depend on the result; see `sweep_file.facts_of`.
-    """
-
-    cell: Cell
-    confidence: float
-    result: AuditResult | None = None
-    reason: str = ""
-    closed: bool = False
-    retried: bool = False
-    facts: dict[str, Foreign] = field(default_factory=dict)
-    rounds: int = 0
-    seconds: float = 0.0
-    last_seconds: float = 0.0
-
-    @property
-    def spent(self) -> Spent:
-        """What the rule that chooses the next round knows."""
-        result = self.result
-        return Spent(
-            trials=0 if result is None else result.trials_allowed,
-            seconds=self.seconds,
-            last_seconds=self.last_seconds,
-            log_e=0.0 if result is None or not result.bounds_valid else -math.log(max(result.p_value, 1e-300)),
-            log_threshold=log_threshold(self.confidence),
-            most=self.cell.planned.config.trials,
-            closed=self.closed,
-        )
 
 
 @dataclass(slots=True, kw_only=True)

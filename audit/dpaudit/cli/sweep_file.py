@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dpaudit.cli.prepare_run import CommandSettings, NotReady
 from dpaudit.cli.read_results import SWEEP
+from dpaudit.cli.sweep_row import Row
 from dpaudit.cli.terminal import say
 from dpaudit.engine.verdict import DROPPED
 from dpaudit.result.atomic_write import write_placed
@@ -25,9 +25,6 @@ from dpaudit_reports.claimed import headline
 from dpaudit_reports.formats.facts import certified, detectable
 from dpaudit_reports.ranges import ranges
 from dpaudit_reports.reasons import reason
-
-if TYPE_CHECKING:
-    from dpaudit.cli.sweep_cells import Row
 
 _SHOWN = 3  # number of differing cells that a message lists
 
