@@ -34,6 +34,7 @@ from dpaudit.values import Foreign
 
 _clock = time.monotonic
 _NO_TIME = "no time was left"
+_MAX_ALIVE = 4  # number of workers that wait for a further round of their cell
 _MAX_SAID = 300  # maximum number of characters of a reason on stderr; sweep.json holds all of it
 
 
@@ -54,6 +55,7 @@ class Sweeping:
     promise: Promise
     broken: bool = False  # whether an audit ended in an internal error of dpaudit
     interrupted: bool = False
+    _alive: list[IsolatedMechanism] = field(default_factory=list)  # mechanisms whose workers run
     _log: Callable[..., None] = field(default=lambda *_, **__: None)
 
     @property
@@ -79,6 +81,9 @@ class Sweeping:
                     self.save()
         except KeyboardInterrupt:
             self.interrupted = True
+        finally:
+            while self._alive:
+                self._alive.pop().close()
         for row in self.rows:
             if row.result is None and not row.reason:
                 row.reason = "the sweep was interrupted" if self.interrupted else _NO_TIME
@@ -168,9 +173,15 @@ class Sweeping:
                 except _TimeIsOver as over:  # read the stored runs again, for the result at this number of runs
                     result = self._resumed(row, planned, mechanism, claim, over.trials, bar)
         finally:
-            if isinstance(mechanism, IsolatedMechanism):
-                mechanism.close()
+            self._keep_alive(mechanism)
         return with_provenance(result, planned, self.promise)
+
+    def _keep_alive(self, mechanism: Foreign) -> None:
+        """Keep the workers of the last cells, because starting a worker may take longer than its runs."""
+        if isinstance(mechanism, IsolatedMechanism):
+            self._alive = [one for one in self._alive if one != mechanism] + [mechanism]
+            while len(self._alive) > _MAX_ALIVE:
+                self._alive.pop(0).close()
 
     def _resumed(
         self,
