@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -235,7 +236,7 @@ def test_a_dry_run_lists_the_cells_and_runs_nothing(audits: Audits) -> None:
     assert not Path("out").exists()
 
 
-HOSTILE = {
+HOSTILE: dict[str, dict[str, Any]] = {
     "another format": {"format": "dpaudit-sweep/9"},
     "a name outside": {"name": "../../etc/x"},
     "a number that is not finite": {"seconds": 1e999},

@@ -162,7 +162,7 @@ def test_catalogues_are_part_of_the_package() -> None:
     """A wheel has them in the folder where `catalogues` looks first."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert included == {"configs/sweeps": "dpaudit/config/sweeps"}
+    assert included == {"configs/sweeps": "dpaudit/config/catalogues"}
     assert Path(reader.__file__).parent.parts[-2:] == ("dpaudit", "config")
     assert {*catalogues()} == {"diffprivlib", "opendp", "pydp"}
 

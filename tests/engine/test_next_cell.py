@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
+from dpaudit import Pair, audit
 from dpaudit.engine.next_cell import FIRST_TRIALS, GROWTH, MIN_SHARE, Round, Spent, next_round
 
 NEW = Spent(log_threshold=9.0, most=100_000)
@@ -99,3 +101,21 @@ def test_a_rule_that_looks_at_the_evidence_keeps_the_guarantee() -> None:
             left -= seconds
         false += any(cell.closed for cell in states)
     assert false <= binom.ppf(1 - 1e-6, sweeps, level)
+
+
+def test_a_round_repeats_the_wealth_of_the_rounds_before(tmp_path: Path) -> None:
+    """All rounds of a cell are one test.  If their wealth differed, each round would be another test."""
+    pairs = [Pair([0], [1]), Pair([0], [0.5])]
+
+    def noise(dataset: list[float], rng: np.random.Generator) -> float:
+        return dataset[0] + rng.normal(scale=2.0)
+
+    paths = []
+    for trials in (37, 100):
+        result = audit(
+            noise, "gaussian(mu=1)", pairs, attacks="median_clipped", trials=trials, seed=1, store=tmp_path / "s"
+        )
+        paths.append(list(zip(result.history.trials.tolist(), result.history.log_e.tolist(), strict=True)))
+    first, second = paths
+    assert len(first) > 3
+    assert second[: len(first)] == first

@@ -87,7 +87,7 @@ class Cell:
 def catalogues() -> dict[str, Path]:
     """Return the files of the catalogues that come with dpaudit, by library."""
     here = Path(__file__).resolve()
-    folders = [here.parent / "sweeps", *(above / "configs" / "sweeps" for above in here.parents[3:4])]
+    folders = [here.parent / "catalogues", *(above / "configs" / "sweeps" for above in here.parents[3:4])]
     folder = next((one for one in folders if one.is_dir()), folders[0])
     return {file.stem: file for file in sorted(folder.glob("*.yaml"))}
 

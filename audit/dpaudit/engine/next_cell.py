@@ -24,6 +24,9 @@ Theorem:
     expectation at most 1 in this history, which stays constant while other cells are chosen.  By Ville's inequality, it
     ever reaches K / s with probability at most s / K.  The sum over the cells is s.
 
+All rounds of a cell are one audit in the sense of the proof.  A resumed audit reads the stored blocks in their order,
+and its attacks have the same seeds, so its wealth repeats its path before it goes on.
+
 The proof needs that no run is repeated because of its outcome.  Therefore a cell with a failed run gets no further
 rounds.  A kill loses the block that was running, which is sampled again; the moment of the kill must not depend on the
 outputs of this block.
