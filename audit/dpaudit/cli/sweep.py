@@ -24,42 +24,47 @@ _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 _MAX_SECONDS = 30 * 24 * 3600  # a longer time is probably a mistake
 
 
+_Library = Annotated[
+    str,
+    typer.Argument(
+        metavar="LIBRARY[==VERSION]", help="Library with a catalogue, such as opendp, or a catalogue's .yaml file."
+    ),
+]
+_Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        rich_help_panel=RUNS,
+        help="Audit only cells or constructors with this name or pattern, such as 'make_laplace*'; repeatable.",
+    ),
+]
+_Time = Annotated[
+    str, typer.Option("--time", metavar="TIME", rich_help_panel=RUNS, help="Total time, such as 90s, 30m or 2h.")
+]
+_With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="VERSION",
+        rich_help_panel=RUNS,
+        help="Also audit this version, and report what differs; repeatable.",
+    ),
+]
+_DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", rich_help_panel=RUNS, help="List the cells and their code, without running the code."),
+]
+
+
 @with_run_options
 def sweep(
-    library: Annotated[
-        str,
-        typer.Argument(
-            metavar="LIBRARY[==VERSION]", help="Library with a catalogue, such as opendp, or a catalogue's .yaml file."
-        ),
-    ],
+    library: _Library,
     *,
     options: RunOptions,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=RUNS,
-            help="Audit only cells or constructors with this name or pattern, such as 'make_laplace*'; repeatable.",
-        ),
-    ] = None,
-    time: Annotated[
-        str, typer.Option("--time", metavar="TIME", rich_help_panel=RUNS, help="Total time, such as 90s, 30m or 2h.")
-    ] = "30m",
-    with_: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with",
-            metavar="VERSION",
-            rich_help_panel=RUNS,
-            help="Also audit this version, and report what differs; repeatable.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run", rich_help_panel=RUNS, help="List the cells and their code, without running the code."
-        ),
-    ] = False,
+    only: _Only = None,
+    time: _Time = "30m",
+    with_: _With = None,
+    dry_run: _DryRun = False,
 ) -> None:
     """Audit every constructor of a library over types and parameters, and write DIR/sweep.json and DIR/sweep.pdf.
 
